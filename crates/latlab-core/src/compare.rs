@@ -1,0 +1,1 @@
+//! Two records side by side.

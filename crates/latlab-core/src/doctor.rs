@@ -1,0 +1,1 @@
+//! What on a machine spoils latency, by severity.

@@ -1,0 +1,325 @@
+//! Latency distributions: `HdrHistogram` with the exact minimum, maximum and sum beside it.
+
+use crate::time::Nanos;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+
+/// The largest value with a bucket of its own: one hour.
+pub const LARGEST: Nanos = Nanos::from_secs(3_600);
+const DIGITS: u8 = 3;
+
+/// How latencies are distributed: 1 ns to 1 h at three significant digits.
+///
+/// `HdrHistogram` knows a maximum only to the width of its bucket, so the exact minimum, maximum
+/// and sum are kept beside it. Merging is associative and commutative.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    hdr: hdrhistogram::Histogram<u64>,
+    min: Nanos,
+    max: Nanos,
+    sum: u128,
+}
+
+/// The quantiles that every series carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Half of the samples are at or below.
+    pub p50: Nanos,
+    /// Nine in ten.
+    pub p90: Nanos,
+    /// 99 in 100.
+    pub p99: Nanos,
+    /// 999 in 1000.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Nanos,
+    /// 9999 in 10 000.
+    #[serde(rename = "p99.99")]
+    pub p99_99: Nanos,
+}
+
+impl Quantiles {
+    /// The names and values, in rising order.
+    pub fn named(&self) -> [(&'static str, Nanos); 5] {
+        [
+            ("p50", self.p50),
+            ("p90", self.p90),
+            ("p99", self.p99),
+            ("p99.9", self.p99_9),
+            ("p99.99", self.p99_99),
+        ]
+    }
+}
+
+/// One bar of a histogram: `count` samples from `from` up to, but not including, `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The smallest value that counts here.
+    pub from: Nanos,
+    /// The smallest value that counts no more.
+    pub to: Nanos,
+    /// How many samples.
+    pub count: u64,
+}
+
+/// Why the text of a histogram could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("its histogram is damaged: {0}")]
+pub struct DamagedHistogram(String);
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
+impl Histogram {
+    /// One without samples.
+    pub fn new() -> Histogram {
+        let hdr = hdrhistogram::Histogram::new_with_bounds(1, LARGEST.0, DIGITS)
+            .expect("the bounds are constant and valid");
+        Histogram {
+            hdr,
+            min: Nanos::MAX,
+            max: Nanos(0),
+            sum: 0,
+        }
+    }
+
+    pub(crate) fn from_parts(
+        counts: impl Iterator<Item = (u64, u64)>,
+        min: Nanos,
+        max: Nanos,
+        sum: u128,
+    ) -> Histogram {
+        let mut histogram = Histogram {
+            min,
+            max,
+            sum,
+            ..Histogram::new()
+        };
+        for (value, count) in counts {
+            histogram.hdr.saturating_record_n(value, count);
+        }
+        histogram
+    }
+
+    /// Counts one latency; above one hour it stands in the last bucket and exactly in the maximum.
+    pub fn record(&mut self, latency: Nanos) {
+        self.hdr.saturating_record(latency.0);
+        self.min = self.min.min(latency);
+        self.max = self.max.max(latency);
+        self.sum += u128::from(latency.0);
+    }
+
+    /// How many samples there are.
+    pub fn count(&self) -> u64 {
+        self.hdr.len()
+    }
+
+    /// The smallest sample, exactly; 0 without samples.
+    pub fn min(&self) -> Nanos {
+        if self.count() == 0 {
+            Nanos(0)
+        } else {
+            self.min
+        }
+    }
+
+    /// The largest sample, exactly; 0 without samples.
+    pub fn max(&self) -> Nanos {
+        self.max
+    }
+
+    /// The sum of all samples in nanoseconds, exactly.
+    pub fn sum(&self) -> u128 {
+        self.sum
+    }
+
+    /// The mean, rounded down to a nanosecond; 0 without samples.
+    pub fn mean(&self) -> Nanos {
+        let mean = self.sum.checked_div(u128::from(self.count())).unwrap_or(0);
+        Nanos(u64::try_from(mean).unwrap_or(u64::MAX))
+    }
+
+    /// The standard deviation, from the buckets, to a nanosecond.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a deviation is positive and below an hour"
+    )]
+    pub fn stddev(&self) -> Nanos {
+        Nanos(self.hdr.stdev().round() as u64)
+    }
+
+    /// The smallest value that a share `q` (0 to 1) of the samples does not exceed, to three
+    /// digits and never outside of what was measured.
+    pub fn quantile(&self, q: f64) -> Nanos {
+        Nanos(self.hdr.value_at_quantile(q)).clamp(self.min(), self.max().max(self.min()))
+    }
+
+    /// The quantiles that every series carries.
+    pub fn quantiles(&self) -> Quantiles {
+        Quantiles {
+            p50: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p99_9: self.quantile(0.999),
+            p99_99: self.quantile(0.9999),
+        }
+    }
+
+    /// This distribution as it would be, had every missed period been sampled: a sample of more
+    /// than `interval` brings the samples that its stall swallowed, one less `interval` each
+    /// (`HdrHistogram`'s expected-interval correction).
+    #[must_use]
+    pub fn corrected(&self, interval: Nanos) -> Histogram {
+        Histogram {
+            hdr: self.hdr.clone_correct(interval.0.max(1)),
+            ..self.clone()
+        }
+    }
+
+    /// Adds the samples of `other`.
+    pub fn add(&mut self, other: &Histogram) {
+        self.hdr.add(&other.hdr).expect("both have the same bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+    }
+
+    /// The buckets that hold samples, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+        self.hdr.iter_recorded().map(|step| {
+            let value = step.value_iterated_to();
+            Bucket {
+                from: Nanos(self.hdr.lowest_equivalent(value)),
+                to: Nanos(self.hdr.next_non_equivalent(value)),
+                count: step.count_at_value(),
+            }
+        })
+    }
+
+    /// The share of samples above each bucket: the points of a complementary CDF.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share is shown, not counted with"
+    )]
+    pub fn above(&self) -> Vec<(Nanos, f64)> {
+        let total = self.count();
+        let mut seen = 0;
+        self.buckets()
+            .map(|bucket| {
+                let share = (total - seen) as f64 / total as f64;
+                seen += bucket.count;
+                (bucket.from, share)
+            })
+            .collect()
+    }
+
+    /// As text that every `HdrHistogram` library reads: base64 of its V2 compressed format.
+    pub fn encode(&self) -> String {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new()
+            .serialize(&self.hdr, &mut bytes)
+            .expect("writing to memory does not fail");
+        BASE64.encode(bytes)
+    }
+
+    /// Reads what [`Histogram::encode`] wrote; minimum, maximum and sum come from beside it.
+    pub fn decode(
+        text: &str,
+        min: Nanos,
+        max: Nanos,
+        sum: u128,
+    ) -> Result<Histogram, DamagedHistogram> {
+        let bytes = BASE64
+            .decode(text)
+            .map_err(|e| DamagedHistogram(e.to_string()))?;
+        let read: hdrhistogram::Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|e| DamagedHistogram(e.to_string()))?;
+        let mut histogram = Histogram {
+            min,
+            max,
+            sum,
+            ..Histogram::new()
+        };
+        // Into bounds of our own, so that histograms of any writer can be added.
+        histogram
+            .hdr
+            .add(&read)
+            .map_err(|e| DamagedHistogram(e.to_string()))?;
+        if histogram.count() == 0 {
+            histogram.min = Nanos::MAX;
+        }
+        Ok(histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(samples: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        samples.iter().for_each(|s| histogram.record(Nanos(*s)));
+        histogram
+    }
+
+    #[test]
+    fn a_stall_shows_in_the_corrected_quantiles_only() {
+        let mut samples = vec![10_000; 2_500];
+        samples.push(500_000_000);
+        let raw = of(&samples);
+        let corrected = raw.corrected(Nanos::from_millis(1));
+        assert!(raw.quantiles().p99 < Nanos(11_000));
+        assert!(corrected.quantiles().p99 > Nanos::from_millis(400));
+        assert_eq!(corrected.count(), 2_501 + 499);
+    }
+
+    #[test]
+    fn without_samples_all_is_zero() {
+        let empty = Histogram::new();
+        assert_eq!(
+            (empty.min(), empty.max(), empty.mean()),
+            (Nanos(0), Nanos(0), Nanos(0))
+        );
+        assert_eq!(empty.quantiles(), Quantiles::default());
+        assert!(empty.above().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_rise_and_stay_within_what_was_measured(samples in proptest::collection::vec(0u64..10_000_000_000, 1..100)) {
+            let histogram = of(&samples);
+            let named = histogram.quantiles().named();
+            prop_assert!(named.windows(2).all(|w| w[0].1 <= w[1].1));
+            prop_assert!(named[0].1 >= histogram.min() && named[4].1 <= histogram.max());
+        }
+
+        #[test]
+        fn text_loses_nothing(samples in proptest::collection::vec(0..LARGEST.0, 0..100)) {
+            let histogram = of(&samples);
+            let read = Histogram::decode(&histogram.encode(), histogram.min(), histogram.max(), histogram.sum());
+            prop_assert_eq!(read.unwrap(), histogram);
+        }
+
+        #[test]
+        fn adding_is_associative(a in proptest::collection::vec(0u64..1_000_000, 0..20),
+                                 b in proptest::collection::vec(0u64..1_000_000, 0..20),
+                                 c in proptest::collection::vec(0u64..1_000_000, 0..20)) {
+            let (a, b, c) = (of(&a), of(&b), of(&c));
+            let mut left = a.clone();
+            left.add(&b);
+            left.add(&c);
+            let mut right = b;
+            right.add(&c);
+            let mut all = a;
+            all.add(&right);
+            prop_assert_eq!(left, all);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The pure half of latlab: what a latency is, how it is counted, kept, merged and compared.
+//!
+//! Nothing here reads a clock, a file or the machine, so everything here can be tested with
+//! numbers alone. Times are [`time::Nanos`]; the data of one run is a [`record::Record`].
+#![forbid(unsafe_code)]
+
+pub mod compare;
+pub mod cpulist;
+pub mod doctor;
+pub mod histogram;
+pub mod machine;
+pub mod periods;
+pub mod plan;
+pub mod record;
+pub mod size;
+pub mod suggest;
+pub mod tally;
+pub mod time;
+pub mod timeline;
+pub mod worst;

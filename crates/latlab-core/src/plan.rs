@@ -1,0 +1,58 @@
+//! What was asked: enough to run it again.
+
+use crate::cpulist::CpuList;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One run: which probes, under which loads, where and how long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The probes, run one after another.
+    pub probes: Vec<Part>,
+    /// The loads, all running while a probe measures.
+    pub loads: Vec<Part>,
+    /// Where it runs: `native`, later `lab:PROFILE` and the like.
+    pub target: String,
+    /// The CPUs under test.
+    pub cpus: CpuList,
+    /// How long each probe measures.
+    pub length: Length,
+    /// How long each probe runs before its samples count.
+    pub warm_up: Nanos,
+    /// The seed of everything the loads draw by chance.
+    pub seed: u64,
+    /// End at the first sample above this.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stop_above: Option<Nanos>,
+    /// Knobs of the machine to turn for the time of the run.
+    pub settings: Vec<Setting>,
+}
+
+/// How long a probe measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// Until this time has passed.
+    For(Nanos),
+    /// Until this many periods, or repetitions, have passed on each CPU.
+    Count(u64),
+}
+
+/// A probe or a load with its parameters, defaults included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What the user typed before the colon.
+    pub name: String,
+    /// Every parameter by name.
+    pub params: Map<String, Value>,
+}
+
+/// One knob and the value it is to have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The knob's name, as `latlab list knobs` shows it.
+    pub knob: String,
+    /// The value, as the kernel's file takes it.
+    pub value: String,
+}

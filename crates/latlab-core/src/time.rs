@@ -1,0 +1,219 @@
+//! A length of time in whole nanoseconds, as users write it and as they read it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A length of time, or a point on a monotonic clock: whole nanoseconds, 0 to 584 years.
+///
+/// Written with a unit (`50us`, `1.5s`, `10min`), kept in records as a bare integer.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Nanos(pub u64);
+
+/// The units a duration may have, longest names first so that `ms` is not read as `m` and `s`.
+const UNITS: &[(&str, u64)] = &[
+    ("min", 60_000_000_000),
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+/// Why a text is not a duration; the message says how to write one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    /// A number without a unit could mean anything.
+    #[error("'{0}' has no unit: write {0}us, {0}ms or {0}s")]
+    NoUnit(String),
+    /// Neither number nor unit could be read.
+    #[error(
+        "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, min, h, d), as 50us or 1.5s"
+    )]
+    NotADuration(String),
+    /// More nanoseconds than 64 bits hold.
+    #[error("'{0}' is too long: at most 584 years")]
+    TooLong(String),
+}
+
+impl Nanos {
+    /// The latest time there is.
+    pub const MAX: Nanos = Nanos(u64::MAX);
+
+    /// This many microseconds.
+    pub const fn from_micros(micros: u64) -> Nanos {
+        Nanos(micros * 1_000)
+    }
+
+    /// This many milliseconds.
+    pub const fn from_millis(millis: u64) -> Nanos {
+        Nanos(millis * 1_000_000)
+    }
+
+    /// This many seconds.
+    pub const fn from_secs(secs: u64) -> Nanos {
+        Nanos(secs * 1_000_000_000)
+    }
+
+    /// Seconds, for pictures and ratios; never for arithmetic on samples.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "pictures have fewer than 52 bits"
+    )]
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Nanos, TimeError> {
+        let split = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let wrong = || TimeError::NotADuration(text.to_owned());
+        if unit.is_empty() && number == "0" {
+            return Ok(Nanos(0));
+        }
+        if unit.is_empty() && number.parse::<f64>().is_ok() {
+            return Err(TimeError::NoUnit(text.to_owned()));
+        }
+        let (_, scale) = UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
+        scaled(number, *scale)
+            .ok_or_else(wrong)?
+            .ok_or_else(|| TimeError::TooLong(text.to_owned()))
+    }
+}
+
+/// `number` × `scale` in integers, so that `0.1ms` is 100 000 ns and not 99 999.
+/// The outer `None`: not a number; the inner one: too large.
+fn scaled(number: &str, scale: u64) -> Option<Option<Nanos>> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return None;
+    }
+    let whole: u128 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let mut value = whole.checked_mul(u128::from(scale))?;
+    let mut unit = u128::from(scale) * 1_000_000_000;
+    for digit in fraction.chars().take(20) {
+        unit /= 10;
+        value += u128::from(digit.to_digit(10)?) * unit / 1_000_000_000;
+    }
+    Some(u64::try_from(value).ok().map(Nanos))
+}
+
+impl fmt::Display for Nanos {
+    /// Four significant digits in the unit that fits: `12.35 us`, `999 ns`, `1.5 s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            0..1_000 => format!("{} ns", self.0),
+            1_000..1_000_000 => in_unit(self.0, 1_000, "us"),
+            1_000_000..1_000_000_000 => in_unit(self.0, 1_000_000, "ms"),
+            1_000_000_000..60_000_000_000 => in_unit(self.0, 1_000_000_000, "s"),
+            60_000_000_000..3_600_000_000_000 => in_unit(self.0, 60_000_000_000, "min"),
+            _ => in_unit(self.0, 3_600_000_000_000, "h"),
+        };
+        f.pad(&text)
+    }
+}
+
+fn in_unit(nanos: u64, unit: u64, name: &str) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "four digits are shown")]
+    let value = nanos as f64 / unit as f64;
+    let digits = if value < 10.0 {
+        3
+    } else if value < 100.0 {
+        2
+    } else {
+        1
+    };
+    let text = format!("{value:.digits$}");
+    format!(
+        "{} {name}",
+        text.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+impl std::ops::Add for Nanos {
+    type Output = Nanos;
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::ops::Sub for Nanos {
+    type Output = Nanos;
+    /// Never below zero: where that matters, compare first.
+    fn sub(self, other: Nanos) -> Nanos {
+        Nanos(self.0.saturating_sub(other.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn units_are_read() {
+        let read = |text: &str| text.parse::<Nanos>().map(|n| n.0);
+        assert_eq!(read("50us"), Ok(50_000));
+        assert_eq!(read("53.35ms"), Ok(53_350_000));
+        assert_eq!(read("1.5s"), Ok(1_500_000_000));
+        assert_eq!(read(".5h"), Ok(1_800_000_000_000));
+        assert_eq!(read("0"), Ok(0));
+    }
+
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_the_way_out() {
+        let wrong = "50".parse::<Nanos>().unwrap_err();
+        assert_eq!(
+            wrong.to_string(),
+            "'50' has no unit: write 50us, 50ms or 50s"
+        );
+        for text in ["", "ms", "1.2.3s", "-5us", "5 parsecs", "."] {
+            assert!(
+                matches!(text.parse::<Nanos>(), Err(TimeError::NotADuration(_))),
+                "{text}"
+            );
+        }
+        assert!(matches!(
+            "99999999999h".parse::<Nanos>(),
+            Err(TimeError::TooLong(_))
+        ));
+    }
+
+    #[test]
+    fn what_is_shown_fits_a_column() {
+        assert_eq!(Nanos(0).to_string(), "0 ns");
+        assert_eq!(Nanos(12_345).to_string(), "12.35 us");
+        assert_eq!(Nanos(504_525_000).to_string(), "504.5 ms");
+        assert_eq!(Nanos::from_secs(90).to_string(), "1.5 min");
+    }
+
+    proptest! {
+        #[test]
+        fn whole_nanoseconds_survive_text(n in any::<u64>()) {
+            prop_assert_eq!(format!("{n}ns").parse::<Nanos>(), Ok(Nanos(n)));
+        }
+
+        #[test]
+        fn no_text_panics(text in ".*") {
+            let _ = text.parse::<Nanos>();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The worst latency of each stretch of a run, in memory that never grows.
+
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The worst latency per interval of time since the run began.
+///
+/// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles them whenever the run
+/// outgrows its 1024 places, so that a second and a week cost the same memory, and any two
+/// timelines can be laid over each other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// Length of one interval: 2ⁿ nanoseconds.
+    width: Nanos,
+    /// The worst of each interval; 0 where there was no sample.
+    worst: Vec<Nanos>,
+}
+
+const PLACES: usize = 1024;
+const FIRST_WIDTH: Nanos = Nanos(1 << 20);
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline::new()
+    }
+}
+
+impl Timeline {
+    /// An empty one, with all of its memory.
+    pub fn new() -> Timeline {
+        Timeline {
+            width: FIRST_WIDTH,
+            worst: Vec::with_capacity(PLACES),
+        }
+    }
+
+    /// Length of one interval.
+    pub fn width(&self) -> Nanos {
+        self.width
+    }
+
+    /// The start of each interval and the worst latency in it.
+    pub fn points(&self) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
+        (0..)
+            .zip(&self.worst)
+            .map(|(place, worst)| (Nanos(place * self.width.0), *worst))
+    }
+
+    /// Notes a latency seen `at` nanoseconds after the run began. Does not allocate.
+    #[inline]
+    pub fn record(&mut self, at: Nanos, latency: Nanos) {
+        let shift = self.width.0.trailing_zeros();
+        let place = usize::try_from(at.0 >> shift).unwrap_or(usize::MAX);
+        if place < self.worst.len() {
+            self.worst[place] = self.worst[place].max(latency);
+        } else {
+            self.extend(at, latency);
+        }
+    }
+
+    #[cold]
+    fn extend(&mut self, at: Nanos, latency: Nanos) {
+        while at.0 / self.width.0 >= PLACES as u64 {
+            self.fold();
+        }
+        let place = usize::try_from(at.0 / self.width.0).expect("below PLACES");
+        self.worst.resize(self.worst.len().max(place + 1), Nanos(0));
+        self.worst[place] = self.worst[place].max(latency);
+    }
+
+    /// Makes the intervals twice as long.
+    fn fold(&mut self) {
+        let half = self.worst.len().div_ceil(2);
+        for place in 0..half {
+            let second = self.worst.get(2 * place + 1).copied().unwrap_or_default();
+            self.worst[place] = self.worst[2 * place].max(second);
+        }
+        self.worst.truncate(half);
+        self.width = Nanos(self.width.0 * 2);
+    }
+
+    /// Lays another run's timeline over this one, the worse of both in each interval.
+    pub fn merge(&mut self, other: &Timeline) {
+        let mut other = other.clone();
+        while self.width < other.width {
+            self.fold();
+        }
+        while other.width < self.width {
+            other.fold();
+        }
+        self.worst
+            .resize(self.worst.len().max(other.worst.len()), Nanos(0));
+        for (mine, theirs) in self.worst.iter_mut().zip(&other.worst) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+
+    /// Whether a stored timeline can be one of ours; a damaged one would panic later.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.width >= FIRST_WIDTH && self.width.0.is_power_of_two() && self.worst.len() <= PLACES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_week_fits_without_growing() {
+        let mut timeline = Timeline::new();
+        let memory = timeline.worst.capacity();
+        for second in 0..604_800 {
+            timeline.record(Nanos::from_secs(second), Nanos(second));
+        }
+        assert_eq!(timeline.worst.capacity(), memory);
+        assert!(timeline.points().count() > PLACES / 2);
+    }
+
+    proptest! {
+        #[test]
+        fn the_worst_is_never_lost(samples in proptest::collection::vec((0u64..1 << 50, 0u64..1 << 40), 1..100)) {
+            let (mut whole, mut left, mut right) = (Timeline::new(), Timeline::new(), Timeline::new());
+            for (n, (at, latency)) in samples.iter().enumerate() {
+                let half = if n % 2 == 0 { &mut left } else { &mut right };
+                half.record(Nanos(*at), Nanos(*latency));
+                whole.record(Nanos(*at), Nanos(*latency));
+            }
+            left.merge(&right);
+            prop_assert_eq!(&left, &whole);
+            let worst = samples.iter().map(|(_, l)| *l).max();
+            prop_assert_eq!(whole.points().map(|(_, l)| l.0).max(), worst);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! latlab
+fn main() {}
