@@ -1,0 +1,2 @@
+//! The forms results are shown in: text, and pictures.
+
