@@ -44,10 +44,12 @@ impl FromStr for Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |name: &str, scale: u64| {
+            name.contains('i') && self.0 >= scale && self.0.is_multiple_of(scale)
+        };
         let (name, scale) = UNITS
             .iter()
-            .filter(|(name, scale)| name.contains('i') && self.0 >= *scale && self.0 % scale == 0)
-            .next_back()
+            .rfind(|(name, scale)| fits(name, *scale))
             .unwrap_or(&("B", 1));
         write!(f, "{}{name}", self.0 / scale)
     }

@@ -1,1 +1,29 @@
-//! sys
+//! Every system call that latlab makes by hand, and every change it makes to a machine.
+//!
+//! All hand-written `unsafe` of the project is here. The functions are thin and safe: errors are
+//! the kernel's own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on
+//! `CLOCK_MONOTONIC`.
+
+pub mod clock;
+pub mod cpu;
+pub mod file;
+pub mod guard;
+pub mod knob;
+pub mod memory;
+pub mod process;
+pub mod root;
+pub mod sched;
+pub mod shared;
+pub mod signal;
+pub mod terminal;
+pub mod timer;
+pub mod usage;
+
+/// The kernel's answer to a call that says failure with a negative number.
+pub(crate) fn checked(answer: libc::c_int) -> std::io::Result<libc::c_int> {
+    if answer < 0 {
+        Err(std::io::Error::last_os_error())
+    } else {
+        Ok(answer)
+    }
+}

@@ -1,0 +1,110 @@
+//! The clock that everything is measured with: `CLOCK_MONOTONIC`, read through the vDSO.
+
+use latlab_core::time::Nanos;
+use std::io;
+
+const MONOTONIC: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// The time now. One vDSO call, no system call where the clocksource is the TSC.
+#[inline]
+pub fn now() -> Nanos {
+    read(MONOTONIC)
+}
+
+/// Wall-clock time, nanoseconds since 1970: to date a record, never to measure with.
+pub fn since_1970() -> Nanos {
+    read(libc::CLOCK_REALTIME)
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> Nanos {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid timespec to write to; the clocks used exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    #[expect(clippy::cast_sign_loss, reason = "neither clock runs before its zero")]
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Sleeps until `wake`. False if a signal ended the sleep.
+#[inline]
+pub fn sleep_until(wake: Nanos) -> bool {
+    sleep(wake, libc::TIMER_ABSTIME)
+}
+
+/// Sleeps for at least `length`, asked for as a relative time. False if a signal ended the sleep.
+#[inline]
+pub fn sleep_for(length: Nanos) -> bool {
+    sleep(length, 0)
+}
+
+#[inline]
+fn sleep(time: Nanos, flags: libc::c_int) -> bool {
+    let time = timespec(time);
+    // SAFETY: `time` is a valid timespec to read from; the remaining time is not asked for.
+    let answer =
+        unsafe { libc::clock_nanosleep(MONOTONIC, flags, &raw const time, std::ptr::null_mut()) };
+    answer == 0
+}
+
+pub(crate) fn timespec(time: Nanos) -> libc::timespec {
+    let (secs, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
+    #[expect(
+        clippy::cast_possible_wrap,
+        reason = "2^64 ns are far fewer than 2^63 s"
+    )]
+    libc::timespec {
+        tv_sec: secs as i64,
+        tv_nsec: nanos as i64,
+    }
+}
+
+/// What one reading of the clock costs: the least of several batches, back to back. It is part
+/// of every sample and the floor under all of them.
+pub fn read_cost() -> Nanos {
+    const READS: u64 = 1_000;
+    let batch = || {
+        let begin = now();
+        for _ in 1..READS {
+            std::hint::black_box(now());
+        }
+        (now() - begin).0 / READS
+    };
+    Nanos((0..5).map(|_| batch()).min().unwrap_or(0))
+}
+
+/// The resolution of high-resolution timers: 1 ns where they work, a tick where they do not
+/// (`clock_getres(2)`).
+pub fn resolution() -> io::Result<Nanos> {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid timespec to write to.
+    crate::checked(unsafe { libc::clock_getres(MONOTONIC, &raw mut time) })?;
+    #[expect(clippy::cast_sign_loss, reason = "a resolution is positive")]
+    Ok(Nanos(
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_takes_at_least_as_long_as_asked() {
+        let begin = now();
+        assert!(sleep_until(begin + Nanos::from_millis(2)));
+        assert!(now() >= begin + Nanos::from_millis(2));
+        assert!(sleep_for(Nanos::from_millis(2)));
+        assert!(now() >= begin + Nanos::from_millis(4));
+    }
+
+    #[test]
+    fn reading_the_clock_has_a_cost() {
+        assert!((1..1_000_000).contains(&read_cost().0));
+    }
+}

@@ -1,0 +1,358 @@
+//! The guard: whatever is changed on a machine is written down first, read back, and given back.
+//!
+//! Each run that changes something keeps a journal in `/run/latlab`, locked while it lives. The
+//! next latlab that finds an unlocked journal knows that its owner died, and puts the old values
+//! back. `/run` is emptied by a reboot, and so are the knobs.
+
+use crate::knob::{self, KNOBS, Knob, Place};
+use crate::root::Root;
+use latlab_core::record::Change;
+use latlab_core::suggest;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Why a knob could not be turned.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// There is no such knob.
+    #[error("there is no knob '{0}': {1}")]
+    Unknown(String, String),
+    /// The value can't be one of this knob's.
+    #[error("{0}={1} was refused by the kernel: {2}")]
+    Refused(&'static str, String, String),
+    /// This machine has no such knob.
+    #[error("this machine has no {0}: {1} is missing")]
+    Missing(&'static str, String),
+    /// The caller may not turn it.
+    #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
+    NotAllowed(&'static str),
+    /// Another run has turned it and lives.
+    #[error("{knob} is held by another latlab (process {pid}): wait until that has ended")]
+    Taken {
+        /// The knob.
+        knob: &'static str,
+        /// Who holds it.
+        pid: u32,
+    },
+    /// Nothing is changed that could not be written down first.
+    #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
+    Journal(String, io::Error),
+}
+
+/// One file that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    knob: String,
+    path: PathBuf,
+    was: String,
+    set: String,
+}
+
+/// What a journal holds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Entries {
+    pid: u32,
+    entries: Vec<Entry>,
+}
+
+/// Turns knobs, and turns them back: when asked, when dropped, or, should this process be
+/// killed, when the next guard comes.
+#[derive(Debug)]
+pub struct Guard {
+    root: Root,
+    journal: Option<(File, PathBuf)>,
+    written: Entries,
+    changes: Vec<Change>,
+    held: Option<File>,
+}
+
+const FOLDER: &str = "run/latlab";
+
+impl Guard {
+    /// A guard of the machine under `root`. Nothing is written until something is changed.
+    pub fn new(root: Root) -> Guard {
+        let written = Entries {
+            pid: std::process::id(),
+            entries: Vec::new(),
+        };
+        Guard {
+            root,
+            journal: None,
+            written,
+            changes: Vec::new(),
+            held: None,
+        }
+    }
+
+    /// Puts back what runs that were killed have left changed, and says so, a sentence each.
+    pub fn mend(root: &Root) -> Vec<String> {
+        journals(root)
+            .iter()
+            .flat_map(|path| mend_one(path))
+            .collect()
+    }
+
+    /// Turns a knob: journalled, written, read back.
+    pub fn set(&mut self, name: &str, value: &str, because: &str) -> Result<(), GuardError> {
+        let knob = Knob::named(name).ok_or_else(|| {
+            let names: Vec<&str> = KNOBS.iter().map(|knob| knob.name).collect();
+            GuardError::Unknown(name.to_owned(), suggest::hint(name, &names))
+        })?;
+        let change = match knob.place {
+            Place::Held => self.hold(knob, value)?,
+            Place::Files(_) | Place::IdleStates => self.write(knob, value)?,
+        };
+        self.changes.push(Change {
+            because: because.to_owned(),
+            ..change
+        });
+        Ok(())
+    }
+
+    /// Gives everything back and says what was changed. A knob that somebody else has turned
+    /// meanwhile stays as it is.
+    pub fn restore(&mut self) -> Vec<Change> {
+        let left = give_back(&self.written.entries);
+        self.held = None;
+        self.written.entries.clear();
+        if let Some((file, path)) = self.journal.take() {
+            // Removed before it is unlocked, so that nobody finds it unlocked.
+            let _ = fs::remove_file(path);
+            drop(file);
+        }
+        for change in &mut self.changes {
+            change.restored = !left.contains(&change.knob);
+        }
+        std::mem::take(&mut self.changes)
+    }
+
+    fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
+        let refused = |why: String| GuardError::Refused(knob.name, value.to_owned(), why);
+        let number: i32 = value
+            .parse()
+            .map_err(|_| refused("it is not a number".to_owned()))?;
+        let path = self.root.path("dev/cpu_dma_latency");
+        let was = fs::read(&path)
+            .ok()
+            .and_then(|bytes| Some(i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?)));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+                _ => GuardError::Missing(knob.name, path.display().to_string()),
+            })?;
+        file.write_all(&number.to_ne_bytes())
+            .map_err(|e| refused(e.to_string()))?;
+        self.held = Some(file);
+        let was = was.map_or_else(|| "unknown".to_owned(), |us| us.to_string());
+        Ok(change(knob, &was, value))
+    }
+
+    fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
+        let writes = knob.writes(&self.root, value);
+        if writes.is_empty() {
+            return Err(missing(knob));
+        }
+        self.refuse_if_taken(knob)?;
+        let entries: Vec<Entry> = writes
+            .into_iter()
+            .map(|(path, set)| {
+                let was = knob::read(&path).ok_or(GuardError::NotAllowed(knob.name))?;
+                Ok(Entry {
+                    knob: knob.name.to_owned(),
+                    path,
+                    was,
+                    set,
+                })
+            })
+            .collect::<Result<_, GuardError>>()?;
+        let was = summary(&entries);
+        for entry in entries {
+            self.write_down(&entry)?;
+            turn(knob, &entry)?;
+        }
+        Ok(change(knob, &was, value))
+    }
+
+    /// Two runs that turn one knob would give back each other's values.
+    fn refuse_if_taken(&self, knob: &'static Knob) -> Result<(), GuardError> {
+        let own = self.journal.as_ref().map(|(_, path)| path);
+        for path in journals(&self.root)
+            .iter()
+            .filter(|path| Some(*path) != own)
+        {
+            let Some(theirs) = read_journal(path) else {
+                continue;
+            };
+            if theirs.entries.iter().any(|entry| entry.knob == knob.name) {
+                return Err(GuardError::Taken {
+                    knob: knob.name,
+                    pid: theirs.pid,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to the journal and has it on disk before it returns.
+    fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
+        let folder = self.root.path(FOLDER);
+        let failed = |e| GuardError::Journal(folder.display().to_string(), e);
+        if self.journal.is_none() {
+            self.journal = Some(create_journal(&folder).map_err(failed)?);
+        }
+        self.written.entries.push(entry.clone());
+        let text = serde_json::to_vec(&self.written).expect("a journal is plain data");
+        let (file, _) = self.journal.as_mut().expect("it was just made");
+        file.rewind().map_err(failed)?;
+        file.write_all(&text).map_err(failed)?;
+        file.sync_data().map_err(failed)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.restore();
+    }
+}
+
+fn change(knob: &Knob, was: &str, set: &str) -> Change {
+    Change {
+        knob: knob.name.to_owned(),
+        was: was.to_owned(),
+        set: set.to_owned(),
+        because: String::new(),
+        restored: false,
+    }
+}
+
+fn missing(knob: &'static Knob) -> GuardError {
+    let what = match knob.place {
+        Place::Files(pattern) => format!("/{pattern}"),
+        Place::Held => "/dev/cpu_dma_latency".to_owned(),
+        Place::IdleStates => "an idle state slower than that".to_owned(),
+    };
+    GuardError::Missing(knob.name, what)
+}
+
+/// One value where all files had the same, else each, in order.
+fn summary(entries: &[Entry]) -> String {
+    let values: Vec<&str> = entries.iter().map(|entry| entry.was.as_str()).collect();
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        values.first().copied().unwrap_or_default().to_owned()
+    } else {
+        values.join(" ")
+    }
+}
+
+/// Writes a knob's file and reads it back: some files take a value and keep another.
+fn turn(knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
+    let refused = |why: String| GuardError::Refused(knob.name, entry.set.clone(), why);
+    put(&entry.path, &entry.set).map_err(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+        _ => refused(format!("writing {}: {e}", entry.path.display())),
+    })?;
+    let now = knob::read(&entry.path).unwrap_or_default();
+    if now == entry.set {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "{} says {now} after it was written",
+        entry.path.display()
+    )))
+}
+
+fn put(path: &Path, value: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(path)?
+        .write_all(value.as_bytes())
+}
+
+/// Puts the old values back, the newest change first. The knobs that somebody else has turned
+/// since, or that can't be turned back, are named.
+fn give_back(entries: &[Entry]) -> Vec<String> {
+    let mut left = Vec::new();
+    for entry in entries.iter().rev() {
+        let now = knob::read(&entry.path).unwrap_or_default();
+        let ours = now == entry.set;
+        let back = ours && put(&entry.path, &entry.was).is_ok();
+        if !back && now != entry.was {
+            left.push(entry.knob.clone());
+        }
+    }
+    left
+}
+
+fn journals(root: &Root) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root.path(FOLDER))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "journal")
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
+    fs::create_dir_all(folder)?;
+    let path = folder.join(format!("{}.journal", std::process::id()));
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
+    file.lock()?;
+    Ok((file, path))
+}
+
+fn read_journal(path: &Path) -> Option<Entries> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn mend_one(path: &Path) -> Vec<String> {
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
+        return Vec::new();
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        // Its owner lives, or another latlab is mending it.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Vec::new(),
+    }
+    let found = read_journal(path).unwrap_or_default();
+    let left = give_back(&found.entries);
+    let said = found
+        .entries
+        .iter()
+        .map(|entry| tell(found.pid, entry, &left))
+        .collect();
+    let _ = fs::remove_file(path);
+    said
+}
+
+fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
+    let Entry {
+        knob,
+        path,
+        was,
+        set,
+    } = entry;
+    let path = path.display();
+    if left.contains(knob) {
+        format!(
+            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"
+        )
+    } else {
+        format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
+    }
+}

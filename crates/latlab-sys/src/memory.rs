@@ -1,0 +1,92 @@
+//! Memory that does not fault: locked, and touched before it is needed.
+
+use std::io;
+
+/// How far memory could be locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locked {
+    /// All that there is and all that will be.
+    All,
+    /// What there was at the time of the call.
+    Present,
+}
+
+/// Locks this process's memory. Where a limit stands (`RLIMIT_MEMLOCK` without `CAP_IPC_LOCK`),
+/// future memory is left alone: locking it would make later allocations fail.
+pub fn lock_all() -> io::Result<Locked> {
+    let everything = libc::MCL_CURRENT | libc::MCL_FUTURE;
+    let (flags, locked) = if may_lock_anything()? {
+        (everything, Locked::All)
+    } else {
+        (libc::MCL_CURRENT, Locked::Present)
+    };
+    // SAFETY: mlockall takes no pointers.
+    crate::checked(unsafe { libc::mlockall(flags) })?;
+    Ok(locked)
+}
+
+/// Undoes [`lock_all`].
+pub fn unlock_all() {
+    // SAFETY: munlockall takes nothing; it can only fail for lack of memory that was locked.
+    unsafe { libc::munlockall() };
+}
+
+fn may_lock_anything() -> io::Result<bool> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a valid rlimit to write to.
+    crate::checked(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) })?;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let capable = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & (1 << CAP_IPC_LOCK) != 0);
+    Ok(capable || limit.rlim_cur == libc::RLIM_INFINITY)
+}
+
+/// `linux/capability.h`.
+const CAP_IPC_LOCK: u64 = 14;
+
+/// Touches the stack that a probe's loop may use, so that it faults now and not there.
+#[inline(never)]
+pub fn touch_stack() {
+    let mut stack = [0u8; 64 * 1024];
+    for page in stack.chunks_mut(4096) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&mut stack);
+}
+
+/// A page of anonymous memory after another, each touched once and all given back: the work of
+/// the `memory` load. Returns how many pages were touched.
+pub fn fault_in(bytes: usize) -> io::Result<u64> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    let mut touched = 0;
+    for offset in (0..bytes).step_by(4096) {
+        // SAFETY: `offset` lies within the mapping, which nobody else knows.
+        unsafe { start.cast::<u8>().add(offset).write_volatile(1) };
+        touched += 1;
+    }
+    // SAFETY: exactly the mapping made above, and no reference into it is left.
+    crate::checked(unsafe { libc::munmap(start, bytes) })?;
+    Ok(touched)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_is_touched_once() {
+        assert_eq!(fault_in(1 << 20).unwrap(), 256);
+    }
+}

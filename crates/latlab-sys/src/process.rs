@@ -1,0 +1,214 @@
+//! Processes whose life is tied to ours: the workers of a load, and the children they fork.
+
+use crate::shared::SharedPage;
+use crate::usage;
+use latlab_core::time::Nanos;
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::marker::PhantomData;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// The descriptor under which a worker finds its [`SharedPage`].
+pub const SHARED_FD: i32 = 3;
+
+/// A copy of this program at work as a load. It dies with the thread that started it, whatever
+/// happens to that one; dropping it ends it and all its children.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    page: SharedPage,
+    ended: Option<(ExitStatus, Nanos)>,
+}
+
+impl Worker {
+    /// Starts this very program again with `arguments`.
+    pub fn start(arguments: &[String]) -> io::Result<Worker> {
+        let page = SharedPage::new()?;
+        let fd = page.descriptor();
+        let parent = std::process::id();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the place that ties its life to ours"
+        )]
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.process_group(0);
+        let prepare = move || {
+            crate::signal::release_all();
+            die_with(parent)?;
+            // SAFETY: dup2 takes no pointers. It also clears close-on-exec, which is the point.
+            crate::checked(unsafe { libc::dup2(fd, SHARED_FD) })?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec only system calls are made: no allocation, no locks.
+        unsafe { command.pre_exec(prepare) };
+        Ok(Worker {
+            child: command.spawn()?,
+            page,
+            ended: None,
+        })
+    }
+
+    /// The counters it shares with us.
+    pub fn progress(&self) -> &SharedPage {
+        &self.page
+    }
+
+    /// Whether it still works; a worker ends by itself only when something failed.
+    pub fn is_alive(&mut self) -> bool {
+        self.reap(libc::WNOHANG);
+        self.ended.is_none()
+    }
+
+    /// What it said before it ended: why it failed.
+    pub fn last_words(&mut self) -> String {
+        let mut words = String::new();
+        if let Some(stderr) = self.child.stderr.as_mut().filter(|_| self.ended.is_some()) {
+            // Whoever holds the other end is gone, so this does not wait.
+            let _ = stderr.read_to_string(&mut words);
+        }
+        words.trim().to_owned()
+    }
+
+    /// Asks it to stop, waits for it, and ends what does not stop. The CPU time of it and its
+    /// children.
+    pub fn stop(&mut self) -> Nanos {
+        const PATIENCE: Nanos = Nanos::from_secs(2);
+        const STEP: Nanos = Nanos::from_millis(1);
+        if self.is_alive() {
+            self.signal(libc::SIGTERM);
+        }
+        let deadline = crate::clock::now() + PATIENCE;
+        while self.is_alive() && crate::clock::now() < deadline {
+            crate::clock::sleep_for(STEP);
+        }
+        self.kill_group();
+        self.reap(0);
+        self.ended.map_or(Nanos(0), |(_, cpu)| cpu)
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: kill takes no pointers; the child is not reaped, so its number is its own.
+        unsafe { libc::kill(self.pid(), signal) };
+    }
+
+    /// Ends all that is left of its process group, it or its orphans.
+    fn kill_group(&self) {
+        // SAFETY: as above; a group that is gone is no harm.
+        unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap_or(i32::MAX)
+    }
+
+    fn reap(&mut self, flags: libc::c_int) {
+        use std::os::unix::process::ExitStatusExt as _;
+        if self.ended.is_some() {
+            return;
+        }
+        let (mut status, mut used) = (0, usage::empty());
+        // SAFETY: status and used are valid to write to; the child is ours.
+        let pid = unsafe { libc::wait4(self.pid(), &raw mut status, flags, &raw mut used) };
+        if pid == self.pid() {
+            self.ended = Some((ExitStatus::from_raw(status), usage::cpu_time(&used)));
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Has the kernel kill this process when the thread that started it is gone.
+fn die_with(parent: u32) -> io::Result<()> {
+    // SAFETY: this prctl takes no pointers.
+    crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    // SAFETY: getppid takes nothing.
+    let now = unsafe { libc::getppid() };
+    // The parent may have gone before the wish was spoken.
+    if u32::try_from(now) == Ok(parent) {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The proof that this process has one thread, so that a forked child may go on running Rust
+/// code: no other thread can have held a lock at that moment. It can't be given to a thread.
+#[derive(Debug)]
+pub struct SingleThread(PhantomData<*const ()>);
+
+impl SingleThread {
+    /// None where there are more threads.
+    pub fn prove() -> Option<SingleThread> {
+        let threads = std::fs::read_dir("/proc/self/task").ok()?.count();
+        (threads == 1).then_some(SingleThread(PhantomData))
+    }
+
+    /// Forks a child that runs `body`, ends, and never returns from here. It dies with us.
+    pub fn fork(&self, body: impl FnOnce()) -> io::Result<Forked> {
+        let parent = std::process::id();
+        // SAFETY: there is one thread, so the child has the whole program in a sound state.
+        let pid = crate::checked(unsafe { libc::fork() })?;
+        if pid > 0 {
+            return Ok(Forked(pid));
+        }
+        let code = match die_with(parent) {
+            Ok(()) => match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+                Ok(()) => 0,
+                Err(_) => 101,
+            },
+            Err(_) => 1,
+        };
+        // SAFETY: _exit takes no pointers and runs none of the parent's clean-up.
+        unsafe { libc::_exit(code) }
+    }
+}
+
+/// A forked child. Dropping it kills and reaps it.
+#[derive(Debug)]
+pub struct Forked(i32);
+
+impl Forked {
+    /// Waits for it to end by itself.
+    pub fn wait(self) -> io::Result<()> {
+        let mut status = 0;
+        // SAFETY: status is valid to write to; the child is ours.
+        let answer = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
+        if answer == self.0 {
+            std::mem::forget(self);
+        }
+        if answer > 0 && status == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::other("a child failed"))
+        }
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        // SAFETY: the child is ours and not reaped, so the number is its own.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        // SAFETY: no status is asked for.
+        unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// Becomes another program: returns only if that failed. Signals are as they were.
+pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it replaces us, so its life is ours"
+    )]
+    let mut command = Command::new(program);
+    command.args(arguments).exec()
+}

@@ -1,0 +1,130 @@
+//! Scheduling attributes of the calling thread: policy, priority, timer slack.
+
+use latlab_core::time::Nanos;
+use std::io;
+
+/// A scheduling policy with what belongs to it (`sched(7)`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// `SCHED_OTHER` with a nice value of 0.
+    Other,
+    /// `SCHED_FIFO` at this priority, 1 to 99.
+    Fifo(u32),
+    /// `SCHED_RR` at this priority, 1 to 99.
+    Rr(u32),
+    /// `SCHED_DEADLINE`: `runtime` of CPU time in every `period`, due at its end.
+    Deadline {
+        /// CPU time per period.
+        runtime: Nanos,
+        /// The period, and the deadline.
+        period: Nanos,
+    },
+}
+
+/// `struct sched_attr` of `linux/sched/types.h`, as far as every kernel since 3.14 knows it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const SIZE: u32 = 48;
+const OTHER: u32 = 0;
+const FIFO: u32 = 1;
+const RR: u32 = 2;
+const DEADLINE: u32 = 6;
+
+/// Gives the calling thread a policy. It goes through the raw system call: musl refuses its own.
+pub fn set_policy(policy: Policy) -> io::Result<()> {
+    let mut attr = SchedAttr {
+        size: SIZE,
+        ..SchedAttr::default()
+    };
+    match policy {
+        Policy::Other => attr.policy = OTHER,
+        Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
+        Policy::Rr(priority) => (attr.policy, attr.priority) = (RR, priority),
+        Policy::Deadline { runtime, period } => {
+            attr.policy = DEADLINE;
+            (attr.runtime, attr.deadline, attr.period) = (runtime.0, period.0, period.0);
+        }
+    }
+    // SAFETY: `attr` is a valid sched_attr of the size it states; pid 0 is the calling thread.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The policy that the calling thread really has.
+pub fn policy() -> io::Result<Policy> {
+    let mut attr = SchedAttr::default();
+    // SAFETY: `attr` has room for the 48 bytes announced; pid 0 is the calling thread.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, SIZE, 0) };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(match attr.policy {
+        FIFO => Policy::Fifo(attr.priority),
+        RR => Policy::Rr(attr.priority),
+        DEADLINE => Policy::Deadline {
+            runtime: Nanos(attr.runtime),
+            period: Nanos(attr.period),
+        },
+        _ => Policy::Other,
+    })
+}
+
+/// How late the kernel may fire the calling thread's timers on purpose; real-time threads are
+/// treated as if it were 0 (`PR_SET_TIMERSLACK(2const)`).
+pub fn slack() -> io::Result<Nanos> {
+    // SAFETY: this prctl takes no pointers.
+    let answer = crate::checked(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) })?;
+    #[expect(
+        clippy::cast_sign_loss,
+        reason = "checked() let no negative number pass"
+    )]
+    Ok(Nanos(answer as u64))
+}
+
+/// Sets the calling thread's timer slack; the kernel reads 0 as "the default", so 1 ns is least.
+pub fn set_slack(slack: Nanos) -> io::Result<()> {
+    // SAFETY: this prctl takes no pointers.
+    crate::checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0.max(1)) }).map(drop)
+}
+
+/// The kernel's number of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: gettid takes nothing and always succeeds.
+    unsafe { libc::gettid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slack_is_read_back() {
+        std::thread::spawn(|| {
+            set_slack(Nanos(12_345)).unwrap();
+            assert_eq!(slack().unwrap(), Nanos(12_345));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_starts_as_an_ordinary_one() {
+        assert_eq!(policy().unwrap(), Policy::Other);
+        set_policy(Policy::Other).unwrap();
+    }
+}
