@@ -265,7 +265,9 @@ mod tests {
 
     fn of(samples: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
-        samples.iter().for_each(|s| histogram.record(Nanos(*s)));
+        for sample in samples {
+            histogram.record(Nanos(*sample));
+        }
         histogram
     }
 

@@ -19,7 +19,7 @@ pub struct Wakeup {
 ///
 /// A thread that wakes late records that one sample *and* counts each period whose wake-up it
 /// could not take, so that recorded + missed is always the number of periods that passed
-/// (coordinated omission: G. Tene, HdrHistogram). `interval` is at least 1 ns.
+/// (coordinated omission: G. Tene, `HdrHistogram`). `interval` is at least 1 ns.
 #[inline]
 pub fn judge(due: Nanos, interval: Nanos, now: Nanos) -> Wakeup {
     let latency = now.0.saturating_sub(due.0);

@@ -89,15 +89,16 @@ impl FromStr for Nanos {
             .iter()
             .find(|(name, _)| *name == unit)
             .ok_or_else(wrong)?;
-        scaled(number, *scale)
-            .ok_or_else(wrong)?
-            .ok_or_else(|| TimeError::TooLong(text.to_owned()))
+        let value = scaled(number, *scale).ok_or_else(wrong)?;
+        u64::try_from(value)
+            .map(Nanos)
+            .map_err(|_| TimeError::TooLong(text.to_owned()))
     }
 }
 
-/// `number` × `scale` in integers, so that `0.1ms` is 100 000 ns and not 99 999.
-/// The outer `None`: not a number; the inner one: too large.
-fn scaled(number: &str, scale: u64) -> Option<Option<Nanos>> {
+/// `number` × `scale` in integers, so that `0.1ms` is 100 000 ns and not 99 999; none where
+/// `number` is not a number.
+fn scaled(number: &str, scale: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return None;
@@ -107,13 +108,13 @@ fn scaled(number: &str, scale: u64) -> Option<Option<Nanos>> {
     } else {
         whole.parse().ok()?
     };
-    let mut value = whole.checked_mul(u128::from(scale))?;
+    let mut value = whole.saturating_mul(u128::from(scale));
     let mut unit = u128::from(scale) * 1_000_000_000;
     for digit in fraction.chars().take(20) {
         unit /= 10;
-        value += u128::from(digit.to_digit(10)?) * unit / 1_000_000_000;
+        value = value.saturating_add(u128::from(digit.to_digit(10)?) * unit / 1_000_000_000);
     }
-    Some(u64::try_from(value).ok().map(Nanos))
+    Some(value)
 }
 
 impl fmt::Display for Nanos {

@@ -307,13 +307,18 @@ fn journals(root: &Root) -> Vec<PathBuf> {
 fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
     fs::create_dir_all(folder)?;
     let path = folder.join(format!("{}.journal", std::process::id()));
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&path)?;
-    file.lock()?;
-    Ok((file, path))
+    loop {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)?;
+        file.lock()?;
+        // Somebody who was mending may have taken it away before it was locked.
+        if path.exists() {
+            return Ok((file, path));
+        }
+    }
 }
 
 fn read_journal(path: &Path) -> Option<Entries> {

@@ -53,6 +53,7 @@ const CAP_IPC_LOCK: u64 = 14;
 /// Touches the stack that a probe's loop may use, so that it faults now and not there.
 #[inline(never)]
 pub fn touch_stack() {
+    #[expect(clippy::large_stack_arrays, reason = "a large stack is what it is for")]
     let mut stack = [0u8; 64 * 1024];
     for page in stack.chunks_mut(4096) {
         page[0] = 1;
@@ -72,8 +73,10 @@ pub fn fault_in(bytes: usize) -> io::Result<u64> {
     }
     let mut touched = 0;
     for offset in (0..bytes).step_by(4096) {
-        // SAFETY: `offset` lies within the mapping, which nobody else knows.
-        unsafe { start.cast::<u8>().add(offset).write_volatile(1) };
+        // SAFETY: `offset` lies within the mapping.
+        let page = unsafe { start.cast::<u8>().add(offset) };
+        // SAFETY: the mapping is writable, and nobody else knows it.
+        unsafe { page.write_volatile(1) };
         touched += 1;
     }
     // SAFETY: exactly the mapping made above, and no reference into it is left.

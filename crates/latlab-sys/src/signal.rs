@@ -76,14 +76,16 @@ impl Drop for Signals {
 
 /// Wakes whoever waits on [`Signals::wait`] in this process.
 pub fn tell() {
+    let us = std::process::id();
     // SAFETY: a signal to ourselves; it is held, so it can't kill.
-    unsafe { libc::kill(libc::getpid(), NEWS) };
+    unsafe { libc::syscall(libc::SYS_kill, us, NEWS) };
 }
 
 /// Interrupts the sleep of a thread of this process.
 pub fn nudge(thread_id: i32) {
+    let us = std::process::id();
     // SAFETY: NUDGE has a handler that does nothing; a thread that is gone is no harm.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread_id, NUDGE) };
+    unsafe { libc::syscall(libc::SYS_tgkill, us, thread_id, NUDGE) };
 }
 
 static TERMINATED: AtomicBool = AtomicBool::new(false);
@@ -110,7 +112,12 @@ extern "C" fn ignore(_: libc::c_int) {}
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    action.sa_sigaction = handler as *const () as usize;
+    #[expect(
+        clippy::fn_to_numeric_cast_any,
+        reason = "the C interface wants the address"
+    )]
+    let address = handler as *const () as usize;
+    action.sa_sigaction = address;
     // No SA_RESTART: the point is to interrupt.
     // SAFETY: the handlers touch nothing but an atomic, which is allowed in one.
     crate::checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
