@@ -1,1 +1,231 @@
-//! Two records side by side.
+//! Two records side by side: the same latency, quantile by quantile, and what differs between
+//! the machines and plans behind them. No statistics: one run each says nothing about chance.
+
+use crate::histogram::{DamagedHistogram, Histogram};
+use crate::record::{Incomparable, Record, Series};
+use crate::time::Nanos;
+use serde::Serialize;
+use serde_json::Value;
+
+/// What two records have in common, and where they differ.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The latencies that both have, all CPUs together.
+    pub latencies: Vec<Latency>,
+    /// Latencies that only one has, in words.
+    pub unmatched: Vec<String>,
+    /// What differs between the machines.
+    pub machine: Vec<Difference>,
+    /// What differs between the plans.
+    pub plan: Vec<Difference>,
+}
+
+/// One latency in both records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Latency {
+    /// The probe.
+    pub probe: String,
+    /// Its two ends.
+    pub span: (String, String),
+    /// Loads beside it, in the first and in the second record.
+    pub load: (Vec<String>, Vec<String>),
+    /// Samples recorded.
+    pub recorded: (u64, u64),
+    /// Periods missed.
+    pub missed: (u64, u64),
+    /// The figures, as recorded and, where periods were missed, corrected.
+    pub rows: Vec<Row>,
+}
+
+/// One figure of a latency in both records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// `min`, `p50`, … `max`, `corrected p99`.
+    pub name: String,
+    /// In the first record.
+    pub a: Nanos,
+    /// In the second record.
+    pub b: Nanos,
+    /// The second by the first; none where the first is 0, and for the maximum of runs of unequal
+    /// length, which grows with their length.
+    pub ratio: Option<f64>,
+}
+
+/// A field that differs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// Its name.
+    pub field: String,
+    /// Its value in the first record.
+    pub a: Value,
+    /// Its value in the second record.
+    pub b: Value,
+}
+
+/// Why two records were not compared.
+#[derive(Debug, thiserror::Error)]
+pub enum NotCompared {
+    /// They must not be.
+    #[error(transparent)]
+    Incomparable(#[from] Incomparable),
+    /// They have nothing in common.
+    #[error("they have no latency in common: one has {0}, the other {1}")]
+    NothingInCommon(String, String),
+    /// A record that was not read by [`Record::from_json`].
+    #[error(transparent)]
+    Damaged(#[from] DamagedHistogram),
+}
+
+/// Lays `a` and `b` side by side.
+pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
+    a.same_time(b)?;
+    let (ours, theirs) = (distributions(a)?, distributions(b)?);
+    let mut latencies = Vec::new();
+    let mut unmatched = Vec::new();
+    for mine in &ours {
+        match theirs.iter().find(|other| other.is_same(mine)) {
+            Some(other) => latencies.push(mine.beside(other)),
+            None => unmatched.push(format!("{} is only in the first", mine.name())),
+        }
+    }
+    let alone = theirs
+        .iter()
+        .filter(|other| !ours.iter().any(|mine| mine.is_same(other)));
+    unmatched.extend(alone.map(|other| format!("{} is only in the second", other.name())));
+    if latencies.is_empty() {
+        return Err(NotCompared::NothingInCommon(names(&ours), names(&theirs)));
+    }
+    Ok(Comparison {
+        latencies,
+        unmatched,
+        machine: differences(&a.machine, &b.machine),
+        plan: differences(&a.plan, &b.plan),
+    })
+}
+
+/// One probe's latency, all CPUs together.
+struct Distribution<'a> {
+    first: &'a Series,
+    histogram: Histogram,
+    missed: u64,
+}
+
+fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistogram> {
+    let mut all: Vec<Distribution<'_>> = Vec::new();
+    for series in &record.series {
+        let one = Distribution {
+            first: series,
+            histogram: series.histogram()?,
+            missed: series.counts.missed,
+        };
+        if let Some(same) = all.iter_mut().find(|other| other.is_same(&one)) {
+            same.histogram.add(&one.histogram);
+            same.missed += one.missed;
+        } else {
+            all.push(one);
+        }
+    }
+    Ok(all)
+}
+
+impl Distribution<'_> {
+    /// Loads may differ: what a load does to a latency is what is often compared.
+    fn is_same(&self, other: &Distribution<'_>) -> bool {
+        let key = |d: &Distribution<'_>| (d.first.probe.clone(), d.first.span.clone());
+        key(self) == key(other)
+    }
+
+    fn name(&self) -> String {
+        format!(
+            "{} ({} → {})",
+            self.first.probe, self.first.span.0, self.first.span.1
+        )
+    }
+
+    fn beside(&self, other: &Distribution<'_>) -> Latency {
+        let fair = self.histogram.count() == other.histogram.count();
+        let mut rows = rows("", &self.histogram, &other.histogram, fair);
+        if self.missed + other.missed > 0 {
+            let corrected = |d: &Distribution<'_>| match d.first.interval {
+                Some(interval) => d.histogram.corrected(interval),
+                None => d.histogram.clone(),
+            };
+            let quantiles = |row: &Row| row.name.starts_with("corrected p");
+            rows.extend(
+                self::rows("corrected ", &corrected(self), &corrected(other), fair)
+                    .into_iter()
+                    .filter(quantiles),
+            );
+        }
+        Latency {
+            probe: self.first.probe.clone(),
+            span: self.first.span.clone(),
+            load: (self.first.load.clone(), other.first.load.clone()),
+            recorded: (self.histogram.count(), other.histogram.count()),
+            missed: (self.missed, other.missed),
+            rows,
+        }
+    }
+}
+
+fn names(distributions: &[Distribution<'_>]) -> String {
+    let names: Vec<String> = distributions.iter().map(Distribution::name).collect();
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
+    let figures = |h: &Histogram| {
+        let mut figures = vec![("min", h.min()), ("mean", h.mean())];
+        figures.extend(h.quantiles().named());
+        figures.push(("max", h.max()));
+        figures
+    };
+    figures(a)
+        .into_iter()
+        .zip(figures(b))
+        .map(|((name, a), (_, b))| Row {
+            name: format!("{prefix}{name}"),
+            a,
+            b,
+            ratio: ratio(a, b).filter(|_| fair || name != "max"),
+        })
+        .collect()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a ratio is shown with three digits"
+)]
+fn ratio(a: Nanos, b: Nanos) -> Option<f64> {
+    (a.0 > 0).then(|| b.0 as f64 / a.0 as f64)
+}
+
+/// The fields, at the top level, in which two of a kind differ.
+fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
+    let fields = |x: &T| match serde_json::to_value(x) {
+        Ok(Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    let (a, b) = (fields(a), fields(b));
+    let mut names: Vec<&String> = a
+        .keys()
+        .chain(b.keys().filter(|k| !a.contains_key(*k)))
+        .collect();
+    // What reading the clock cost is a measurement, not a property.
+    names.retain(|name| name.as_str() != "clock_read_ns" && a.get(*name) != b.get(*name));
+    let value = |map: &serde_json::Map<String, Value>, name: &str| {
+        map.get(name).cloned().unwrap_or(Value::Null)
+    };
+    names
+        .into_iter()
+        .map(|name| Difference {
+            field: name.clone(),
+            a: value(&a, name),
+            b: value(&b, name),
+        })
+        .collect()
+}

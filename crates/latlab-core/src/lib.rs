@@ -11,6 +11,7 @@ pub mod histogram;
 pub mod machine;
 pub mod periods;
 pub mod plan;
+pub mod random;
 pub mod record;
 pub mod size;
 pub mod suggest;

@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod file;
 pub mod guard;
 pub mod knob;
+pub mod machine;
 pub mod memory;
 pub mod process;
 pub mod root;
@@ -18,6 +19,13 @@ pub mod signal;
 pub mod terminal;
 pub mod timer;
 pub mod usage;
+
+/// "Operation not permitted", as the kernel numbers it.
+pub const EPERM: i32 = libc::EPERM;
+/// "Device or resource busy": what a deadline task is told where it can't be admitted.
+pub const EBUSY: i32 = libc::EBUSY;
+/// "Invalid argument".
+pub const EINVAL: i32 = libc::EINVAL;
 
 /// The kernel's answer to a call that says failure with a negative number.
 pub(crate) fn checked(answer: libc::c_int) -> std::io::Result<libc::c_int> {

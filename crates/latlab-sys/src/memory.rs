@@ -1,5 +1,6 @@
 //! Memory that does not fault: locked, and touched before it is needed.
 
+use latlab_core::size::Bytes;
 use std::io;
 
 /// How far memory could be locked.
@@ -49,6 +50,16 @@ fn may_lock_anything() -> io::Result<bool> {
 
 /// `linux/capability.h`.
 const CAP_IPC_LOCK: u64 = 14;
+
+/// Memory that can be had without swapping, as the kernel estimates it (`MemAvailable`).
+pub fn available() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+    Some(Bytes(kib * 1024))
+}
 
 /// Touches the stack that a probe's loop may use, so that it faults now and not there.
 #[inline(never)]

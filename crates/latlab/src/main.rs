@@ -1,2 +1,25 @@
-//! latlab
-fn main() {}
+//! latlab: a microscope for Linux latency.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod engine;
+mod failure;
+mod format;
+mod load;
+mod permission;
+mod probe;
+mod registry;
+mod rig;
+mod target;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::dispatch(std::env::args_os()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            format::say(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}

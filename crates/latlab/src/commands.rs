@@ -1,0 +1,68 @@
+//! What the user types after `latlab`.
+
+mod compare;
+mod exec;
+mod generate;
+mod list;
+mod run;
+
+use crate::failure::Result;
+use crate::load;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
+
+const EXAMPLES: &str = "\
+Examples:
+  latlab run                                   how late does this machine wake a task? (10 s)
+  latlab run --load hackbench --load disk --out loaded.json && latlab report loaded.json
+  latlab doctor                                what on this machine spoils latency";
+
+/// A microscope for Linux latency: measure it, see what causes it, prove what fixes it.
+#[derive(Debug, Parser)]
+#[command(name = "latlab", version, after_help = EXAMPLES, max_term_width = 100)]
+struct Latlab {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Compare(compare::Compare),
+    Exec(exec::Exec),
+    List(list::List),
+    Generate(generate::Generate),
+    /// A load's worker: started by latlab itself
+    #[command(hide = true)]
+    LoadWorker {
+        /// The worker's orders, as JSON
+        orders: String,
+    },
+}
+
+/// The whole command line, with the tables' texts in the help.
+fn command_line() -> clap::Command {
+    Latlab::command().mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
+}
+
+/// Reads the command line and does what it says.
+pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+    let arguments: Vec<OsString> = arguments.collect();
+    if arguments.len() < 2 {
+        return list::print_help(&mut command_line());
+    }
+    let matches = match command_line().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return list::print_clap(&error),
+    };
+    let latlab: Latlab =
+        clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
+    match latlab.command {
+        Command::Run(run) => run.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Exec(exec) => exec.run(),
+        Command::List(list) => list.run(),
+        Command::Generate(generate) => generate.run(command_line()),
+        Command::LoadWorker { orders } => load::serve(&orders),
+    }
+}

@@ -1,0 +1,53 @@
+//! `latlab generate`: manual page and shell completions, made from what the program knows.
+
+use crate::failure::{Result, failed};
+use crate::format;
+use clap::ValueEnum;
+use clap_complete::Shell;
+
+/// Print the manual page, or completions for a shell
+///
+/// As: latlab generate man > latlab.1; source <(latlab generate bash)
+#[derive(Debug, clap::Args)]
+pub(super) struct Generate {
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// Manual page in troff, for man(1)
+    Man,
+    /// Completions for bash
+    Bash,
+    /// Completions for zsh
+    Zsh,
+    /// Completions for fish
+    Fish,
+}
+
+impl Generate {
+    pub(super) fn run(&self, mut command: clap::Command) -> Result<()> {
+        let shell = match self.what {
+            What::Man => return man(&command),
+            What::Bash => Shell::Bash,
+            What::Zsh => Shell::Zsh,
+            What::Fish => Shell::Fish,
+        };
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut command, "latlab", &mut text);
+        format::put(&String::from_utf8_lossy(&text))
+    }
+}
+
+/// One page for the program and all of its commands.
+fn man(command: &clap::Command) -> Result<()> {
+    let mut text = Vec::new();
+    let page =
+        |command: clap::Command, text: &mut Vec<u8>| clap_mangen::Man::new(command).render(text);
+    page(command.clone(), &mut text).map_err(|e| failed("the manual page", e))?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let name = format!("latlab-{}", sub.get_name());
+        page(sub.clone().name(name), &mut text).map_err(|e| failed("the manual page", e))?;
+    }
+    format::put(&String::from_utf8_lossy(&text))
+}

@@ -1,0 +1,202 @@
+//! `latlab list`: what there is to run, and what each part can be told.
+
+use crate::failure::{Failure, Result};
+use crate::format;
+use crate::load::LOADS;
+use crate::probe::PROBES;
+use crate::registry::{About, Entry};
+use crate::target::TARGETS;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command};
+use latlab_core::suggest;
+use latlab_sys::knob::KNOBS;
+use std::fmt::Write as _;
+
+/// List probes, loads, targets and knobs, or explain one of them
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    /// probes, loads, targets, knobs, or the name of one probe or load [default: everything]
+    what: Option<String>,
+}
+
+impl List {
+    pub(super) fn run(&self) -> Result<()> {
+        let text = match self.what.as_deref() {
+            None => ROOMS
+                .iter()
+                .map(|(name, room)| format!("{name}:\n{}\n", room()))
+                .collect(),
+            Some(what) => match ROOMS.iter().find(|(name, _)| *name == what) {
+                Some((_, room)) => room(),
+                None => explain(what)?,
+            },
+        };
+        format::put(&text)
+    }
+}
+
+type Room = (&'static str, fn() -> String);
+
+static ROOMS: &[Room] = &[
+    ("probes", || table(PROBES.iter().map(|entry| entry.about))),
+    ("loads", || table(LOADS.iter().map(|entry| entry.about))),
+    ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
+    ("knobs", || {
+        table(KNOBS.iter().map(|knob| About {
+            name: knob.name,
+            summary: knob.summary,
+        }))
+    }),
+];
+
+fn table(parts: impl Iterator<Item = About>) -> String {
+    parts.fold(String::new(), |mut text, part| {
+        let _ = writeln!(text, "  {:<22}{}", part.name, part.summary);
+        text
+    })
+}
+
+/// The long text of one part, and its keys.
+fn explain(name: &str) -> Result<String> {
+    if let Some(text) = keys_of(PROBES, name).or_else(|| keys_of(LOADS, name)) {
+        return Ok(text);
+    }
+    let rooms = ROOMS.iter().map(|(name, _)| *name);
+    let parts = PROBES
+        .iter()
+        .map(|p| p.about.name)
+        .chain(LOADS.iter().map(|l| l.about.name));
+    let names: Vec<&str> = rooms.chain(parts).collect();
+    let hint = suggest::hint(name, &names);
+    Err(Failure::Failed(format!(
+        "there is nothing called '{name}' to list: {hint}"
+    )))
+}
+
+fn keys_of<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> Option<String> {
+    let entry = table.iter().find(|entry| entry.about.name == name)?;
+    let command = (entry.keys)();
+    let about = command.get_long_about().or(command.get_about());
+    let about = about.map(ToString::to_string).unwrap_or_default();
+    Some(format!("{name}: {about}\n\n{}", keys(&command)))
+}
+
+/// `key=default`, with what it means.
+fn keys(command: &Command) -> String {
+    command
+        .get_arguments()
+        .fold(String::new(), |mut text, key| {
+            let values: Vec<String> = key
+                .get_possible_values()
+                .iter()
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            let values = if values.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", values.join(", "))
+            };
+            let help = key.get_help().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:<22}{help}{values}", with_default(key));
+            text
+        })
+}
+
+fn with_default(key: &Arg) -> String {
+    let name = key.get_long().unwrap_or_default();
+    let default = key
+        .get_default_values()
+        .first()
+        .map(|value| value.to_string_lossy());
+    format!("{name}={}", default.unwrap_or_else(|| "…".into()))
+}
+
+/// The probes and loads, for the help of `latlab run`.
+pub(super) fn parts_help() -> String {
+    let mut text = String::new();
+    for (title, names) in [("Probes", ROOMS[0].1()), ("Loads", ROOMS[1].1())] {
+        let _ = write!(
+            text,
+            "{title} (latlab list NAME explains one and its keys):\n{names}\n"
+        );
+    }
+    text + "Examples:\n  \
+        latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json\n  \
+        latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us\n  \
+        latlab run nanosleep:interval=3.25ms --count 1000 --policy other"
+}
+
+/// Prints the help for who has typed nothing yet.
+pub(super) fn print_help(command: &mut Command) -> Result<()> {
+    format::put(&command.render_help().to_string())
+}
+
+/// Help and version are results; anything else clap says is a failure, in one sentence.
+pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return format::put(&error.render().to_string());
+    }
+    let rendered = error.render().to_string();
+    let sentence = rendered
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
+        .into_iter()
+        .find_map(|kind| match error.get(kind) {
+            Some(ContextValue::String(one)) => Some(one.clone()),
+            Some(ContextValue::Strings(several)) => Some(several.join(" or ")),
+            _ => None,
+        });
+    let hint = near.map_or_else(
+        || "see latlab --help".to_owned(),
+        |near| format!("did you mean {near}?"),
+    );
+    Err(Failure::Failed(format!("{sentence}: {hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_words_and_summaries_short() {
+        for (_, room) in ROOMS {
+            assert!(!room().is_empty());
+        }
+        let parts: Vec<About> = PROBES
+            .iter()
+            .map(|p| p.about)
+            .chain(LOADS.iter().map(|l| l.about))
+            .collect();
+        let names: BTreeSet<_> = parts.iter().map(|part| part.name).collect();
+        assert_eq!(names.len(), parts.len());
+        for part in parts {
+            assert!(
+                part.name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b"-.".contains(&b))
+            );
+            assert!(part.summary.len() <= 72, "{}", part.name);
+        }
+    }
+
+    #[test]
+    fn every_key_of_every_part_is_explained() {
+        let commands = PROBES
+            .iter()
+            .map(|p| (p.keys)())
+            .chain(LOADS.iter().map(|l| (l.keys)()));
+        for command in commands {
+            assert!(command.get_about().is_some());
+            for key in command.get_arguments() {
+                assert!(key.get_help().is_some(), "{key}");
+            }
+        }
+    }
+}

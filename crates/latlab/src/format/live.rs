@@ -1,0 +1,113 @@
+//! The live view: one line a CPU, updated in place, and a bar with the time left.
+
+use crate::rig::Watch;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use latlab_core::tally::Tally;
+use latlab_core::time::Nanos;
+use latlab_sys::terminal;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A view for the user at this terminal, or none where stderr goes elsewhere.
+pub(crate) fn view() -> Box<dyn Watch> {
+    match terminal::size() {
+        Some((_, rows)) => Box::new(Live {
+            rows: rows.into(),
+            on: None,
+        }),
+        None => Box::new(Blind),
+    }
+}
+
+/// Nobody looks on.
+struct Blind;
+
+impl Watch for Blind {
+    fn begin(&mut self, _: &str, _: &[(u32, Arc<Tally>)], _: Nanos) {}
+    fn update(&mut self, _: Nanos) {}
+    fn end(&mut self) {}
+    fn pace(&self) -> Nanos {
+        Nanos::from_secs(1)
+    }
+}
+
+struct Live {
+    rows: usize,
+    on: Option<Screen>,
+}
+
+/// What is on the screen while a probe measures.
+struct Screen {
+    all: MultiProgress,
+    lanes: Vec<(u32, Arc<Tally>, ProgressBar)>,
+    bar: ProgressBar,
+}
+
+impl Watch for Live {
+    fn begin(&mut self, probe: &str, lanes: &[(u32, Arc<Tally>)], total: Nanos) {
+        let all = MultiProgress::new();
+        let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
+        let head = all.add(ProgressBar::new(1).with_style(line()));
+        head.set_message(heading(probe));
+        // What does not fit on the screen would scroll instead of staying in place.
+        let fit = self.rows.saturating_sub(4).max(1);
+        let lanes = lanes
+            .iter()
+            .take(fit)
+            .map(|(cpu, tally)| {
+                let bar = all.add(ProgressBar::new(1).with_style(line()));
+                (*cpu, Arc::clone(tally), bar)
+            })
+            .collect();
+        let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
+            .expect("the template is constant");
+        let bar = all.add(ProgressBar::new(total.0.max(1)).with_style(style));
+        self.on = Some(Screen { all, lanes, bar });
+        self.update(Nanos(0));
+    }
+
+    fn update(&mut self, elapsed: Nanos) {
+        let Some(screen) = &self.on else { return };
+        for (cpu, tally, bar) in &screen.lanes {
+            bar.set_message(line(*cpu, tally));
+        }
+        let total = Nanos(screen.bar.length().unwrap_or(0));
+        let left = Duration::from_nanos((total - elapsed).0);
+        screen.bar.set_position(elapsed.0.min(total.0));
+        screen
+            .bar
+            .set_message(format!("{} left", indicatif::HumanDuration(left)));
+    }
+
+    fn end(&mut self) {
+        if let Some(screen) = self.on.take() {
+            // The summary says the same and more.
+            let _ = screen.all.clear();
+        }
+    }
+
+    fn pace(&self) -> Nanos {
+        Nanos::from_millis(100)
+    }
+}
+
+fn heading(probe: &str) -> String {
+    let columns = ["now", "min", "mean", "p99", "p99.9", "max", "missed"];
+    let columns: String = columns.iter().map(|name| format!("{name:>10}")).collect();
+    format!("{probe:<9}{columns}")
+}
+
+fn line(cpu: u32, tally: &Tally) -> String {
+    let seen = tally.histogram();
+    let quantiles = seen.quantiles();
+    let values = [
+        tally.now(),
+        seen.min(),
+        seen.mean(),
+        quantiles.p99,
+        quantiles.p99_9,
+        seen.max(),
+    ];
+    let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
+    format!("CPU {cpu:<5}{values}{:>10}", tally.missed())
+}

@@ -1,0 +1,219 @@
+//! Results as text for a terminal: tables, and a small histogram.
+
+use comfy_table::{CellAlignment, Table};
+use latlab_core::histogram::{Histogram, Quantiles};
+use latlab_core::record::{Record, Series};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// Everything a user wants to see right after a run.
+pub(crate) fn summary(record: &Record) -> String {
+    let mut text = series_table(record).to_string();
+    text.push('\n');
+    for (title, histogram) in merged(record) {
+        let _ = write!(text, "\n{title}\n{}", bars(&histogram));
+    }
+    for work in &record.work {
+        let Nanos(cpu) = work.cpu_ns;
+        let _ = writeln!(
+            text,
+            "load {}: {} {} in {} of CPU time",
+            work.load,
+            grouped(work.done),
+            work.unit,
+            Nanos(cpu)
+        );
+    }
+    for change in record.changes.iter().filter(|change| !change.restored) {
+        let _ = writeln!(text, "not restored: {} stays {}", change.knob, change.set);
+    }
+    text
+}
+
+fn series_table(record: &Record) -> Table {
+    let mut table = plain_table(&[
+        "probe", "CPU", "recorded", "missed", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max",
+    ]);
+    for series in &record.series {
+        let name = name(record, series);
+        table.add_row(row(
+            &[name, series.cpu.to_string()],
+            &[
+                grouped(series.counts.recorded),
+                grouped(series.counts.missed),
+            ],
+            &[series.min, series.mean],
+            series.quantiles,
+            series.max,
+        ));
+        if series.counts.missed > 0 {
+            let mut cells = vec!["  corrected".to_owned()];
+            cells.resize(6, String::new());
+            let corrected = series.corrected;
+            cells.extend(
+                [
+                    corrected.p50,
+                    corrected.p99,
+                    corrected.p99_9,
+                    corrected.p99_99,
+                ]
+                .map(|time| time.to_string()),
+            );
+            table.add_row(cells);
+        }
+    }
+    table
+}
+
+fn row(
+    names: &[String],
+    counts: &[String],
+    times: &[Nanos],
+    quantiles: Quantiles,
+    max: Nanos,
+) -> Vec<String> {
+    let tail = [
+        quantiles.p50,
+        quantiles.p99,
+        quantiles.p99_9,
+        quantiles.p99_99,
+        max,
+    ];
+    let times = times.iter().chain(&tail).map(ToString::to_string);
+    names.iter().chain(counts).cloned().chain(times).collect()
+}
+
+/// A table without frames: columns that a program can cut, too. The first is left-aligned.
+pub(crate) fn plain_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(header);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if column.index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The probe's name, with the span where a probe has several.
+fn name(record: &Record, series: &Series) -> String {
+    let several = record
+        .series
+        .iter()
+        .any(|s| s.probe == series.probe && s.span != series.span);
+    if several {
+        format!("{}: {}", series.probe, series.span.1)
+    } else {
+        series.probe.clone()
+    }
+}
+
+/// The distributions over all CPUs, one for each probe and span.
+fn merged(record: &Record) -> Vec<(String, Histogram)> {
+    let mut all: Vec<(String, Histogram)> = Vec::new();
+    for series in &record.series {
+        let title = format!("{}: {} → {}", series.probe, series.span.0, series.span.1);
+        let Ok(histogram) = series.histogram() else {
+            continue;
+        };
+        match all.iter_mut().find(|(name, _)| *name == title) {
+            Some((_, sum)) => sum.add(&histogram),
+            None => all.push((title, histogram)),
+        }
+    }
+    all.retain(|(_, histogram)| histogram.count() > 0);
+    all
+}
+
+/// Bars over a logarithmic axis, their length logarithmic too: a single late wake-up in a
+/// million must be seen.
+fn bars(histogram: &Histogram) -> String {
+    const WIDTH: f64 = 40.0;
+    let steps = steps(histogram);
+    let most = steps.iter().map(|(_, _, count)| *count).max().unwrap_or(1);
+    let mut text = String::new();
+    for (from, to, count) in steps {
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a bar is at most 40 long"
+        )]
+        let length = if count == 0 {
+            0
+        } else {
+            (1.0 + (WIDTH - 1.0) * (count as f64).ln() / (most.max(2) as f64).ln()) as usize
+        };
+        let _ = writeln!(
+            text,
+            "{from:>9} – {to:<9}{:>14} {}",
+            grouped(count),
+            "#".repeat(length)
+        );
+    }
+    text
+}
+
+/// Samples between 1, 2, 5, 10, … of the unit, without the empty ends.
+fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
+    let edges: Vec<u64> = (0..14)
+        .flat_map(|power| [1, 2, 5].map(|n| n * 10u64.pow(power)))
+        .collect();
+    let mut counts = vec![0; edges.len()];
+    for bucket in histogram.buckets() {
+        let place = edges
+            .partition_point(|edge| *edge <= bucket.from.0)
+            .saturating_sub(1);
+        counts[place] += bucket.count;
+    }
+    let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
+    let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
+    (first..=last)
+        .map(|n| (Nanos(edges[n]), Nanos(edges[n + 1]), counts[n]))
+        .collect()
+}
+
+/// `1 234 567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_sample_in_many_is_seen() {
+        let mut histogram = Histogram::new();
+        for _ in 0..100_000 {
+            histogram.record(Nanos(7_000));
+        }
+        histogram.record(Nanos(3_000_000));
+        let text = bars(&histogram);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 9, "{text}");
+        assert!(
+            lines[0].contains("5 us – 10 us") && lines[0].contains("100 000"),
+            "{text}"
+        );
+        assert!(lines[8].ends_with("1 #"), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(grouped),
+            ["0", "999", "1 000", "1 234 567"]
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! Loads: what competes with a probe, each in processes of its own that die with us.
+
+mod cpu;
+mod disk;
+mod fork;
+mod hackbench;
+mod memory;
+mod procfs;
+
+use crate::failure::{Failure, Result, failed};
+use crate::registry::{self, About, Entry, Params};
+use latlab_core::cpulist::CpuList;
+use latlab_core::plan::Part;
+use latlab_core::record::{Warning, Work};
+use latlab_core::time::Nanos;
+use latlab_sys::process::{SHARED_FD, SingleThread, Worker};
+use latlab_sys::shared::SharedPage;
+use latlab_sys::{clock, cpu as cpus, signal};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io;
+
+/// Every load, in the order `latlab list loads` shows them.
+pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
+    entry::<cpu::Cpu>(),
+    entry::<memory::Memory>(),
+    entry::<disk::Disk>(),
+    entry::<fork::Fork>(),
+    entry::<procfs::Procfs>(),
+    entry::<hackbench::Hackbench>(),
+];
+
+/// A stressor: something that competes with the probe.
+pub(crate) trait Load: Params {
+    const ABOUT: About;
+    /// What its work is counted in.
+    const UNIT: &'static str;
+    /// Whether one worker serves the whole machine, with children of its own, rather than one
+    /// worker on each CPU.
+    const ONE_WORKER: bool = false;
+
+    /// Where it is to run.
+    fn place(&self) -> &Place;
+
+    /// Refuses what can't work here, before anything starts.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Works until it is told to stop. This runs in a process of its own.
+    fn work(&self, bench: &Bench) -> io::Result<()>;
+}
+
+/// A [`Load`] whose type has been erased, as the table holds it.
+pub(crate) trait AnyLoad: Send + Sync {
+    fn unit(&self) -> &'static str;
+    fn one_worker(&self) -> bool;
+    fn place(&self) -> &Place;
+    fn check(&self) -> Result<()>;
+    fn work(&self, bench: &Bench) -> io::Result<()>;
+}
+
+impl<L: Load> AnyLoad for L {
+    fn unit(&self) -> &'static str {
+        L::UNIT
+    }
+    fn one_worker(&self) -> bool {
+        L::ONE_WORKER
+    }
+    fn place(&self) -> &Place {
+        Load::place(self)
+    }
+    fn check(&self) -> Result<()> {
+        Load::check(self)
+    }
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        Load::work(self, bench)
+    }
+}
+
+const fn entry<L: Load>() -> Entry<dyn AnyLoad> {
+    Entry {
+        about: L::ABOUT,
+        keys: registry::keys::<L>,
+        read: registry::read::<L>,
+        build: |params| {
+            Ok(Box::new(serde_json::from_value::<L>(Value::Object(
+                params,
+            ))?))
+        },
+    }
+}
+
+/// Where a load runs.
+#[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Where: on all CPUs, on those the probe measures, on their hardware siblings, on the others
+    #[arg(long, default_value = "all")]
+    on: On,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum On {
+    All,
+    Probe,
+    Sibling,
+    Others,
+}
+
+impl Place {
+    /// The CPUs meant, out of those `online`, while `probed` are under test.
+    fn cpus(&self, load: &str, probed: &CpuList, online: &CpuList) -> Result<CpuList> {
+        let (cpus, which) = match self.on {
+            On::All => (online.clone(), "online CPU"),
+            On::Probe => (probed.clone(), "CPU under test"),
+            On::Sibling => (
+                cpus::siblings(&latlab_sys::root::Root::default(), probed),
+                "sibling",
+            ),
+            On::Others => (online.minus(probed), "CPU that is not under test"),
+        };
+        if cpus.is_empty() {
+            return Err(Failure::Unsupported(format!(
+                "{load}: there is no {which} here; the probe measures on CPU {probed} of {online}: \
+                 choose other --cpus, or another on="
+            )));
+        }
+        Ok(cpus)
+    }
+}
+
+/// What a worker process has: counters, a seed, and the word when to stop.
+pub(crate) struct Bench {
+    progress: SharedPage,
+    /// Different for each worker, the same in each run with the same `--seed`.
+    pub(crate) seed: u64,
+    single: SingleThread,
+}
+
+impl Bench {
+    /// Says that all is set up; the probes wait for this.
+    pub(crate) fn ready(&self) {
+        self.progress.set_ready();
+    }
+
+    /// Whether to go on.
+    #[expect(clippy::unused_self, reason = "only a worker may ask")]
+    pub(crate) fn running(&self) -> bool {
+        !signal::terminated()
+    }
+
+    /// Counts work done.
+    pub(crate) fn done(&self, units: u64) {
+        self.progress.add(units);
+    }
+
+    /// The right to fork: a worker has one thread.
+    pub(crate) fn single(&self) -> &SingleThread {
+        &self.single
+    }
+}
+
+/// A worker's orders, as it gets them on its command line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Orders {
+    part: Part,
+    seed: u64,
+    cpus: CpuList,
+}
+
+/// What a worker process does, from its orders to its end.
+pub(crate) fn serve(orders: &str) -> Result<()> {
+    let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
+    let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
+    let load = registry::build("load", LOADS, &orders.part)?;
+    let progress = SharedPage::inherited(SHARED_FD).map_err(|e| broken(&e))?;
+    signal::note_termination().map_err(|e| broken(&e))?;
+    cpus::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
+    let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
+    let bench = Bench {
+        progress,
+        seed: orders.seed,
+        single,
+    };
+    load.work(&bench).map_err(|e| failed(&orders.part.name, e))
+}
+
+/// All loads of a run at work. Dropping it ends them.
+pub(crate) struct Crew(Vec<Team>);
+
+/// The workers of one load.
+struct Team {
+    name: String,
+    unit: &'static str,
+    workers: Vec<Worker>,
+}
+
+impl Crew {
+    /// Checks all loads, then starts all of them and waits until each is at work.
+    pub(crate) fn start(
+        parts: &[Part],
+        probed: &CpuList,
+        online: &CpuList,
+        seed: u64,
+    ) -> Result<Crew> {
+        let mut ready = Vec::new();
+        for part in parts {
+            let load = registry::build("load", LOADS, part)?;
+            load.check()?;
+            let cpus = load.place().cpus(&part.name, probed, online)?;
+            ready.push((part, load, cpus));
+        }
+        let mut crew = Crew(Vec::new());
+        for (nth, (part, load, cpus)) in (0..).zip(ready) {
+            crew.0
+                .push(Team::start(part, load.as_ref(), &cpus, seed ^ (nth << 32))?);
+        }
+        crew.wait_until_ready()?;
+        Ok(crew)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<()> {
+        const PATIENCE: Nanos = Nanos::from_secs(20);
+        let deadline = clock::now() + PATIENCE;
+        for team in &mut self.0 {
+            for worker in &mut team.workers {
+                while !worker.progress().is_ready() {
+                    if !worker.is_alive() {
+                        return Err(Failure::Failed(worker.last_words()));
+                    }
+                    if clock::now() > deadline {
+                        let why =
+                            format!("{}: it did not begin to work within {PATIENCE}", team.name);
+                        return Err(Failure::Failed(why));
+                    }
+                    clock::sleep_for(Nanos::from_millis(1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all loads. What they did, and which of them ended before they were told to.
+    pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        let work = self
+            .0
+            .iter_mut()
+            .map(|team| team.stop(&mut warnings))
+            .collect();
+        (work, warnings)
+    }
+}
+
+impl Team {
+    fn start(part: &Part, load: &dyn AnyLoad, cpus: &CpuList, seed: u64) -> Result<Team> {
+        let places: Vec<CpuList> = if load.one_worker() {
+            vec![cpus.clone()]
+        } else {
+            cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect()
+        };
+        let mut team = Team {
+            name: part.name.clone(),
+            unit: load.unit(),
+            workers: Vec::new(),
+        };
+        for (nth, cpus) in (0..).zip(places) {
+            let orders = Orders {
+                part: part.clone(),
+                seed: seed.wrapping_add(nth),
+                cpus,
+            };
+            let orders = serde_json::to_string(&orders).expect("orders are plain data");
+            let worker = Worker::start(&["load-worker".to_owned(), orders])
+                .map_err(|e| failed(&format!("{}: a worker could not be started", part.name), e))?;
+            team.workers.push(worker);
+        }
+        Ok(team)
+    }
+
+    fn stop(&mut self, warnings: &mut Vec<Warning>) -> Work {
+        let (mut done, mut cpu_ns) = (0, Nanos(0));
+        for worker in &mut self.workers {
+            if !worker.is_alive() {
+                let words = worker.last_words();
+                let text = format!("the load {} ended before the run did: {words}", self.name);
+                warnings.push(Warning::new("load-ended", text));
+            }
+            cpu_ns = cpu_ns + worker.stop();
+            done += worker.progress().done();
+        }
+        Work {
+            load: self.name.clone(),
+            unit: self.unit.to_owned(),
+            done,
+            cpu_ns,
+        }
+    }
+}

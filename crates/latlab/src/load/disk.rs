@@ -1,0 +1,89 @@
+//! Disk: a scratch file is written and synced, again and again.
+
+use super::{Bench, Load, Place};
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use latlab_core::random::Random;
+use latlab_core::size::Bytes;
+use latlab_sys::file;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+
+/// Writes a scratch file and syncs it, again and again, one worker on each CPU.
+///
+/// The disk stress of Rapid Reaction Linux (dd, then sync) and of Abeni et al. 2002. The file has
+/// no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that have
+/// reached the disk.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Disk {
+    /// Folder on the file system to write to
+    #[arg(long, default_value = "/var/tmp")]
+    dir: PathBuf,
+    /// Size of each worker's file
+    #[arg(long, default_value = "16MiB")]
+    size: Bytes,
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// What is written at a time.
+const CHUNK: usize = 128 * 1024;
+
+impl Load for Disk {
+    const ABOUT: About = About {
+        name: "disk",
+        summary: "write and sync a scratch file",
+    };
+    const UNIT: &'static str = "bytes";
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn check(&self) -> Result<()> {
+        let dir = self.dir.display();
+        let cannot = |e: io::Error| {
+            Failure::Failed(format!(
+                "disk: {dir} can't be written to ({e}): name another with dir="
+            ))
+        };
+        file::scratch(&self.dir)
+            .map_err(cannot)?
+            .write_all(&[0])
+            .map_err(cannot)?;
+        let free = Bytes(file::free_space(&self.dir).map_err(cannot)?);
+        let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let needed = Bytes(self.size.0.saturating_mul(workers));
+        if free < needed {
+            return Err(Failure::Failed(format!(
+                "disk: {dir} has {free} free, the load needs {needed}: name another with dir=, or a smaller size="
+            )));
+        }
+        Ok(())
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        // Bytes that no file system can compress away.
+        let chunk: Vec<u8> = Random::new(bench.seed)
+            .flat_map(u64::to_ne_bytes)
+            .take(CHUNK)
+            .collect();
+        let mut file = file::scratch(&self.dir)?;
+        bench.ready();
+        while bench.running() {
+            file.seek(SeekFrom::Start(0))?;
+            let mut written = 0;
+            while written < self.size.0 && bench.running() {
+                let part = chunk
+                    .len()
+                    .min(usize::try_from(self.size.0 - written).unwrap_or(CHUNK));
+                file.write_all(&chunk[..part])?;
+                written += part as u64;
+            }
+            file.sync_all()?;
+            bench.done(written);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Process creation: children are forked and awaited.
+
+use super::{Bench, Load, Place};
+use crate::registry::About;
+use std::io;
+
+/// Forks a child that ends at once and waits for it, again and again, one worker on each CPU.
+///
+/// The fork load of Abeni et al. 2002 (section 5.2). Its work is counted in processes.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Fork {
+    /// Children at a time
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=512))]
+    children: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+impl Load for Fork {
+    const ABOUT: About = About {
+        name: "fork",
+        summary: "fork and wait for short-lived processes",
+    };
+    const UNIT: &'static str = "processes";
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        bench.ready();
+        while bench.running() {
+            let forked = (0..self.children).map(|_| bench.single().fork(|| {}));
+            for child in forked.collect::<io::Result<Vec<_>>>()? {
+                child.wait()?;
+                bench.done(1);
+            }
+        }
+        Ok(())
+    }
+}

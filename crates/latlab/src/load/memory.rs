@@ -1,0 +1,67 @@
+//! Page faults: memory is mapped, touched and given back.
+
+use super::{Bench, Load, Place};
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use latlab_core::size::Bytes;
+use latlab_sys::memory;
+use std::io;
+
+/// Maps memory, touches each page once, and gives it back, one worker on each CPU.
+///
+/// The memory load of Abeni et al. 2002 (section 5.2): page faults, zeroing of pages, and the
+/// unmapping of large regions. Its work is counted in pages.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Memory {
+    /// Memory that each worker maps at a time
+    #[arg(long, default_value = "64MiB", value_parser = size)]
+    size: Bytes,
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+fn size(text: &str) -> std::result::Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if (4096..=1 << 40).contains(&size.0) {
+        Ok(size)
+    } else {
+        Err(format!("{text} is not 4KiB to 1024GiB"))
+    }
+}
+
+impl Load for Memory {
+    const ABOUT: About = About {
+        name: "memory",
+        summary: "page faults: map, touch, unmap",
+    };
+    const UNIT: &'static str = "pages";
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn check(&self) -> Result<()> {
+        let free = memory::available();
+        let all =
+            Bytes(self.size.0.saturating_mul(
+                std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+            ));
+        if free.is_some_and(|free| free < all) {
+            let free = free.unwrap_or_default();
+            return Err(Failure::Failed(format!(
+                "memory: the workers would map {all} together, {free} are available: give a smaller size"
+            )));
+        }
+        Ok(())
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        let bytes = usize::try_from(self.size.0).map_err(io::Error::other)?;
+        bench.ready();
+        while bench.running() {
+            bench.done(memory::fault_in(bytes)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! The hot side of a rig: where a thread records what it sees.
+
+use crate::probe::Phase;
+use latlab_core::periods;
+use latlab_core::plan::Length;
+use latlab_core::record::{Disturbed, WarmUp};
+use latlab_core::tally::Tally;
+use latlab_core::time::Nanos;
+use latlab_core::timeline::Timeline;
+use latlab_core::worst::{Late, Worst};
+use latlab_sys::usage::{self, Usage};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// How long a lane measures, and what ends it early.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Conditions {
+    pub(super) length: Length,
+    pub(super) warm_up: Nanos,
+    /// The first sample above this ends the run.
+    pub(super) limit: Nanos,
+}
+
+impl Conditions {
+    /// How long a run under these conditions should take.
+    pub(super) fn about(self, interval: Nanos) -> Nanos {
+        let length = match self.length {
+            Length::For(time) => time,
+            Length::Count(periods) => Nanos(interval.0.saturating_mul(periods)),
+        };
+        self.warm_up + length
+    }
+}
+
+/// One thread's record of its samples. Recording is wait-free and can't fail; all memory is
+/// there before the first sample.
+pub(crate) struct Lane<'a> {
+    place: usize,
+    lanes: usize,
+    interval: Nanos,
+    conditions: Conditions,
+    stop: &'a [AtomicBool],
+    channels: Vec<Channel>,
+    /// When the first period begins.
+    start: Nanos,
+    /// When counting began.
+    origin: Nanos,
+    /// The end of the last period that is accounted for.
+    reached: Nanos,
+    warming: bool,
+    warm_up: WarmUp,
+    first: Option<Nanos>,
+    tripped: Option<Tripped>,
+    usage: Usage,
+}
+
+/// One series in the making.
+struct Channel {
+    tally: Arc<Tally>,
+    timeline: Timeline,
+    worst: Worst,
+}
+
+/// The sample that ended a run, and its circumstances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tripped {
+    pub(crate) late: Late,
+    /// Which period it belonged to, from 1.
+    pub(crate) period: u64,
+}
+
+/// What a lane has recorded.
+pub(crate) struct Finished {
+    pub(crate) series: Vec<(Arc<Tally>, Timeline, Worst)>,
+    pub(crate) warm_up: WarmUp,
+    pub(crate) first: Option<Nanos>,
+    pub(crate) tripped: Option<Tripped>,
+    pub(crate) disturbed: Disturbed,
+}
+
+impl<'a> Lane<'a> {
+    pub(super) fn new(
+        place: usize,
+        spans: usize,
+        interval: Nanos,
+        conditions: Conditions,
+        stop: &'a [AtomicBool],
+    ) -> Lane<'a> {
+        Lane {
+            place,
+            lanes: stop.len(),
+            interval,
+            conditions,
+            stop,
+            channels: (0..spans).map(|_| Channel::new()).collect(),
+            start: Nanos(0),
+            origin: Nanos(0),
+            reached: Nanos(0),
+            warming: true,
+            warm_up: WarmUp::default(),
+            first: None,
+            tripped: None,
+            usage: Usage::default(),
+        }
+    }
+
+    /// What is counted on the first channel, to look at from another thread.
+    pub(super) fn view(&self) -> Arc<Tally> {
+        Arc::clone(&self.channels[0].tally)
+    }
+
+    pub(super) fn place(&self) -> usize {
+        self.place
+    }
+
+    pub(super) fn prepare(&mut self, start: Nanos) {
+        self.start = start;
+        self.reached = start;
+    }
+
+    /// When the first wake-up is due: one period after all lanes start, later by this lane's
+    /// share of the period where they are to be shifted.
+    pub(crate) fn begin(&mut self, phase: Phase) -> Nanos {
+        let shift = match phase {
+            Phase::Aligned => 0,
+            Phase::Shifted => self.interval.0 * self.place as u64 / self.lanes as u64,
+        };
+        self.begin_at(Nanos(self.start.0 + shift));
+        self.start + self.interval
+    }
+
+    /// Begins now rather than with the other lanes.
+    pub(crate) fn begin_at(&mut self, now: Nanos) {
+        self.start = now;
+        self.reached = now;
+    }
+
+    /// Whether to measure on. To be asked before each period.
+    #[inline]
+    pub(crate) fn running(&mut self) -> bool {
+        if self.stop[self.place].load(Relaxed) {
+            return false;
+        }
+        if self.warming {
+            if self.reached < self.start + self.conditions.warm_up {
+                return true;
+            }
+            self.count_from_here();
+        }
+        match self.conditions.length {
+            Length::For(time) => self.reached < self.origin + time,
+            Length::Count(periods) => self.periods() < periods,
+        }
+    }
+
+    #[cold]
+    fn count_from_here(&mut self) {
+        self.warming = false;
+        self.origin = self.reached;
+        self.usage = usage::of_thread();
+    }
+
+    /// Periods accounted for since counting began.
+    fn periods(&self) -> u64 {
+        let tally = &self.channels[0].tally;
+        tally.recorded() + tally.missed()
+    }
+
+    /// Records a wake-up that was due at `due` and came at `now`, and the periods it slept
+    /// through. When the next is due.
+    #[inline]
+    pub(crate) fn wakeup(&mut self, due: Nanos, now: Nanos) -> Nanos {
+        let wakeup = periods::judge(due, self.interval, now);
+        if wakeup.early {
+            self.early(0);
+        }
+        self.sample(0, now, wakeup.latency);
+        self.pass(wakeup.next - self.interval, wakeup.missed);
+        wakeup.next
+    }
+
+    /// Records one latency, seen at `at`.
+    #[inline]
+    pub(crate) fn sample(&mut self, channel: usize, at: Nanos, latency: Nanos) {
+        if self.warming {
+            self.warm(channel, latency);
+            return;
+        }
+        let channel = &mut self.channels[channel];
+        let at = at - self.origin;
+        channel.tally.record(latency);
+        channel.timeline.record(at, latency);
+        channel.worst.record(at, latency);
+        if latency > self.conditions.limit {
+            self.trip(Late { at, latency });
+        }
+    }
+
+    /// Accounts for time: everything up to `reached` is recorded, but for `missed` periods.
+    #[inline]
+    pub(crate) fn pass(&mut self, reached: Nanos, missed: u64) {
+        self.reached = reached;
+        if missed > 0 {
+            self.miss(missed);
+        }
+    }
+
+    /// Notes that the sample to be recorded came before it was due.
+    #[cold]
+    pub(crate) fn early(&mut self, channel: usize) {
+        if !self.warming {
+            self.channels[channel].tally.early();
+        }
+    }
+
+    #[cold]
+    fn miss(&mut self, missed: u64) {
+        if self.warming {
+            self.warm_up.missed += missed;
+        } else {
+            self.channels
+                .iter()
+                .for_each(|channel| channel.tally.miss(missed));
+        }
+    }
+
+    fn warm(&mut self, channel: usize, latency: Nanos) {
+        if channel == 0 {
+            self.first.get_or_insert(latency);
+            self.warm_up.recorded += 1;
+            self.warm_up.max = self.warm_up.max.max(latency);
+            self.warm_up.sum += u128::from(latency.0);
+        }
+    }
+
+    #[cold]
+    fn trip(&mut self, late: Late) {
+        self.tripped.get_or_insert(Tripped {
+            late,
+            period: self.periods(),
+        });
+        self.stop.iter().for_each(|stop| stop.store(true, Relaxed));
+    }
+
+    pub(super) fn finish(self) -> Finished {
+        let now = usage::of_thread();
+        let counted = !self.warming;
+        let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
+        Finished {
+            series: self
+                .channels
+                .into_iter()
+                .map(|c| (c.tally, c.timeline, c.worst))
+                .collect(),
+            warm_up: self.warm_up,
+            first: self.first,
+            tripped: self.tripped,
+            disturbed: Disturbed {
+                minor_faults: since(now.minor_faults, self.usage.minor_faults),
+                major_faults: since(now.major_faults, self.usage.major_faults),
+                preempted: since(now.preempted, self.usage.preempted),
+            },
+        }
+    }
+}
+
+impl Channel {
+    fn new() -> Channel {
+        Channel {
+            tally: Arc::new(Tally::new()),
+            timeline: Timeline::new(),
+            worst: Worst::new(),
+        }
+    }
+}
