@@ -9,9 +9,6 @@ use std::marker::PhantomData;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The descriptor under which a worker finds its [`SharedPage`].
-pub const SHARED_FD: i32 = 3;
-
 /// A copy of this program at work as a load. It dies with the thread that started it, whatever
 /// happens to that one; dropping it ends it and all its children.
 #[derive(Debug)]
@@ -22,10 +19,12 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this very program again with `arguments`.
-    pub fn start(arguments: &[String]) -> io::Result<Worker> {
+    /// Starts this very program again. `arguments` are made with the number of the descriptor
+    /// under which it finds its [`SharedPage`].
+    pub fn start(arguments: impl FnOnce(i32) -> Vec<String>) -> io::Result<Worker> {
         let page = SharedPage::new()?;
         let fd = page.descriptor();
+        let arguments = arguments(fd);
         let parent = std::process::id();
         #[expect(
             clippy::disallowed_methods,
@@ -41,8 +40,8 @@ impl Worker {
         let prepare = move || {
             crate::signal::release_all();
             die_with(parent)?;
-            // SAFETY: dup2 takes no pointers. It also clears close-on-exec, which is the point.
-            crate::checked(unsafe { libc::dup2(fd, SHARED_FD) })?;
+            // SAFETY: fcntl with F_SETFD takes no pointers; without close-on-exec it stays open.
+            crate::checked(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
             Ok(())
         };
         // SAFETY: between fork and exec only system calls are made: no allocation, no locks.

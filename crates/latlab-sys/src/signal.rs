@@ -33,6 +33,7 @@ impl Signals {
     /// Holds the signals back. To be called before any thread is started.
     pub fn hold() -> io::Result<Signals> {
         install(NUDGE, ignore)?;
+        install(NEWS, ignore)?;
         let mut before = set_of(&[]);
         let held = held_back();
         // SAFETY: both sets are valid; the call changes the calling thread's mask only.
@@ -63,6 +64,8 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
+        // A second Ctrl-C while the first was obeyed must not kill before the results are out.
+        while self.wait(Nanos(0)) != Event::Timeout {}
         // SAFETY: the mask stored is the one the kernel gave.
         unsafe {
             libc::pthread_sigmask(

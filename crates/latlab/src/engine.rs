@@ -235,6 +235,12 @@ fn lane_warnings(one: &Measured) -> Vec<Warning> {
         );
         warnings.push(Warning::new("preempted", text));
     }
+    if one.schedule.policy == "deadline" {
+        let text = format!(
+            "{probe}: the kernel binds no deadline task to a CPU; CPU {cpu} is only a name here"
+        );
+        warnings.push(Warning::new("not-bound", text));
+    }
     if one.lane.series[0].0.recorded() == 0 {
         let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended in its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));

@@ -13,7 +13,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Part;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
-use latlab_sys::process::{SHARED_FD, SingleThread, Worker};
+use latlab_sys::process::{SingleThread, Worker};
 use latlab_sys::shared::SharedPage;
 use latlab_sys::{clock, cpu as cpus, signal};
 use serde::{Deserialize, Serialize};
@@ -167,6 +167,8 @@ struct Orders {
     part: Part,
     seed: u64,
     cpus: CpuList,
+    /// The descriptor of the page it shares with us.
+    shared: i32,
 }
 
 /// What a worker process does, from its orders to its end.
@@ -174,7 +176,7 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
     let load = registry::build("load", LOADS, &orders.part)?;
-    let progress = SharedPage::inherited(SHARED_FD).map_err(|e| broken(&e))?;
+    let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::note_termination().map_err(|e| broken(&e))?;
     cpus::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
     let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
@@ -227,7 +229,10 @@ impl Crew {
             for worker in &mut team.workers {
                 while !worker.progress().is_ready() {
                     if !worker.is_alive() {
-                        return Err(Failure::Failed(worker.last_words()));
+                        let words = worker.last_words();
+                        return Err(Failure::Failed(
+                            words.trim_start_matches("latlab: ").to_owned(),
+                        ));
                     }
                     if clock::now() > deadline {
                         let why =
@@ -266,13 +271,18 @@ impl Team {
             workers: Vec::new(),
         };
         for (nth, cpus) in (0..).zip(places) {
-            let orders = Orders {
-                part: part.clone(),
-                seed: seed.wrapping_add(nth),
-                cpus,
+            let seed = seed.wrapping_add(nth);
+            let orders = |shared| {
+                let orders = Orders {
+                    part: part.clone(),
+                    seed,
+                    cpus,
+                    shared,
+                };
+                let orders = serde_json::to_string(&orders).expect("orders are plain data");
+                vec!["load-worker".to_owned(), orders]
             };
-            let orders = serde_json::to_string(&orders).expect("orders are plain data");
-            let worker = Worker::start(&["load-worker".to_owned(), orders])
+            let worker = Worker::start(orders)
                 .map_err(|e| failed(&format!("{}: a worker could not be started", part.name), e))?;
             team.workers.push(worker);
         }
@@ -284,6 +294,7 @@ impl Team {
         for worker in &mut self.workers {
             if !worker.is_alive() {
                 let words = worker.last_words();
+                let words = words.trim_start_matches("latlab: ");
                 let text = format!("the load {} ended before the run did: {words}", self.name);
                 warnings.push(Warning::new("load-ended", text));
             }
