@@ -16,6 +16,11 @@ pub fn since_1970() -> Nanos {
     read(libc::CLOCK_REALTIME)
 }
 
+/// CPU time that the calling thread has used, to the kernel's own nanosecond.
+pub fn of_thread() -> Nanos {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec {

@@ -42,3 +42,11 @@ pub(crate) fn cpu_time(usage: &libc::rusage) -> Nanos {
     let nanos = |t: libc::timeval| count(t.tv_sec) * 1_000_000_000 + count(t.tv_usec) * 1_000;
     Nanos(nanos(usage.ru_utime) + nanos(usage.ru_stime))
 }
+
+/// CPU time of all children that have ended and been waited for.
+pub fn of_children() -> Nanos {
+    let mut usage = empty();
+    // SAFETY: `usage` is a valid rusage to write to.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    cpu_time(&usage)
+}
