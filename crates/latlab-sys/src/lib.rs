@@ -1,1 +1,4 @@
 //! sys
+
+pub mod machine;
+pub mod root;
