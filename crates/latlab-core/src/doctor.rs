@@ -75,11 +75,8 @@ pub struct Finding {
     pub remedy: String,
 }
 
-/// A row of the tables: one thing to look at.
-struct Check {
-    code: &'static str,
-    judge: fn(&Machine) -> Option<Verdict>,
-}
+/// A row of the tables: the code of what may be found, and who looks for it.
+type Check = (&'static str, fn(&Machine) -> Option<Verdict>);
 
 /// What a check has found: a finding without its code.
 struct Verdict {
@@ -124,22 +121,22 @@ const CHECKS: &[&[Check]] = &[
 
 /// The code of every finding there can be.
 pub fn codes() -> impl Iterator<Item = &'static str> {
-    CHECKS.iter().copied().flatten().map(|check| check.code)
+    CHECKS.iter().copied().flatten().map(|(code, _)| *code)
 }
 
 /// Everything that is wrong with a machine, the worst first.
 pub fn diagnose(machine: &Machine) -> Vec<Finding> {
     let checks = CHECKS.iter().copied().flatten();
     let mut findings: Vec<Finding> = checks
-        .filter_map(|check| {
+        .filter_map(|(code, judge)| {
             let Verdict {
                 severity,
                 what,
                 why,
                 remedy,
-            } = (check.judge)(machine)?;
+            } = judge(machine)?;
             Some(Finding {
-                code: check.code.to_owned(),
+                code: (*code).to_owned(),
                 severity,
                 what,
                 why,

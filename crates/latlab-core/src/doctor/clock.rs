@@ -4,26 +4,11 @@ use super::{Check, Severity, Verdict};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "coarse-timers",
-        judge: coarse_timers,
-    },
-    Check {
-        code: "slow-clocksource",
-        judge: slow_clocksource,
-    },
-    Check {
-        code: "tick-rate",
-        judge: tick_rate,
-    },
-    Check {
-        code: "tick-stops-when-idle",
-        judge: tick_stops_when_idle,
-    },
-    Check {
-        code: "nohz-full",
-        judge: nohz_full,
-    },
+    ("coarse-timers", coarse_timers),
+    ("slow-clocksource", slow_clocksource),
+    ("tick-rate", tick_rate),
+    ("tick-stops-when-idle", tick_stops_when_idle),
+    ("nohz-full", nohz_full),
 ];
 
 fn coarse_timers(machine: &Machine) -> Option<Verdict> {
@@ -48,7 +33,7 @@ fn coarse_timers(machine: &Machine) -> Option<Verdict> {
         format!("high-resolution timers are off{resolution}"),
         "Every sleep ends at a tick, so that no period shorter than a tick can be kept, and every \
          wake-up is late by up to one.",
-        "Boot without highres=off, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y; `dmesg` \
+        "Boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y; `dmesg` \
          says if the clock event device was found unfit.",
     )
 }
@@ -63,10 +48,10 @@ fn slow_clocksource(machine: &Machine) -> Option<Verdict> {
     // These are read through the vDSO as well, with a correction from the hypervisor.
     let paravirtual = matches!(clock, "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen");
     let remedy = if machine.clocksources.iter().any(|other| other == "tsc") {
-        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        "`echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource`"
     } else {
         "`dmesg | grep -i tsc` says why the kernel gave the TSC up; where it is known to be \
-         steady, boot with tsc=reliable."
+         steady, boot with `tsc=reliable`."
     };
     if paravirtual {
         return Verdict::new(
@@ -114,7 +99,7 @@ fn tick_stops_when_idle(machine: &Machine) -> Option<Verdict> {
         format!("idle CPUs stop their tick ({option}=y)"),
         "Stopping the tick and starting it again is work on the way into idle and out of it, \
          which a periodic task pays in every period.",
-        "Boot with nohz=off where a periodic task matters more than power.",
+        "Boot with `nohz=off` where a periodic task matters more than power.",
     )
 }
 
@@ -130,6 +115,6 @@ fn nohz_full(machine: &Machine) -> Option<Verdict> {
         format!("nohz_full={cpus}: these CPUs stop their tick even while a task runs"),
         "Every entry into the kernel does more accounting there: a loss for periodic tasks, a \
          gain for those that compute for long without system calls.",
-        "For control loops, boot without nohz_full=; for long computations, keep it.",
+        "For control loops, boot without `nohz_full=`; for long computations, keep it.",
     )
 }

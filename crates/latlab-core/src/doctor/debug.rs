@@ -4,26 +4,11 @@ use super::{Check, Severity, Verdict};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "debug-options",
-        judge: debug_options,
-    },
-    Check {
-        code: "latency-tracers",
-        judge: latency_tracers,
-    },
-    Check {
-        code: "tracer-active",
-        judge: tracer_active,
-    },
-    Check {
-        code: "no-tracing",
-        judge: no_tracing,
-    },
-    Check {
-        code: "lockdown",
-        judge: lockdown,
-    },
+    ("debug-options", debug_options),
+    ("latency-tracers", latency_tracers),
+    ("tracer-active", tracer_active),
+    ("no-tracing", no_tracing),
+    ("lockdown", lockdown),
 ];
 
 /// Options that check, at run time, what the kernel does all the time. The guide names
@@ -83,7 +68,7 @@ fn tracer_active(machine: &Machine) -> Option<Verdict> {
         Severity::High,
         format!("the tracer '{tracer}' is active"),
         "It adds its own time to what it traces.",
-        "echo nop > /sys/kernel/tracing/current_tracer",
+        "`echo nop > /sys/kernel/tracing/current_tracer`",
     )
 }
 
@@ -122,7 +107,7 @@ fn lockdown(machine: &Machine) -> Option<Verdict> {
             machine.lockdown.as_deref().unwrap_or_default()
         ),
         why,
-        "Boot without lockdown= on the command line; where Secure Boot brings it, turn that off in \
-         the firmware.",
+        "Boot without `lockdown=` on the command line; where Secure Boot brings it, turn that off \
+         in the firmware.",
     )
 }

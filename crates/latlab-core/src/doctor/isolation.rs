@@ -5,26 +5,11 @@ use crate::cpulist::CpuList;
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "isolated-sibling",
-        judge: isolated_sibling,
-    },
-    Check {
-        code: "isolated-interrupts",
-        judge: isolated_interrupts,
-    },
-    Check {
-        code: "isolated-callbacks",
-        judge: isolated_callbacks,
-    },
-    Check {
-        code: "isolated-ticks",
-        judge: isolated_ticks,
-    },
-    Check {
-        code: "irqbalance",
-        judge: irqbalance,
-    },
+    ("isolated-sibling", isolated_sibling),
+    ("isolated-interrupts", isolated_interrupts),
+    ("isolated-callbacks", isolated_callbacks),
+    ("isolated-ticks", isolated_ticks),
+    ("irqbalance", irqbalance),
 ];
 
 fn isolated(machine: &Machine) -> Option<&CpuList> {
@@ -57,8 +42,8 @@ fn isolated_sibling(machine: &Machine) -> Option<Verdict> {
         format!("CPUs {isolated} are isolated, but share cores with {beside}, which are not"),
         "Whatever runs on the sibling takes half of the core away from the isolated CPU.",
         format!(
-            "Isolate {beside} as well and leave them idle, or take them offline: echo 0 > \
-             /sys/devices/system/cpu/cpuN/online"
+            "Isolate {beside} as well and leave them idle, or take them offline: `echo 0 > \
+             /sys/devices/system/cpu/cpuN/online`"
         ),
     )
 }
@@ -78,7 +63,7 @@ fn isolated_interrupts(machine: &Machine) -> Option<Verdict> {
         Severity::Medium,
         format!("new interrupts may go to isolated CPUs {hit} (/proc/irq/default_smp_affinity)"),
         "Isolation keeps tasks away, not the interrupts of devices that are set up later.",
-        format!("Boot with irqaffinity={others}, and check /proc/irq/*/smp_affinity_list"),
+        format!("Boot with `irqaffinity={others}`, and check /proc/irq/*/smp_affinity_list"),
     )
 }
 
@@ -93,7 +78,7 @@ fn isolated_callbacks(machine: &Machine) -> Option<Verdict> {
         format!("isolated CPUs {bare} run RCU callbacks themselves"),
         "Freeing what the kernel no longer needs then happens in softirqs on the isolated CPU, \
          in batches of any length.",
-        format!("Boot with rcu_nocbs={isolated}, in a kernel with CONFIG_RCU_NOCB_CPU=y"),
+        format!("Boot with `rcu_nocbs={isolated}`, in a kernel with CONFIG_RCU_NOCB_CPU=y"),
     )
 }
 
@@ -108,7 +93,7 @@ fn isolated_ticks(machine: &Machine) -> Option<Verdict> {
         format!("isolated CPUs {ticking} keep their tick (no nohz_full=)"),
         "For periodic tasks a steady tick is better; a task that computes for long is \
          interrupted by each.",
-        format!("Only for long computations: boot with nohz_full={isolated}"),
+        format!("Only for long computations: boot with `nohz_full={isolated}`"),
     )
 }
 
@@ -128,6 +113,6 @@ fn irqbalance(machine: &Machine) -> Option<Verdict> {
         what,
         "It moves interrupts between CPUs every ten seconds and undoes affinities set by hand; \
          it spares CPUs isolated at boot, but not those of cpusets.",
-        "systemctl stop irqbalance, or set IRQBALANCE_BANNED_CPULIST for it.",
+        "`systemctl stop irqbalance`, or set `IRQBALANCE_BANNED_CPULIST` for it.",
     )
 }

@@ -1,17 +1,12 @@
-//! Whether the kernel can be preempted.
+//! Whether the kernel and its interrupt handlers can be preempted.
 
 use super::{Check, Severity, Verdict};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "no-preempt-rt",
-        judge: no_preempt_rt,
-    },
-    Check {
-        code: "preemption-model",
-        judge: preemption_model,
-    },
+    ("no-preempt-rt", no_preempt_rt),
+    ("preemption-model", preemption_model),
+    ("unthreaded-interrupts", unthreaded_interrupts),
 ];
 
 /// The guide: `CONFIG_PREEMPT_RT`, fatal.
@@ -21,12 +16,13 @@ fn no_preempt_rt(machine: &Machine) -> Option<Verdict> {
     if !known || model == Some("rt") {
         return None;
     }
-    let model = model.map_or(String::new(), |model| {
-        format!(", but has preemption model '{model}'")
-    });
+    let model = model.map_or(String::new(), |model| format!(", its model is '{model}'"));
     Verdict::new(
         Severity::Fatal,
-        format!("Linux {} is no PREEMPT_RT kernel{model}", machine.kernel),
+        format!(
+            "Linux {} can't be preempted everywhere (no PREEMPT_RT{model})",
+            machine.kernel
+        ),
         "Interrupt handlers, softirqs and everything under a spinlock run to their end, so the \
          longest of them in any driver is part of the worst case.",
         "Boot a kernel with CONFIG_PREEMPT_RT=y: it is in Linux since 6.12, and distributions \
@@ -59,10 +55,26 @@ fn preemption_model(machine: &Machine) -> Option<Verdict> {
     };
     let switchable = machine.preempt_modes.iter().any(|mode| mode == "full");
     let remedy = if switchable {
-        "Boot with preempt=full; or, until the next boot and with debugfs mounted: echo full > \
-         /sys/kernel/debug/sched/preempt"
+        "Boot with `preempt=full`; or, until the next boot and with debugfs mounted: `echo full > \
+         /sys/kernel/debug/sched/preempt`"
     } else {
         "Boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y."
     };
     Verdict::new(severity, what, why, remedy)
+}
+
+/// On a `PREEMPT_RT` kernel they always are threads.
+fn unthreaded_interrupts(machine: &Machine) -> Option<Verdict> {
+    let realtime = machine.preempt.as_deref() == Some("rt");
+    let could = machine.has_config("CONFIG_IRQ_FORCED_THREADING");
+    if realtime || !could || machine.boot_parameter("threadirqs").is_some() {
+        return None;
+    }
+    Verdict::new(
+        Severity::Medium,
+        "handlers of device interrupts are no threads (booted without threadirqs)",
+        "They preempt every task whatever its priority; as threads they would have priorities, \
+         which `latlab adapt` could choose.",
+        "Boot with `threadirqs`.",
+    )
 }

@@ -4,22 +4,10 @@ use super::{Check, Severity, Verdict};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "transparent-hugepage",
-        judge: transparent_hugepage,
-    },
-    Check {
-        code: "ksm",
-        judge: ksm,
-    },
-    Check {
-        code: "swap",
-        judge: swap,
-    },
-    Check {
-        code: "stat-interval",
-        judge: stat_interval,
-    },
+    ("transparent-hugepage", transparent_hugepage),
+    ("ksm", ksm),
+    ("swap", swap),
+    ("stat-interval", stat_interval),
 ];
 
 fn transparent_hugepage(machine: &Machine) -> Option<Verdict> {
@@ -30,8 +18,8 @@ fn transparent_hugepage(machine: &Machine) -> Option<Verdict> {
         Severity::Medium,
         "huge pages are made for everybody (transparent_hugepage is 'always')",
         "A page fault may first compact memory, and khugepaged moves pages under running tasks.",
-        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled; for one measurement: latlab \
-         run --set transparent_hugepage=madvise",
+        "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`; for one measurement: \
+         `latlab run --set transparent_hugepage=madvise`",
     )
 }
 
@@ -43,7 +31,7 @@ fn ksm(machine: &Machine) -> Option<Verdict> {
         Severity::Medium,
         "equal pages are merged (/sys/kernel/mm/ksm/run is 1)",
         "Comparing takes CPU time and memory bandwidth, and writing to a merged page faults.",
-        "echo 0 > /sys/kernel/mm/ksm/run; for one measurement: latlab run --set ksm=0",
+        "`echo 0 > /sys/kernel/mm/ksm/run`; for one measurement: `latlab run --set ksm=0`",
     )
 }
 
@@ -60,8 +48,8 @@ fn swap(machine: &Machine) -> Option<Verdict> {
             used / 1024
         ),
         "Memory that is not locked may be on disk when a task needs it, which takes milliseconds.",
-        "Lock the task's memory (mlockall), or swapoff -a; for one measurement: latlab run --set \
-         swappiness=0",
+        "Lock the task's memory (mlockall), or `swapoff -a`; for one measurement: `latlab run \
+         --set swappiness=0`",
     )
 }
 
@@ -75,6 +63,6 @@ fn stat_interval(machine: &Machine) -> Option<Verdict> {
         Severity::Info,
         format!("each CPU updates its memory statistics every {every} s (vm.stat_interval)"),
         "A kernel worker runs for it on each CPU whose counters changed, isolated ones included.",
-        "sysctl vm.stat_interval=10; for one measurement: latlab run --set stat_interval=10",
+        "`sysctl vm.stat_interval=10`; for one measurement: `latlab run --set stat_interval=10`",
     )
 }

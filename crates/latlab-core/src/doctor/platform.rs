@@ -4,26 +4,11 @@ use super::{Check, Severity, Verdict, few};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "hypervisor",
-        judge: hypervisor,
-    },
-    Check {
-        code: "steal",
-        judge: steal,
-    },
-    Check {
-        code: "efi-runtime",
-        judge: efi_runtime,
-    },
-    Check {
-        code: "system-management",
-        judge: system_management,
-    },
-    Check {
-        code: "graphics",
-        judge: graphics,
-    },
+    ("hypervisor", hypervisor),
+    ("steal", steal),
+    ("efi-runtime", efi_runtime),
+    ("system-management", system_management),
+    ("graphics", graphics),
 ];
 
 fn hypervisor(machine: &Machine) -> Option<Verdict> {
@@ -73,8 +58,8 @@ fn efi_runtime(machine: &Machine) -> Option<Verdict> {
         "the kernel calls the firmware at run time (EFI runtime services)",
         "A call, such as reading a boot variable, can keep interrupts off for as long as the \
          firmware likes, on some machines on all CPUs.",
-        "Boot with efi=noruntime; or keep the calls on one CPU with \
-         /sys/devices/virtual/workqueue/efi_runtime/cpumask",
+        "Boot with `efi=noruntime`; or keep the calls on one CPU with \
+         `/sys/devices/virtual/workqueue/efi_runtime/cpumask`",
     )
 }
 
@@ -112,8 +97,8 @@ fn graphics(machine: &Machine) -> Option<Verdict> {
             format!("graphics driver in use: {}", few(&worse)),
             "It is known to keep interrupts off or the memory bus busy for hundreds of \
              microseconds, most of all when it saves power.",
-            "Measure without a display server; with i915, boot with i915.enable_dc=0 \
-             i915.enable_psr=0; if it is not needed, keep the module from loading.",
+            "Measure without a display server; with i915, boot with `i915.enable_dc=0 \
+             i915.enable_psr=0`; if it is not needed, keep the module from loading.",
         );
     }
     let others = used(OTHERS);

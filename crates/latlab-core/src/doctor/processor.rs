@@ -6,50 +6,17 @@ use crate::machine::{IdleState, Machine};
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "governor",
-        judge: governor,
-    },
-    Check {
-        code: "lowest-frequency",
-        judge: lowest_frequency,
-    },
-    Check {
-        code: "other-governors",
-        judge: other_governors,
-    },
-    Check {
-        code: "no-cpufreq",
-        judge: no_cpufreq,
-    },
-    Check {
-        code: "boost",
-        judge: boost,
-    },
-    Check {
-        code: "deep-idle",
-        judge: deep_idle,
-    },
-    Check {
-        code: "no-cpuidle",
-        judge: no_cpuidle,
-    },
-    Check {
-        code: "smt",
-        judge: smt,
-    },
-    Check {
-        code: "thermal-throttling",
-        judge: thermal_throttling,
-    },
-    Check {
-        code: "mitigations",
-        judge: mitigations,
-    },
-    Check {
-        code: "old-microcode",
-        judge: old_microcode,
-    },
+    ("governor", governor),
+    ("lowest-frequency", lowest_frequency),
+    ("other-governors", other_governors),
+    ("no-cpufreq", no_cpufreq),
+    ("boost", boost),
+    ("deep-idle", deep_idle),
+    ("no-cpuidle", no_cpuidle),
+    ("smt", smt),
+    ("thermal-throttling", thermal_throttling),
+    ("mitigations", mitigations),
+    ("old-microcode", old_microcode),
 ];
 
 /// The guide: the frequency must be constant; `performance` is the easy way, high.
@@ -69,8 +36,8 @@ fn governor(machine: &Machine) -> Option<Verdict> {
         ),
         "A CPU that was idle runs slowly when the task wakes, and changing the frequency takes \
          time of its own.",
-        "cpupower frequency-set -g performance; for one measurement: latlab run --set \
-         governor=performance",
+        "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
+         governor=performance`",
     )
 }
 
@@ -86,8 +53,8 @@ fn lowest_frequency(machine: &Machine) -> Option<Verdict> {
         Severity::Info,
         format!("the governor powersave keeps the CPU at its lowest frequency{min}"),
         "Latencies are steady, but as long as this processor can make them.",
-        "cpupower frequency-set -g performance; for one measurement: latlab run --set \
-         governor=performance",
+        "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
+         governor=performance`",
     )
 }
 
@@ -146,9 +113,9 @@ fn boost(machine: &Machine) -> Option<Verdict> {
         "CPUs may run above their nominal frequency (boost)",
         "How far and how long depends on temperature and on the other CPUs, so that runs differ \
          for no reason seen in them.",
-        "For steady results: latlab run --set boost=0; for good: echo 0 > \
-         /sys/devices/system/cpu/cpufreq/boost, or with intel_pstate echo 1 > \
-         /sys/devices/system/cpu/intel_pstate/no_turbo",
+        "For steady results: `latlab run --set boost=0`; for good: `echo 0 > \
+         /sys/devices/system/cpu/cpufreq/boost`, or with intel_pstate `echo 1 > \
+         /sys/devices/system/cpu/intel_pstate/no_turbo`",
     )
 }
 
@@ -171,8 +138,8 @@ fn deep_idle(machine: &Machine) -> Option<Verdict> {
     };
     let intel = machine.processor.idle.driver.as_deref() == Some("intel_idle");
     let boot = match machine.processor.arch.as_deref() {
-        Some("x86_64" | "i686") if intel => "boot with intel_idle.max_cstate=1",
-        Some("x86_64" | "i686") => "boot with processor.max_cstate=1",
+        Some("x86_64" | "i686") if intel => "boot with `intel_idle.max_cstate=1`",
+        Some("x86_64" | "i686") => "boot with `processor.max_cstate=1`",
         _ => "disable the state in /sys/devices/system/cpu/cpu*/cpuidle/state*/disable",
     };
     Verdict::new(
@@ -182,7 +149,7 @@ fn deep_idle(machine: &Machine) -> Option<Verdict> {
          little else to do.",
         format!(
             "The application should hold /dev/cpu_dma_latency open with 0 written to it; for one \
-             measurement: latlab run --set cpu_dma_latency=0; for good: {boot}"
+             measurement: `latlab run --set cpu_dma_latency=0`; for good: {boot}"
         ),
     )
 }
@@ -238,8 +205,8 @@ fn smt(machine: &Machine) -> Option<Verdict> {
         ),
         "Two hardware threads share a core's caches and units, so that what runs on one slows \
          the other down.",
-        "Leave the sibling of a real-time CPU idle, or switch siblings off: echo off > \
-         /sys/devices/system/cpu/smt/control, or boot with nosmt",
+        "Leave the sibling of a real-time CPU idle, or switch siblings off: `echo off > \
+         /sys/devices/system/cpu/smt/control`, or boot with `nosmt`",
     )
 }
 
@@ -273,7 +240,8 @@ fn mitigations(machine: &Machine) -> Option<Verdict> {
         ),
         "Entering the kernel and switching tasks costs more with mitigations; it is a steady \
          cost, not a spike.",
-        "Where only trusted code runs, compare with a boot with mitigations=off before deciding.",
+        "Where only trusted code runs, compare with a boot with `mitigations=off` before \
+         deciding.",
     )
 }
 

@@ -4,26 +4,11 @@ use super::{Check, Severity, Verdict};
 use crate::machine::{Limit, Machine};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "no-realtime-right",
-        judge: no_realtime_right,
-    },
-    Check {
-        code: "priority-limit",
-        judge: priority_limit,
-    },
-    Check {
-        code: "memory-lock-limit",
-        judge: memory_lock_limit,
-    },
-    Check {
-        code: "realtime-limit",
-        judge: realtime_limit,
-    },
-    Check {
-        code: "no-tracing-right",
-        judge: no_tracing_right,
-    },
+    ("no-realtime-right", no_realtime_right),
+    ("priority-limit", priority_limit),
+    ("memory-lock-limit", memory_lock_limit),
+    ("realtime-limit", realtime_limit),
+    ("no-tracing-right", no_tracing_right),
 ];
 
 /// The highest real-time priority of a process that has only its limit to rely on.
@@ -43,9 +28,9 @@ fn no_realtime_right(machine: &Machine) -> Option<Verdict> {
         "no right to real-time priority: no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0",
         "Measured as an ordinary task, a latency says nothing about what a real-time task would \
          see.",
-        "Run latlab as root, or: setcap cap_sys_nice,cap_ipc_lock+ep latlab; or let the user have \
-         it in /etc/security/limits.conf (rtprio 95), and log in again. In a container: \
-         --cap-add=SYS_NICE",
+        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or let the user \
+         have it in /etc/security/limits.conf (rtprio 95), and log in again. In a container: \
+         `--cap-add=SYS_NICE`",
     )
 }
 
@@ -77,9 +62,9 @@ fn memory_lock_limit(machine: &Machine) -> Option<Verdict> {
             "only {} KiB of memory may be locked (RLIMIT_MEMLOCK)",
             bytes / 1024
         ),
-        "mlockall() fails beyond that, and what is not locked can fault in the midst of a \
+        "Beyond that mlockall() fails, and what is not locked can fault in the midst of a \
          measurement.",
-        "ulimit -l unlimited, memlock in /etc/security/limits.conf, or CAP_IPC_LOCK.",
+        "`ulimit -l unlimited`, memlock in /etc/security/limits.conf, or CAP_IPC_LOCK.",
     )
 }
 
@@ -104,6 +89,6 @@ fn no_tracing_right(machine: &Machine) -> Option<Verdict> {
         Severity::Info,
         "no right to trace: no CAP_BPF with CAP_PERFMON",
         "Latencies can be measured, but `latlab explain` can't ask the kernel why they were long.",
-        "Run latlab as root, or: setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep latlab",
+        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep latlab`",
     )
 }

@@ -4,42 +4,15 @@ use super::{Check, Severity, Verdict, count, few};
 use crate::machine::{Machine, Thread};
 
 pub(super) const CHECKS: &[Check] = &[
-    Check {
-        code: "rt-group",
-        judge: rt_group,
-    },
-    Check {
-        code: "rt-throttled",
-        judge: rt_throttled,
-    },
-    Check {
-        code: "rt-unthrottled",
-        judge: rt_unthrottled,
-    },
-    Check {
-        code: "highest-priority-taken",
-        judge: highest_priority_taken,
-    },
-    Check {
-        code: "rt-rivals",
-        judge: rt_rivals,
-    },
-    Check {
-        code: "soft-watchdog",
-        judge: soft_watchdog,
-    },
-    Check {
-        code: "nmi-watchdog",
-        judge: nmi_watchdog,
-    },
-    Check {
-        code: "timer-migration",
-        judge: timer_migration,
-    },
-    Check {
-        code: "numa-balancing",
-        judge: numa_balancing,
-    },
+    ("rt-group", rt_group),
+    ("rt-throttled", rt_throttled),
+    ("rt-unthrottled", rt_unthrottled),
+    ("highest-priority-taken", highest_priority_taken),
+    ("rt-rivals", rt_rivals),
+    ("soft-watchdog", soft_watchdog),
+    ("nmi-watchdog", nmi_watchdog),
+    ("timer-migration", timer_migration),
+    ("numa-balancing", numa_balancing),
 ];
 
 fn rt_group(machine: &Machine) -> Option<Verdict> {
@@ -56,9 +29,9 @@ fn rt_group(machine: &Machine) -> Option<Verdict> {
         ),
         "With CONFIG_RT_GROUP_SCHED the kernel refuses real-time priority in such a group, even \
          to root.",
-        "Start from the root group (echo $$ > /sys/fs/cgroup/cpu/cgroup.procs; with version 2, \
-         /sys/fs/cgroup/cgroup.procs), give the group and its parents time in \
-         cpu.rt_runtime_us, or, since Linux 6.16, boot with rt_group_sched=0",
+        "Start from the root group (`echo $$ > /sys/fs/cgroup/cpu/cgroup.procs`; with version 2, \
+         /sys/fs/cgroup/cgroup.procs), give the group and its parents time in cpu.rt_runtime_us, \
+         or, since Linux 6.16, boot with `rt_group_sched=0`",
     )
 }
 
@@ -93,7 +66,7 @@ fn rt_throttled(machine: &Machine) -> Option<Verdict> {
         format!("real-time tasks may run {runtime} us in every {period} us"),
         why,
         "Leave it, unless a task spins on purpose and leaves a CPU to the others; then, for one \
-         measurement: latlab run --set rt_runtime_us=-1",
+         measurement: `latlab run --set rt_runtime_us=-1`",
     )
 }
 
@@ -120,7 +93,7 @@ fn rt_unthrottled(machine: &Machine) -> Option<Verdict> {
         format!("nothing limits real-time tasks (sched_rt_runtime_us is {runtime}){still}"),
         "It is what a task that spins on purpose needs, and dangerous with any other: one that \
          runs away starves its CPU, kernel threads included, and can hang the machine.",
-        "sysctl kernel.sched_rt_runtime_us=950000, unless something spins on purpose and leaves \
+        "`sysctl kernel.sched_rt_runtime_us=950000`, unless something spins on purpose and leaves \
          a CPU to the others.",
     )
 }
@@ -148,7 +121,7 @@ fn highest_priority_taken(machine: &Machine) -> Option<Verdict> {
         "No task of lower priority can preempt them, the measured one included, and at 99 they \
          keep even the kernel's own threads waiting.",
         format!(
-            "Give them less: chrt -f -p 50 {}, or CPUSchedulingPriority= in the service's unit.",
+            "Give them less: `chrt -f -p 50 {}`, or CPUSchedulingPriority= in the service's unit.",
             first.tid
         ),
     )
@@ -170,7 +143,7 @@ fn rt_rivals(machine: &Machine) -> Option<Verdict> {
             described(&rivals)
         ),
         "They preempt everything below their priority, and on their CPU delay all that is equal.",
-        "Put the measured task above them, or them on other CPUs (taskset -p).",
+        "Put the measured task above them, or them on other CPUs (`taskset -p`).",
     )
 }
 
@@ -200,7 +173,7 @@ fn soft_watchdog(machine: &Machine) -> Option<Verdict> {
         format!("the soft lockup detector interrupts each CPU {every} (kernel.soft_watchdog=1)"),
         "Its timer runs in hard interrupt context, on PREEMPT_RT too, and wakes a thread of the \
          highest priority.",
-        "sysctl kernel.soft_watchdog=0, or boot with nosoftlockup; use a hardware watchdog.",
+        "`sysctl kernel.soft_watchdog=0`, or boot with `nosoftlockup`; use a hardware watchdog.",
     )
 }
 
@@ -214,8 +187,8 @@ fn nmi_watchdog(machine: &Machine) -> Option<Verdict> {
         "the hard lockup detector is on (kernel.nmi_watchdog=1)",
         "Its interrupts can't be masked, so that they come in the midst of anything, and it \
          occupies a performance counter.",
-        "sysctl kernel.nmi_watchdog=0, or boot with nmi_watchdog=0; for one measurement: latlab \
-         run --set nmi_watchdog=0",
+        "`sysctl kernel.nmi_watchdog=0`, or boot with `nmi_watchdog=0`; for one measurement: \
+         `latlab run --set nmi_watchdog=0`",
     )
 }
 
@@ -228,7 +201,8 @@ fn timer_migration(machine: &Machine) -> Option<Verdict> {
         "timers of idle CPUs move to busy ones (kernel.timer_migration=1)",
         "A CPU with a real-time task is a busy one, and gets the interrupts of timers that \
          others have set.",
-        "sysctl kernel.timer_migration=0; for one measurement: latlab run --set timer_migration=0",
+        "`sysctl kernel.timer_migration=0`; for one measurement: `latlab run --set \
+         timer_migration=0`",
     )
 }
 
@@ -242,6 +216,7 @@ fn numa_balancing(machine: &Machine) -> Option<Verdict> {
         format!("memory moves between nodes (kernel.numa_balancing={mode})"),
         "The kernel unmaps pages to see who uses them, so that even locked memory faults, and \
          copies them while the task waits.",
-        "sysctl kernel.numa_balancing=0; for one measurement: latlab run --set numa_balancing=0",
+        "`sysctl kernel.numa_balancing=0`; for one measurement: `latlab run --set \
+         numa_balancing=0`",
     )
 }

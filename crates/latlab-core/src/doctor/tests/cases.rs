@@ -51,6 +51,11 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ("preemption-model", "high", json!({"preempt": "voluntary"})),
         ("preemption-model", "info", json!({"preempt": "lazy"})),
         (
+            "unthreaded-interrupts",
+            "medium",
+            config("CONFIG_IRQ_FORCED_THREADING"),
+        ),
+        (
             "coarse-timers",
             "fatal",
             json!({"timer_resolution_ns": 4_000_000}),
