@@ -79,3 +79,67 @@ fn second_version(root: &Root, groups: &str, machine: &Machine) -> Option<Cgroup
         rt_runtime_us: 0,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree with one file that holds `content`.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a temporary folder is not the machine"
+    )]
+    fn tree(path: &str, content: &str) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, content).unwrap();
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    fn group(path: &str, rt_runtime_us: i64) -> Cgroup {
+        Cgroup {
+            path: path.to_owned(),
+            rt_runtime_us,
+        }
+    }
+
+    #[test]
+    fn the_first_version_says_how_much_time_a_group_has() {
+        let groups = "5:cpu,cpuacct:/user.slice\n1:name=systemd:/x\n0::/";
+        let (_folder, root) = tree(
+            "sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.rt_runtime_us",
+            "0\n",
+        );
+        assert_eq!(first_version(&root, groups), Some(group("/user.slice", 0)));
+        // A container sees its own group as the root, under the name it has outside.
+        let (_folder, root) = tree("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000\n");
+        assert_eq!(
+            first_version(&root, groups),
+            Some(group("/user.slice", 950_000))
+        );
+        let (_folder, root) = tree("sys/fs/cgroup/cpu/cpu.shares", "1024\n");
+        assert_eq!(first_version(&root, groups), None);
+    }
+
+    #[test]
+    fn the_second_version_leaves_none_to_groups_below_the_root() {
+        let (_folder, root) = tree("sys/fs/cgroup/app.slice/cpu.max", "max 100000\n");
+        let mut machine = Machine::default();
+        machine
+            .config
+            .insert("CONFIG_RT_GROUP_SCHED".to_owned(), "y".to_owned());
+        assert_eq!(
+            second_version(&root, "0::/app.slice", &machine),
+            Some(group("/app.slice", 0))
+        );
+        assert_eq!(second_version(&root, "0::/", &machine), None);
+        "quiet rt_group_sched=0".clone_into(&mut machine.cmdline);
+        assert_eq!(second_version(&root, "0::/app.slice", &machine), None);
+        assert_eq!(
+            second_version(&root, "0::/app.slice", &Machine::default()),
+            None
+        );
+    }
+}
