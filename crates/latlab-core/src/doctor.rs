@@ -6,6 +6,7 @@
 //! has one. The guide is about configuring a kernel; where the running machine shows what is really in force,
 //! that is judged instead.
 
+use crate::cpulist::CpuList;
 use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +162,11 @@ fn few(names: &[String]) -> String {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
+}
+
+/// CPUs in a sentence: `CPU 3`, `CPUs 2-3`.
+fn named(cpus: &CpuList) -> String {
+    format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" })
 }
 
 /// A word that agrees with a number: `1 thread`, `2 threads`.

@@ -168,7 +168,7 @@ fn a_board_without_a_known_configuration() {
         findings(&machine),
         [
             "",
-            "deep-idle highest-priority-taken",
+            "deep-idle",
             "nohz-full rt-unthrottled",
             "mitigations rt-rivals",
         ]

@@ -1,6 +1,6 @@
 //! Clocks, timers and the tick.
 
-use super::{Check, Severity, Verdict};
+use super::{Check, Severity, Verdict, named};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -57,8 +57,8 @@ fn slow_clocksource(machine: &Machine) -> Option<Verdict> {
         return Verdict::new(
             Severity::Info,
             format!("the clocksource is {clock}"),
-            "It is read without a system call, but corrected by the hypervisor, which can make \
-             it step.",
+            "It is read without a system call, but takes a little longer than the TSC, to apply \
+             the hypervisor's corrections.",
             remedy,
         );
     }
@@ -112,7 +112,10 @@ fn nohz_full(machine: &Machine) -> Option<Verdict> {
         .filter(|cpus| !cpus.is_empty())?;
     Verdict::new(
         Severity::Medium,
-        format!("nohz_full={cpus}: these CPUs stop their tick even while a task runs"),
+        format!(
+            "the tick of {} stops even while a task runs (nohz_full)",
+            named(cpus)
+        ),
         "Every entry into the kernel does more accounting there: a loss for periodic tasks, a \
          gain for those that compute for long without system calls.",
         "For control loops, boot without `nohz_full=`; for long computations, keep it.",

@@ -1,6 +1,6 @@
 //! Whether CPUs that were set aside are really left alone.
 
-use super::{Check, Severity, Verdict};
+use super::{Check, Severity, Verdict, named};
 use crate::cpulist::CpuList;
 use crate::machine::Machine;
 
@@ -39,11 +39,16 @@ fn isolated_sibling(machine: &Machine) -> Option<Verdict> {
     }
     Verdict::new(
         Severity::High,
-        format!("CPUs {isolated} are isolated, but share cores with {beside}, which are not"),
+        format!(
+            "cores of isolated {} are shared with {}, outside the isolation",
+            named(isolated),
+            named(&beside)
+        ),
         "Whatever runs on the sibling takes half of the core away from the isolated CPU.",
         format!(
-            "Isolate {beside} as well and leave them idle, or take them offline: `echo 0 > \
-             /sys/devices/system/cpu/cpuN/online`"
+            "Isolate {} as well and let nothing run there, or take siblings offline: `echo 0 > \
+             /sys/devices/system/cpu/cpuN/online`",
+            named(&beside)
         ),
     )
 }
@@ -61,7 +66,10 @@ fn isolated_interrupts(machine: &Machine) -> Option<Verdict> {
     let others = machine.cpus.minus(isolated);
     Verdict::new(
         Severity::Medium,
-        format!("new interrupts may go to isolated CPUs {hit} (/proc/irq/default_smp_affinity)"),
+        format!(
+            "new interrupts may go to isolated {} (/proc/irq/default_smp_affinity)",
+            named(&hit)
+        ),
         "Isolation keeps tasks away, not the interrupts of devices that are set up later.",
         format!("Boot with `irqaffinity={others}`, and check /proc/irq/*/smp_affinity_list"),
     )
@@ -75,7 +83,7 @@ fn isolated_callbacks(machine: &Machine) -> Option<Verdict> {
     }
     Verdict::new(
         Severity::Medium,
-        format!("isolated CPUs {bare} run RCU callbacks themselves"),
+        format!("RCU callbacks run on isolated {}", named(&bare)),
         "Freeing what the kernel no longer needs then happens in softirqs on the isolated CPU, \
          in batches of any length.",
         format!("Boot with `rcu_nocbs={isolated}`, in a kernel with CONFIG_RCU_NOCB_CPU=y"),
@@ -90,7 +98,10 @@ fn isolated_ticks(machine: &Machine) -> Option<Verdict> {
     }
     Verdict::new(
         Severity::Info,
-        format!("isolated CPUs {ticking} keep their tick (no nohz_full=)"),
+        format!(
+            "the tick of isolated {} goes on (no nohz_full=)",
+            named(&ticking)
+        ),
         "For periodic tasks a steady tick is better; a task that computes for long is \
          interrupted by each.",
         format!("Only for long computations: boot with `nohz_full={isolated}`"),
@@ -104,7 +115,7 @@ fn irqbalance(machine: &Machine) -> Option<Verdict> {
     let (severity, what) = match isolated(machine) {
         Some(isolated) => (
             Severity::Medium,
-            format!("irqbalance runs beside isolated CPUs {isolated}"),
+            format!("irqbalance runs beside isolated {}", named(isolated)),
         ),
         None => (Severity::Info, "irqbalance runs".to_owned()),
     };

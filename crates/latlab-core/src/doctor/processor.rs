@@ -214,7 +214,7 @@ fn thermal_throttling(machine: &Machine) -> Option<Verdict> {
     let throttles = machine.counters.throttles.filter(|count| *count > 0)?;
     Verdict::new(
         Severity::High,
-        format!("CPUs were slowed down {throttles} times since boot because they were too hot"),
+        format!("heat throttled CPUs {throttles} times since boot, all CPUs together"),
         "While a CPU is throttled, everything on it takes longer, at moments that only the \
          temperature decides.",
         "Cool the machine better, or lower its highest frequency until the counts in \

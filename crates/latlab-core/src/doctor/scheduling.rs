@@ -109,17 +109,17 @@ fn described(threads: &[&Thread]) -> String {
     few(&threads.iter().map(describe).collect::<Vec<_>>())
 }
 
-/// Threads of users at the level of the kernel's own stop and watchdog threads, or above.
+/// Threads of users at the highest priority there is.
 fn highest_priority_taken(machine: &Machine) -> Option<Verdict> {
     let highest: Vec<&Thread> = users(machine)
-        .filter(|t| t.priority >= 99 || t.policy == "deadline")
+        .filter(|thread| thread.priority >= 99)
         .collect();
     let first = highest.first()?;
     Verdict::new(
         Severity::High,
-        format!("above all others: {}", described(&highest)),
-        "No task of lower priority can preempt them, the measured one included, and at 99 they \
-         keep even the kernel's own threads waiting.",
+        format!("at the highest priority: {}", described(&highest)),
+        "No task that is measured can preempt them, and the kernel's own threads, those of \
+         interrupts included, wait for them.",
         format!(
             "Give them less: `chrt -f -p 50 {}`, or CPUSchedulingPriority= in the service's unit.",
             first.tid
@@ -129,7 +129,7 @@ fn highest_priority_taken(machine: &Machine) -> Option<Verdict> {
 
 fn rt_rivals(machine: &Machine) -> Option<Verdict> {
     let mut rivals: Vec<&Thread> = users(machine)
-        .filter(|t| t.priority < 99 && t.policy != "deadline")
+        .filter(|thread| thread.priority < 99)
         .collect();
     if rivals.is_empty() {
         return None;
@@ -142,7 +142,8 @@ fn rt_rivals(machine: &Machine) -> Option<Verdict> {
             count(rivals.len(), "thread"),
             described(&rivals)
         ),
-        "They preempt everything below their priority, and on their CPU delay all that is equal.",
+        "They preempt everything below their priority, and on their CPU delay all that is equal; \
+         deadline tasks are above all priorities.",
         "Put the measured task above them, or them on other CPUs (`taskset -p`).",
     )
 }

@@ -56,12 +56,14 @@ fn frequency(root: &Root) -> Frequency {
             .filter_map(|policy| root.number(format!("{policy}/{file}")))
             .collect()
     };
-    let first = policies.first().map_or("", String::as_str);
+    let first = |file: &str| policies.first().map(|policy| format!("{policy}/{file}"));
     // intel_pstate has a switch of its own, which says the opposite.
     let no_turbo = root.flag(format!("{CPU}/intel_pstate/no_turbo"));
     Frequency {
-        driver: root.word(format!("{first}/scaling_driver")),
-        governors: root.words(format!("{first}/scaling_available_governors")),
+        driver: first("scaling_driver").and_then(|file| root.word(file)),
+        governors: first("scaling_available_governors")
+            .map(|file| root.words(file))
+            .unwrap_or_default(),
         min_khz: all("scaling_min_freq").into_iter().min(),
         max_khz: all("scaling_max_freq").into_iter().max(),
         boost: root

@@ -182,7 +182,7 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
             {"fair_server": {"runtime_ns": 50_000_000, "period_ns": 1_000_000_000}}}),
         ),
         ("highest-priority-taken", "high", thread("fifo", 99)),
-        ("highest-priority-taken", "high", thread("deadline", 0)),
+        ("rt-rivals", "info", thread("deadline", 0)),
         ("rt-rivals", "info", thread("rr", 20)),
         (
             "soft-watchdog",
