@@ -8,14 +8,16 @@ use latlab_core::doctor::{Severity, diagnose};
 use latlab_core::machine::{Limit, Machine};
 use latlab_sys::machine::read;
 use latlab_sys::root::Root;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
 
 fn captured(name: &str) -> Machine {
-    read(&Root::new(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/fixtures")
-            .join(name),
-    ))
+    read(&Root::new(fixture(name)))
 }
 
 /// The findings, a line for each severity.
@@ -181,6 +183,50 @@ fn a_tree_without_anything() {
     let machine = read(&Root::new(folder.path()));
     assert_eq!(machine, Machine::default());
     assert_eq!(diagnose(&machine), []);
+}
+
+/// A kernel of the future, or a broken one, may say anything in any file.
+#[test]
+fn trees_of_nonsense() {
+    let nonsense: [&[u8]; 6] = [
+        b"",
+        b"\xff\0",
+        b"-1",
+        b"18446744073709551615 18446744073709551615 1",
+        b"0,",
+        b"a (b) [c",
+    ];
+    for name in ["vm-preempt-none", "rt-laptop", "board-arm64"] {
+        for content in nonsense {
+            let folder = tempfile::tempdir().unwrap();
+            fill(&fixture(name), folder.path(), content).unwrap();
+            let machine = read(&Root::new(folder.path()));
+            diagnose(&machine);
+        }
+    }
+}
+
+/// The tree under `from` again under `to`, with another content in all files but those that
+/// decide which others are read.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a temporary folder is not the machine"
+)]
+fn fill(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
+    const KEPT: &[&str] = &["online", "osrelease", "cpuinfo"];
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            std::fs::create_dir(&to)?;
+            fill(&from, &to, content)?;
+        } else if KEPT.iter().any(|name| entry.file_name() == *name) {
+            std::fs::copy(&from, &to)?;
+        } else {
+            std::fs::write(&to, content)?;
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn throttles(root: &Root, machine: &Machine) -> Option<u64> {
             root.number(format!("{folder}/{part}_throttle_count"))
         })
         .collect();
-    (!counts.is_empty()).then(|| counts.iter().sum())
+    (!counts.is_empty()).then(|| counts.into_iter().fold(0, u64::saturating_add))
 }
 
 /// The register is Intel's (`MSR_SMI_COUNT`), and a hypervisor does not tell the truth about it.

@@ -24,7 +24,9 @@ fn swap(text: &str) -> (u64, u64) {
         let size: u64 = columns.next()?.parse().ok()?;
         Some((size, used))
     });
-    areas.fold((0, 0), |sum, area| (sum.0 + area.0, sum.1 + area.1))
+    areas.fold((0, 0), |sum: (u64, u64), area| {
+        (sum.0.saturating_add(area.0), sum.1.saturating_add(area.1))
+    })
 }
 
 #[cfg(test)]
