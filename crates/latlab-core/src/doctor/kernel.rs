@@ -72,7 +72,7 @@ fn unthreaded_interrupts(machine: &Machine) -> Option<Verdict> {
     }
     Verdict::new(
         Severity::Medium,
-        "handlers of device interrupts are no threads (booted without threadirqs)",
+        "most interrupt handlers are no threads (booted without threadirqs)",
         "They preempt every task whatever its priority; as threads they would have priorities, \
          which `latlab adapt` could choose.",
         "Boot with `threadirqs`.",
