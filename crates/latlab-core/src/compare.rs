@@ -88,9 +88,7 @@ pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
             None => unmatched.push(format!("{} is only in the first", mine.name())),
         }
     }
-    let alone = theirs
-        .iter()
-        .filter(|other| !ours.iter().any(|mine| mine.is_same(other)));
+    let alone = theirs.iter().filter(|other| !ours.iter().any(|mine| mine.is_same(other)));
     unmatched.extend(alone.map(|other| format!("{} is only in the second", other.name())));
     if latencies.is_empty() {
         return Err(NotCompared::NothingInCommon(names(&ours), names(&theirs)));
@@ -136,10 +134,7 @@ impl Distribution<'_> {
     }
 
     fn name(&self) -> String {
-        format!(
-            "{} ({} → {})",
-            self.first.probe, self.first.span.0, self.first.span.1
-        )
+        format!("{} ({} → {})", self.first.probe, self.first.span.0, self.first.span.1)
     }
 
     fn beside(&self, other: &Distribution<'_>) -> Latency {
@@ -170,11 +165,7 @@ impl Distribution<'_> {
 
 fn names(distributions: &[Distribution<'_>]) -> String {
     let names: Vec<String> = distributions.iter().map(Distribution::name).collect();
-    if names.is_empty() {
-        "nothing".to_owned()
-    } else {
-        names.join(", ")
-    }
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
 fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
@@ -196,10 +187,7 @@ fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
         .collect()
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a ratio is shown with three digits"
-)]
+#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
 fn ratio(a: Nanos, b: Nanos) -> Option<f64> {
     (a.0 > 0).then(|| b.0 as f64 / a.0 as f64)
 }
@@ -211,10 +199,8 @@ fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
         _ => serde_json::Map::new(),
     };
     let (a, b) = (fields(a), fields(b));
-    let mut names: Vec<&String> = a
-        .keys()
-        .chain(b.keys().filter(|k| !a.contains_key(*k)))
-        .collect();
+    let mut names: Vec<&String> =
+        a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))).collect();
     // What reading the clock cost is a measurement, not a property.
     names.retain(|name| name.as_str() != "clock_read_ns" && a.get(*name) != b.get(*name));
     let value = |map: &serde_json::Map<String, Value>, name: &str| {
@@ -222,10 +208,6 @@ fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
     };
     names
         .into_iter()
-        .map(|name| Difference {
-            field: name.clone(),
-            a: value(&a, name),
-            b: value(&b, name),
-        })
+        .map(|name| Difference { field: name.clone(), a: value(&a, name), b: value(&b, name) })
         .collect()
 }

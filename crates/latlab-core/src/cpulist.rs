@@ -58,13 +58,8 @@ impl FromStr for CpuList {
 
     fn from_str(text: &str) -> Result<CpuList, CpuListError> {
         let wrong = || CpuListError(text.to_owned());
-        let number = |n: &str| {
-            n.trim()
-                .parse::<u32>()
-                .ok()
-                .filter(|n| *n <= LARGEST)
-                .ok_or_else(wrong)
-        };
+        let number =
+            |n: &str| n.trim().parse::<u32>().ok().filter(|n| *n <= LARGEST).ok_or_else(wrong);
         let mut cpus = BTreeSet::new();
         for range in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -102,13 +97,7 @@ impl fmt::Display for CpuList {
         }
         let text: Vec<String> = ranges
             .iter()
-            .map(|(a, b)| {
-                if a == b {
-                    a.to_string()
-                } else {
-                    format!("{a}-{b}")
-                }
-            })
+            .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
             .collect();
         f.pad(&text.join(","))
     }

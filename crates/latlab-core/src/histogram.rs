@@ -79,12 +79,7 @@ impl Histogram {
     pub fn new() -> Histogram {
         let hdr = hdrhistogram::Histogram::new_with_bounds(1, LARGEST.0, DIGITS)
             .expect("the bounds are constant and valid");
-        Histogram {
-            hdr,
-            min: Nanos::MAX,
-            max: Nanos(0),
-            sum: 0,
-        }
+        Histogram { hdr, min: Nanos::MAX, max: Nanos(0), sum: 0 }
     }
 
     pub(crate) fn from_parts(
@@ -93,12 +88,7 @@ impl Histogram {
         max: Nanos,
         sum: u128,
     ) -> Histogram {
-        let mut histogram = Histogram {
-            min,
-            max,
-            sum,
-            ..Histogram::new()
-        };
+        let mut histogram = Histogram { min, max, sum, ..Histogram::new() };
         for (value, count) in counts {
             histogram.hdr.saturating_record_n(value, count);
         }
@@ -120,11 +110,7 @@ impl Histogram {
 
     /// The smallest sample, exactly; 0 without samples.
     pub fn min(&self) -> Nanos {
-        if self.count() == 0 {
-            Nanos(0)
-        } else {
-            self.min
-        }
+        if self.count() == 0 { Nanos(0) } else { self.min }
     }
 
     /// The largest sample, exactly; 0 without samples.
@@ -175,10 +161,7 @@ impl Histogram {
     /// (`HdrHistogram`'s expected-interval correction).
     #[must_use]
     pub fn corrected(&self, interval: Nanos) -> Histogram {
-        Histogram {
-            hdr: self.hdr.clone_correct(interval.0.max(1)),
-            ..self.clone()
-        }
+        Histogram { hdr: self.hdr.clone_correct(interval.0.max(1)), ..self.clone() }
     }
 
     /// Adds the samples of `other`.
@@ -202,10 +185,7 @@ impl Histogram {
     }
 
     /// The share of samples above each bucket: the points of a complementary CDF.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a share is shown, not counted with"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "a share is shown, not counted with")]
     pub fn above(&self) -> Vec<(Nanos, f64)> {
         let total = self.count();
         let mut seen = 0;
@@ -234,23 +214,13 @@ impl Histogram {
         max: Nanos,
         sum: u128,
     ) -> Result<Histogram, DamagedHistogram> {
-        let bytes = BASE64
-            .decode(text)
-            .map_err(|e| DamagedHistogram(e.to_string()))?;
+        let bytes = BASE64.decode(text).map_err(|e| DamagedHistogram(e.to_string()))?;
         let read: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| DamagedHistogram(e.to_string()))?;
-        let mut histogram = Histogram {
-            min,
-            max,
-            sum,
-            ..Histogram::new()
-        };
+        let mut histogram = Histogram { min, max, sum, ..Histogram::new() };
         // Into bounds of our own, so that histograms of any writer can be added.
-        histogram
-            .hdr
-            .add(&read)
-            .map_err(|e| DamagedHistogram(e.to_string()))?;
+        histogram.hdr.add(&read).map_err(|e| DamagedHistogram(e.to_string()))?;
         if histogram.count() == 0 {
             histogram.min = Nanos::MAX;
         }
@@ -285,10 +255,7 @@ mod tests {
     #[test]
     fn without_samples_all_is_zero() {
         let empty = Histogram::new();
-        assert_eq!(
-            (empty.min(), empty.max(), empty.mean()),
-            (Nanos(0), Nanos(0), Nanos(0))
-        );
+        assert_eq!((empty.min(), empty.max(), empty.mean()), (Nanos(0), Nanos(0), Nanos(0)));
         assert_eq!(empty.quantiles(), Quantiles::default());
         assert!(empty.above().is_empty());
     }

@@ -3,6 +3,21 @@
 
 use crate::cpulist::CpuList;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+mod counters;
+mod isolation;
+mod memory;
+mod processor;
+mod rights;
+mod scheduling;
+
+pub use counters::Counters;
+pub use isolation::Isolation;
+pub use memory::Memory;
+pub use processor::{Frequency, Idle, IdleState, Processor};
+pub use rights::{Limit, Rights};
+pub use scheduling::{Cgroup, FairServer, Scheduling, Thread};
 
 /// Which time the samples of a record are made of. Two domains are never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,30 +43,219 @@ impl TimeDomain {
     }
 }
 
+/// The options of a kernel's configuration that decide about latency, or about what can be found
+/// out about it; a record holds these and no others.
+pub const CONFIG: &[&str] = &[
+    "CONFIG_ARCH_HAS_PREEMPT_LAZY",
+    "CONFIG_BPF_SYSCALL",
+    "CONFIG_CPU_FREQ",
+    "CONFIG_CPU_FREQ_GOV_CONSERVATIVE",
+    "CONFIG_CPU_FREQ_GOV_ONDEMAND",
+    "CONFIG_CPU_FREQ_GOV_SCHEDUTIL",
+    "CONFIG_CPU_IDLE",
+    "CONFIG_DEBUG_INFO_BTF",
+    "CONFIG_DEBUG_KMEMLEAK",
+    "CONFIG_DEBUG_LOCK_ALLOC",
+    "CONFIG_DEBUG_OBJECTS",
+    "CONFIG_DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+    "CONFIG_EFI_DISABLE_RUNTIME",
+    "CONFIG_HIGH_RES_TIMERS",
+    "CONFIG_HZ",
+    "CONFIG_IRQSOFF_TRACER",
+    "CONFIG_IRQ_FORCED_THREADING",
+    "CONFIG_KASAN",
+    "CONFIG_KCOV",
+    "CONFIG_KCSAN",
+    "CONFIG_KMSAN",
+    "CONFIG_LOCKUP_DETECTOR",
+    "CONFIG_LOCK_STAT",
+    "CONFIG_NO_HZ_FULL",
+    "CONFIG_NO_HZ_IDLE",
+    "CONFIG_OSNOISE_TRACER",
+    "CONFIG_PREEMPT",
+    "CONFIG_PREEMPT_DYNAMIC",
+    "CONFIG_PREEMPT_LAZY",
+    "CONFIG_PREEMPT_NONE",
+    "CONFIG_PREEMPT_RT",
+    "CONFIG_PREEMPT_TRACER",
+    "CONFIG_PREEMPT_VOLUNTARY",
+    "CONFIG_PROVE_LOCKING",
+    "CONFIG_RCU_NOCB_CPU",
+    "CONFIG_RCU_NOCB_CPU_DEFAULT_ALL",
+    "CONFIG_RT_GROUP_SCHED",
+    "CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED",
+    "CONFIG_SLUB_DEBUG_ON",
+    "CONFIG_TIMERLAT_TRACER",
+    "CONFIG_TRACING",
+];
+
 /// Everything about a machine that a latency depends on. What could not be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
     /// Release of the kernel, as `uname -r`.
     pub kernel: String,
+    /// The build of the kernel, as `uname -v`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The kernel's command line.
     pub cmdline: String,
     /// Preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`.
     pub preempt: Option<String>,
+    /// The preemption models that this kernel can be switched to while it runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preempt_modes: Vec<String>,
+    /// How a `PREEMPT_RT` kernel preempts ordinary tasks, `full` or `lazy`, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preempt_ordinary: Option<String>,
+    /// Options of the kernel's configuration, of those in [`CONFIG`] the ones that are set. Empty
+    /// where the configuration can't be read.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, String>,
     /// Ticks per second (`CONFIG_HZ`).
     pub hz: Option<u32>,
     /// The clocksource in use; `tsc` is read without a system call.
     pub clocksource: Option<String>,
+    /// The other clocksources that could be chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocksources: Vec<String>,
+    /// How fine timers are, in nanoseconds: 1 with high-resolution timers, else the tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_resolution_ns: Option<u64>,
     /// What the samples are made of.
     pub time_domain: TimeDomain,
     /// The hypervisor under the machine, where it says so.
     pub hypervisor: Option<String>,
     /// Online CPUs.
     pub cpus: CpuList,
+    /// The hardware threads of each online CPU's core, itself included.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub siblings: BTreeMap<u32, CpuList>,
     /// Frequency governor, where all CPUs have the same; else each, in order.
     pub governor: Option<String>,
     /// Microseconds per period that real-time tasks may run (`sched_rt_runtime_us`, -1: no limit).
     pub rt_runtime_us: Option<i64>,
     /// What reading the clock costs, in nanoseconds: the floor under every sample.
     pub clock_read_ns: u64,
+    /// The processor, its frequencies and its idle states.
+    #[serde(skip_serializing_if = "is_default")]
+    pub processor: Processor,
+    /// What is kept away from which CPUs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub isolation: Isolation,
+    /// The scheduler, its watchdogs, and who else has real-time priority.
+    #[serde(skip_serializing_if = "is_default")]
+    pub scheduling: Scheduling,
+    /// What the kernel does with memory behind its users' backs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub memory: Memory,
+    /// What latlab itself is permitted.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rights: Rights,
+    /// What only grows while the machine is up.
+    #[serde(skip_serializing_if = "is_default")]
+    pub counters: Counters,
+    /// The drivers of the graphics cards.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_drivers: Vec<String>,
+    /// Whether the kernel calls the firmware's EFI runtime services.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub efi_runtime: Option<bool>,
+    /// The tracer that is active in the main trace buffer; `nop` is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracer: Option<String>,
+    /// Kernel lockdown: `none`, `integrity` or `confidentiality` (`kernel_lockdown(7)`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lockdown: Option<String>,
+}
+
+impl Machine {
+    /// The value of an option of [`CONFIG`], `n` where it is not set; none where the kernel's
+    /// configuration is not known.
+    pub fn config(&self, option: &str) -> Option<&str> {
+        debug_assert!(CONFIG.contains(&option), "{option} is not recorded");
+        (!self.config.is_empty()).then(|| self.config.get(option).map_or("n", String::as_str))
+    }
+
+    /// Whether an option of [`CONFIG`] is known to be compiled in.
+    pub fn has_config(&self, option: &str) -> bool {
+        self.config(option) == Some("y")
+    }
+
+    /// The value of a parameter on the kernel's command line; the last one counts. A parameter
+    /// without a value has the empty one. What follows `--` is for init, not for the kernel.
+    pub fn boot_parameter(&self, name: &str) -> Option<&str> {
+        self.cmdline
+            .split_whitespace()
+            .take_while(|word| *word != "--")
+            .filter_map(|word| match word.split_once('=') {
+                Some((key, value)) => (key == name).then_some(value),
+                None => (word == name).then_some(""),
+            })
+            .last()
+    }
+
+    /// Major and minor number of the kernel's release.
+    pub fn kernel_version(&self) -> Option<(u32, u32)> {
+        let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());
+        let mut next = || numbers.next()?.parse().ok();
+        Some((next()?, next()?))
+    }
+}
+
+/// Whether nothing could be read of a part: then a record leaves it out.
+fn is_default<T: Default + PartialEq>(part: &T) -> bool {
+    *part == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_boot_parameter_before_the_dashes_counts() {
+        let machine = Machine {
+            cmdline: "quiet preempt=none preempt=full efi=noruntime -- preempt=lazy".to_owned(),
+            ..Machine::default()
+        };
+        assert_eq!(machine.boot_parameter("preempt"), Some("full"));
+        assert_eq!(machine.boot_parameter("quiet"), Some(""));
+        assert_eq!(machine.boot_parameter("isolcpus"), None);
+    }
+
+    #[test]
+    fn releases_have_a_version() {
+        let version = |kernel: &str| {
+            let kernel = kernel.to_owned();
+            Machine { kernel, ..Machine::default() }.kernel_version()
+        };
+        assert_eq!(version("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(version("7.0"), Some((7, 0)));
+        assert_eq!(version("7.1-rc3"), Some((7, 1)));
+        assert_eq!(version("linux"), None);
+        assert_eq!(version(""), None);
+    }
+
+    #[test]
+    fn an_option_that_is_not_set_differs_from_an_unknown_one() {
+        let mut machine = Machine::default();
+        assert_eq!(machine.config("CONFIG_KASAN"), None);
+        machine.config.insert("CONFIG_HZ".to_owned(), "250".to_owned());
+        assert_eq!(machine.config("CONFIG_KASAN"), Some("n"));
+        assert_eq!(machine.config("CONFIG_HZ"), Some("250"));
+    }
+
+    #[test]
+    fn the_table_of_options_is_sorted() {
+        assert!(CONFIG.is_sorted());
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_latlab_is_read() {
+        let machine: Machine = serde_json::from_str(r#"{"kernel":"6.1","cpus":"0-1"}"#).unwrap();
+        assert_eq!(machine.cpus.len(), 2);
+        assert_eq!(machine.processor, Processor::default());
+        let text = serde_json::to_string(&machine).unwrap();
+        assert!(!text.contains("processor"), "{text}");
+    }
 }

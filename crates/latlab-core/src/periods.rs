@@ -24,11 +24,7 @@ pub struct Wakeup {
 pub fn judge(due: Nanos, interval: Nanos, now: Nanos) -> Wakeup {
     let latency = now.0.saturating_sub(due.0);
     // The common case has no division in it.
-    let missed = if latency < interval.0 {
-        0
-    } else {
-        latency / interval.0
-    };
+    let missed = if latency < interval.0 { 0 } else { latency / interval.0 };
     Wakeup {
         latency: Nanos(latency),
         early: now < due,

@@ -220,10 +220,7 @@ pub struct Warning {
 impl Warning {
     /// A warning.
     pub fn new(code: &str, text: impl Into<String>) -> Warning {
-        Warning {
-            code: code.to_owned(),
-            text: text.into(),
-        }
+        Warning { code: code.to_owned(), text: text.into() }
     }
 }
 
@@ -296,14 +293,7 @@ impl Series {
     /// Whether `other` is the same latency, measured under the same conditions.
     pub fn same_kind(&self, other: &Series) -> bool {
         let key = |s: &Series| {
-            (
-                s.probe.clone(),
-                s.span.clone(),
-                s.cpu,
-                s.load.clone(),
-                s.profile.clone(),
-                s.interval,
-            )
+            (s.probe.clone(), s.span.clone(), s.cpu, s.load.clone(), s.profile.clone(), s.interval)
         };
         key(self) == key(other)
     }
@@ -363,10 +353,7 @@ impl Record {
     pub fn from_json(text: &str) -> Result<Record, NotARecord> {
         let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
             if e.is_eof() && text.trim_start().starts_with('{') {
-                NotARecord::CutShort {
-                    line: e.line(),
-                    column: e.column(),
-                }
+                NotARecord::CutShort { line: e.line(), column: e.column() }
             } else {
                 NotARecord::Foreign(e.to_string())
             }
@@ -382,12 +369,7 @@ impl Record {
         for (n, series) in record.series.iter().enumerate() {
             if let Some(why) = series.flaw() {
                 let (probe, cpu) = (series.probe.clone(), series.cpu);
-                return Err(NotARecord::Damaged {
-                    series: n,
-                    probe,
-                    cpu,
-                    why,
-                });
+                return Err(NotARecord::Damaged { series: n, probe, cpu, why });
             }
         }
         Ok(record)
@@ -419,9 +401,7 @@ impl Record {
         self.same_kind_of_machine(other)?;
         for theirs in &other.series {
             match self.series.iter_mut().find(|mine| mine.same_kind(theirs)) {
-                Some(mine) => mine
-                    .add(theirs)
-                    .expect("a record's histograms were read before"),
+                Some(mine) => mine.add(theirs).expect("a record's histograms were read before"),
                 None => self.series.push(theirs.clone()),
             }
         }
@@ -432,11 +412,7 @@ impl Record {
         worst_first(&mut self.worst);
         self.changes.extend(other.changes.iter().cloned());
         for theirs in &other.work {
-            match self
-                .work
-                .iter_mut()
-                .find(|w| w.load == theirs.load && w.unit == theirs.unit)
-            {
+            match self.work.iter_mut().find(|w| w.load == theirs.load && w.unit == theirs.unit) {
                 Some(mine) => {
                     mine.done += theirs.done;
                     mine.cpu_ns = mine.cpu_ns + theirs.cpu_ns;

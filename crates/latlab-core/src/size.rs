@@ -33,10 +33,7 @@ impl FromStr for Bytes {
         let wrong = || SizeError(text.to_owned());
         let split = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (number, unit) = text.split_at(split);
-        let (_, scale) = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .ok_or_else(wrong)?;
+        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let number: u64 = number.parse().map_err(|_| wrong())?;
         number.checked_mul(*scale).map(Bytes).ok_or_else(wrong)
     }
@@ -47,10 +44,8 @@ impl fmt::Display for Bytes {
         let fits = |name: &str, scale: u64| {
             name.contains('i') && self.0 >= scale && self.0.is_multiple_of(scale)
         };
-        let (name, scale) = UNITS
-            .iter()
-            .rfind(|(name, scale)| fits(name, *scale))
-            .unwrap_or(&("B", 1));
+        let (name, scale) =
+            UNITS.iter().rfind(|(name, scale)| fits(name, *scale)).unwrap_or(&("B", 1));
         write!(f, "{}{name}", self.0 / scale)
     }
 }

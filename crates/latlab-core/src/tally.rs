@@ -118,14 +118,10 @@ impl Tally {
     /// What has been counted, as a histogram to keep. While a writer is at work it is a view of
     /// the moment: each bucket is right, the sum may be one sample ahead.
     pub fn histogram(&self) -> Histogram {
-        let counts = self
-            .buckets
-            .iter()
-            .enumerate()
-            .filter_map(|(index, count)| {
-                let count = count.load(Relaxed);
-                (count > 0).then(|| (value(index), count))
-            });
+        let counts = self.buckets.iter().enumerate().filter_map(|(index, count)| {
+            let count = count.load(Relaxed);
+            (count > 0).then(|| (value(index), count))
+        });
         Histogram::from_parts(
             counts,
             Nanos(self.min.load(Relaxed)),
@@ -155,13 +151,7 @@ mod tests {
         let histogram = tally.histogram();
         assert_eq!(histogram.count(), 3);
         assert_eq!(histogram.max(), Nanos::from_secs(172_800));
-        assert_eq!(
-            histogram
-                .buckets()
-                .filter(|b| b.from >= Nanos(1_990_000_000))
-                .count(),
-            2
-        );
+        assert_eq!(histogram.buckets().filter(|b| b.from >= Nanos(1_990_000_000)).count(), 2);
     }
 
     proptest! {

@@ -61,10 +61,7 @@ impl Nanos {
     }
 
     /// Seconds, for pictures and ratios; never for arithmetic on samples.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "pictures have fewer than 52 bits"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "pictures have fewer than 52 bits")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -74,9 +71,7 @@ impl FromStr for Nanos {
     type Err = TimeError;
 
     fn from_str(text: &str) -> Result<Nanos, TimeError> {
-        let split = text
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(text.len());
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(split);
         let wrong = || TimeError::NotADuration(text.to_owned());
         if unit.is_empty() && number == "0" {
@@ -85,14 +80,9 @@ impl FromStr for Nanos {
         if unit.is_empty() && number.parse::<f64>().is_ok() {
             return Err(TimeError::NoUnit(text.to_owned()));
         }
-        let (_, scale) = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .ok_or_else(wrong)?;
+        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let value = scaled(number, *scale).ok_or_else(wrong)?;
-        u64::try_from(value)
-            .map(Nanos)
-            .map_err(|_| TimeError::TooLong(text.to_owned()))
+        u64::try_from(value).map(Nanos).map_err(|_| TimeError::TooLong(text.to_owned()))
     }
 }
 
@@ -103,11 +93,7 @@ fn scaled(number: &str, scale: u64) -> Option<u128> {
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return None;
     }
-    let whole: u128 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().ok()?
-    };
+    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
     let mut value = whole.saturating_mul(u128::from(scale));
     let mut unit = u128::from(scale) * 1_000_000_000;
     for digit in fraction.chars().take(20) {
@@ -143,10 +129,7 @@ fn in_unit(nanos: u64, unit: u64, name: &str) -> String {
         1
     };
     let text = format!("{value:.digits$}");
-    format!(
-        "{} {name}",
-        text.trim_end_matches('0').trim_end_matches('.')
-    )
+    format!("{} {name}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 impl std::ops::Add for Nanos {
@@ -182,20 +165,11 @@ mod tests {
     #[test]
     fn a_number_without_a_unit_is_refused_with_the_way_out() {
         let wrong = "50".parse::<Nanos>().unwrap_err();
-        assert_eq!(
-            wrong.to_string(),
-            "'50' has no unit: write 50us, 50ms or 50s"
-        );
+        assert_eq!(wrong.to_string(), "'50' has no unit: write 50us, 50ms or 50s");
         for text in ["", "ms", "1.2.3s", "-5us", "5 parsecs", "."] {
-            assert!(
-                matches!(text.parse::<Nanos>(), Err(TimeError::NotADuration(_))),
-                "{text}"
-            );
+            assert!(matches!(text.parse::<Nanos>(), Err(TimeError::NotADuration(_))), "{text}");
         }
-        assert!(matches!(
-            "99999999999h".parse::<Nanos>(),
-            Err(TimeError::TooLong(_))
-        ));
+        assert!(matches!("99999999999h".parse::<Nanos>(), Err(TimeError::TooLong(_))));
     }
 
     #[test]

@@ -28,10 +28,7 @@ impl Default for Timeline {
 impl Timeline {
     /// An empty one, with all of its memory.
     pub fn new() -> Timeline {
-        Timeline {
-            width: FIRST_WIDTH,
-            worst: Vec::with_capacity(PLACES),
-        }
+        Timeline { width: FIRST_WIDTH, worst: Vec::with_capacity(PLACES) }
     }
 
     /// Length of one interval.
@@ -41,9 +38,7 @@ impl Timeline {
 
     /// The start of each interval and the worst latency in it.
     pub fn points(&self) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
-        (0..)
-            .zip(&self.worst)
-            .map(|(place, worst)| (Nanos(place * self.width.0), *worst))
+        (0..).zip(&self.worst).map(|(place, worst)| (Nanos(place * self.width.0), *worst))
     }
 
     /// Notes a latency seen `at` nanoseconds after the run began. Does not allocate.
@@ -88,8 +83,7 @@ impl Timeline {
         while other.width < self.width {
             other.fold();
         }
-        self.worst
-            .resize(self.worst.len().max(other.worst.len()), Nanos(0));
+        self.worst.resize(self.worst.len().max(other.worst.len()), Nanos(0));
         for (mine, theirs) in self.worst.iter_mut().zip(&other.worst) {
             *mine = (*mine).max(*theirs);
         }

@@ -41,9 +41,7 @@ impl Worst {
     #[cold]
     fn insert(&mut self, late: Late) {
         self.0.truncate(KEPT - 1);
-        let place = self
-            .0
-            .partition_point(|other| other.latency >= late.latency);
+        let place = self.0.partition_point(|other| other.latency >= late.latency);
         self.0.insert(place, late);
     }
 

@@ -23,10 +23,7 @@ pub fn of_thread() -> Nanos {
 
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to; the clocks used exist on every Linux.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     #[expect(clippy::cast_sign_loss, reason = "neither clock runs before its zero")]
@@ -56,14 +53,8 @@ fn sleep(time: Nanos, flags: libc::c_int) -> bool {
 
 pub(crate) fn timespec(time: Nanos) -> libc::timespec {
     let (secs, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
-    #[expect(
-        clippy::cast_possible_wrap,
-        reason = "2^64 ns are far fewer than 2^63 s"
-    )]
-    libc::timespec {
-        tv_sec: secs as i64,
-        tv_nsec: nanos as i64,
-    }
+    #[expect(clippy::cast_possible_wrap, reason = "2^64 ns are far fewer than 2^63 s")]
+    libc::timespec { tv_sec: secs as i64, tv_nsec: nanos as i64 }
 }
 
 /// What one reading of the clock costs: the least of several batches, back to back. It is part
@@ -83,16 +74,11 @@ pub fn read_cost() -> Nanos {
 /// The resolution of high-resolution timers: 1 ns where they work, a tick where they do not
 /// (`clock_getres(2)`).
 pub fn resolution() -> io::Result<Nanos> {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec to write to.
     crate::checked(unsafe { libc::clock_getres(MONOTONIC, &raw mut time) })?;
     #[expect(clippy::cast_sign_loss, reason = "a resolution is positive")]
-    Ok(Nanos(
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
-    ))
+    Ok(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
 #[cfg(test)]

@@ -10,9 +10,7 @@ type Mask = [u64; WORDS];
 
 /// The CPUs that are online now.
 pub fn online(root: &Root) -> CpuList {
-    root.text("sys/devices/system/cpu/online")
-        .and_then(|t| t.parse().ok())
-        .unwrap_or_default()
+    root.text("sys/devices/system/cpu/online").and_then(|t| t.parse().ok()).unwrap_or_default()
 }
 
 /// The CPUs that the calling thread may run on.
@@ -25,9 +23,7 @@ pub fn allowed() -> io::Result<CpuList> {
         return Err(io::Error::last_os_error());
     }
     let set = |cpu: u32| mask[cpu as usize / 64] & (1 << (cpu % 64)) != 0;
-    Ok((0..u32::try_from(WORDS * 64).unwrap_or(0))
-        .filter(|cpu| set(*cpu))
-        .collect())
+    Ok((0..u32::try_from(WORDS * 64).unwrap_or(0)).filter(|cpu| set(*cpu)).collect())
 }
 
 /// Binds the calling thread, and what it starts, to `cpus`.
@@ -39,11 +35,7 @@ pub fn pin(cpus: &CpuList) -> io::Result<()> {
     let size = size_of::<Mask>();
     // SAFETY: `mask` is as long as announced; pid 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) };
-    if answer < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The other logical CPUs of the physical cores that `cpus` belong to.

@@ -52,20 +52,13 @@ pub struct Pending {
 impl Pending {
     /// Begins the file at `path` and reserves `room` bytes for it.
     pub fn begin(path: &Path, room: u64) -> io::Result<Pending> {
-        let name = path
-            .file_name()
-            .ok_or(io::ErrorKind::InvalidInput)?
-            .to_string_lossy();
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
         if path.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
         let file = File::create(&temporary)?;
-        let pending = Pending {
-            file,
-            temporary,
-            path: path.to_owned(),
-        };
+        let pending = Pending { file, temporary, path: path.to_owned() };
         if room > 0 {
             pending.reserve(room)?;
         }

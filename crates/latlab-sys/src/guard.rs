@@ -73,25 +73,13 @@ const FOLDER: &str = "run/latlab";
 impl Guard {
     /// A guard of the machine under `root`. Nothing is written until something is changed.
     pub fn new(root: Root) -> Guard {
-        let written = Entries {
-            pid: std::process::id(),
-            entries: Vec::new(),
-        };
-        Guard {
-            root,
-            journal: None,
-            written,
-            changes: Vec::new(),
-            held: None,
-        }
+        let written = Entries { pid: std::process::id(), entries: Vec::new() };
+        Guard { root, journal: None, written, changes: Vec::new(), held: None }
     }
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
     pub fn mend(root: &Root) -> Vec<String> {
-        journals(root)
-            .iter()
-            .flat_map(|path| mend_one(path))
-            .collect()
+        journals(root).iter().flat_map(|path| mend_one(path)).collect()
     }
 
     /// Turns a knob: journalled, written, read back.
@@ -104,10 +92,7 @@ impl Guard {
             Place::Held => self.hold(knob, value)?,
             Place::Files(_) | Place::IdleStates => self.write(knob, value)?,
         };
-        self.changes.push(Change {
-            because: because.to_owned(),
-            ..change
-        });
+        self.changes.push(Change { because: because.to_owned(), ..change });
         Ok(())
     }
 
@@ -130,22 +115,16 @@ impl Guard {
 
     fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
         let refused = |why: String| GuardError::Refused(knob.name, value.to_owned(), why);
-        let number: i32 = value
-            .parse()
-            .map_err(|_| refused("it is not a number".to_owned()))?;
+        let number: i32 = value.parse().map_err(|_| refused("it is not a number".to_owned()))?;
         let path = self.root.path("dev/cpu_dma_latency");
         let was = fs::read(&path)
             .ok()
             .and_then(|bytes| Some(i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?)));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .map_err(|e| match e.kind() {
-                io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
-                _ => GuardError::Missing(knob.name, path.display().to_string()),
-            })?;
-        file.write_all(&number.to_ne_bytes())
-            .map_err(|e| refused(e.to_string()))?;
+        let mut file = OpenOptions::new().write(true).open(&path).map_err(|e| match e.kind() {
+            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+            _ => GuardError::Missing(knob.name, path.display().to_string()),
+        })?;
+        file.write_all(&number.to_ne_bytes()).map_err(|e| refused(e.to_string()))?;
         self.held = Some(file);
         let was = was.map_or_else(|| "unknown".to_owned(), |us| us.to_string());
         Ok(change(knob, &was, value))
@@ -161,12 +140,7 @@ impl Guard {
             .into_iter()
             .map(|(path, set)| {
                 let was = knob::read(&path).ok_or(GuardError::NotAllowed(knob.name))?;
-                Ok(Entry {
-                    knob: knob.name.to_owned(),
-                    path,
-                    was,
-                    set,
-                })
+                Ok(Entry { knob: knob.name.to_owned(), path, was, set })
             })
             .collect::<Result<_, GuardError>>()?;
         let was = summary(&entries);
@@ -180,18 +154,12 @@ impl Guard {
     /// Two runs that turn one knob would give back each other's values.
     fn refuse_if_taken(&self, knob: &'static Knob) -> Result<(), GuardError> {
         let own = self.journal.as_ref().map(|(_, path)| path);
-        for path in journals(&self.root)
-            .iter()
-            .filter(|path| Some(*path) != own)
-        {
+        for path in journals(&self.root).iter().filter(|path| Some(*path) != own) {
             let Some(theirs) = read_journal(path) else {
                 continue;
             };
             if theirs.entries.iter().any(|entry| entry.knob == knob.name) {
-                return Err(GuardError::Taken {
-                    knob: knob.name,
-                    pid: theirs.pid,
-                });
+                return Err(GuardError::Taken { knob: knob.name, pid: theirs.pid });
             }
         }
         Ok(())
@@ -259,18 +227,11 @@ fn turn(knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
     if now == entry.set {
         return Ok(());
     }
-    Err(refused(format!(
-        "{} says {now} after it was written",
-        entry.path.display()
-    )))
+    Err(refused(format!("{} says {now} after it was written", entry.path.display())))
 }
 
 fn put(path: &Path, value: &str) -> io::Result<()> {
-    OpenOptions::new()
-        .write(true)
-        .truncate(true)
-        .open(path)?
-        .write_all(value.as_bytes())
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// Puts the old values back, the newest change first. The knobs that somebody else has turned
@@ -289,16 +250,10 @@ fn give_back(entries: &[Entry]) -> Vec<String> {
 }
 
 fn journals(root: &Root) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root.path(FOLDER))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "journal")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "journal"))
         .collect();
     paths.sort();
     paths
@@ -308,11 +263,7 @@ fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
     fs::create_dir_all(folder)?;
     let path = folder.join(format!("{}.journal", std::process::id()));
     loop {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
         file.lock()?;
         // Somebody who was mending may have taken it away before it was locked.
         if path.exists() {
@@ -336,22 +287,13 @@ fn mend_one(path: &Path) -> Vec<String> {
     }
     let found = read_journal(path).unwrap_or_default();
     let left = give_back(&found.entries);
-    let said = found
-        .entries
-        .iter()
-        .map(|entry| tell(found.pid, entry, &left))
-        .collect();
+    let said = found.entries.iter().map(|entry| tell(found.pid, entry, &left)).collect();
     let _ = fs::remove_file(path);
     said
 }
 
 fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
-    let Entry {
-        knob,
-        path,
-        was,
-        set,
-    } = entry;
+    let Entry { knob, path, was, set } = entry;
     let path = path.display();
     if left.contains(knob) {
         format!(

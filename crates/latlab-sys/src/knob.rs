@@ -104,10 +104,9 @@ impl Knob {
     pub(crate) fn writes(&self, root: &Root, value: &str) -> Vec<(PathBuf, String)> {
         match self.place {
             Place::Held => Vec::new(),
-            Place::Files(pattern) => expand(root, pattern)
-                .into_iter()
-                .map(|path| (path, value.to_owned()))
-                .collect(),
+            Place::Files(pattern) => {
+                expand(root, pattern).into_iter().map(|path| (path, value.to_owned())).collect()
+            }
             Place::IdleStates => idle_states_above(root, value),
         }
     }
@@ -119,9 +118,7 @@ fn idle_states_above(root: &Root, limit: &str) -> Vec<(PathBuf, String)> {
     expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/latency")
         .into_iter()
         .filter(|path| {
-            read(path)
-                .and_then(|text| text.parse::<u64>().ok())
-                .is_some_and(|us| us > limit)
+            read(path).and_then(|text| text.parse::<u64>().ok()).is_some_and(|us| us > limit)
         })
         .map(|path| (path.with_file_name("disable"), "1".to_owned()))
         .collect()

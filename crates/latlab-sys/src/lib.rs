@@ -29,9 +29,5 @@ pub const EINVAL: i32 = libc::EINVAL;
 
 /// The kernel's answer to a call that says failure with a negative number.
 pub(crate) fn checked(answer: libc::c_int) -> std::io::Result<libc::c_int> {
-    if answer < 0 {
-        Err(std::io::Error::last_os_error())
-    } else {
-        Ok(answer)
-    }
+    if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }

@@ -1,12 +1,59 @@
-//! Reading the state of the machine.
+//! Reading the state of a machine. Nothing is changed, loaded or mounted for it, and nothing
+//! fails: what can't be read is absent.
 
 use crate::root::Root;
+use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
+use std::collections::BTreeMap;
 
-/// The state of the machine under `root`.
+mod config;
+mod counters;
+mod hypervisor;
+mod isolation;
+mod kernel;
+mod live;
+mod memory;
+mod preemption;
+mod processor;
+mod rights;
+mod scheduling;
+mod tasks;
+
+/// The state of the machine under `root`. The caller fills in what has to be measured: the cost
+/// of reading the clock.
 pub fn read(root: &Root) -> Machine {
-    Machine {
-        cpus: crate::cpu::online(root),
+    let mut machine = Machine {
+        cpus: root.cpulist("sys/devices/system/cpu/online").unwrap_or_default(),
+        config: config::read(root),
         ..Machine::default()
+    };
+    kernel::read(root, &mut machine);
+    preemption::read(root, &mut machine);
+    machine.siblings = siblings(root, &machine.cpus);
+    machine.governor = processor::governor(root, &machine.cpus);
+    machine.processor = processor::read(root, &machine.cpus);
+    machine.hypervisor = hypervisor::read(root);
+    let tasks = tasks::read(root);
+    machine.isolation = isolation::read(root, &machine);
+    machine.isolation.irqbalance = tasks.as_ref().map(|tasks| tasks.irqbalance);
+    machine.rt_runtime_us = root.number("proc/sys/kernel/sched_rt_runtime_us");
+    machine.scheduling = scheduling::read(root, &machine, tasks);
+    machine.memory = memory::read(root);
+    machine.rights = rights::read(root);
+    machine.counters = counters::read(root, &machine);
+    if root.is_live() {
+        live::read(&mut machine);
     }
+    machine
+}
+
+/// The hardware threads of each CPU's core.
+fn siblings(root: &Root, cpus: &CpuList) -> BTreeMap<u32, CpuList> {
+    let of = |cpu| {
+        let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+        // Linux 5.1 renamed the file and kept the old name beside it.
+        root.cpulist(format!("{topology}/core_cpus_list"))
+            .or_else(|| root.cpulist(format!("{topology}/thread_siblings_list")))
+    };
+    cpus.iter().filter_map(|cpu| Some((cpu, of(cpu)?))).collect()
 }

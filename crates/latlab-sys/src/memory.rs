@@ -33,10 +33,7 @@ pub fn unlock_all() {
 }
 
 fn may_lock_anything() -> io::Result<bool> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit to write to.
     crate::checked(unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) })?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -54,9 +51,7 @@ const CAP_IPC_LOCK: u64 = 14;
 /// Memory that can be had without swapping, as the kernel estimates it (`MemAvailable`).
 pub fn available() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(Bytes(kib * 1024))
 }

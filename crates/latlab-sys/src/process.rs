@@ -31,11 +31,7 @@ impl Worker {
             reason = "this is the place that ties its life to ours"
         )]
         let mut command = Command::new("/proc/self/exe");
-        command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
         let prepare = move || {
             crate::signal::release_all();
@@ -46,11 +42,7 @@ impl Worker {
         };
         // SAFETY: between fork and exec only system calls are made: no allocation, no locks.
         unsafe { command.pre_exec(prepare) };
-        Ok(Worker {
-            child: command.spawn()?,
-            page,
-            ended: None,
-        })
+        Ok(Worker { child: command.spawn()?, page, ended: None })
     }
 
     /// The counters it shares with us.
@@ -133,11 +125,7 @@ fn die_with(parent: u32) -> io::Result<()> {
     // SAFETY: getppid takes nothing.
     let now = unsafe { libc::getppid() };
     // The parent may have gone before the wish was spoken.
-    if u32::try_from(now) == Ok(parent) {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::NotFound.into())
-    }
+    if u32::try_from(now) == Ok(parent) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 /// The proof that this process has one thread, so that a forked child may go on running Rust
@@ -185,11 +173,7 @@ impl Forked {
         if answer == self.0 {
             std::mem::forget(self);
         }
-        if answer > 0 && status == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::other("a child failed"))
-        }
+        if answer > 0 && status == 0 { Ok(()) } else { Err(io::Error::other("a child failed")) }
     }
 }
 
@@ -204,10 +188,7 @@ impl Drop for Forked {
 
 /// Becomes another program: returns only if that failed. Signals are as they were.
 pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it replaces us, so its life is ours"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "it replaces us, so its life is ours")]
     let mut command = Command::new(program);
     command.args(arguments).exec()
 }

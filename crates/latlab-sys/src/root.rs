@@ -1,8 +1,12 @@
-//! The tree that the machine's state is read from: `/`, or a captured one in a test.
+//! The tree that a machine's state is read from: `/`, or a captured one in a test.
 
+use latlab_core::cpulist::CpuList;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-/// A path prefix: `/` on the machine itself.
+/// A path prefix: `/` on the machine itself. Paths are given relative to it.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -23,10 +27,143 @@ impl Root {
         self.0.join(path)
     }
 
+    /// Whether this is the running machine, so that its kernel may be asked as well.
+    pub fn is_live(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    /// Whether there is a file or folder of that name.
+    pub fn has(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).exists()
+    }
+
+    /// What is in a file; none where it can't be read.
+    pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        std::fs::read(self.path(path)).ok()
+    }
+
     /// The text of a file without surrounding white space; none where it can't be read.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        std::fs::read_to_string(self.path(path))
-            .ok()
-            .map(|text| text.trim().to_owned())
+        let text = String::from_utf8_lossy(&self.bytes(path)?).into_owned();
+        // The strings of a device tree end in a NUL.
+        Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+    }
+
+    /// The text of a file, unless it is empty.
+    pub fn word(&self, path: impl AsRef<Path>) -> Option<String> {
+        self.text(path).filter(|text| !text.is_empty())
+    }
+
+    /// The words of a file; none where it can't be read.
+    pub fn words(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let text = self.text(path).unwrap_or_default();
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// The number in a file.
+    pub fn number<N: FromStr>(&self, path: impl AsRef<Path>) -> Option<N> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// The yes or no in a file, in any of the kernel's spellings.
+    pub fn flag(&self, path: impl AsRef<Path>) -> Option<bool> {
+        match self.text(path)?.as_str() {
+            "1" | "Y" | "y" | "on" => Some(true),
+            "0" | "N" | "n" | "off" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The CPUs in a file.
+    pub fn cpulist(&self, path: impl AsRef<Path>) -> Option<CpuList> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// The word in brackets, which is how the kernel marks the choice in force: `[always] never`.
+    pub fn chosen(&self, path: impl AsRef<Path>) -> Option<String> {
+        let text = self.text(path)?;
+        let (_, after) = text.split_once('[')?;
+        Some(after.split_once(']')?.0.to_owned())
+    }
+
+    /// A number of 64 bits at `offset` of a device file, in the machine's byte order.
+    pub fn word_at(&self, path: impl AsRef<Path>, offset: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        let file = std::fs::File::open(self.path(path)).ok()?;
+        file.read_exact_at(&mut bytes, offset).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    }
+
+    /// A number of 32 bits from a device file, in the machine's byte order.
+    pub fn signed(&self, path: impl AsRef<Path>) -> Option<i32> {
+        let mut bytes = [0; 4];
+        std::fs::File::open(self.path(path)).ok()?.read_exact(&mut bytes).ok()?;
+        Some(i32::from_ne_bytes(bytes))
+    }
+
+    /// The names in a folder, sorted; none where it can't be read.
+    pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// The names in a folder that are `prefix` and a number, in order of that number.
+    pub fn numbered(&self, path: impl AsRef<Path>, prefix: &str) -> Vec<(u32, String)> {
+        let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
+        let names = self.names(path).into_iter();
+        let mut numbered: Vec<_> = names.filter_map(|name| Some((number(&name)?, name))).collect();
+        numbered.sort();
+        numbered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tests write into a folder of their own, which nobody needs back.
+    #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
+    fn tree(path: &str, content: &[u8]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(path), content).unwrap();
+        let root = Root::new(folder.path());
+        (folder, root)
+    }
+
+    #[test]
+    fn text_is_read_as_what_it_means() {
+        let (_folder, root) = tree("file", b" 42\n");
+        assert_eq!(root.text("file").as_deref(), Some("42"));
+        assert_eq!(root.number::<u8>("file"), Some(42));
+        assert_eq!(root.flag("file"), None);
+        assert_eq!(root.number::<u8>("missing"), None);
+        let (_folder, root) = tree("file", b"always [madvise] never\n");
+        assert_eq!(root.chosen("file").as_deref(), Some("madvise"));
+        assert_eq!(root.words("file").len(), 3);
+        let (_folder, root) = tree("file", b"0-2\n");
+        assert_eq!(root.cpulist("file").map(|cpus| cpus.len()), Some(3));
+    }
+
+    #[test]
+    fn bytes_are_no_obstacle() {
+        let (_folder, root) = tree("file", b"ACME \xff board\0");
+        assert_eq!(root.text("file").as_deref(), Some("ACME \u{fffd} board"));
+        let (_folder, root) = tree("file", &2_000_000_000_i32.to_ne_bytes());
+        assert_eq!(root.signed("file"), Some(2_000_000_000));
+        assert_eq!(root.word_at("file", 0), None);
+    }
+
+    #[test]
+    fn numbers_are_counted_not_spelt() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["cpu10", "cpu9", "cpufreq", "cpu"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let numbers: Vec<u32> =
+            Root::new(folder.path()).numbered("", "cpu").into_iter().map(|(n, _)| n).collect();
+        assert_eq!(numbers, [9, 10]);
     }
 }

@@ -43,10 +43,7 @@ const DEADLINE: u32 = 6;
 
 /// Gives the calling thread a policy. It goes through the raw system call: musl refuses its own.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
-    let mut attr = SchedAttr {
-        size: SIZE,
-        ..SchedAttr::default()
-    };
+    let mut attr = SchedAttr { size: SIZE, ..SchedAttr::default() };
     match policy {
         Policy::Other => attr.policy = OTHER,
         Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
@@ -58,11 +55,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     }
     // SAFETY: `attr` is a valid sched_attr of the size it states; pid 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The policy that the calling thread really has.
@@ -76,10 +69,7 @@ pub fn policy() -> io::Result<Policy> {
     Ok(match attr.policy {
         FIFO => Policy::Fifo(attr.priority),
         RR => Policy::Rr(attr.priority),
-        DEADLINE => Policy::Deadline {
-            runtime: Nanos(attr.runtime),
-            period: Nanos(attr.period),
-        },
+        DEADLINE => Policy::Deadline { runtime: Nanos(attr.runtime), period: Nanos(attr.period) },
         _ => Policy::Other,
     })
 }
@@ -89,10 +79,7 @@ pub fn policy() -> io::Result<Policy> {
 pub fn slack() -> io::Result<Nanos> {
     // SAFETY: this prctl takes no pointers.
     let answer = crate::checked(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) })?;
-    #[expect(
-        clippy::cast_sign_loss,
-        reason = "checked() let no negative number pass"
-    )]
+    #[expect(clippy::cast_sign_loss, reason = "checked() let no negative number pass")]
     Ok(Nanos(answer as u64))
 }
 

@@ -54,14 +54,7 @@ impl SharedPage {
         let number = fd.as_raw_fd();
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let page = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                SIZE,
-                protection,
-                libc::MAP_SHARED,
-                number,
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), SIZE, protection, libc::MAP_SHARED, number, 0)
         };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());

@@ -39,11 +39,7 @@ impl Signals {
         // SAFETY: both sets are valid; the call changes the calling thread's mask only.
         let answer =
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before) };
-        if answer == 0 {
-            Ok(Signals { before })
-        } else {
-            Err(io::Error::from_raw_os_error(answer))
-        }
+        if answer == 0 { Ok(Signals { before }) } else { Err(io::Error::from_raw_os_error(answer)) }
     }
 
     /// Waits for a held signal, at most this long.
@@ -68,11 +64,7 @@ impl Drop for Signals {
         while self.wait(Nanos(0)) != Event::Timeout {}
         // SAFETY: the mask stored is the one the kernel gave.
         unsafe {
-            libc::pthread_sigmask(
-                libc::SIG_SETMASK,
-                &raw const self.before,
-                std::ptr::null_mut(),
-            )
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
         };
     }
 }
@@ -115,10 +107,7 @@ extern "C" fn ignore(_: libc::c_int) {}
 fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
     // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    #[expect(
-        clippy::fn_to_numeric_cast_any,
-        reason = "the C interface wants the address"
-    )]
+    #[expect(clippy::fn_to_numeric_cast_any, reason = "the C interface wants the address")]
     let address = handler as *const () as usize;
     action.sa_sigaction = address;
     // No SA_RESTART: the point is to interrupt.

@@ -98,14 +98,8 @@ impl Drop for Timer {
 
 fn set_itimer(period: Nanos) -> io::Result<()> {
     let time = timespec(period);
-    let time = libc::timeval {
-        tv_sec: time.tv_sec,
-        tv_usec: time.tv_nsec / 1_000,
-    };
-    let spec = libc::itimerval {
-        it_interval: time,
-        it_value: time,
-    };
+    let time = libc::timeval { tv_sec: time.tv_sec, tv_usec: time.tv_nsec / 1_000 };
+    let spec = libc::itimerval { it_interval: time, it_value: time };
     // SAFETY: the times are valid; the old ones are not asked for.
     crate::checked(unsafe {
         libc::setitimer(libc::ITIMER_REAL, &raw const spec, std::ptr::null_mut())
@@ -114,10 +108,7 @@ fn set_itimer(period: Nanos) -> io::Result<()> {
 }
 
 fn periodic(period: Nanos) -> libc::itimerspec {
-    libc::itimerspec {
-        it_interval: timespec(period),
-        it_value: timespec(period),
-    }
+    libc::itimerspec { it_interval: timespec(period), it_value: timespec(period) }
 }
 
 /// Waits for a signal that is held back. False if another signal ended the wait.

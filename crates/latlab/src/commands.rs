@@ -1,6 +1,7 @@
 //! What the user types after `latlab`.
 
 mod compare;
+mod doctor;
 mod exec;
 mod generate;
 mod list;
@@ -29,6 +30,7 @@ struct Latlab {
 enum Command {
     Run(run::Run),
     Compare(compare::Compare),
+    Doctor(doctor::Doctor),
     Exec(exec::Exec),
     List(list::List),
     Generate(generate::Generate),
@@ -60,6 +62,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
     match latlab.command {
         Command::Run(run) => run.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Doctor(doctor) => doctor.run(),
         Command::Exec(exec) => exec.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),

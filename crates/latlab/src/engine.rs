@@ -31,22 +31,13 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
     let mut warnings = mend(&root);
     let mut guard = Guard::new(root.clone());
     for setting in &plan.settings {
-        guard
-            .set(&setting.knob, &setting.value, "asked for with --set")
-            .map_err(|e| denied(&e))?;
+        guard.set(&setting.knob, &setting.value, "asked for with --set").map_err(|e| denied(&e))?;
     }
     let mut machine = machine::read(&root);
     machine.clock_read_ns = clock::read_cost().0;
     let crew = Crew::start(&plan.loads, &plan.cpus, &online, plan.seed)?;
     warnings.extend(lock_memory());
-    let mut rig = Rig::new(
-        &plan.cpus,
-        plan.length,
-        plan.warm_up,
-        plan.stop_above,
-        &signals,
-        watch,
-    );
+    let mut rig = Rig::new(&plan.cpus, plan.length, plan.warm_up, plan.stop_above, &signals, watch);
     for part in &plan.probes {
         registry::build("probe", PROBES, part)?.run(&mut rig)?;
         if rig.is_over() {
@@ -80,10 +71,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
 
 /// Puts back what killed runs left changed.
 fn mend(root: &Root) -> Vec<Warning> {
-    Guard::mend(root)
-        .into_iter()
-        .map(|text| Warning::new("mended", text))
-        .collect()
+    Guard::mend(root).into_iter().map(|text| Warning::new("mended", text)).collect()
 }
 
 fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
@@ -94,9 +82,7 @@ fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    Err(Failure::Failed(format!(
-        "CPU {missing} is not online: this machine has {online}"
-    )))
+    Err(Failure::Failed(format!("CPU {missing} is not online: this machine has {online}")))
 }
 
 fn denied(error: &GuardError) -> Failure {
@@ -145,11 +131,7 @@ fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<Failu
     let limit = plan.stop_above?;
     let tripped = measured.iter().filter_map(|m| Some((m, m.lane.tripped?)));
     let (first, tripped) = tripped.min_by_key(|(_, tripped)| tripped.late.at)?;
-    let beside = if loads.is_empty() {
-        "no load".to_owned()
-    } else {
-        loads.join(", ")
-    };
+    let beside = if loads.is_empty() { "no load".to_owned() } else { loads.join(", ") };
     Some(Failure::Worse(format!(
         "{} on CPU {}: {} from {} to {}, above {limit}: period {}, {} after counting began, under {beside}",
         first.probe,

@@ -83,11 +83,7 @@ const fn entry<L: Load>() -> Entry<dyn AnyLoad> {
         about: L::ABOUT,
         keys: registry::keys::<L>,
         read: registry::read::<L>,
-        build: |params| {
-            Ok(Box::new(serde_json::from_value::<L>(Value::Object(
-                params,
-            ))?))
-        },
+        build: |params| Ok(Box::new(serde_json::from_value::<L>(Value::Object(params))?)),
     }
 }
 
@@ -114,10 +110,7 @@ impl Place {
         let (cpus, which) = match self.on {
             On::All => (online.clone(), "online CPU"),
             On::Probe => (probed.clone(), "CPU under test"),
-            On::Sibling => (
-                cpus::siblings(&latlab_sys::root::Root::default(), probed),
-                "sibling",
-            ),
+            On::Sibling => (cpus::siblings(&latlab_sys::root::Root::default(), probed), "sibling"),
             On::Others => (online.minus(probed), "CPU that is not under test"),
         };
         if cpus.is_empty() {
@@ -180,11 +173,7 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     signal::note_termination().map_err(|e| broken(&e))?;
     cpus::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
     let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
-    let bench = Bench {
-        progress,
-        seed: orders.seed,
-        single,
-    };
+    let bench = Bench { progress, seed: orders.seed, single };
     load.work(&bench).map_err(|e| failed(&orders.part.name, e))
 }
 
@@ -215,8 +204,7 @@ impl Crew {
         }
         let mut crew = Crew(Vec::new());
         for (nth, (part, load, cpus)) in (0..).zip(ready) {
-            crew.0
-                .push(Team::start(part, load.as_ref(), &cpus, seed ^ (nth << 32))?);
+            crew.0.push(Team::start(part, load.as_ref(), &cpus, seed ^ (nth << 32))?);
         }
         crew.wait_until_ready()?;
         Ok(crew)
@@ -249,11 +237,7 @@ impl Crew {
     /// Ends all loads. What they did, and which of them ended before they were told to.
     pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
         let mut warnings = Vec::new();
-        let work = self
-            .0
-            .iter_mut()
-            .map(|team| team.stop(&mut warnings))
-            .collect();
+        let work = self.0.iter_mut().map(|team| team.stop(&mut warnings)).collect();
         (work, warnings)
     }
 }
@@ -265,20 +249,11 @@ impl Team {
         } else {
             cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect()
         };
-        let mut team = Team {
-            name: part.name.clone(),
-            unit: load.unit(),
-            workers: Vec::new(),
-        };
+        let mut team = Team { name: part.name.clone(), unit: load.unit(), workers: Vec::new() };
         for (nth, cpus) in (0..).zip(places) {
             let seed = seed.wrapping_add(nth);
             let orders = |shared| {
-                let orders = Orders {
-                    part: part.clone(),
-                    seed,
-                    cpus,
-                    shared,
-                };
+                let orders = Orders { part: part.clone(), seed, cpus, shared };
                 let orders = serde_json::to_string(&orders).expect("orders are plain data");
                 vec!["load-worker".to_owned(), orders]
             };
@@ -301,11 +276,6 @@ impl Team {
             cpu_ns = cpu_ns + worker.stop();
             done += worker.progress().done();
         }
-        Work {
-            load: self.name.clone(),
-            unit: self.unit.to_owned(),
-            done,
-            cpu_ns,
-        }
+        Work { load: self.name.clone(), unit: self.unit.to_owned(), done, cpu_ns }
     }
 }

@@ -1,13 +1,15 @@
 //! Why the kernel refuses a scheduling policy, and what to do about it.
 
 use crate::failure::{Failure, failed};
-use latlab_sys::{EBUSY, EINVAL, EPERM};
+use latlab_core::doctor::{self, Finding};
+use latlab_sys::root::Root;
+use latlab_sys::{EBUSY, EINVAL, EPERM, machine};
 use std::io;
 
 /// The refusal of `policy` in words.
 pub(crate) fn refused(policy: &str, error: &io::Error) -> Failure {
     match error.raw_os_error() {
-        Some(EPERM) => missing(policy),
+        Some(EPERM) => missing(policy, &doctor::diagnose(&machine::read(&Root::default()))),
         Some(EBUSY) => Failure::Unsupported(
             "the kernel admits no more deadline tasks: their runtimes together exceed what \
              sched_rt_runtime_us leaves; give a smaller runtime, or fewer CPUs"
@@ -22,7 +24,41 @@ pub(crate) fn refused(policy: &str, error: &io::Error) -> Failure {
     }
 }
 
-/// What is missing for `policy`.
-fn missing(policy: &str) -> Failure {
-    Failure::Unsupported(format!("no permission for {policy}"))
+/// What the doctor finds that explains it. The group's limit comes first: no right helps there.
+const REASONS: [&str; 3] = ["rt-group", "no-realtime-right", "priority-limit"];
+
+fn missing(policy: &str, findings: &[Finding]) -> Failure {
+    let reason = REASONS.iter().find_map(|code| findings.iter().find(|f| f.code == *code));
+    let why = match reason {
+        Some(finding) => format!("{}. {}", finding.what, finding.remedy),
+        None if policy == "deadline" => {
+            "deadline tasks must be allowed on all CPUs of their domain, and need CAP_SYS_NICE"
+                .to_owned()
+        }
+        None => "CAP_SYS_NICE is needed".to_owned(),
+    };
+    let ordinary = "Or measure as an ordinary task with --policy other.";
+    Failure::Unsupported(format!("the kernel refuses {policy} here: {why} {ordinary}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::machine::{Cgroup, Limit, Machine};
+
+    fn said(machine: &Machine) -> String {
+        missing("fifo", &doctor::diagnose(machine)).to_string()
+    }
+
+    #[test]
+    fn the_capability_the_limit_or_the_group_is_named() {
+        let mut machine = Machine::default();
+        machine.rights.capabilities = Some(Vec::new());
+        machine.rights.rtprio = Some(Limit::At(0));
+        let text = said(&machine);
+        assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
+        machine.scheduling.cgroup =
+            Some(Cgroup { path: "/user.slice".to_owned(), rt_runtime_us: 0 });
+        assert!(said(&machine).contains("the cgroup '/user.slice'"));
+    }
 }

@@ -10,11 +10,8 @@ use crate::rig::Rig;
 use serde_json::Value;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
-    entry::<cyclic::Cyclic>(),
-    entry::<nanosleep::Nanosleep>(),
-    entry::<timer::Timer>(),
-];
+pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
+    &[entry::<cyclic::Cyclic>(), entry::<nanosleep::Nanosleep>(), entry::<timer::Timer>()];
 
 /// One benchmark.
 pub(crate) trait Probe: Params {
@@ -40,11 +37,7 @@ const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {
         about: P::ABOUT,
         keys: registry::keys::<P>,
         read: registry::read::<P>,
-        build: |params| {
-            Ok(Box::new(serde_json::from_value::<P>(Value::Object(
-                params,
-            ))?))
-        },
+        build: |params| Ok(Box::new(serde_json::from_value::<P>(Value::Object(params))?)),
     }
 }
 

@@ -44,17 +44,13 @@ pub(crate) struct Entry<T: ?Sized> {
 
 impl<T: ?Sized> Debug for Entry<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry")
-            .field("about", &self.about)
-            .finish_non_exhaustive()
+        f.debug_struct("Entry").field("about", &self.about).finish_non_exhaustive()
     }
 }
 
 /// The parameters of `P` as clap knows them, and nothing of clap's own.
 pub(crate) fn keys<P: Params>() -> Command {
-    P::augment_args(Command::new("part"))
-        .no_binary_name(true)
-        .disable_help_flag(true)
+    P::augment_args(Command::new("part")).no_binary_name(true).disable_help_flag(true)
 }
 
 /// Reads the parameters of `P` from `--key=value` words.
@@ -84,15 +80,9 @@ pub(crate) fn parse<T: ?Sized>(
             given.push((key, value));
         }
     }
-    let words: Vec<String> = given
-        .iter()
-        .map(|(key, value)| format!("--{key}={value}"))
-        .collect();
+    let words: Vec<String> = given.iter().map(|(key, value)| format!("--{key}={value}")).collect();
     let params = (entry.read)(&words).map_err(|error| refusal(name, &error))?;
-    Ok(Part {
-        name: name.to_owned(),
-        params,
-    })
+    Ok(Part { name: name.to_owned(), params })
 }
 
 /// The line of `table` that is called `name`, or a failure with the nearest names.
@@ -101,16 +91,10 @@ pub(crate) fn find<T: ?Sized>(
     table: &'static [Entry<T>],
     name: &str,
 ) -> Result<&'static Entry<T>> {
-    table
-        .iter()
-        .find(|entry| entry.about.name == name)
-        .ok_or_else(|| {
-            let names: Vec<&str> = table.iter().map(|entry| entry.about.name).collect();
-            Failure::Failed(format!(
-                "there is no {kind} '{name}': {}",
-                suggest::hint(name, &names)
-            ))
-        })
+    table.iter().find(|entry| entry.about.name == name).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|entry| entry.about.name).collect();
+        Failure::Failed(format!("there is no {kind} '{name}': {}", suggest::hint(name, &names)))
+    })
 }
 
 /// Makes the part that a plan names.
@@ -158,21 +142,14 @@ fn refusal(name: &str, error: &clap::Error) -> Failure {
         _ => String::new(),
     };
     let argument = context(ContextKind::InvalidArg);
-    let key = argument
-        .trim_start_matches('-')
-        .split([' ', '='])
-        .next()
-        .unwrap_or_default();
+    let key = argument.trim_start_matches('-').split([' ', '=']).next().unwrap_or_default();
     let value = context(ContextKind::InvalidValue);
     Failure::Failed(match (error.kind(), error.source()) {
         (ErrorKind::ValueValidation, Some(why)) => format!("{name}: {key}: {why}"),
         (ErrorKind::InvalidValue, _) => {
             let valid = context(ContextKind::ValidValue);
             let valid: Vec<&str> = valid.split(", ").collect();
-            format!(
-                "{name}: {key} can't be '{value}': {}",
-                suggest::hint(&value, &valid)
-            )
+            format!("{name}: {key} can't be '{value}': {}", suggest::hint(&value, &valid))
         }
         (ErrorKind::MissingRequiredArgument, _) => format!("{name}: {key} is missing"),
         _ => format!("{name}: {error}"),
@@ -196,10 +173,7 @@ mod tests {
     }
 
     static TABLE: &[Entry<Read>] = &[Entry {
-        about: About {
-            name: "read",
-            summary: "reads",
-        },
+        about: About { name: "read", summary: "reads" },
         keys: keys::<Read>,
         read: read::<Read>,
         build: |params| Ok(Box::new(serde_json::from_value(Value::Object(params))?)),
@@ -213,10 +187,7 @@ mod tests {
     fn values_without_a_key_belong_to_the_keys_in_their_order() {
         let part = parse("load", TABLE, "read:/etc/hosts,2ms,cache=warm", &[]).unwrap();
         let read = build("load", TABLE, &part).unwrap();
-        assert_eq!(
-            (read.path.as_str(), read.every),
-            ("/etc/hosts", Nanos::from_millis(2))
-        );
+        assert_eq!((read.path.as_str(), read.every), ("/etc/hosts", Nanos::from_millis(2)));
         assert_eq!(read.cache, "warm");
     }
 
@@ -230,22 +201,10 @@ mod tests {
 
     #[test]
     fn bad_input_gets_one_sentence_with_the_way_out() {
-        assert_eq!(
-            said("raed:x"),
-            "there is no load 'raed': did you mean read?"
-        );
-        assert_eq!(
-            said("read:x,evry=1s"),
-            "read: there is no key 'evry': did you mean every?"
-        );
-        assert_eq!(
-            said("read:x,5"),
-            "read: every: '5' has no unit: write 5us, 5ms or 5s"
-        );
-        assert_eq!(
-            said("read:x,cache=warn"),
-            "read: cache can't be 'warn': did you mean warm?"
-        );
+        assert_eq!(said("raed:x"), "there is no load 'raed': did you mean read?");
+        assert_eq!(said("read:x,evry=1s"), "read: there is no key 'evry': did you mean every?");
+        assert_eq!(said("read:x,5"), "read: every: '5' has no unit: write 5us, 5ms or 5s");
+        assert_eq!(said("read:x,cache=warn"), "read: cache can't be 'warn': did you mean warm?");
         assert_eq!(said("read:x,path=y"), "read: path is given twice");
         assert_eq!(said("read:a,1s,warm,b"), "read: 'b' is one value too many");
         assert_eq!(said("read"), "read: path is missing");

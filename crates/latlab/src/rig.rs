@@ -85,11 +85,7 @@ impl<'a> Rig<'a> {
         let limit = stop_above.unwrap_or(Nanos::MAX);
         Rig {
             cpus: cpus.clone(),
-            conditions: Conditions {
-                length,
-                warm_up,
-                limit,
-            },
+            conditions: Conditions { length, warm_up, limit },
             signals,
             watch,
             measured: Vec::new(),
@@ -126,11 +122,7 @@ impl<'a> Rig<'a> {
         let lanes: Vec<Lane<'_>> = (0..cpus.len())
             .map(|place| Lane::new(place, spans.len(), interval, self.conditions, &shared.stop))
             .collect();
-        let views: Vec<_> = cpus
-            .iter()
-            .copied()
-            .zip(lanes.iter().map(Lane::view))
-            .collect();
+        let views: Vec<_> = cpus.iter().copied().zip(lanes.iter().map(Lane::view)).collect();
         let total = self.conditions.about(interval);
         let (shared_, body, watched) = (&shared, &body, self);
         let finished = std::thread::scope(|scope| {
@@ -157,20 +149,9 @@ impl<'a> Rig<'a> {
             return Err(failure);
         }
         let finished = finished.into_iter().flatten();
-        watched
-            .measured
-            .extend(
-                cpus.iter()
-                    .zip(finished)
-                    .map(|(cpu, (schedule, lane))| Measured {
-                        probe,
-                        spans: spans.to_vec(),
-                        interval,
-                        cpu: *cpu,
-                        schedule,
-                        lane,
-                    }),
-            );
+        watched.measured.extend(cpus.iter().zip(finished).map(|(cpu, (schedule, lane))| {
+            Measured { probe, spans: spans.to_vec(), interval, cpu: *cpu, schedule, lane }
+        }));
         Ok(())
     }
 
@@ -196,11 +177,7 @@ impl<'a> Rig<'a> {
     /// is another CPU's: it is stopped.
     fn look_for_lost_cpus(&mut self, shared: &Shared, cpus: &[u32]) {
         let online = cpu::online(&Root::default());
-        let gone: CpuList = cpus
-            .iter()
-            .copied()
-            .filter(|cpu| !online.contains(*cpu))
-            .collect();
+        let gone: CpuList = cpus.iter().copied().filter(|cpu| !online.contains(*cpu)).collect();
         if online.is_empty() || gone.is_empty() {
             return;
         }
@@ -241,18 +218,12 @@ impl Shared {
     }
 
     fn fail(&self, failure: Failure) {
-        let mut first = self
-            .failure
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut first = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         first.get_or_insert(failure);
     }
 
     fn has_failed(&self) -> bool {
-        self.failure
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .is_some()
+        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
     }
 }
 
@@ -282,9 +253,7 @@ where
     let place = lane.place();
     let _done = Done(shared, place);
     memory::touch_stack();
-    let schedule = set_up(cpu, interval, scheduling)
-        .map_err(|failure| shared.fail(failure))
-        .ok();
+    let schedule = set_up(cpu, interval, scheduling).map_err(|failure| shared.fail(failure)).ok();
     if shared.ready.wait().is_leader() {
         let soon = clock::now() + Nanos::from_millis(5);
         shared.start.store(soon.0, SeqCst);
@@ -323,11 +292,7 @@ fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<Schedule> {
         Policy::Fifo(priority) | Policy::Rr(priority) => priority,
         Policy::Other | Policy::Deadline { .. } => 0,
     };
-    Ok(Schedule {
-        policy: wanted.policy.clone(),
-        priority,
-        slack,
-    })
+    Ok(Schedule { policy: wanted.policy.clone(), priority, slack })
 }
 
 fn policy(interval: Nanos, wanted: &Scheduling) -> Policy {
@@ -336,10 +301,7 @@ fn policy(interval: Nanos, wanted: &Scheduling) -> Policy {
         "rr" => Policy::Rr(wanted.priority),
         "deadline" => {
             let runtime = wanted.runtime.unwrap_or(Nanos(interval.0 / 5));
-            Policy::Deadline {
-                runtime,
-                period: interval,
-            }
+            Policy::Deadline { runtime, period: interval }
         }
         _ => Policy::Other,
     }

@@ -24,13 +24,11 @@ pub(crate) trait Target: Sync {
 /// The target that a plan names.
 pub(crate) fn find(name: &str) -> Result<&'static dyn Target> {
     let kind = name.split(':').next().unwrap_or_default();
-    TARGETS
-        .iter()
-        .find(|(about, _)| about.name == kind)
-        .map(|(_, target)| *target)
-        .ok_or_else(|| {
+    TARGETS.iter().find(|(about, _)| about.name == kind).map(|(_, target)| *target).ok_or_else(
+        || {
             let names: Vec<&str> = TARGETS.iter().map(|(about, _)| about.name).collect();
             let hint = suggest::hint(kind, &names);
             Failure::Failed(format!("there is no target '{name}': {hint}"))
-        })
+        },
+    )
 }

@@ -58,11 +58,7 @@ pub(super) fn read(path: &Path) -> Result<Record> {
 
 fn of_latency(latency: &Latency) -> String {
     let load = |load: &[String]| {
-        if load.is_empty() {
-            "no load".to_owned()
-        } else {
-            load.join(", ")
-        }
+        if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
     };
     let mut text = format!(
         "{}: {} → {}\n  A {} samples, {} missed, {}\n  B {} samples, {} missed, {}\n",
@@ -78,15 +74,8 @@ fn of_latency(latency: &Latency) -> String {
     );
     let mut table = plain_table(&["", "A", "B", "B/A"]);
     for row in &latency.rows {
-        let ratio = row
-            .ratio
-            .map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
-        table.add_row([
-            row.name.clone(),
-            row.a.to_string(),
-            row.b.to_string(),
-            ratio,
-        ]);
+        let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
+        table.add_row([row.name.clone(), row.a.to_string(), row.b.to_string(), ratio]);
     }
     let _ = writeln!(text, "{table}");
     if latency.recorded.0 != latency.recorded.1 {

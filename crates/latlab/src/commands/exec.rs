@@ -41,9 +41,7 @@ pub(super) struct Exec {
 }
 
 fn deadline(text: &str) -> std::result::Result<Policy, String> {
-    let (runtime, period) = text
-        .split_once('/')
-        .ok_or("write RUNTIME/PERIOD, as 2ms/10ms")?;
+    let (runtime, period) = text.split_once('/').ok_or("write RUNTIME/PERIOD, as 2ms/10ms")?;
     let time = |text: &str| text.parse::<Nanos>().map_err(|e| e.to_string());
     let (runtime, period) = (time(runtime)?, time(period)?);
     if runtime.0 < 1024 || runtime > period {
@@ -75,14 +73,10 @@ impl Exec {
         let fifo = self.fifo.map(|priority| ("fifo", Policy::Fifo(priority)));
         let rr = self.rr.map(|priority| ("rr", Policy::Rr(priority)));
         let deadline = self.deadline.map(|policy| ("deadline", policy));
-        fifo.or(rr)
-            .or(deadline)
-            .or(self.other.then_some(("other", Policy::Other)))
+        fifo.or(rr).or(deadline).or(self.other.then_some(("other", Policy::Other)))
     }
 }
 
 fn held_back(error: &io::Error) -> Failure {
-    Failure::Unsupported(format!(
-        "/dev/cpu_dma_latency can't be held ({error}): it needs root"
-    ))
+    Failure::Unsupported(format!("/dev/cpu_dma_latency can't be held ({error}): it needs root"))
 }

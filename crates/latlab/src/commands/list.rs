@@ -22,10 +22,7 @@ pub(super) struct List {
 impl List {
     pub(super) fn run(&self) -> Result<()> {
         let text = match self.what.as_deref() {
-            None => ROOMS
-                .iter()
-                .map(|(name, room)| format!("{name}:\n{}\n", room()))
-                .collect(),
+            None => ROOMS.iter().map(|(name, room)| format!("{name}:\n{}\n", room())).collect(),
             Some(what) => match ROOMS.iter().find(|(name, _)| *name == what) {
                 Some((_, room)) => room(),
                 None => explain(what)?,
@@ -41,12 +38,7 @@ static ROOMS: &[Room] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
-    ("knobs", || {
-        table(KNOBS.iter().map(|knob| About {
-            name: knob.name,
-            summary: knob.summary,
-        }))
-    }),
+    ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
 ];
 
 fn table(parts: impl Iterator<Item = About>) -> String {
@@ -62,15 +54,10 @@ fn explain(name: &str) -> Result<String> {
         return Ok(text);
     }
     let rooms = ROOMS.iter().map(|(name, _)| *name);
-    let parts = PROBES
-        .iter()
-        .map(|p| p.about.name)
-        .chain(LOADS.iter().map(|l| l.about.name));
+    let parts = PROBES.iter().map(|p| p.about.name).chain(LOADS.iter().map(|l| l.about.name));
     let names: Vec<&str> = rooms.chain(parts).collect();
     let hint = suggest::hint(name, &names);
-    Err(Failure::Failed(format!(
-        "there is nothing called '{name}' to list: {hint}"
-    )))
+    Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
 }
 
 fn keys_of<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> Option<String> {
@@ -83,31 +70,20 @@ fn keys_of<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> Option<String> 
 
 /// `key=default`, with what it means.
 fn keys(command: &Command) -> String {
-    command
-        .get_arguments()
-        .fold(String::new(), |mut text, key| {
-            let values: Vec<String> = key
-                .get_possible_values()
-                .iter()
-                .map(|value| value.get_name().to_owned())
-                .collect();
-            let values = if values.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", values.join(", "))
-            };
-            let help = key.get_help().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {:<22}{help}{values}", with_default(key));
-            text
-        })
+    command.get_arguments().fold(String::new(), |mut text, key| {
+        let values: Vec<String> =
+            key.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        let values =
+            if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };
+        let help = key.get_help().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(text, "  {:<22}{help}{values}", with_default(key));
+        text
+    })
 }
 
 fn with_default(key: &Arg) -> String {
     let name = key.get_long().unwrap_or_default();
-    let default = key
-        .get_default_values()
-        .first()
-        .map(|value| value.to_string_lossy());
+    let default = key.get_default_values().first().map(|value| value.to_string_lossy());
     format!("{name}={}", default.unwrap_or_else(|| "…".into()))
 }
 
@@ -115,10 +91,7 @@ fn with_default(key: &Arg) -> String {
 pub(super) fn parts_help() -> String {
     let mut text = String::new();
     for (title, names) in [("Probes", ROOMS[0].1()), ("Loads", ROOMS[1].1())] {
-        let _ = write!(
-            text,
-            "{title} (latlab list NAME explains one and its keys):\n{names}\n"
-        );
+        let _ = write!(text, "{title} (latlab list NAME explains one and its keys):\n{names}\n");
     }
     text + "Examples:\n  \
         latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json\n  \
@@ -133,29 +106,20 @@ pub(super) fn print_help(command: &mut Command) -> Result<()> {
 
 /// Help and version are results; anything else clap says is a failure, in one sentence.
 pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return format::put(&error.render().to_string());
     }
     let rendered = error.render().to_string();
-    let sentence = rendered
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches("error: ");
-    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand]
-        .into_iter()
-        .find_map(|kind| match error.get(kind) {
+    let sentence = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(
+        |kind| match error.get(kind) {
             Some(ContextValue::String(one)) => Some(one.clone()),
             Some(ContextValue::Strings(several)) => Some(several.join(" or ")),
             _ => None,
-        });
-    let hint = near.map_or_else(
-        || "see latlab --help".to_owned(),
-        |near| format!("did you mean {near}?"),
+        },
     );
+    let hint =
+        near.map_or_else(|| "see latlab --help".to_owned(), |near| format!("did you mean {near}?"));
     Err(Failure::Failed(format!("{sentence}: {hint}")))
 }
 
@@ -169,29 +133,19 @@ mod tests {
         for (_, room) in ROOMS {
             assert!(!room().is_empty());
         }
-        let parts: Vec<About> = PROBES
-            .iter()
-            .map(|p| p.about)
-            .chain(LOADS.iter().map(|l| l.about))
-            .collect();
+        let parts: Vec<About> =
+            PROBES.iter().map(|p| p.about).chain(LOADS.iter().map(|l| l.about)).collect();
         let names: BTreeSet<_> = parts.iter().map(|part| part.name).collect();
         assert_eq!(names.len(), parts.len());
         for part in parts {
-            assert!(
-                part.name
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b"-.".contains(&b))
-            );
+            assert!(part.name.bytes().all(|b| b.is_ascii_lowercase() || b"-.".contains(&b)));
             assert!(part.summary.len() <= 72, "{}", part.name);
         }
     }
 
     #[test]
     fn every_key_of_every_part_is_explained() {
-        let commands = PROBES
-            .iter()
-            .map(|p| (p.keys)())
-            .chain(LOADS.iter().map(|l| (l.keys)()));
+        let commands = PROBES.iter().map(|p| (p.keys)()).chain(LOADS.iter().map(|l| (l.keys)()));
         for command in commands {
             assert!(command.get_about().is_some());
             for key in command.get_arguments() {

@@ -62,13 +62,8 @@ pub(super) struct Run {
 }
 
 fn setting(text: &str) -> std::result::Result<Setting, String> {
-    let (knob, value) = text
-        .split_once('=')
-        .ok_or("it has no '=': write KNOB=VALUE")?;
-    Ok(Setting {
-        knob: knob.to_owned(),
-        value: value.to_owned(),
-    })
+    let (knob, value) = text.split_once('=').ok_or("it has no '=': write KNOB=VALUE")?;
+    Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
 }
 
 /// Room that a record is sure to find at the end of the run.
@@ -100,18 +95,10 @@ impl Run {
         let policy = self.policy.iter().map(|policy| ("policy", policy.clone()));
         let policy: Vec<_> = policy.collect();
         let default = ["cyclic".to_owned()];
-        let probes = if self.probes.is_empty() {
-            &default
-        } else {
-            self.probes.as_slice()
-        };
+        let probes = if self.probes.is_empty() { &default } else { self.probes.as_slice() };
         Ok(Plan {
-            probes: parts(probes, |text| {
-                registry::parse("probe", PROBES, text, &policy)
-            })?,
-            loads: parts(&self.loads, |text| {
-                registry::parse("load", LOADS, text, &[])
-            })?,
+            probes: parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?,
+            loads: parts(&self.loads, |text| registry::parse("load", LOADS, text, &[]))?,
             target: self.on.clone(),
             cpus: self.cpus()?,
             length: match (self.count, self.time) {
@@ -132,10 +119,7 @@ impl Run {
         }
         let online = cpu::online(&Root::default());
         let allowed = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
-        Ok(allowed
-            .iter()
-            .filter(|cpu| online.is_empty() || online.contains(*cpu))
-            .collect())
+        Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
     }
 
     /// Where to go from here.
@@ -143,9 +127,7 @@ impl Run {
         match &self.out {
             Some(path) => {
                 let path = path.display();
-                format::say(&format!(
-                    "kept in {path}; see it with: latlab report {path}"
-                ));
+                format::say(&format!("kept in {path}; see it with: latlab report {path}"));
             }
             None => {
                 format::say("nothing was kept; --out FILE keeps the record for report and compare");
@@ -176,7 +158,5 @@ fn keep(pending: Pending, path: &Path, record: &Record) -> Result<()> {
         "it went to stdout instead".to_owned()
     };
     let path = path.display();
-    Err(Failure::Failed(format!(
-        "the record can't be written to {path} ({error}); {place}"
-    )))
+    Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {place}")))
 }

@@ -11,10 +11,7 @@ use std::time::Duration;
 /// A view for the user at this terminal, or none where stderr goes elsewhere.
 pub(crate) fn view() -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(Live {
-            rows: rows.into(),
-            on: None,
-        }),
+        Some((_, rows)) => Box::new(Live { rows: rows.into(), on: None }),
         None => Box::new(Blind),
     }
 }
@@ -74,9 +71,7 @@ impl Watch for Live {
         let total = Nanos(screen.bar.length().unwrap_or(0));
         let left = Duration::from_nanos((total - elapsed).0);
         screen.bar.set_position(elapsed.0.min(total.0));
-        screen
-            .bar
-            .set_message(format!("{} left", indicatif::HumanDuration(left)));
+        screen.bar.set_message(format!("{} left", indicatif::HumanDuration(left)));
     }
 
     fn end(&mut self) {
@@ -100,14 +95,7 @@ fn heading(probe: &str) -> String {
 fn line(cpu: u32, tally: &Tally) -> String {
     let seen = tally.histogram();
     let quantiles = seen.quantiles();
-    let values = [
-        tally.now(),
-        seen.min(),
-        seen.mean(),
-        quantiles.p99,
-        quantiles.p99_9,
-        seen.max(),
-    ];
+    let values = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];
     let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
     format!("CPU {cpu:<5}{values}{:>10}", tally.missed())
 }

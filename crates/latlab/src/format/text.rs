@@ -38,10 +38,7 @@ fn series_table(record: &Record) -> Table {
         let name = name(record, series);
         table.add_row(row(
             &[name, series.cpu.to_string()],
-            &[
-                grouped(series.counts.recorded),
-                grouped(series.counts.missed),
-            ],
+            &[grouped(series.counts.recorded), grouped(series.counts.missed)],
             &[series.min, series.mean],
             series.quantiles,
             series.max,
@@ -51,13 +48,8 @@ fn series_table(record: &Record) -> Table {
             cells.resize(6, String::new());
             let corrected = series.corrected;
             cells.extend(
-                [
-                    corrected.p50,
-                    corrected.p99,
-                    corrected.p99_9,
-                    corrected.p99_99,
-                ]
-                .map(|time| time.to_string()),
+                [corrected.p50, corrected.p99, corrected.p99_9, corrected.p99_99]
+                    .map(|time| time.to_string()),
             );
             table.add_row(cells);
         }
@@ -72,13 +64,7 @@ fn row(
     quantiles: Quantiles,
     max: Nanos,
 ) -> Vec<String> {
-    let tail = [
-        quantiles.p50,
-        quantiles.p99,
-        quantiles.p99_9,
-        quantiles.p99_99,
-        max,
-    ];
+    let tail = [quantiles.p50, quantiles.p99, quantiles.p99_9, quantiles.p99_99, max];
     let times = times.iter().chain(&tail).map(ToString::to_string);
     names.iter().chain(counts).cloned().chain(times).collect()
 }
@@ -99,15 +85,8 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
 
 /// The probe's name, with the span where a probe has several.
 fn name(record: &Record, series: &Series) -> String {
-    let several = record
-        .series
-        .iter()
-        .any(|s| s.probe == series.probe && s.span != series.span);
-    if several {
-        format!("{}: {}", series.probe, series.span.1)
-    } else {
-        series.probe.clone()
-    }
+    let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
+    if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
 }
 
 /// The distributions over all CPUs, one for each probe and span.
@@ -146,33 +125,23 @@ fn bars(histogram: &Histogram) -> String {
         } else {
             (1.0 + (WIDTH - 1.0) * (count as f64).ln() / (most.max(2) as f64).ln()) as usize
         };
-        let _ = writeln!(
-            text,
-            "{from:>9} – {to:<9}{:>14} {}",
-            grouped(count),
-            "#".repeat(length)
-        );
+        let _ = writeln!(text, "{from:>9} – {to:<9}{:>14} {}", grouped(count), "#".repeat(length));
     }
     text
 }
 
 /// Samples between 1, 2, 5, 10, … of the unit, without the empty ends.
 fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
-    let edges: Vec<u64> = (0..14)
-        .flat_map(|power| [1, 2, 5].map(|n| n * 10u64.pow(power)))
-        .collect();
+    let edges: Vec<u64> =
+        (0..14).flat_map(|power| [1, 2, 5].map(|n| n * 10u64.pow(power))).collect();
     let mut counts = vec![0; edges.len()];
     for bucket in histogram.buckets() {
-        let place = edges
-            .partition_point(|edge| *edge <= bucket.from.0)
-            .saturating_sub(1);
+        let place = edges.partition_point(|edge| *edge <= bucket.from.0).saturating_sub(1);
         counts[place] += bucket.count;
     }
     let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
     let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
-    (first..=last)
-        .map(|n| (Nanos(edges[n]), Nanos(edges[n + 1]), counts[n]))
-        .collect()
+    (first..=last).map(|n| (Nanos(edges[n]), Nanos(edges[n + 1]), counts[n])).collect()
 }
 
 /// `1 234 567`.
@@ -202,18 +171,12 @@ mod tests {
         let text = bars(&histogram);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 9, "{text}");
-        assert!(
-            lines[0].contains("5 us – 10 us") && lines[0].contains("100 000"),
-            "{text}"
-        );
+        assert!(lines[0].contains("5 us – 10 us") && lines[0].contains("100 000"), "{text}");
         assert!(lines[8].ends_with("1 #"), "{text}");
     }
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!(
-            [0, 999, 1_000, 1_234_567].map(grouped),
-            ["0", "999", "1 000", "1 234 567"]
-        );
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1 000", "1 234 567"]);
     }
 }

@@ -21,10 +21,7 @@ pub(super) struct Cpu {
 }
 
 impl Load for Cpu {
-    const ABOUT: About = About {
-        name: "cpu",
-        summary: "matrix multiplication",
-    };
+    const ABOUT: About = About { name: "cpu", summary: "matrix multiplication" };
     const UNIT: &'static str = "matrix products";
 
     fn place(&self) -> &Place {
@@ -48,10 +45,7 @@ impl Load for Cpu {
 /// A matrix of numbers between 0 and 1.
 #[expect(clippy::cast_precision_loss, reason = "any number will do")]
 fn filled(n: usize, seed: u64) -> Vec<f64> {
-    Random::new(seed)
-        .map(|number| number as f64 / u64::MAX as f64)
-        .take(n * n)
-        .collect()
+    Random::new(seed).map(|number| number as f64 / u64::MAX as f64).take(n * n).collect()
 }
 
 /// Row by row, so that a large product can be left half-way.
@@ -76,13 +70,7 @@ mod tests {
     #[test]
     fn the_product_is_right() {
         let mut product = vec![0.0; 4];
-        multiply(
-            &[1.0, 2.0, 3.0, 4.0],
-            &[5.0, 6.0, 7.0, 8.0],
-            &mut product,
-            2,
-            || true,
-        );
+        multiply(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], &mut product, 2, || true);
         assert_eq!(product, [19.0, 22.0, 43.0, 50.0]);
     }
 }

@@ -31,10 +31,7 @@ pub(super) struct Disk {
 const CHUNK: usize = 128 * 1024;
 
 impl Load for Disk {
-    const ABOUT: About = About {
-        name: "disk",
-        summary: "write and sync a scratch file",
-    };
+    const ABOUT: About = About { name: "disk", summary: "write and sync a scratch file" };
     const UNIT: &'static str = "bytes";
 
     fn place(&self) -> &Place {
@@ -48,10 +45,7 @@ impl Load for Disk {
                 "disk: {dir} can't be written to ({e}): name another with dir="
             ))
         };
-        file::scratch(&self.dir)
-            .map_err(cannot)?
-            .write_all(&[0])
-            .map_err(cannot)?;
+        file::scratch(&self.dir).map_err(cannot)?.write_all(&[0]).map_err(cannot)?;
         let free = Bytes(file::free_space(&self.dir).map_err(cannot)?);
         let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let needed = Bytes(self.size.0.saturating_mul(workers));
@@ -65,19 +59,15 @@ impl Load for Disk {
 
     fn work(&self, bench: &Bench) -> io::Result<()> {
         // Bytes that no file system can compress away.
-        let chunk: Vec<u8> = Random::new(bench.seed)
-            .flat_map(u64::to_ne_bytes)
-            .take(CHUNK)
-            .collect();
+        let chunk: Vec<u8> =
+            Random::new(bench.seed).flat_map(u64::to_ne_bytes).take(CHUNK).collect();
         let mut file = file::scratch(&self.dir)?;
         bench.ready();
         while bench.running() {
             file.seek(SeekFrom::Start(0))?;
             let mut written = 0;
             while written < self.size.0 && bench.running() {
-                let part = chunk
-                    .len()
-                    .min(usize::try_from(self.size.0 - written).unwrap_or(CHUNK));
+                let part = chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(CHUNK));
                 file.write_all(&chunk[..part])?;
                 written += part as u64;
             }

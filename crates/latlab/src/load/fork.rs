@@ -18,10 +18,7 @@ pub(super) struct Fork {
 }
 
 impl Load for Fork {
-    const ABOUT: About = About {
-        name: "fork",
-        summary: "fork and wait for short-lived processes",
-    };
+    const ABOUT: About = About { name: "fork", summary: "fork and wait for short-lived processes" };
     const UNIT: &'static str = "processes";
 
     fn place(&self) -> &Place {

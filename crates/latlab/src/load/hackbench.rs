@@ -32,18 +32,12 @@ pub(super) struct Hackbench {
 
 fn length(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (1..=65536).contains(&size.0) {
-        Ok(size)
-    } else {
-        Err(format!("{text} is not 1B to 64KiB"))
-    }
+    if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
 }
 
 impl Load for Hackbench {
-    const ABOUT: About = About {
-        name: "hackbench",
-        summary: "groups of processes that send each other messages",
-    };
+    const ABOUT: About =
+        About { name: "hackbench", summary: "groups of processes that send each other messages" };
     const UNIT: &'static str = "messages";
     const ONE_WORKER: bool = true;
 
@@ -100,9 +94,6 @@ impl Hackbench {
 
     fn send(&self, to: &[UnixStream]) {
         let message = self.message();
-        while to
-            .iter()
-            .all(|mut receiver| receiver.write_all(&message).is_ok())
-        {}
+        while to.iter().all(|mut receiver| receiver.write_all(&message).is_ok()) {}
     }
 }

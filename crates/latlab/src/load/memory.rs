@@ -31,10 +31,7 @@ fn size(text: &str) -> std::result::Result<Bytes, String> {
 }
 
 impl Load for Memory {
-    const ABOUT: About = About {
-        name: "memory",
-        summary: "page faults: map, touch, unmap",
-    };
+    const ABOUT: About = About { name: "memory", summary: "page faults: map, touch, unmap" };
     const UNIT: &'static str = "pages";
 
     fn place(&self) -> &Place {

@@ -22,10 +22,7 @@ pub(super) struct Procfs {
 }
 
 impl Load for Procfs {
-    const ABOUT: About = About {
-        name: "procfs",
-        summary: "read a file of /proc",
-    };
+    const ABOUT: About = About { name: "procfs", summary: "read a file of /proc" };
     const UNIT: &'static str = "bytes";
 
     fn place(&self) -> &Place {

@@ -34,16 +34,10 @@ impl Probe for Cyclic {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("timer expiry", "thread running")];
-        rig.on_each_cpu(
-            Self::ABOUT.name,
-            &spans,
-            self.interval,
-            &self.scheduling,
-            |lane| {
-                self.cycle(lane);
-                Ok(())
-            },
-        )
+        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
+            self.cycle(lane);
+            Ok(())
+        })
     }
 }
 

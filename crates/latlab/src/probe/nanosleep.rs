@@ -30,23 +30,15 @@ pub(super) struct Nanosleep {
 }
 
 impl Probe for Nanosleep {
-    const ABOUT: About = About {
-        name: "nanosleep",
-        summary: "how much longer than asked a relative sleep takes",
-    };
+    const ABOUT: About =
+        About { name: "nanosleep", summary: "how much longer than asked a relative sleep takes" };
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("end of the sleep asked for", "thread running")];
-        rig.on_each_cpu(
-            Self::ABOUT.name,
-            &spans,
-            self.interval,
-            &self.scheduling,
-            |lane| {
-                self.sleep_again_and_again(lane);
-                Ok(())
-            },
-        )
+        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
+            self.sleep_again_and_again(lane);
+            Ok(())
+        })
     }
 }
 

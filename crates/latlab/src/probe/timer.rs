@@ -51,17 +51,10 @@ impl Probe for Timer {
             let why = "timer: setitimer is one per process: name one CPU with --cpus, or use source=posix";
             return Err(Failure::Failed(why.to_owned()));
         }
-        let spans = [
-            ("activation", "next activation"),
-            ("period", "time between activations"),
-        ];
-        rig.on_each_cpu(
-            Self::ABOUT.name,
-            &spans,
-            self.interval,
-            &self.scheduling,
-            |lane| self.activate(lane),
-        )
+        let spans = [("activation", "next activation"), ("period", "time between activations")];
+        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
+            self.activate(lane)
+        })
     }
 }
 

@@ -218,9 +218,7 @@ impl<'a> Lane<'a> {
         if self.warming {
             self.warm_up.missed += missed;
         } else {
-            self.channels
-                .iter()
-                .for_each(|channel| channel.tally.miss(missed));
+            self.channels.iter().for_each(|channel| channel.tally.miss(missed));
         }
     }
 
@@ -235,10 +233,7 @@ impl<'a> Lane<'a> {
 
     #[cold]
     fn trip(&mut self, late: Late) {
-        self.tripped.get_or_insert(Tripped {
-            late,
-            period: self.periods(),
-        });
+        self.tripped.get_or_insert(Tripped { late, period: self.periods() });
         self.stop.iter().for_each(|stop| stop.store(true, Relaxed));
     }
 
@@ -247,11 +242,7 @@ impl<'a> Lane<'a> {
         let counted = !self.warming;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
         Finished {
-            series: self
-                .channels
-                .into_iter()
-                .map(|c| (c.tally, c.timeline, c.worst))
-                .collect(),
+            series: self.channels.into_iter().map(|c| (c.tally, c.timeline, c.worst)).collect(),
             warm_up: self.warm_up,
             first: self.first,
             tripped: self.tripped,
@@ -266,10 +257,6 @@ impl<'a> Lane<'a> {
 
 impl Channel {
     fn new() -> Channel {
-        Channel {
-            tally: Arc::new(Tally::new()),
-            timeline: Timeline::new(),
-            worst: Worst::new(),
-        }
+        Channel { tally: Arc::new(Tally::new()), timeline: Timeline::new(), worst: Worst::new() }
     }
 }

@@ -7,10 +7,7 @@ use crate::registry::About;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
 
-pub(super) const ABOUT: About = About {
-    name: "native",
-    summary: "this machine, as it is",
-};
+pub(super) const ABOUT: About = About { name: "native", summary: "this machine, as it is" };
 
 pub(super) struct Native;
 

@@ -1,0 +1,61 @@
+//! What the kernel does with memory behind its users' backs.
+
+use super::{Check, Severity, Verdict};
+use crate::machine::Machine;
+
+pub(super) const CHECKS: &[Check] = &[
+    ("transparent-hugepage", transparent_hugepage),
+    ("ksm", ksm),
+    ("swap", swap),
+    ("stat-interval", stat_interval),
+];
+
+fn transparent_hugepage(machine: &Machine) -> Option<Verdict> {
+    if machine.memory.transparent_hugepage.as_deref() != Some("always") {
+        return None;
+    }
+    Verdict::new(
+        Severity::Medium,
+        "huge pages are made for everybody (transparent_hugepage is 'always')",
+        "A page fault may first compact memory, and khugepaged moves pages under running tasks.",
+        "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`; for one measurement: \
+         `latlab run --set transparent_hugepage=madvise`",
+    )
+}
+
+fn ksm(machine: &Machine) -> Option<Verdict> {
+    if machine.memory.ksm != Some(1) {
+        return None;
+    }
+    Verdict::new(
+        Severity::Medium,
+        "equal pages are merged (/sys/kernel/mm/ksm/run is 1)",
+        "Comparing takes CPU time and memory bandwidth, and writing to a merged page faults.",
+        "`echo 0 > /sys/kernel/mm/ksm/run`; for one measurement: `latlab run --set ksm=0`",
+    )
+}
+
+fn swap(machine: &Machine) -> Option<Verdict> {
+    let size = machine.memory.swap_kib.filter(|size| *size > 0)?;
+    let used = machine.memory.swap_used_kib.unwrap_or(0);
+    let swappiness = machine.memory.swappiness;
+    let swappiness = swappiness.map_or(String::new(), |value| format!(", swappiness {value}"));
+    Verdict::new(
+        Severity::Medium,
+        format!("{} MiB of swap, {} MiB in use{swappiness}", size / 1024, used / 1024),
+        "Memory that is not locked may be on disk when a task needs it, which takes milliseconds.",
+        "Lock the task's memory (mlockall), or `swapoff -a`; for one measurement: `latlab run \
+         --set swappiness=0`",
+    )
+}
+
+fn stat_interval(machine: &Machine) -> Option<Verdict> {
+    const SELDOM_S: u32 = 10;
+    let every = machine.memory.stat_interval.filter(|seconds| *seconds < SELDOM_S)?;
+    Verdict::new(
+        Severity::Info,
+        format!("each CPU updates its memory statistics every {every} s (vm.stat_interval)"),
+        "A kernel worker runs for it on each CPU whose counters changed, isolated ones included.",
+        "`sysctl vm.stat_interval=10`; for one measurement: `latlab run --set stat_interval=10`",
+    )
+}

@@ -1,0 +1,128 @@
+//! The checks as a table: for each, a machine that has what it looks for, and how bad that is.
+
+use super::*;
+use cases::{cases, innocent, merge};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+mod cases;
+
+fn findings(machine: &Value) -> Vec<Finding> {
+    diagnose(&serde_json::from_value(machine.clone()).expect("the tables hold machines"))
+}
+
+fn find(machine: &Value, code: &str) -> Option<Finding> {
+    findings(machine).into_iter().find(|finding| finding.code == code)
+}
+
+#[test]
+fn every_check_finds_what_it_looks_for() {
+    for (code, severity, machine) in cases() {
+        let found = find(&machine, code).unwrap_or_else(|| panic!("{code} not in {machine}"));
+        assert_eq!(found.severity.word(), severity, "{code} in {machine}");
+    }
+}
+
+#[test]
+fn every_check_is_tested() {
+    let tested: BTreeSet<&str> = cases().into_iter().map(|(code, ..)| code).collect();
+    assert_eq!(codes().collect::<BTreeSet<_>>(), tested);
+}
+
+#[test]
+fn no_check_complains_of_the_innocent() {
+    for (code, machine) in innocent() {
+        assert!(codes().any(|known| known == code), "{code} is not a code");
+        assert_eq!(find(&machine, code), None, "{machine}");
+    }
+}
+
+#[test]
+fn nothing_is_held_against_a_machine_of_which_nothing_is_known() {
+    assert_eq!(diagnose(&Machine::default()), []);
+}
+
+#[test]
+fn codes_are_unique_words_in_kebab_case() {
+    let mut seen = BTreeSet::new();
+    for code in codes() {
+        assert!(seen.insert(code), "{code} twice");
+        let kebab = |c: char| c.is_ascii_lowercase() || c == '-';
+        assert!(code.chars().all(kebab) && code.starts_with(char::is_alphabetic), "{code}");
+    }
+}
+
+#[test]
+fn findings_are_written_with_care() {
+    for (code, _, machine) in cases() {
+        let found = find(&machine, code).expect("tested above");
+        for text in [&found.what, &found.why, &found.remedy] {
+            assert!(!text.is_empty() && !text.contains("  ") && text.trim() == text, "{text:?}");
+        }
+        assert!(found.why.starts_with(char::is_uppercase), "{}", found.why);
+        assert!(found.why.ends_with('.'), "{}", found.why);
+        assert!(!found.what.ends_with('.'), "{}", found.what);
+    }
+}
+
+#[test]
+fn knobs_that_are_named_exist() {
+    const KNOBS: &[&str] = &[
+        "rt_runtime_us",
+        "cpu_dma_latency",
+        "governor",
+        "boost",
+        "idle_latency",
+        "nmi_watchdog",
+        "timer_migration",
+        "numa_balancing",
+        "transparent_hugepage",
+        "ksm",
+        "swappiness",
+        "stat_interval",
+    ];
+    for (code, _, machine) in cases() {
+        let remedy = find(&machine, code).expect("tested above").remedy;
+        for after in remedy.split("--set ").skip(1) {
+            let knob = after.split('=').next().unwrap_or_default();
+            assert!(KNOBS.contains(&knob), "{code}: {remedy}");
+        }
+    }
+}
+
+#[test]
+fn words_are_the_ones_of_json() {
+    for severity in Severity::ALL {
+        assert_eq!(serde_json::to_value(severity).unwrap(), severity.word());
+    }
+    assert!(Severity::ALL.is_sorted());
+}
+
+proptest! {
+    /// Any mixture of the cases, and numbers of any size, gives findings in order.
+    #[test]
+    fn any_machine_can_be_judged(
+        parts in proptest::sample::subsequence(cases(), 0..=12),
+        numbers in any::<[u64; 6]>(),
+        runtime in any::<i64>(),
+        held in any::<i32>(),
+        kernel in "[0-9.a-z-]{0,12}",
+        cmdline in "[a-z0-9=, -]{0,40}",
+    ) {
+        let mut machine = json!({"kernel": kernel, "cmdline": cmdline, "rt_runtime_us": runtime,
+            "hz": 0, "timer_resolution_ns": numbers[0],
+            "scheduling": {"rt_period_us": numbers[1], "watchdog_thresh": u32::MAX},
+            "counters": {"uptime_s": numbers[2], "steal_ticks": numbers[3], "throttles": 0},
+            "memory": {"swap_kib": numbers[4], "swap_used_kib": numbers[5]},
+            "processor": {"idle": {"cpu_dma_latency_us": held}}});
+        for (_, _, part) in &parts {
+            merge(&mut machine, part);
+        }
+        let found = findings(&machine);
+        prop_assert!(found.is_sorted_by_key(|finding| (finding.severity, finding.code.clone())));
+        let machine: Machine = serde_json::from_value(machine).unwrap();
+        let text = serde_json::to_string(&machine).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Machine>(&text).unwrap(), machine);
+    }
+}

@@ -1,0 +1,56 @@
+//! The kernel: its release, its clocks, and what it lets be seen or called.
+
+use crate::root::Root;
+use latlab_core::machine::Machine;
+
+const CLOCK: &str = "sys/devices/system/clocksource/clocksource0";
+
+pub(super) fn read(root: &Root, machine: &mut Machine) {
+    machine.kernel = root.text("proc/sys/kernel/osrelease").unwrap_or_default();
+    machine.version = root.word("proc/sys/kernel/version");
+    machine.cmdline = root.text("proc/cmdline").unwrap_or_default();
+    machine.hz = machine.config.get("CONFIG_HZ").and_then(|hz| hz.parse().ok());
+    machine.clocksource = root.word(format!("{CLOCK}/current_clocksource"));
+    machine.clocksources = root.words(format!("{CLOCK}/available_clocksource"));
+    machine.clocksources.retain(|other| machine.clocksource.as_ref() != Some(other));
+    // Not through debugfs: its folder `tracing` is mounted by entering it.
+    machine.tracer = root.word("sys/kernel/tracing/current_tracer");
+    machine.lockdown = root.chosen("sys/kernel/security/lockdown");
+    machine.gpu_drivers = gpu_drivers(root);
+    machine.efi_runtime = efi_runtime(root, machine);
+}
+
+/// The drivers that the graphics cards are bound to.
+fn gpu_drivers(root: &Root) -> Vec<String> {
+    let mut drivers: Vec<String> = root
+        .numbered("sys/class/drm", "card")
+        .iter()
+        .filter_map(|(_, card)| {
+            let uevent = root.text(format!("sys/class/drm/{card}/device/uevent"))?;
+            uevent.lines().find_map(|line| Some(line.strip_prefix("DRIVER=")?.to_owned()))
+        })
+        .collect();
+    // NVIDIA's own driver has a card in that folder only with its DRM module.
+    if root.has("proc/driver/nvidia/version") {
+        drivers.push("nvidia".to_owned());
+    }
+    drivers.sort();
+    drivers.dedup();
+    drivers
+}
+
+/// The workqueue exists while the services are in use; kernels that don't show it have it from
+/// their configuration and command line (Documentation/core-api/real-time/hardware.rst).
+fn efi_runtime(root: &Root, machine: &Machine) -> Option<bool> {
+    if root.has("sys/devices/virtual/workqueue/efi_runtime") {
+        return Some(true);
+    }
+    if !root.has("sys/firmware/efi") {
+        return root.has("sys/firmware").then_some(false);
+    }
+    match machine.boot_parameter("efi") {
+        Some(options) if options.split(',').any(|option| option == "noruntime") => Some(false),
+        Some(options) if options.split(',').any(|option| option == "runtime") => Some(true),
+        _ => machine.config("CONFIG_EFI_DISABLE_RUNTIME").map(|disabled| disabled != "y"),
+    }
+}

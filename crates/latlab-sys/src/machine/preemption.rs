@@ -1,0 +1,64 @@
+//! The preemption model: of how much the kernel lets itself be interrupted in its own work.
+
+use crate::root::Root;
+use latlab_core::machine::Machine;
+
+pub(super) fn read(root: &Root, machine: &mut Machine) {
+    let shown = root.words("sys/kernel/debug/sched/preempt");
+    let chosen = shown.iter().find_map(|mode| mode.strip_prefix('(')?.strip_suffix(')'));
+    let chosen = chosen.map(str::to_owned);
+    machine.preempt_modes =
+        shown.iter().map(|mode| mode.trim_matches(['(', ')']).to_owned()).collect();
+    if is_realtime(root, machine) {
+        machine.preempt = Some("rt".to_owned());
+        machine.preempt_ordinary = chosen;
+        return;
+    }
+    machine.preempt = chosen.or_else(|| model(machine));
+    if machine.preempt_modes.is_empty() && machine.has_config("CONFIG_PREEMPT_DYNAMIC") {
+        machine.preempt_modes = modes(machine);
+    }
+}
+
+/// `uname -v` spelt it with a space before 5.12.
+fn is_realtime(root: &Root, machine: &Machine) -> bool {
+    let version = machine.version.as_deref().unwrap_or_default();
+    root.flag("sys/kernel/realtime") == Some(true)
+        || version.contains("PREEMPT_RT")
+        || version.contains("PREEMPT RT")
+}
+
+/// The model of a kernel that does not show it: the command line can choose one where the kernel
+/// can be switched, the configuration is the default.
+fn model(machine: &Machine) -> Option<String> {
+    let version = machine.version.as_deref().unwrap_or_default();
+    let dynamic = version.contains("PREEMPT_DYNAMIC");
+    let asked = machine.boot_parameter("preempt").filter(|_| dynamic);
+    let configured = || {
+        [
+            ("CONFIG_PREEMPT_LAZY", "lazy"),
+            ("CONFIG_PREEMPT", "full"),
+            ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
+            ("CONFIG_PREEMPT_NONE", "none"),
+        ]
+        .into_iter()
+        .find_map(|(option, model)| machine.has_config(option).then_some(model))
+    };
+    // Without a configuration, the word PREEMPT alone is the full model only where there is no
+    // lazy one, which came with Linux 6.13.
+    let before_lazy = machine.kernel_version().is_some_and(|version| version < (6, 13));
+    let built = || (before_lazy && !dynamic && version.contains("PREEMPT")).then_some("full");
+    asked.or_else(configured).or_else(built).map(str::to_owned)
+}
+
+/// What a kernel that can be switched, but does not show it, can be switched to. Linux 7.0 left
+/// `none` and `voluntary` only to architectures without lazy preemption.
+fn modes(machine: &Machine) -> Vec<String> {
+    let lazy = machine.has_config("CONFIG_ARCH_HAS_PREEMPT_LAZY");
+    let weak = !lazy || machine.kernel_version().is_some_and(|version| version < (7, 0));
+    [("none", weak), ("voluntary", weak), ("full", true), ("lazy", lazy)]
+        .into_iter()
+        .filter(|(_, there)| *there)
+        .map(|(mode, _)| mode.to_owned())
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! The processor: what it is, how fast it runs and how deep it sleeps.
+
+use crate::root::Root;
+use latlab_core::cpulist::CpuList;
+use latlab_core::machine::{Frequency, Idle, IdleState, Processor};
+use std::collections::BTreeMap;
+
+const CPU: &str = "sys/devices/system/cpu";
+
+pub(super) fn read(root: &Root, cpus: &CpuList) -> Processor {
+    let info = root.text("proc/cpuinfo").unwrap_or_default();
+    Processor {
+        arch: root.word("proc/sys/kernel/arch"),
+        model: cpuinfo(&info, "model name").or_else(|| root.word("proc/device-tree/model")),
+        microcode: cpuinfo(&info, "microcode"),
+        smt: root.word(format!("{CPU}/smt/control")),
+        frequency: frequency(root),
+        idle: idle(root, cpus),
+        vulnerabilities: vulnerabilities(root),
+    }
+}
+
+/// The first value of a key in `/proc/cpuinfo`, whose lines are `key<tab>: value`.
+pub(super) fn cpuinfo(info: &str, key: &str) -> Option<String> {
+    let value = info.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim_end() == key).then(|| value.trim().to_owned())
+    });
+    value.filter(|value| !value.is_empty())
+}
+
+/// The governor of all CPUs, or each CPU's, in order, with commas.
+pub(super) fn governor(root: &Root, cpus: &CpuList) -> Option<String> {
+    let governors: Vec<String> = cpus
+        .iter()
+        .filter_map(|cpu| root.word(format!("{CPU}/cpu{cpu}/cpufreq/scaling_governor")))
+        .collect();
+    let first = governors.first()?;
+    let same = governors.iter().all(|governor| governor == first);
+    Some(if same { first.clone() } else { governors.join(",") })
+}
+
+fn frequency(root: &Root) -> Frequency {
+    let policies: Vec<String> = root
+        .numbered(format!("{CPU}/cpufreq"), "policy")
+        .into_iter()
+        .map(|(_, policy)| format!("{CPU}/cpufreq/{policy}"))
+        .collect();
+    let all = |file: &str| -> Vec<u64> {
+        policies.iter().filter_map(|policy| root.number(format!("{policy}/{file}"))).collect()
+    };
+    let first = |file: &str| policies.first().map(|policy| format!("{policy}/{file}"));
+    // intel_pstate has a switch of its own, which says the opposite.
+    let no_turbo = root.flag(format!("{CPU}/intel_pstate/no_turbo"));
+    Frequency {
+        driver: first("scaling_driver").and_then(|file| root.word(file)),
+        governors: first("scaling_available_governors")
+            .map(|file| root.words(file))
+            .unwrap_or_default(),
+        min_khz: all("scaling_min_freq").into_iter().min(),
+        max_khz: all("scaling_max_freq").into_iter().max(),
+        boost: root.flag(format!("{CPU}/cpufreq/boost")).or(no_turbo.map(|off| !off)),
+    }
+}
+
+fn idle(root: &Root, cpus: &CpuList) -> Idle {
+    Idle {
+        driver: root.word(format!("{CPU}/cpuidle/current_driver")).filter(|name| name != "none"),
+        governor: root
+            .word(format!("{CPU}/cpuidle/current_governor"))
+            .or_else(|| root.word(format!("{CPU}/cpuidle/current_governor_ro"))),
+        states: idle_states(root, cpus),
+        // Reading is a request for the default, which is no request: the sum stays what it was.
+        cpu_dma_latency_us: root.signed("dev/cpu_dma_latency"),
+    }
+}
+
+/// The states of the first CPU that has any; each counts as disabled when all CPUs disabled it.
+fn idle_states(root: &Root, cpus: &CpuList) -> Vec<IdleState> {
+    let folder = |cpu: u32| format!("{CPU}/cpu{cpu}/cpuidle");
+    let states = |cpu: u32| root.numbered(folder(cpu), "state");
+    let Some(first) = cpus.iter().find(|cpu| !states(*cpu).is_empty()) else {
+        return Vec::new();
+    };
+    let disabled = |state: &str| {
+        // A file that can't be read disables nothing.
+        let on = |cpu| root.number::<u32>(format!("{}/{state}/disable", folder(cpu)));
+        cpus.iter().all(|cpu| on(cpu).is_some_and(|disabled| disabled != 0))
+    };
+    states(first)
+        .into_iter()
+        .filter_map(|(_, state)| {
+            Some(IdleState {
+                name: root.word(format!("{}/{state}/name", folder(first)))?,
+                latency_us: root.number(format!("{}/{state}/latency", folder(first)))?,
+                disabled: disabled(&state),
+            })
+        })
+        .collect()
+}
+
+/// Flaws that the processor has; of the others, the kernel says "Not affected".
+fn vulnerabilities(root: &Root) -> BTreeMap<String, String> {
+    let folder = format!("{CPU}/vulnerabilities");
+    root.names(&folder)
+        .into_iter()
+        .filter_map(|flaw| Some((root.word(format!("{folder}/{flaw}"))?, flaw)))
+        .filter(|(state, _)| state != "Not affected")
+        .map(|(state, flaw)| (flaw, state))
+        .collect()
+}
