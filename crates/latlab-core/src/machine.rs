@@ -137,6 +137,8 @@ pub struct Machine {
     pub rt_runtime_us: Option<i64>,
     /// What reading the clock costs, in nanoseconds: the floor under every sample.
     pub clock_read_ns: u64,
+    /// What recording one sample costs latlab, in nanoseconds, between two samples.
+    pub record_ns: u64,
     /// The processor, its frequencies and its idle states.
     #[serde(skip_serializing_if = "is_default")]
     pub processor: Processor,

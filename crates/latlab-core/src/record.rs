@@ -82,6 +82,8 @@ pub struct Series {
     pub warm_up: Option<WarmUp>,
     /// What disturbed the measuring thread while it counted.
     pub disturbed: Disturbed,
+    /// CPU time that the measuring thread took while it counted: what measuring costs.
+    pub cpu_ns: Nanos,
     /// The worst latency over time.
     pub timeline: Timeline,
     /// `HdrHistogram` V2, compressed, in base64.
@@ -308,6 +310,7 @@ impl Series {
         self.disturbed.minor_faults += other.disturbed.minor_faults;
         self.disturbed.major_faults += other.disturbed.major_faults;
         self.disturbed.preempted += other.disturbed.preempted;
+        self.cpu_ns = self.cpu_ns + other.cpu_ns;
         self.first = self.first.max(other.first);
         self.warm_up = match (self.warm_up, other.warm_up) {
             (Some(a), Some(b)) => Some(a.add(b)),

@@ -28,7 +28,10 @@ impl Default for Timeline {
 impl Timeline {
     /// An empty one, with all of its memory.
     pub fn new() -> Timeline {
-        Timeline { width: FIRST_WIDTH, worst: Vec::with_capacity(PLACES) }
+        // Written once, so that no page of it is touched for the first time while measuring.
+        let mut worst = vec![Nanos::MAX; PLACES];
+        worst.clear();
+        Timeline { width: FIRST_WIDTH, worst }
     }
 
     /// Length of one interval.

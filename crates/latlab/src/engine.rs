@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::load::Crew;
 use crate::probe::PROBES;
 use crate::registry;
-use crate::rig::{Measured, Rig, Watch};
+use crate::rig::{self, Measured, Rig, Watch};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Record, SCHEMA, Sample, Series, Warning};
@@ -35,6 +35,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
     }
     let mut machine = machine::read(&root);
     machine.clock_read_ns = clock::read_cost().0;
+    machine.record_ns = rig::record_cost().0;
     let crew = Crew::start(&plan.loads, &plan.cpus, &online, plan.seed)?;
     warnings.extend(lock_memory());
     let mut rig = Rig::new(&plan.cpus, plan.length, plan.warm_up, plan.stop_above, &signals, watch);
@@ -195,6 +196,7 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
         first: one.lane.first.filter(|_| channel == 0),
         warm_up: (channel == 0).then_some(one.lane.warm_up),
         disturbed: one.lane.disturbed,
+        cpu_ns: one.lane.cpu_ns,
         timeline: timeline.clone(),
         hdr: String::new(),
     };

@@ -30,15 +30,16 @@ const REASONS: [&str; 3] = ["rt-group", "no-realtime-right", "priority-limit"];
 fn missing(policy: &str, findings: &[Finding]) -> Failure {
     let reason = REASONS.iter().find_map(|code| findings.iter().find(|f| f.code == *code));
     let why = match reason {
-        Some(finding) => format!("{}. {}", finding.what, finding.remedy),
+        Some(finding) => format!("{}. {}", finding.what, finding.remedy.trim_end_matches('.')),
         None if policy == "deadline" => {
             "deadline tasks must be allowed on all CPUs of their domain, and need CAP_SYS_NICE"
                 .to_owned()
         }
         None => "CAP_SYS_NICE is needed".to_owned(),
     };
-    let ordinary = "Or measure as an ordinary task with --policy other.";
-    Failure::Unsupported(format!("the kernel refuses {policy} here: {why} {ordinary}"))
+    Failure::Unsupported(format!(
+        "the kernel refuses {policy} here: {why}; or measure as an ordinary task with --policy other"
+    ))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 mod lane;
 
-pub(crate) use lane::Lane;
+pub(crate) use lane::{Lane, record_cost};
 
 use crate::failure::{Failure, Result, failed};
 use crate::permission;

@@ -3,11 +3,13 @@
 use crate::probe::Phase;
 use latlab_core::periods;
 use latlab_core::plan::Length;
+use latlab_core::random::Random;
 use latlab_core::record::{Disturbed, WarmUp};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Late, Worst};
+use latlab_sys::clock;
 use latlab_sys::usage::{self, Usage};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -51,7 +53,9 @@ pub(crate) struct Lane<'a> {
     warm_up: WarmUp,
     first: Option<Nanos>,
     tripped: Option<Tripped>,
+    /// What the thread had used when counting began.
     usage: Usage,
+    cpu: Nanos,
 }
 
 /// One series in the making.
@@ -76,6 +80,7 @@ pub(crate) struct Finished {
     pub(crate) first: Option<Nanos>,
     pub(crate) tripped: Option<Tripped>,
     pub(crate) disturbed: Disturbed,
+    pub(crate) cpu_ns: Nanos,
 }
 
 impl<'a> Lane<'a> {
@@ -101,6 +106,7 @@ impl<'a> Lane<'a> {
             first: None,
             tripped: None,
             usage: Usage::default(),
+            cpu: Nanos(0),
         }
     }
 
@@ -158,6 +164,7 @@ impl<'a> Lane<'a> {
         self.warming = false;
         self.origin = self.reached;
         self.usage = usage::of_thread();
+        self.cpu = clock::of_thread();
     }
 
     /// Periods accounted for since counting began.
@@ -251,6 +258,7 @@ impl<'a> Lane<'a> {
                 major_faults: since(now.major_faults, self.usage.major_faults),
                 preempted: since(now.preempted, self.usage.preempted),
             },
+            cpu_ns: Nanos(since(clock::of_thread().0, self.cpu.0)),
         }
     }
 }
@@ -259,4 +267,26 @@ impl Channel {
     fn new() -> Channel {
         Channel { tally: Arc::new(Tally::new()), timeline: Timeline::new(), worst: Worst::new() }
     }
+}
+
+/// What recording one sample costs: the least of several batches on a lane of its own. Its
+/// samples vary as real ones do, so that the buckets are not all in the cache.
+pub(crate) fn record_cost() -> Nanos {
+    const SAMPLES: u16 = 2_000;
+    let stop = [AtomicBool::new(false)];
+    let conditions =
+        Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
+    let mut lane = Lane::new(0, 1, Nanos::from_millis(1), conditions, &stop);
+    let mut due = lane.begin(Phase::Aligned);
+    let delays: Vec<Nanos> =
+        Random::new(0).map(|n| Nanos(3_000 + n % 30_000)).take(SAMPLES.into()).collect();
+    let mut batch = || {
+        let begin = clock::now();
+        for delay in &delays {
+            lane.running();
+            due = lane.wakeup(due, due + *delay);
+        }
+        (clock::now() - begin).0 / u64::from(SAMPLES)
+    };
+    Nanos((0..5).map(|_| batch()).min().unwrap_or(0))
 }
