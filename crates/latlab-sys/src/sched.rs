@@ -6,7 +6,7 @@ use std::io;
 /// A scheduling policy with what belongs to it (`sched(7)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// `SCHED_OTHER` with a nice value of 0.
+    /// `SCHED_OTHER`; the nice value stays, for only root may lower it.
     Other,
     /// `SCHED_FIFO` at this priority, 1 to 99.
     Fifo(u32),
@@ -45,7 +45,7 @@ const DEADLINE: u32 = 6;
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     let mut attr = SchedAttr { size: SIZE, ..SchedAttr::default() };
     match policy {
-        Policy::Other => attr.policy = OTHER,
+        Policy::Other => (attr.policy, attr.nice) = (OTHER, attributes()?.nice),
         Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
         Policy::Rr(priority) => (attr.policy, attr.priority) = (RR, priority),
         Policy::Deadline { runtime, period } => {
@@ -58,14 +58,17 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The policy that the calling thread really has.
-pub fn policy() -> io::Result<Policy> {
+/// The attributes that the calling thread really has.
+fn attributes() -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: `attr` has room for the 48 bytes announced; pid 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, SIZE, 0) };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The policy that the calling thread really has.
+pub fn policy() -> io::Result<Policy> {
+    let attr = attributes()?;
     Ok(match attr.policy {
         FIFO => Policy::Fifo(attr.priority),
         RR => Policy::Rr(attr.priority),
