@@ -22,6 +22,9 @@ pub enum GuardError {
     /// The value can't be one of this knob's.
     #[error("{0}={1} was refused by the kernel: {2}")]
     Refused(&'static str, String, String),
+    /// The value is none that could be tried.
+    #[error("{0}={1} can't be: it takes a whole number of microseconds")]
+    NotANumber(&'static str, String),
     /// This machine has no such knob.
     #[error("this machine has no {0}: {1} is missing")]
     Missing(&'static str, String),
@@ -115,7 +118,7 @@ impl Guard {
 
     fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
         let refused = |why: String| GuardError::Refused(knob.name, value.to_owned(), why);
-        let number: i32 = value.parse().map_err(|_| refused("it is not a number".to_owned()))?;
+        let number: i32 = value.parse().map_err(|_| not_a_number(knob, value))?;
         let path = self.root.path("dev/cpu_dma_latency");
         let was = fs::read(&path)
             .ok()
@@ -131,7 +134,7 @@ impl Guard {
     }
 
     fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
-        let writes = knob.writes(&self.root, value);
+        let writes = knob.writes(&self.root, value).map_err(|_| not_a_number(knob, value))?;
         if writes.is_empty() {
             return Err(missing(knob));
         }
@@ -145,7 +148,7 @@ impl Guard {
             .collect::<Result<_, GuardError>>()?;
         let was = summary(&entries);
         for entry in entries {
-            self.write_down(&entry)?;
+            self.write_down(knob, &entry)?;
             turn(knob, &entry)?;
         }
         Ok(change(knob, &was, value))
@@ -166,9 +169,13 @@ impl Guard {
     }
 
     /// Adds an entry to the journal and has it on disk before it returns.
-    fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
+    fn write_down(&mut self, knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
-        let failed = |e| GuardError::Journal(folder.display().to_string(), e);
+        let failed = |e: io::Error| match e.kind() {
+            // Who may not write there may not turn knobs either.
+            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+            _ => GuardError::Journal(folder.display().to_string(), e),
+        };
         if self.journal.is_none() {
             self.journal = Some(create_journal(&folder).map_err(failed)?);
         }
@@ -195,6 +202,10 @@ fn change(knob: &Knob, was: &str, set: &str) -> Change {
         because: String::new(),
         restored: false,
     }
+}
+
+fn not_a_number(knob: &Knob, value: &str) -> GuardError {
+    GuardError::NotANumber(knob.name, value.to_owned())
 }
 
 fn missing(knob: &'static Knob) -> GuardError {
@@ -227,7 +238,10 @@ fn turn(knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
     if now == entry.set {
         return Ok(());
     }
-    Err(refused(format!("{} says {now} after it was written", entry.path.display())))
+    // What it says now would look like somebody else's doing when all is given back.
+    let back = put(&entry.path, &entry.was);
+    let stays = if back.is_ok() { "" } else { ", and can't be turned back" };
+    Err(refused(format!("{} says {now} after it was written{stays}", entry.path.display())))
 }
 
 fn put(path: &Path, value: &str) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The knobs of a machine that a run may turn, each with the files behind it.
 
 use crate::root::Root;
+use std::num::ParseIntError;
 use std::path::PathBuf;
 
 /// One setting of the machine that decides about latency.
@@ -101,20 +102,23 @@ impl Knob {
     }
 
     /// The files that turning it writes, and what goes into each.
-    pub(crate) fn writes(&self, root: &Root, value: &str) -> Vec<(PathBuf, String)> {
-        match self.place {
+    pub(crate) fn writes(
+        &self,
+        root: &Root,
+        value: &str,
+    ) -> Result<Vec<(PathBuf, String)>, ParseIntError> {
+        Ok(match self.place {
             Place::Held => Vec::new(),
             Place::Files(pattern) => {
                 expand(root, pattern).into_iter().map(|path| (path, value.to_owned())).collect()
             }
-            Place::IdleStates => idle_states_above(root, value),
-        }
+            Place::IdleStates => idle_states_above(root, value.parse()?),
+        })
     }
 }
 
 /// The `disable` files of all idle states slower than `limit` microseconds.
-fn idle_states_above(root: &Root, limit: &str) -> Vec<(PathBuf, String)> {
-    let limit: u64 = limit.parse().unwrap_or(0);
+fn idle_states_above(root: &Root, limit: u64) -> Vec<(PathBuf, String)> {
     expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/latency")
         .into_iter()
         .filter(|path| {

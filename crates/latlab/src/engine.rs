@@ -75,7 +75,8 @@ fn mend(root: &Root) -> Vec<Warning> {
     Guard::mend(root).into_iter().map(|text| Warning::new("mended", text)).collect()
 }
 
-fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
+/// Refuses CPUs that are not there.
+pub(crate) fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
     let missing = wanted.minus(online);
     if wanted.is_empty() {
         return Err(Failure::Failed("--cpus names no CPU".to_owned()));
@@ -88,9 +89,10 @@ fn check_cpus(wanted: &CpuList, online: &CpuList) -> Result<()> {
 
 fn denied(error: &GuardError) -> Failure {
     match error {
-        GuardError::Unknown(..) | GuardError::Refused(..) | GuardError::Taken { .. } => {
-            Failure::Failed(error.to_string())
-        }
+        GuardError::Unknown(..)
+        | GuardError::Refused(..)
+        | GuardError::NotANumber(..)
+        | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
         _ => Failure::Unsupported(error.to_string()),
     }
 }
