@@ -1,9 +1,10 @@
 //! `latlab exec`: start a program with real-time attributes.
 
 use crate::failure::{Failure, Result, failed};
-use crate::permission;
+use crate::{engine, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::{cpu, file, process};
 use std::ffi::OsString;
@@ -53,6 +54,8 @@ fn deadline(text: &str) -> std::result::Result<Policy, String> {
 impl Exec {
     pub(super) fn run(&self) -> Result<()> {
         if let Some(cpus) = &self.cpus {
+            // The kernel is content when it knows one of them.
+            engine::check_cpus(cpus, &cpu::online(&Root::default()))?;
             cpu::pin(cpus).map_err(|e| failed(&format!("CPUs {cpus}"), e))?;
         }
         if let Some(slack) = self.slack {

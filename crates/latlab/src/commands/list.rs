@@ -111,16 +111,30 @@ pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
     }
     let rendered = error.render().to_string();
     let sentence = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand].into_iter().find_map(
-        |kind| match error.get(kind) {
-            Some(ContextValue::String(one)) => Some(one.clone()),
-            Some(ContextValue::Strings(several)) => Some(several.join(" or ")),
-            _ => None,
-        },
-    );
+    let sentence = match (error.kind(), words(error, ContextKind::InvalidArg)) {
+        // clap has them on lines of their own.
+        (ErrorKind::MissingRequiredArgument, Some(missing)) => format!("{sentence} {missing}"),
+        _ => sentence.to_owned(),
+    };
+    let near = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedValue,
+        ContextKind::ValidValue,
+    ];
+    let near = near.into_iter().find_map(|kind| words(error, kind));
     let hint =
         near.map_or_else(|| "see latlab --help".to_owned(), |near| format!("did you mean {near}?"));
     Err(Failure::Failed(format!("{sentence}: {hint}")))
+}
+
+/// What clap knows beside its sentence; none where it knows nothing of this kind.
+fn words(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(one) => Some(one.clone()),
+        ContextValue::Strings(several) if !several.is_empty() => Some(several.join(" or ")),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
