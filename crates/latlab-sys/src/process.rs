@@ -56,14 +56,17 @@ impl Worker {
         self.ended.is_none()
     }
 
-    /// What it said before it ended: why it failed.
+    /// What it said before it ended: why it failed. Of one that was killed, by what.
     pub fn last_words(&mut self) -> String {
+        let Some((status, _)) = self.ended else {
+            return String::new();
+        };
         let mut words = String::new();
-        if let Some(stderr) = self.child.stderr.as_mut().filter(|_| self.ended.is_some()) {
+        if let Some(stderr) = self.child.stderr.as_mut() {
             // Whoever holds the other end is gone, so this does not wait.
             let _ = stderr.read_to_string(&mut words);
         }
-        words.trim().to_owned()
+        if words.trim().is_empty() { status.to_string() } else { words.trim().to_owned() }
     }
 
     /// Asks it to stop, waits for it, and ends what does not stop. The CPU time of it and its

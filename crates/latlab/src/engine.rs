@@ -19,6 +19,8 @@ use latlab_sys::{clock, cpu, machine};
 pub(crate) struct Outcome {
     pub(crate) record: Record,
     pub(crate) verdict: Option<Failure>,
+    /// While this is there, a second Ctrl-C waits: the results are to be out first.
+    pub(crate) signals: Signals,
 }
 
 /// Carries out `plan` on this machine.
@@ -67,7 +69,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
         changes,
         warnings,
     };
-    Ok(Outcome { record, verdict })
+    Ok(Outcome { record, verdict, signals })
 }
 
 /// Puts back what killed runs left changed.

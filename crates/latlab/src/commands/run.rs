@@ -88,6 +88,7 @@ impl Run {
             format::put(&text::summary(record))?;
             self.point_on();
         }
+        drop(outcome.signals);
         outcome.verdict.map_or(Ok(()), Err)
     }
 
