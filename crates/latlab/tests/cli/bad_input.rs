@@ -1,0 +1,150 @@
+//! Bad input gets one sentence with what was wrong and the nearest valid names, and exit 2.
+
+use crate::program::{behind, entries, folder, latlab, machine, root, run};
+use serde_json::{Value, json};
+use std::fs;
+
+/// What was typed, and what the sentence must say.
+const TYPED: &[(&str, &[&str])] = &[
+    ("comprae", &["comprae", "compare"]),
+    ("run cylic", &["there is no probe 'cylic'", "cyclic"]),
+    ("run --load hackbensh", &["there is no load 'hackbensh'", "hackbench"]),
+    ("run --on natve", &["there is no target 'natve'", "native"]),
+    ("run --cpu 0", &["'--cpu'", "--cpus"]),
+    ("run cyclic:intervall=1ms", &["there is no key 'intervall'", "interval"]),
+    ("run cyclic:interval=1ms,interval=2ms", &["interval is given twice"]),
+    ("run cyclic:1ms,interval=2ms", &["interval is given twice"]),
+    ("run cyclic:1ms,shifted,other,50,1us,1us,7", &["'7' is one value too many"]),
+    ("run cyclic:interval=1", &["'1' has no unit", "1us"]),
+    ("run cyclic:interval=0", &["interval"]),
+    ("run cyclic:interval=1parsec", &["1parsec", "ms"]),
+    ("run cyclic:phase=algined", &["phase", "aligned"]),
+    ("run cyclic:policy=fio", &["policy", "fifo"]),
+    ("run cyclic:priority=100", &["priority", "100"]),
+    ("run --policy fio", &["policy", "fifo"]),
+    ("run --load disk:size=16", &["disk: size", "16"]),
+    ("run --load cpu:on=probes", &["on can't be 'probes'", "probe"]),
+    ("run --load procfs:path=/proc/nothing", &["procfs: /proc/nothing", "path="]),
+    ("run --load memory:size=900GiB", &["memory", "smaller size"]),
+    ("run --for 10", &["--for", "10s"]),
+    ("run --for 1s --count 5", &["--for", "--count"]),
+    ("run --count 0", &["--count", "0"]),
+    ("run --cpus 0-", &["--cpus", "0-"]),
+    ("run --cpus 8000 --for 1s", &["CPU 8000 is not online"]),
+    ("run --set swappines=1 --for 1s", &["there is no knob 'swappines'", "swappiness"]),
+    ("run --set swappiness --for 1s", &["--set", "KNOB=VALUE"]),
+    ("run timer:source=itimer --cpus 0,8000", &["CPU 8000 is not online"]),
+    ("list loaads", &["loaads", "loads"]),
+    ("generate basch", &["basch"]),
+    ("compare one", &["<B>"]),
+    ("compare /nowhere/a /nowhere/b", &["/nowhere/a", "No such file"]),
+    ("exec", &["<COMMAND>"]),
+    ("exec --fifo 100 -- true", &["--fifo", "100"]),
+    ("exec --fifo 5 --rr 5 -- true", &["--fifo", "--rr"]),
+    ("exec --deadline 2ms -- true", &["RUNTIME/PERIOD"]),
+    ("exec --deadline 20ms/10ms -- true", &["runtime", "at most the period"]),
+    ("exec --cpus 0,8000 -- true", &["CPU 8000 is not online"]),
+];
+
+#[test]
+fn what_can_not_be_understood_is_said_in_one_sentence() {
+    for (words, said) in TYPED {
+        println!("latlab {words}");
+        latlab(words).refused(2, said);
+    }
+}
+
+#[test]
+fn a_value_that_a_knob_can_not_have_is_refused_and_leaves_it_as_it_was() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
+    for value in ["plenty", "1000", "0x11", ""] {
+        let words = format!("run --set swappiness={value} --for 100ms");
+        latlab(&words).refused(2, &["swappiness"]);
+        assert_eq!(fs::read_to_string("/proc/sys/vm/swappiness").unwrap(), before, "{value}");
+    }
+    latlab("run --set idle_latency=short --for 100ms").refused(2, &["idle_latency", "number"]);
+    latlab("run --set cpu_dma_latency=low --for 100ms").refused(2, &["cpu_dma_latency", "number"]);
+}
+
+#[test]
+fn a_folder_that_nobody_can_write_to_is_refused_before_anything_starts() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let words = format!("run --for 100ms --load disk:dir={}", folder.path().display());
+    let refused = |script: &str, said: &[&str]| {
+        run(&mut behind(script, folder.path(), &words)).refused(2, said);
+    };
+    refused("mount -t tmpfs -o ro none \"$1\"", &["disk: ", "Read-only", "dir="]);
+    refused("mount -t tmpfs -o size=1m none \"$1\"", &["disk: ", "free", "needs 32MiB"]);
+    let fill = "mount -t tmpfs -o size=1m none \"$1\"; head -c 2m /dev/zero >\"$1/full\" 2>&1 || :";
+    refused(fill, &["disk: ", "No space left", "dir="]);
+    latlab("run --for 100ms --load disk:dir=/proc").refused(2, &["disk: /proc", "dir="]);
+    latlab("run --for 100ms --load disk:dir=/nowhere").refused(2, &["disk: /nowhere", "dir="]);
+    assert!(entries(folder.path()).is_empty());
+}
+
+#[test]
+fn a_place_for_the_record_that_can_not_be_is_refused_before_anything_starts() {
+    latlab("run --for 1h --out /nowhere/r.json").refused(2, &["/nowhere/r.json", "No such file"]);
+    latlab("run --for 1h --out /tmp").refused(2, &["/tmp", "directory"]);
+    latlab("run --for 1h --out /proc/r.json").refused(2, &["/proc/r.json"]);
+}
+
+/// A record of this machine as JSON, to be spoilt.
+fn record() -> Value {
+    let _alone = machine();
+    let said = latlab("run --policy other --for 50ms --warm-up 0 --json");
+    serde_json::from_str(&said.stdout).unwrap_or_else(|e| panic!("{e}: {said:?}"))
+}
+
+#[test]
+fn a_file_that_is_no_whole_record_is_said_to_be_none() {
+    let (folder, record) = (folder(), record());
+    let path = folder.path().join("spoilt.json");
+    let refused = |text: &str, said: &[&str]| {
+        fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        let mut words = vec![path];
+        words.extend(said);
+        latlab(&format!("compare {path} {path}")).refused(2, &words);
+    };
+    let whole = serde_json::to_string_pretty(&record).unwrap();
+    for share in 1..40 {
+        let mut end = whole.len() * share / 40;
+        while !whole.is_char_boundary(end) {
+            end -= 1;
+        }
+        refused(&whole[..end], &["cut short at line"]);
+    }
+    refused("", &["not a latlab record"]);
+    refused("{}", &["not a latlab record", "no schema"]);
+    refused("<html></html>", &["not a latlab record"]);
+    refused("[1, 2, 3]", &["not a latlab record"]);
+    refused(r#"{"schema": 1}"#, &["not a latlab record", "missing field"]);
+    let spoilt = |change: fn(&mut Value)| {
+        let mut record = record.clone();
+        change(&mut record);
+        record.to_string()
+    };
+    refused(&spoilt(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
+    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
+    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
+    refused(&spoilt(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
+    refused(&spoilt(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
+    refused(&spoilt(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
+}
+
+#[test]
+fn a_file_that_is_no_text_is_no_record() {
+    let folder = folder();
+    let path = folder.path().join("picture.png");
+    fs::write(&path, b"\x89PNG\r\n\x1a\n\xff\xfe\x00\x01").unwrap();
+    let path = path.to_str().unwrap();
+    latlab(&format!("compare {path} {path}")).refused(2, &[path]);
+}

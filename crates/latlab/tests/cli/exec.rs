@@ -1,0 +1,76 @@
+//! `latlab exec` becomes the program: attributes go in, exit code and signals come out.
+
+use crate::program::{command, latlab, root, run};
+use std::process::Command;
+
+/// Policy and priority out of what `cat /proc/self/stat` printed (`proc_pid_stat(5)`).
+fn scheduling(words: &str) -> (u32, u32) {
+    let said = latlab(&format!("exec {words} -- cat /proc/self/stat"));
+    assert_eq!(said.code(), Some(0), "{words}: {said:?}");
+    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("a name in brackets");
+    let field = |nth: usize| {
+        let field = after_the_name.split_whitespace().nth(nth - 3);
+        field.and_then(|text| text.parse().ok()).expect("a number")
+    };
+    (field(41), field(40))
+}
+
+#[test]
+fn the_exit_code_is_the_programs_own() {
+    let said = run(command("exec -- sh -c").arg("exit 7"));
+    assert_eq!(said.code(), Some(7), "{said:?}");
+    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn the_signal_that_ends_it_is_the_programs_own() {
+    for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("PIPE", 13)] {
+        let said = run(command("exec -- sh -c").arg(format!("kill -s {name} $$")));
+        assert_eq!(said.signal(), Some(number), "{said:?}");
+    }
+}
+
+#[test]
+fn what_is_ignored_and_held_back_is_as_it_would_be_without() {
+    let words = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"];
+    let without = run(Command::new(words[0]).args(&words[1..]));
+    let with = run(command("exec --").args(words));
+    assert!(with.stdout.starts_with("SigBlk:"), "{with:?}");
+    assert_eq!(with.stdout, without.stdout);
+}
+
+#[test]
+fn every_policy_is_the_programs() {
+    assert_eq!(scheduling("--other"), (0, 0));
+    if !root() {
+        return;
+    }
+    assert_eq!(scheduling("--fifo 50"), (1, 50));
+    assert_eq!(scheduling("--rr 7"), (2, 7));
+    assert_eq!(scheduling("--deadline 2ms/100ms"), (6, 0));
+}
+
+#[test]
+fn cpus_and_slack_are_the_programs() {
+    let said = latlab("exec --cpus 0 -- grep Cpus_allowed_list /proc/self/status");
+    assert_eq!(said.stdout, "Cpus_allowed_list:\t0\n", "{said:?}");
+    let said = latlab("exec --slack 123us -- cat /proc/self/timerslack_ns");
+    assert_eq!(said.stdout, "123000\n", "{said:?}");
+}
+
+#[test]
+fn idle_states_are_bounded_while_it_runs() {
+    if !root() {
+        return;
+    }
+    let said = latlab("exec --cpu-dma-latency 37us -- od -An -td4 /dev/cpu_dma_latency");
+    let bound: i32 = said.stdout.trim().parse().expect("the kernel says one number");
+    // Somebody else may wish for less, but nobody can lift it.
+    assert!((0..=37).contains(&bound), "{said:?}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_one_sentence() {
+    latlab("exec -- no-such-program --fifo").refused(2, &["no-such-program", "No such file"]);
+    latlab("exec -- /etc").refused(2, &["/etc", "Permission denied"]);
+}

@@ -1,0 +1,153 @@
+//! The program explains itself, and what it says of itself is true.
+
+use crate::program::{Said, command, folder, latlab, machine, root, run, sandboxed};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What a command prints that has nothing to complain about.
+fn printed(words: &str) -> String {
+    let said = latlab(words);
+    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "latlab {words}: {said:?}");
+    assert!(!said.stdout.trim().is_empty(), "latlab {words}");
+    said.stdout
+}
+
+/// The commands that the help lists.
+fn commands() -> Vec<String> {
+    let help = printed("--help");
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    // A summary that goes on in a second line is indented further.
+    let names = list.filter_map(|line| line.strip_prefix("  ").filter(|l| !l.starts_with(' ')));
+    let names = names.filter_map(|line| line.split(' ').next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
+/// The examples that a help text ends with: a `latlab` line each, without the explanation.
+fn examples(help: &str) -> Vec<String> {
+    let (_, examples) = help.split_once("Examples:\n").expect("there are examples");
+    let lines = examples.lines().map(|line| line.trim().split("   ").next().unwrap_or_default());
+    lines.filter(|line| line.starts_with("latlab ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn without_arguments_it_is_the_help_with_three_examples() {
+    let said = latlab("");
+    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    assert_eq!(said.stdout, printed("-h"));
+    assert_eq!(examples(&said.stdout).len(), 3, "{said:?}");
+}
+
+#[test]
+fn every_command_has_a_help_and_no_worker_is_among_them() {
+    let commands = commands();
+    for expected in ["run", "compare", "doctor", "exec", "list", "generate"] {
+        assert!(commands.iter().any(|name| name == expected), "{expected}: {commands:?}");
+    }
+    assert!(!commands.iter().any(|name| name == "load-worker"), "{commands:?}");
+    for command in &commands {
+        let help = printed(&format!("{command} --help"));
+        assert!(help.contains(&format!("Usage: latlab {command}")), "{help}");
+        assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    }
+}
+
+#[test]
+fn the_version_is_said() {
+    assert_eq!(printed("--version"), concat!("latlab ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// Commands that examples already use and that come with the report.
+const TO_COME: &[&str] = &["report"];
+
+/// Runs an example as it stands in `folder`, but for a tenth of a second.
+fn try_out(example: &str, folder: &Path) -> Option<Said> {
+    let words = example.strip_prefix("latlab ").expect("an example begins so");
+    let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
+    if TO_COME.contains(&verb) && !commands().iter().any(|name| name == verb) {
+        return None;
+    }
+    let mut short = rest.replace("--for 60s", "");
+    if verb == "run" && !short.contains("--count") {
+        short.push_str(" --for 100ms");
+    }
+    let short = short.replace("--count 1000", "--count 10");
+    let said = run(sandboxed(folder, &format!("{verb} {short}")).current_dir(folder));
+    Some(said)
+}
+
+#[test]
+fn every_example_works_as_it_stands() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let help = printed("--help") + &printed("run --help");
+    let (general, of_run) = help.split_at(help.rfind("Examples:\n").unwrap());
+    let examples: Vec<String> = [examples(general), examples(of_run)].concat();
+    assert!(examples.len() >= 6, "{examples:?}");
+    for example in examples.iter().flat_map(|line| line.split(" && ")) {
+        println!("{example}");
+        let said = try_out(example, folder.path());
+        // 1 is an answer: something severe was found, or a limit exceeded.
+        assert!(said.is_none_or(|said| matches!(said.code(), Some(0 | 1))), "{example}");
+    }
+}
+
+#[test]
+fn all_there_is_is_listed_and_explained() {
+    let all = printed("list");
+    for room in ["probes", "loads", "targets", "knobs"] {
+        let (table, title) = (printed(&format!("list {room}")), format!("{room}:\n"));
+        assert!(all.contains(&(title + &table)), "{room}");
+        if matches!(room, "targets" | "knobs") {
+            continue;
+        }
+        for line in table.lines() {
+            let name = line.split_whitespace().next().unwrap();
+            let text = printed(&format!("list {name}"));
+            assert!(text.starts_with(&format!("{name}: ")), "{text}");
+        }
+    }
+    let cyclic = printed("list cyclic");
+    for key in ["interval=1ms", "phase=shifted", "policy=fifo", "priority=90", "slack="] {
+        assert!(cyclic.contains(key), "no {key} in {cyclic}");
+    }
+}
+
+#[test]
+fn completions_are_scripts_and_the_manual_is_a_page() {
+    let folder = folder();
+    for what in ["man", "bash", "zsh", "fish"] {
+        let text = printed(&format!("generate {what}"));
+        assert!(text.replace('\\', "").contains("stop-above"), "{what}");
+        fs::write(folder.path().join(what), text).unwrap();
+    }
+    // Whatever of these there is.
+    for check in ["bash -n bash", "zsh -n zsh", "fish -n fish", "groff -K utf8 -man -ww -z man"] {
+        let mut words = check.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        let Ok(output) = command.args(words).current_dir(folder.path()).output() else { continue };
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && complaint.is_empty(), "{check}: {complaint}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut shell = Command::new("sh");
+    let line = "{ \"$0\" generate bash; echo $? >&2; } | head -n 1";
+    let said = run(shell.arg("-c").arg(line).arg(crate::program::LATLAB));
+    assert_eq!(said.stderr, "0\n", "{said:?}");
+}
+
+#[test]
+fn in_a_pipe_there_is_no_bar_and_no_colour() {
+    let _alone = machine();
+    let said = run(command("run --policy other --for 100ms").env("TERM", "xterm-256color"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(!(said.stdout.clone() + &said.stderr).contains('\x1b'), "{said:?}");
+    assert!(!latlab("doctor").stdout.contains('\x1b'));
+}

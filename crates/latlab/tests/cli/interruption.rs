@@ -1,0 +1,122 @@
+//! A run that is asked to end keeps what was measured and gives everything back.
+
+use crate::knob;
+use crate::program::{Running, Said, command, folder, machine, pause, root, sandboxed};
+use latlab_core::record::Record;
+use std::fs;
+use std::time::Duration;
+
+/// A long run that turns a interrupted by `interrupt` once it measures.
+fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
+    let folder = folder();
+    let out = folder.path().join("kept.json");
+    let words = "run cyclic --for 60s --warm-up 0 --set stat_interval=7 --load cpu --out";
+    let mut run = Running::start(sandboxed(folder.path(), words).arg(&out));
+    run.measuring();
+    assert_eq!(knob::read(), "7", "it is turned while the run lasts");
+    pause(Duration::from_millis(200));
+    interrupt(&run);
+    let said = run.finish();
+    let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let record = Record::from_json(&record).expect("what is kept is whole");
+    (said, record)
+}
+
+#[test]
+fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::read();
+    for signal in ["INT", "TERM", "HUP"] {
+        let (said, record) = interrupted(|run| run.signal(signal));
+        assert_eq!(said.code(), Some(0), "SIG{signal}: {said:?}");
+        assert_eq!(knob::read(), before, "SIG{signal}");
+        assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
+        let codes: Vec<&str> = record.warnings.iter().map(|w| w.code.as_str()).collect();
+        assert!(codes.contains(&"interrupted"), "{codes:?}");
+        assert!(!codes.contains(&"load-ended"), "{codes:?}");
+        let change = &record.changes[0];
+        let seen = (change.knob.as_str(), change.was.as_str(), change.set.as_str());
+        assert_eq!(seen, ("stat_interval", before.as_str(), "7"));
+        assert!(change.restored);
+    }
+}
+
+#[test]
+fn an_impatient_user_loses_nothing_either() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::read();
+    for patience in [0, 10, 30, 60, 100] {
+        let (said, record) = interrupted(|run| {
+            run.signal("INT");
+            pause(Duration::from_millis(patience));
+            run.signal("INT");
+        });
+        assert_eq!(said.code(), Some(0), "after {patience} ms: {said:?}");
+        assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
+        assert_eq!(knob::read(), before);
+    }
+}
+
+#[test]
+fn the_values_of_somebody_else_stay() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::put_back();
+    let (said, record) = interrupted(|run| {
+        knob::write("11");
+        run.signal("INT");
+    });
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(knob::read(), "11");
+    assert!(!record.changes[0].restored);
+    drop(before);
+}
+
+#[test]
+fn two_runs_do_not_turn_one_knob() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let before = knob::read();
+    let words = "run cyclic --for 60s --set stat_interval=7";
+    let mut first = Running::start(&mut sandboxed(folder.path(), words));
+    first.measuring();
+    let pid = first.pid().to_string();
+    let second = Running::start(&mut sandboxed(
+        folder.path(),
+        "run cyclic --for 100ms --set stat_interval=9",
+    ));
+    second.finish().refused(2, &["stat_interval", "another latlab", &pid]);
+    assert_eq!(knob::read(), "7");
+    let other = "run cyclic --for 100ms --cpus 0 --set timer_migration=1 --json";
+    let beside = Running::start(&mut sandboxed(folder.path(), other)).finish();
+    assert_eq!(beside.code(), Some(0), "another knob is free: {beside:?}");
+    assert_eq!(knob::read(), "7", "who ends gives back only its own");
+    first.signal("INT");
+    assert_eq!(first.finish().code(), Some(0));
+    assert_eq!(knob::read(), before);
+}
+
+#[test]
+fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
+    let _alone = machine();
+    let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 30s --json";
+    let mut run = Running::start(&mut command(words));
+    run.measuring();
+    run.signal("INT");
+    let said = run.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert_eq!(record.series[0].counts.recorded, 0);
+    assert!(record.warnings.iter().any(|warning| warning.code == "nothing-recorded"));
+}

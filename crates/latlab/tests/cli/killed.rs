@@ -1,0 +1,118 @@
+//! A run that is killed leaves no process and no file, and what it changed is put right by the
+//! next command.
+
+use crate::knob;
+use crate::program::{
+    LATLAB, Running, Said, command, entries, folder, machine, pause, root, running, sandboxed,
+    until, workers,
+};
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+/// Kills a run that has turned the knob to 7.
+fn killed(folder: &std::path::Path) {
+    let words = "run cyclic --for 60s --set stat_interval=7";
+    let mut run = Running::start(&mut sandboxed(folder, words));
+    run.measuring();
+    run.signal("KILL");
+    assert_eq!(run.finish().signal(), Some(9));
+    assert_eq!(knob::read(), "7", "nobody is left who could have put it back");
+}
+
+/// Asserts that a command has put the knob right and said so in a sentence.
+fn mended(said: &Said, before: &str) {
+    assert_eq!(knob::read(), before);
+    let sentence =
+        format!("was killed; stat_interval (/proc/sys/vm/stat_interval) is {before} again");
+    let told = said.stderr.lines().filter(|line| line.contains(&sentence)).count();
+    assert_eq!(told, 1, "{said:?}");
+}
+
+#[test]
+fn the_next_doctor_puts_right_what_a_killed_run_has_changed() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::put_back();
+    let folder = folder();
+    killed(folder.path());
+    let doctor = || Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
+    mended(&doctor(), &before.0);
+    let again = doctor();
+    assert!(!again.stderr.contains("killed"), "it is said once: {again:?}");
+}
+
+#[test]
+fn the_next_run_puts_right_what_a_killed_run_has_changed() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::put_back();
+    let folder = folder();
+    killed(folder.path());
+    let words = "run cyclic --for 100ms --cpus 0 --set stat_interval=9 --json";
+    let said = Running::start(&mut sandboxed(folder.path(), words)).finish();
+    mended(&said, &before.0);
+    let record = said.record();
+    assert!(record.warnings.iter().any(|warning| warning.code == "mended"));
+    assert_eq!(record.changes[0].was, before.0, "what the killed run had set is not what was");
+}
+
+#[test]
+fn a_value_that_somebody_chose_after_the_killing_stays() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = knob::put_back();
+    let folder = folder();
+    killed(folder.path());
+    knob::write("11");
+    let said = Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
+    assert!(said.stderr.contains("somebody has changed it since"), "{said:?}");
+    assert_eq!(knob::read(), "11");
+    drop(before);
+}
+
+#[test]
+fn no_load_outlives_a_killed_run() {
+    let _alone = machine();
+    let folder = folder();
+    // A name of its own, by which its processes are known among those of other tests.
+    let program = folder.path().join("latlab");
+    fs::copy(LATLAB, &program).unwrap();
+    let scratch = folder.path().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let words = "run cyclic --policy other --for 60s --load cpu --load memory --load fork \
+                 --load procfs --load hackbench --load";
+    let mut run = Running::start(
+        Command::new(&program)
+            .args(words.split_whitespace())
+            .arg(format!("disk:dir={}", scratch.display())),
+    );
+    run.measuring();
+    pause(Duration::from_millis(300));
+    let crew = running(&program).len();
+    assert!(crew > workers(run.pid()).len() && workers(run.pid()).len() >= 6, "{crew}");
+    run.signal("KILL");
+    assert_eq!(run.finish().signal(), Some(9));
+    until("no process of the run is left", || running(&program).is_empty());
+    assert!(entries(&scratch).is_empty(), "{:?}", entries(&scratch));
+}
+
+#[test]
+fn a_killed_run_leaves_no_half_record() {
+    let _alone = machine();
+    let folder = folder();
+    let out = folder.path().join("record.json");
+    fs::write(&out, "an older one").unwrap();
+    let words = "run cyclic --policy other --for 60s --out";
+    let mut run = Running::start(command(words).arg(&out));
+    run.measuring();
+    run.signal("KILL");
+    assert_eq!(run.finish().signal(), Some(9));
+    assert_eq!(fs::read_to_string(&out).unwrap(), "an older one");
+}

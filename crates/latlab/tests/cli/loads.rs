@@ -1,0 +1,126 @@
+//! Loads work, are where they were put, and end when they are told to.
+
+use crate::program::{
+    LATLAB, Running, behind, command, entries, field, folder, latlab, machine, root, run, running,
+    send, until, workers,
+};
+use latlab_core::cpulist::CpuList;
+use latlab_core::time::Nanos;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn each_of_them_reports_its_work() {
+    let _alone = machine();
+    let folder = folder();
+    let names = ["cpu", "memory", "fork", "procfs", "hackbench", "disk"];
+    let words = names.map(|name| format!("--load {name}")).join(" ");
+    let dir = folder.path().display();
+    let said = latlab(&format!("run --policy other --for 1s --json {words}:dir={dir}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let worked: Vec<&str> = record.work.iter().map(|work| work.load.as_str()).collect();
+    assert_eq!(worked, names);
+    for work in &record.work {
+        assert!(work.done > 0 && work.cpu_ns > Nanos(0), "{work:?}");
+    }
+    assert!(record.series.iter().all(|series| series.load == names));
+    assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{record:?}");
+    assert!(entries(folder.path()).is_empty());
+}
+
+/// The CPUs of this machine that are online, from the kernel's list.
+fn online() -> CpuList {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").expect("there are CPUs");
+    text.trim().parse().expect("the kernel writes lists of CPUs")
+}
+
+/// Where the workers of a load run, a list for each.
+fn placed(on: &str) -> Vec<String> {
+    let words = format!("run --policy other --cpus 0 --for 60s --load cpu:on={on}");
+    let mut run = Running::start(&mut command(&words));
+    run.measuring();
+    let cpus = |pid: &u32| field(*pid, "Cpus_allowed_list").expect("it lives");
+    let mut cpus: Vec<String> = workers(run.pid()).iter().map(cpus).collect();
+    cpus.sort();
+    run.signal("INT");
+    assert_eq!(run.finish().code(), Some(0));
+    cpus
+}
+
+/// Asserts that a load is on these CPUs, a worker each; where there are none, that it is refused.
+fn is_on(on: &str, cpus: &CpuList) {
+    if cpus.is_empty() {
+        let words = format!("run --cpus 0 --for 100ms --load cpu:on={on}");
+        latlab(&words).refused(3, &["cpu: there is no", "--cpus", "on="]);
+        return;
+    }
+    let mut expected: Vec<String> = cpus.iter().map(|cpu| cpu.to_string()).collect();
+    expected.sort();
+    assert_eq!(placed(on), expected, "{on}");
+}
+
+#[test]
+fn each_is_where_it_was_put() {
+    let _alone = machine();
+    let probed = CpuList::from_iter([0]);
+    is_on("probe", &probed);
+    is_on("others", &online().minus(&probed));
+    is_on("all", &online());
+    let siblings = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list";
+    let core: CpuList = fs::read_to_string(siblings).unwrap().trim().parse().unwrap();
+    is_on("sibling", &core.minus(&probed));
+    let everywhere = format!("run --cpus {} --for 100ms --load cpu:on=others", online());
+    latlab(&everywhere).refused(3, &["cpu: there is no CPU that is not under test", "--cpus"]);
+}
+
+#[test]
+fn a_worker_that_dies_is_reported_and_the_run_goes_on() {
+    let _alone = machine();
+    let words = "run --policy other --cpus 0 --for 1s --warm-up 0 --load fork:on=probe --json";
+    let mut run = Running::start(&mut command(words));
+    run.measuring();
+    let crew = workers(run.pid());
+    assert_eq!(crew.len(), 1);
+    send("KILL", crew[0]);
+    let said = run.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let counts = record.series[0].counts;
+    assert_eq!(counts.recorded + counts.missed, 1_000);
+    let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
+    let sentence = &ended.expect("it is told").text;
+    assert!(sentence.contains("fork") && sentence.contains("SIGKILL"), "{sentence}");
+}
+
+#[test]
+fn a_load_that_can_not_begin_ends_the_run_and_the_other_loads() {
+    let _alone = machine();
+    let folder = folder();
+    let program = folder.path().join("latlab");
+    fs::copy(LATLAB, &program).unwrap();
+    // It passes the check, but its first reading in the worker fails.
+    let words = "run --for 60s --policy other --load cpu --load procfs:path=/proc/self/mem";
+    let mut command = Command::new(&program);
+    run(command.args(words.split_whitespace())).refused(2, &["procfs"]);
+    until("no worker is left", || running(&program).is_empty());
+}
+
+#[test]
+fn a_disk_that_fills_up_during_the_run_does_not_cost_the_record() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    // Only the run sees this disk, so what it kept there is printed by the shell.
+    let script = "mount -t tmpfs -o size=4m none \"$1/disk\"; disk=$1/disk; shift; \
+                  (sleep 0.4; head -c 8m /dev/zero >\"$disk/rest\" 2>/dev/null || :) & \
+                  \"$@\" --out \"$disk/record\" >/dev/null; wait; \
+                  test \"$(stat -c %s \"$disk/rest\")\" -lt 3200000; cat \"$disk/record\"; exit";
+    let said = run(&mut behind(script, folder.path(), "run --policy other --cpus 0 --for 1s"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(said.record().series[0].counts.recorded > 0);
+}

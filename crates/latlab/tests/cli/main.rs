@@ -1,0 +1,20 @@
+//! The program as its users meet it: started, told, interrupted, killed.
+#![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test stands outside of the program: it starts it, waits, and spoils its files"
+)]
+
+mod alone;
+mod bad_input;
+mod exec;
+mod help;
+mod interruption;
+mod killed;
+mod knob;
+mod limit;
+mod loads;
+mod program;
+mod records;
+mod stall;
+mod user;

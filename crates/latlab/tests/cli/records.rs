@@ -1,0 +1,124 @@
+//! Records: printed, kept, compared.
+
+use crate::program::{command, entries, folder, latlab, machine, run};
+use latlab_core::record::Record;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Keeps a short run as `name` in `folder`.
+fn keep(folder: &Path, name: &str) -> PathBuf {
+    let _alone = machine();
+    let path = folder.join(name);
+    let words = "run cyclic timer --policy other --for 100ms --warm-up 0 --out";
+    let said = run(command(words).arg(&path));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(said.stdout.contains("cyclic"), "the summary is on stdout: {said:?}");
+    assert!(said.stderr.contains(&format!("kept in {}", path.display())), "{said:?}");
+    path
+}
+
+/// Changes a kept record.
+fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
+    let text = fs::read_to_string(path).expect("it was kept");
+    let mut record: Value = serde_json::from_str(&text).expect("it is JSON");
+    change(&mut record);
+    fs::write(path, record.to_string()).expect("it can be written again");
+}
+
+fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Said {
+    run(command("compare").arg(a).arg(b).args(more.split_whitespace()))
+}
+
+#[test]
+fn json_is_one_document_and_nothing_else() {
+    let _alone = machine();
+    let said = latlab("run --policy other --for 50ms --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record: Value = serde_json::from_str(&said.stdout).unwrap();
+    let fields = [
+        "schema", "tool", "plan", "machine", "series", "figures", "worst", "work", "changes",
+        "warnings",
+    ];
+    for field in fields {
+        assert!(record.get(field).is_some(), "{field}");
+    }
+    assert_eq!(record["schema"], 1);
+    assert_eq!(record["series"][0]["span"], json!(["timer expiry", "thread running"]));
+    // What is written is what is read, to the last byte.
+    assert_eq!(said.record().to_json(), said.stdout);
+}
+
+#[test]
+fn what_is_kept_is_whole_and_alone() {
+    let folder = folder();
+    let path = keep(folder.path(), "a.json");
+    assert_eq!(entries(folder.path()), [path.as_path()]);
+    let record = Record::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
+    let spans = |probe: &str| record.series.iter().filter(|s| s.probe == probe).count();
+    let cpus = record.plan.cpus.len();
+    assert_eq!((spans("cyclic"), spans("timer")), (cpus, 2 * cpus));
+    keep(folder.path(), "a.json");
+    assert_eq!(entries(folder.path()), [path]);
+}
+
+#[test]
+fn a_record_equals_itself() {
+    let folder = folder();
+    let path = keep(folder.path(), "a.json");
+    let said = compare(&path, &path, "");
+    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let rows = said.stdout.lines().filter(|line| line.trim_start().starts_with("p99"));
+    let rows: Vec<&str> = rows.collect();
+    assert!(rows.len() >= 9, "three quantiles of three latencies: {said:?}");
+    for row in rows {
+        // A quantile of 0 has no ratio: differences from the period can be that small.
+        assert!(row.contains("1.000") || row.contains("0 ns"), "{row}");
+    }
+    assert!(said.stdout.contains("the machines do not differ"), "{said:?}");
+    assert!(said.stdout.contains("the plans do not differ"), "{said:?}");
+    let said = compare(&path, &path, "--json");
+    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(comparison["latencies"].as_array().unwrap().len(), 3);
+    assert_eq!(comparison["machine"], json!([]));
+}
+
+#[test]
+fn what_differs_is_named() {
+    let folder = folder();
+    let a = keep(folder.path(), "a.json");
+    let b = folder.path().join("b.json");
+    fs::copy(&a, &b).unwrap();
+    edit(&b, |record| {
+        record["machine"]["kernel"] = json!("9.9.9");
+        record["plan"]["seed"] = json!(5);
+        record["series"].as_array_mut().unwrap().retain(|series| series["probe"] == "cyclic");
+    });
+    let said = compare(&a, &b, "");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    for words in ["B \"9.9.9\"", "  seed\n    A 0\n    B 5", "timer ", "is only in the first"] {
+        assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
+    }
+}
+
+#[test]
+fn records_of_different_times_are_not_compared() {
+    let folder = folder();
+    let a = keep(folder.path(), "a.json");
+    let b = folder.path().join("b.json");
+    fs::copy(&a, &b).unwrap();
+    edit(&b, |record| record["machine"]["time_domain"] = json!("instructions"));
+    compare(&a, &b, "").refused(2, &["instructions time", "a.json", "b.json"]);
+    edit(&b, |record| record["machine"]["time_domain"] = json!("sundial"));
+    compare(&a, &b, "").refused(2, &["sundial", "b.json"]);
+}
+
+#[test]
+fn records_with_nothing_in_common_are_not_compared() {
+    let folder = folder();
+    let a = keep(folder.path(), "a.json");
+    let b = folder.path().join("b.json");
+    fs::copy(&a, &b).unwrap();
+    edit(&b, |record| record["series"] = json!([]));
+    compare(&a, &b, "").refused(2, &["nothing", "cyclic"]);
+}

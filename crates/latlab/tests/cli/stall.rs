@@ -1,0 +1,58 @@
+//! Nothing is lost: every period that passed is recorded or counted as missed.
+
+use crate::program::{Running, command, latlab, machine, pause, root};
+use latlab_core::time::Nanos;
+use std::time::{Duration, Instant};
+
+#[test]
+fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let words = "run cyclic:interval=1ms,policy=fifo --for 3s --cpus 0 --json";
+    let mut run = Running::start(&mut command(words));
+    run.measuring();
+    pause(Duration::from_millis(900));
+    let stopped = Instant::now();
+    run.signal("STOP");
+    pause(Duration::from_millis(500));
+    run.signal("CONT");
+    // On a busy machine it may have been more than was asked for.
+    let stopped = stopped.elapsed().as_millis();
+    let said = run.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let series = &record.series[0];
+    let counts = series.counts;
+    let plausible = 400..=stopped + 200;
+    assert!(plausible.contains(&counts.missed.into()), "{counts:?}, stopped for {stopped} ms");
+    assert_eq!(counts.recorded + counts.missed, 3_000);
+    assert!(series.quantiles.p99 < Nanos::from_millis(100), "{:?}", series.quantiles);
+    assert!(series.corrected.p99 > Nanos::from_millis(400), "{:?}", series.corrected);
+    assert!(series.max >= Nanos::from_millis(400));
+    let histogram = series.histogram().unwrap();
+    assert_eq!(histogram.count(), counts.recorded);
+    let last = histogram.buckets().last().unwrap();
+    assert!(last.from <= series.max && series.max < last.to, "{last:?}: {}", series.max);
+    assert_eq!(record.worst[0].latency, series.max);
+    let shown = series.timeline.points().map(|(_, worst)| worst).max();
+    assert_eq!(shown, Some(series.max));
+}
+
+#[test]
+fn a_count_of_periods_is_reached_on_every_cpu_and_by_every_probe() {
+    let _alone = machine();
+    let probes = ["cyclic", "nanosleep:1ms", "timer:source=posix", "timer:source=fd"];
+    for probe in probes {
+        let said = latlab(&format!("run {probe} --policy other --count 50 --warm-up 20ms --json"));
+        assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
+        let record = said.record();
+        let cpus = record.plan.cpus.len();
+        assert_eq!(record.series.len() % cpus, 0, "{probe}");
+        for series in &record.series {
+            let counts = series.counts;
+            assert!(counts.recorded + counts.missed >= 50, "{probe}: {counts:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! An ordinary user is told what is lacking, and can measure without it.
+
+use crate::program::{self, LATLAB, folder, machine, root, run};
+use latlab_core::time::Nanos;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A copy of the program that everybody may run, in `folder`.
+fn copy(folder: &Path) -> PathBuf {
+    let path = folder.join("latlab");
+    fs::copy(LATLAB, &path).expect("there is room for a copy");
+    path
+}
+
+/// The program as nobody runs it, without rights and without a real-time limit.
+fn as_nobody(program: &Path, words: &str) -> program::Said {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args(["--inh-caps=-all", "--bounding-set=-all", "prlimit", "--rtprio=0"]);
+    // Being nice is no reason to be refused: that was not asked for.
+    command.args(["nice", "-n", "1"]);
+    command.current_dir("/").arg(program).args(words.split_whitespace());
+    run(&mut command)
+}
+
+#[test]
+fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let program = copy(folder.path());
+    let way_out: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
+    as_nobody(&program, "run cyclic").refused(3, way_out);
+    as_nobody(&program, "run timer --policy rr").refused(3, way_out);
+    as_nobody(&program, "exec --fifo 5 -- true").refused(3, &way_out[..2]);
+    as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
+    as_nobody(&program, "run --set swappiness=1").refused(3, &["swappiness", "root"]);
+}
+
+#[test]
+fn an_ordinary_user_measures_as_an_ordinary_task() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let program = copy(folder.path());
+    let _alone = machine();
+    let words = "run cyclic --policy other --count 100 --cpus 0 --warm-up 0 --json";
+    let said = as_nobody(&program, words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let [series] = record.series.as_slice() else { panic!("{record:?}") };
+    let schedule = &series.schedule;
+    assert_eq!((schedule.policy.as_str(), schedule.priority), ("other", 0));
+    assert_eq!(schedule.slack, Nanos::from_micros(50));
+    assert!(series.counts.recorded + series.counts.missed >= 100);
+}
