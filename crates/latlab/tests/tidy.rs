@@ -1,0 +1,206 @@
+//! The tree is in order: its walls stand, its rooms are complete, its files say what they are.
+#![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
+#![expect(clippy::disallowed_methods, reason = "git is asked, and lives no longer than this")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The tree that this crate is part of.
+fn tree() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
+}
+
+/// What git keeps and what it would keep, relative to the tree; in an unpacked archive, what
+/// lies in the folders that hold sources.
+fn files() -> Vec<String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(tree())
+        .output();
+    let mut files: Vec<String> = match listed {
+        Ok(listed) if listed.status.success() => {
+            String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
+        }
+        _ => ["crates", "docs"].iter().flat_map(|folder| below(&tree().join(folder))).collect(),
+    };
+    // A file that was deleted is listed until that is committed.
+    files.retain(|file| tree().join(file).is_file());
+    assert!(files.iter().any(|file| file == "crates/latlab/src/main.rs"), "{files:?}");
+    files
+}
+
+fn below(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = entries.flat_map(|path| {
+        let inside = path.strip_prefix(tree()).expect("it lies below").display().to_string();
+        if path.is_dir() { below(&path) } else { vec![inside] }
+    });
+    files.collect()
+}
+
+/// The Rust files below `folder`, with their text.
+fn sources(folder: &str) -> Vec<(String, String)> {
+    let is_source = |file: &String| file.starts_with(folder) && file.ends_with(".rs");
+    let files = files().into_iter().filter(is_source);
+    files.map(|file| (file.clone(), read(&file))).collect()
+}
+
+/// The text of a file; pictures and other data have none.
+fn read(file: &str) -> String {
+    let bytes = fs::read(tree().join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// The text without comments and without what stands in quotation marks on one line.
+fn code(text: &str) -> String {
+    let lines = text.lines().map(|line| {
+        let line = line.split("//").next().unwrap_or_default();
+        line.split('"').step_by(2).collect::<Vec<_>>().join("\"\"")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `word` stands in `code` by itself, not as a part of a longer name.
+fn mentions(code: &str, word: &str) -> bool {
+    let part_of_a_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        let after = code[at + word.len()..].chars().next();
+        let whole = word.ends_with(':') || !after.is_some_and(part_of_a_name);
+        whole && !before.is_some_and(part_of_a_name)
+    })
+}
+
+/// Asserts that no code below `folder` mentions any of `words`.
+fn nothing_in(folder: &str, words: &[&str]) {
+    let sources = sources(folder);
+    assert!(!sources.is_empty(), "{folder} has moved");
+    for (file, text) in &sources {
+        let code = code(text);
+        let word = words.iter().find(|word| mentions(&code, word));
+        assert_eq!(word, None, "{file} must not know this");
+    }
+}
+
+#[test]
+fn the_pure_half_does_no_input_and_no_output_and_has_no_clock() {
+    let forbidden = [
+        "unsafe",
+        "std::fs",
+        "std::net",
+        "std::process",
+        "std::env",
+        "std::thread",
+        "Instant",
+        "SystemTime",
+        "libc",
+        "println",
+        "eprintln",
+    ];
+    nothing_in("crates/latlab-core/src/", &forbidden);
+    let manifest = read("crates/latlab-core/Cargo.toml");
+    for system in ["libc", "nix", "rustix", "latlab-sys", "clap", "tokio"] {
+        assert!(!manifest.lines().any(|line| line.starts_with(system)), "{system}");
+    }
+}
+
+#[test]
+fn the_system_half_does_not_know_the_program() {
+    nothing_in("crates/latlab-sys/src/", &["clap", "println", "eprintln"]);
+}
+
+#[test]
+fn the_program_makes_no_system_call_by_hand() {
+    nothing_in("crates/latlab/", &["unsafe", "libc"]);
+    assert!(read("crates/latlab/src/main.rs").contains("#![forbid(unsafe_code)]"));
+}
+
+#[test]
+fn rooms_do_not_know_each_other() {
+    let everything = ["probe::", "load::", "target::", "commands::", "engine::", "format::"];
+    let but = |known: &[&str]| -> Vec<&str> {
+        everything.into_iter().filter(|room| !known.contains(room)).collect()
+    };
+    let source = "crates/latlab/src/";
+    nothing_in(&format!("{source}probe"), &but(&["probe::"]));
+    nothing_in(&format!("{source}load"), &but(&["load::"]));
+    // A target carries plans out, and the engine says what comes of it.
+    nothing_in(&format!("{source}target"), &but(&["target::", "engine::"]));
+    nothing_in(&format!("{source}engine.rs"), &["commands::", "format::"]);
+    nothing_in(&format!("{source}rig"), &["commands::", "format::", "engine::", "load::"]);
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    for (file, text) in sources("") {
+        assert!(text.starts_with("//! ") || file.contains("/fixtures/"), "{file}: begin with //!");
+    }
+}
+
+#[test]
+fn every_file_of_a_room_is_declared_by_its_parent() {
+    for (file, _) in sources("crates/") {
+        let path = Path::new(&file);
+        let (Some(folder), Some(name)) = (path.parent(), path.file_stem()) else { continue };
+        let name = name.to_string_lossy();
+        let top =
+            ["src", "tests", "benches", "examples", "bin"].iter().any(|f| folder.ends_with(f));
+        if matches!(name.as_ref(), "main" | "lib" | "build") || (top && !folder.ends_with("src")) {
+            continue;
+        }
+        let parents: [PathBuf; 4] = [
+            folder.with_extension("rs"),
+            folder.join("mod.rs"),
+            folder.join("lib.rs"),
+            folder.join("main.rs"),
+        ];
+        let declared = |parent: &PathBuf| {
+            let text = fs::read_to_string(tree().join(parent)).unwrap_or_default();
+            code(&text).lines().any(|line| line.trim().ends_with(&format!("mod {name};")))
+        };
+        assert!(parents.iter().any(declared), "{file} is built by nobody");
+    }
+}
+
+#[test]
+fn files_are_short_and_called_by_what_is_in_them() {
+    const VAGUE: [&str; 6] = ["utils", "util", "helpers", "helper", "manager", "common"];
+    for (file, text) in sources("") {
+        let lines = text.lines().count();
+        assert!(lines <= 600, "{file} has {lines} lines");
+        let stem = Path::new(&file).file_stem().unwrap_or_default().to_string_lossy();
+        assert!(!VAGUE.contains(&stem.as_ref()), "{file}: what is in it?");
+    }
+}
+
+#[test]
+fn nothing_is_left_for_later_or_taken_from_elsewhere() {
+    // In two parts, so that this file is not found itself.
+    let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["../", "shared"]].map(|w| w.concat());
+    for file in files() {
+        let text = read(&file);
+        let word = words.iter().find(|word| mentions(&text, word));
+        assert_eq!(word, None, "in {file}");
+    }
+}
+
+#[test]
+fn every_page_has_one_title() {
+    for file in files().iter().filter(|file| file.ends_with(".md")) {
+        let text = read(file);
+        let mut fenced = false;
+        let titles = text.lines().filter(|line| {
+            fenced ^= line.starts_with("```");
+            !fenced && line.starts_with("# ")
+        });
+        assert_eq!(titles.count(), 1, "{file}");
+    }
+}
+
+#[test]
+fn the_watchman_sees() {
+    assert_eq!(code("a(); // unsafe\nb(\"libc\") c"), "a(); \nb(\"\") c");
+    assert!(mentions("x = unsafe { y }", "unsafe") && mentions("use crate::load::Crew", "load::"));
+    assert!(!mentions("#![forbid(unsafe_code)]", "unsafe") && !mentions("reload::x", "load::"));
+}
