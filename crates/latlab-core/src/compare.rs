@@ -118,7 +118,7 @@ fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistog
         };
         if let Some(same) = all.iter_mut().find(|other| other.is_same(&one)) {
             same.histogram.add(&one.histogram);
-            same.missed += one.missed;
+            same.missed = same.missed.saturating_add(one.missed);
         } else {
             all.push(one);
         }
@@ -140,7 +140,7 @@ impl Distribution<'_> {
     fn beside(&self, other: &Distribution<'_>) -> Latency {
         let fair = self.histogram.count() == other.histogram.count();
         let mut rows = rows("", &self.histogram, &other.histogram, fair);
-        if self.missed + other.missed > 0 {
+        if self.missed > 0 || other.missed > 0 {
             let corrected = |d: &Distribution<'_>| match d.first.interval {
                 Some(interval) => d.histogram.corrected(interval),
                 None => d.histogram.clone(),

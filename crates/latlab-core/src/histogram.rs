@@ -169,7 +169,7 @@ impl Histogram {
         self.hdr.add(&other.hdr).expect("both have the same bounds");
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
     }
 
     /// The buckets that hold samples, ascending.

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The version of the record's format. A newer one is refused, never guessed at.
 pub const SCHEMA: u32 = 1;
 
+/// No probe has a shorter period.
+const SHORTEST_INTERVAL: Nanos = Nanos::from_micros(1);
+
 /// Everything one run found out, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
@@ -304,12 +307,8 @@ impl Series {
         let mut histogram = self.histogram()?;
         histogram.add(&other.histogram()?);
         self.set_histogram(&histogram);
-        self.counts.recorded += other.counts.recorded;
-        self.counts.missed += other.counts.missed;
-        self.counts.below_zero += other.counts.below_zero;
-        self.disturbed.minor_faults += other.disturbed.minor_faults;
-        self.disturbed.major_faults += other.disturbed.major_faults;
-        self.disturbed.preempted += other.disturbed.preempted;
+        self.counts = self.counts.add(other.counts);
+        self.disturbed = self.disturbed.add(other.disturbed);
         self.cpu_ns = self.cpu_ns + other.cpu_ns;
         self.first = self.first.max(other.first);
         self.warm_up = match (self.warm_up, other.warm_up) {
@@ -336,17 +335,43 @@ impl Series {
         if self.min > self.max {
             return Some("its minimum is above its maximum".to_owned());
         }
+        // Correcting for missed periods takes a step for each period of the longest latency.
+        if self.interval.is_some_and(|interval| interval < SHORTEST_INTERVAL) {
+            return Some("its interval is shorter than any that can be measured".to_owned());
+        }
         (!self.timeline.is_sound()).then(|| "its timeline is not one".to_owned())
+    }
+}
+
+// The sums saturate: a record that somebody made up must not end the program that reads it.
+
+impl Counts {
+    fn add(self, other: Counts) -> Counts {
+        Counts {
+            recorded: self.recorded.saturating_add(other.recorded),
+            missed: self.missed.saturating_add(other.missed),
+            below_zero: self.below_zero.saturating_add(other.below_zero),
+        }
+    }
+}
+
+impl Disturbed {
+    fn add(self, other: Disturbed) -> Disturbed {
+        Disturbed {
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+            preempted: self.preempted.saturating_add(other.preempted),
+        }
     }
 }
 
 impl WarmUp {
     fn add(self, other: WarmUp) -> WarmUp {
         WarmUp {
-            recorded: self.recorded + other.recorded,
-            missed: self.missed + other.missed,
+            recorded: self.recorded.saturating_add(other.recorded),
+            missed: self.missed.saturating_add(other.missed),
             max: self.max.max(other.max),
-            sum: self.sum + other.sum,
+            sum: self.sum.saturating_add(other.sum),
         }
     }
 }
@@ -408,7 +433,7 @@ impl Record {
                 None => self.series.push(theirs.clone()),
             }
         }
-        self.runs += other.runs;
+        self.runs = self.runs.saturating_add(other.runs);
         self.started = self.started.min(other.started);
         self.figures.extend(other.figures.iter().cloned());
         self.worst.extend(other.worst.iter().cloned());
@@ -417,7 +442,7 @@ impl Record {
         for theirs in &other.work {
             match self.work.iter_mut().find(|w| w.load == theirs.load && w.unit == theirs.unit) {
                 Some(mine) => {
-                    mine.done += theirs.done;
+                    mine.done = mine.done.saturating_add(theirs.done);
                     mine.cpu_ns = mine.cpu_ns + theirs.cpu_ns;
                 }
                 None => self.work.push(theirs.clone()),
@@ -459,3 +484,6 @@ pub fn worst_first(samples: &mut Vec<Sample>) {
 pub fn is_exact(record: &Record) -> bool {
     record.machine.time_domain == TimeDomain::Instructions
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,7 +94,8 @@ impl Timeline {
 
     /// Whether a stored timeline can be one of ours; a damaged one would panic later.
     pub(crate) fn is_sound(&self) -> bool {
-        self.width >= FIRST_WIDTH && self.width.0.is_power_of_two() && self.worst.len() <= PLACES
+        let widths = FIRST_WIDTH..=Nanos(u64::MAX / PLACES as u64);
+        widths.contains(&self.width) && self.width.0.is_power_of_two() && self.worst.len() <= PLACES
     }
 }
 
