@@ -317,3 +317,6 @@ fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
         format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
     }
 }
+
+#[cfg(test)]
+mod tests;

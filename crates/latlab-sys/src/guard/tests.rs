@@ -1,0 +1,247 @@
+//! The guard on a machine made of files.
+
+use super::*;
+use tempfile::TempDir;
+
+const STAT: &str = "proc/sys/vm/stat_interval";
+const SWAP: &str = "proc/sys/vm/swappiness";
+
+/// A machine that has these files.
+fn machine(files: &[(&str, &str)]) -> (TempDir, Root) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Root::new(folder.path());
+    for (path, text) in files {
+        let path = root.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+    (folder, root)
+}
+
+fn small() -> (TempDir, Root) {
+    machine(&[(STAT, "1\n"), (SWAP, "60\n")])
+}
+
+fn says(root: &Root, path: &str) -> String {
+    root.text(path).unwrap_or_else(|| "nothing".to_owned())
+}
+
+/// Leaves what a run with another process number would have left when it was killed: the journal
+/// of `guard`, which nobody locks.
+fn killed(root: &Root, guard: Guard) {
+    let (_, own) = guard.journal.as_ref().expect("it has turned something");
+    fs::copy(own, root.path("run/latlab/1.journal")).unwrap();
+    fs::remove_file(own).unwrap();
+    std::mem::forget(guard);
+}
+
+fn change(knob: &str, was: &str, set: &str, restored: bool) -> Change {
+    let because = "for a test".to_owned();
+    Change { knob: knob.to_owned(), was: was.to_owned(), set: set.to_owned(), because, restored }
+}
+
+#[test]
+fn what_was_turned_is_turned_back_and_told() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    guard.set("swappiness", "5", "for a test").unwrap();
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "5"));
+    let told = guard.restore();
+    let expected =
+        [change("stat_interval", "1", "10", true), change("swappiness", "60", "5", true)];
+    assert_eq!(told, expected);
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("1", "60"));
+    assert!(journals(&root).is_empty());
+    assert!(guard.restore().is_empty(), "once is enough");
+}
+
+#[test]
+fn who_forgets_to_restore_is_helped_by_drop() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    drop(guard);
+    assert_eq!(says(&root, SWAP), "60");
+}
+
+#[test]
+fn the_first_value_comes_back_however_often_a_knob_was_turned() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    for value in ["5", "6", "7"] {
+        guard.set("swappiness", value, "for a test").unwrap();
+    }
+    let told = guard.restore();
+    assert_eq!(says(&root, SWAP), "60", "the newest change is undone first");
+    assert!(told.iter().all(|change| change.restored), "{told:?}");
+}
+
+#[test]
+fn nothing_is_changed_that_was_not_written_down() {
+    let (_folder, root) = small();
+    // A file where the folder of journals should be.
+    File::create(root.path("run")).unwrap();
+    let mut guard = Guard::new(root.clone());
+    let error = guard.set("swappiness", "5", "for a test").unwrap_err();
+    assert!(matches!(error, GuardError::Journal(..)), "{error}");
+    assert_eq!(says(&root, SWAP), "60");
+}
+
+#[test]
+fn the_journal_is_there_before_the_change_is_tried() {
+    let (_folder, root) = machine(&[("proc/sys/vm/other", "")]);
+    // The kernel's own name, which can be read but not changed.
+    std::os::unix::fs::symlink("/proc/sys/kernel/ostype", root.path(SWAP)).unwrap();
+    let mut guard = Guard::new(root.clone());
+    let error = guard.set("swappiness", "5", "for a test").unwrap_err();
+    assert!(matches!(error, GuardError::Refused(..) | GuardError::NotAllowed(_)), "{error}");
+    let written = read_journal(&journals(&root)[0]).unwrap();
+    assert_eq!((written.pid, written.entries.len()), (std::process::id(), 1));
+    assert_eq!(written.entries[0].was, "Linux");
+    assert_eq!(written.entries[0].set, "5");
+}
+
+#[test]
+fn a_value_that_is_kept_as_another_is_refused_and_undone() {
+    let (_folder, root) = machine(&[("proc/sys/vm/other", "")]);
+    // The name of this thread, of which the kernel keeps 15 bytes.
+    let name = Path::new("/proc/thread-self/comm").canonicalize().unwrap();
+    std::os::unix::fs::symlink(&name, root.path(SWAP)).unwrap();
+    let before = says(&root, SWAP);
+    let mut guard = Guard::new(root.clone());
+    let error = guard.set("swappiness", "more-than-fits-in-there", "for a test").unwrap_err();
+    assert!(error.to_string().contains("says more-than-fits- after it was written"), "{error}");
+    assert_eq!(says(&root, SWAP), before);
+    assert!(guard.restore().is_empty(), "what was refused is no change");
+}
+
+#[test]
+fn a_knob_that_is_not_there_or_not_a_file_is_named() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    let error = guard.set("numa_balancing", "0", "for a test").unwrap_err();
+    assert!(error.to_string().contains("/proc/sys/kernel/numa_balancing is missing"), "{error}");
+    fs::create_dir_all(root.path("proc/sys/kernel/timer_migration")).unwrap();
+    assert!(guard.set("timer_migration", "0", "for a test").is_err());
+    let error = guard.set("swapiness", "0", "for a test").unwrap_err();
+    assert!(error.to_string().contains("did you mean swappiness?"), "{error}");
+    assert!(journals(&root).is_empty(), "nothing was tried");
+}
+
+#[test]
+fn the_value_of_somebody_else_stays() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    guard.set("swappiness", "5", "for a test").unwrap();
+    put(&root.path(SWAP), "33").unwrap();
+    let told = guard.restore();
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("1", "33"));
+    assert_eq!(told.iter().map(|change| change.restored).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn a_choice_out_of_several_is_read_and_put_back() {
+    let path = "sys/kernel/mm/transparent_hugepage/enabled";
+    let (_folder, root) = machine(&[(path, "always [madvise] never\n")]);
+    let mut guard = Guard::new(root.clone());
+    guard.set("transparent_hugepage", "never", "for a test").unwrap();
+    assert_eq!(guard.restore(), [change("transparent_hugepage", "madvise", "never", true)]);
+    assert_eq!(says(&root, path), "madvise");
+}
+
+/// Three idle states on each of two CPUs; the deepest is disabled on the second already.
+fn idle() -> (TempDir, Root) {
+    let state = |cpu: u32, nth: u32, file: &str| {
+        format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{nth}/{file}")
+    };
+    let mut files = Vec::new();
+    for (cpu, nth) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
+        let latency = ["0\n", "10\n", "200\n"][nth as usize];
+        let disabled = if (cpu, nth) == (1, 2) { "1\n" } else { "0\n" };
+        files.push((state(cpu, nth, "latency"), latency));
+        files.push((state(cpu, nth, "disable"), disabled));
+    }
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    machine(&files)
+}
+
+fn disabled(root: &Root) -> String {
+    let state = |cpu, nth| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{nth}/disable");
+    [0, 1].map(|cpu| [0, 1, 2].map(|nth| says(root, &state(cpu, nth))).concat()).join(" ")
+}
+
+#[test]
+fn only_slower_idle_states_are_disabled_and_only_ours_are_enabled_again() {
+    let (_folder, root) = idle();
+    let mut guard = Guard::new(root.clone());
+    guard.set("idle_latency", "10", "for a test").unwrap();
+    assert_eq!(disabled(&root), "001 001");
+    assert_eq!(guard.restore(), [change("idle_latency", "0 1", "10", true)]);
+    assert_eq!(disabled(&root), "000 001");
+    guard.set("idle_latency", "0", "for a test").unwrap();
+    assert_eq!(disabled(&root), "011 011");
+    guard.restore();
+    assert_eq!(disabled(&root), "000 001");
+    assert!(matches!(guard.set("idle_latency", "200", ""), Err(GuardError::Missing(..))));
+    assert!(matches!(guard.set("idle_latency", "low", ""), Err(GuardError::NotANumber(..))));
+    assert_eq!(disabled(&root), "000 001");
+}
+
+#[test]
+fn what_a_killed_run_has_changed_is_mended_once() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    guard.set("swappiness", "5", "for a test").unwrap();
+    guard.set("swappiness", "6", "for a test").unwrap();
+    killed(&root, guard);
+    put(&root.path(STAT), "99").unwrap();
+    let told = Guard::mend(&root);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].contains("stat_interval") && told[0].contains("it stays"), "{told:?}");
+    assert!(told[2].contains("swappiness") && told[2].contains("was killed"), "{told:?}");
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("99", "60"));
+    assert!(journals(&root).is_empty());
+    assert!(Guard::mend(&root).is_empty());
+}
+
+#[test]
+fn a_run_that_lives_is_not_mended() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    assert!(Guard::mend(&root).is_empty());
+    assert_eq!(says(&root, SWAP), "5");
+    drop(guard);
+    assert_eq!(says(&root, SWAP), "60");
+}
+
+#[test]
+fn a_knob_that_another_run_holds_is_left_to_it() {
+    let (_folder, root) = small();
+    let mut first = Guard::new(root.clone());
+    first.set("swappiness", "5", "for a test").unwrap();
+    killed(&root, first);
+    let mut second = Guard::new(root.clone());
+    let error = second.set("swappiness", "9", "for a test").unwrap_err();
+    let pid = std::process::id();
+    assert!(matches!(error, GuardError::Taken { pid: theirs, .. } if theirs == pid), "{error}");
+    assert_eq!(says(&root, SWAP), "5");
+    second.set("stat_interval", "9", "for a test").unwrap();
+}
+
+#[test]
+fn a_journal_that_is_damaged_does_no_harm() {
+    let whole = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
+    for text in ["", "{", "[]", "\0\0\0", &whole[..40], r#"{"pid":-1,"entries":[]}"#, whole] {
+        let (_folder, root) = machine(&[(SWAP, "60\n"), ("run/latlab/7.journal", text)]);
+        assert!(Guard::mend(&root).len() <= 1, "{text}");
+        assert_eq!(says(&root, SWAP), "60", "{text}");
+        assert!(journals(&root).is_empty(), "{text}");
+        Guard::new(root.clone()).set("swappiness", "5", "for a test").unwrap();
+        assert_eq!(says(&root, SWAP), "60", "{text}");
+    }
+}
