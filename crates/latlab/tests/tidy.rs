@@ -41,9 +41,13 @@ fn below(folder: &Path) -> Vec<String> {
 
 /// The Rust files below `folder`, with their text.
 fn sources(folder: &str) -> Vec<(String, String)> {
-    let is_source = |file: &String| file.starts_with(folder) && file.ends_with(".rs");
+    let is_source = |file: &String| file.starts_with(folder) && ends_in("rs", file);
     let files = files().into_iter().filter(is_source);
     files.map(|file| (file.clone(), read(&file))).collect()
+}
+
+fn ends_in(extension: &str, file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|found| found == extension)
 }
 
 /// The text of a file; pictures and other data have none.
@@ -187,7 +191,7 @@ fn nothing_is_left_for_later_or_taken_from_elsewhere() {
 
 #[test]
 fn every_page_has_one_title() {
-    for file in files().iter().filter(|file| file.ends_with(".md")) {
+    for file in files().iter().filter(|file| ends_in("md", file)) {
         let text = read(file);
         let mut fenced = false;
         let titles = text.lines().filter(|line| {
