@@ -88,7 +88,8 @@ impl Run {
             format::put(&text::summary(record))?;
             self.point_on();
         }
-        drop(outcome.signals);
+        // Nothing but the exit code is to come, and a second Ctrl-C must not take its place.
+        std::mem::forget(outcome.signals);
         outcome.verdict.map_or(Ok(()), Err)
     }
 
