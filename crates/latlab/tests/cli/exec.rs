@@ -71,6 +71,8 @@ fn idle_states_are_bounded_while_it_runs() {
 
 #[test]
 fn a_program_that_is_not_there_is_one_sentence() {
-    latlab("exec -- no-such-program --fifo").refused(2, &["no-such-program", "No such file"]);
+    // A folder in the search path that can't be read would be another reason.
+    let absent = run(command("exec -- no-such-program --fifo").env("PATH", "/usr/bin:/bin"));
+    absent.refused(2, &["no-such-program", "No such file"]);
     latlab("exec -- /etc").refused(2, &["/etc", "Permission denied"]);
 }
