@@ -1,0 +1,3 @@
+//! What a user can ask for: one file per command.
+
+pub(crate) mod report;

@@ -1,0 +1,116 @@
+//! `latlab report`: records in, pictures out.
+
+use crate::failure::{Failure, Result, failed};
+use crate::format::picture::{Chart, Source, charts};
+use crate::format::{html, png, svg};
+use latlab_core::record::Record;
+use latlab_sys::file::write_atomically;
+use std::path::{Path, PathBuf};
+
+/// Show records as pictures, in one page that needs no network.
+///
+/// The page holds the histogram of each series, the share of samples above each latency, and the
+/// worst latency over time, with the numbers, the machine and the plan below. Several records are
+/// laid over each other:
+///
+///     latlab report before.json after.json -o report.html
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Report {
+    /// The records to show, as `latlab run --out` wrote them
+    #[arg(required = true, value_name = "RECORD")]
+    records: Vec<PathBuf>,
+
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+
+    /// Also write histogram.svg, ccdf.svg and timeline.svg into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Also write histogram.png, ccdf.png and timeline.png into this folder
+    #[arg(long, value_name = "DIR")]
+    png: Option<PathBuf>,
+}
+
+impl Report {
+    /// Reads all records before anything is written.
+    pub(crate) fn run(&self) -> Result<()> {
+        let sources = sources(&self.records)?;
+        let charts = charts(&sources);
+        if charts.is_empty() {
+            return Err(failed(
+                &list(&self.records),
+                "no series has a sample, so there is nothing to draw",
+            ));
+        }
+        write(&self.output, html::page(&sources, &charts).as_bytes())?;
+        if let Some(folder) = &self.svg {
+            pictures(folder, &charts, "svg", |chart| {
+                svg::draw(chart).into_bytes()
+            })?;
+        }
+        if let Some(folder) = &self.png {
+            pictures(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The records, which must all be in the same kind of time.
+fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources: Vec<Source> = Vec::new();
+    for path in paths {
+        let place = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|e| failed(&place, e))?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| failed(&place, "this is not a latlab record: it is not text"))?;
+        let record = Record::from_json(&text).map_err(|e| failed(&place, e))?;
+        if let Some(first) = sources.first() {
+            first
+                .record
+                .same_time(&record)
+                .map_err(|e| failed(&format!("{} and {place}", paths[0].display()), e))?;
+        }
+        let name = name(path, paths);
+        sources.push(Source { name, record });
+    }
+    Ok(sources)
+}
+
+/// The name of a file without its folder and ending, where that is enough to know it by.
+fn name(path: &Path, all: &[PathBuf]) -> String {
+    let alike = all.iter().filter(|p| p.file_stem() == path.file_stem());
+    match path.file_stem() {
+        Some(stem) if alike.count() == 1 => stem.to_string_lossy().into_owned(),
+        _ => path.display().to_string(),
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let names = paths.iter().map(|path| path.display().to_string());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn pictures(
+    folder: &Path,
+    charts: &[Chart],
+    ending: &str,
+    draw: impl Fn(&Chart) -> Vec<u8>,
+) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+    for chart in charts {
+        let path = folder.join(format!("{}.{ending}", chart.name));
+        write(&path, &draw(chart))?;
+    }
+    Ok(())
+}
+
+/// Writes a file and says so.
+#[expect(clippy::print_stderr, reason = "a command tells what it made")]
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_atomically(path, bytes).map_err(|e| Failure::Failed(e.to_string()))?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
