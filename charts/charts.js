@@ -26,6 +26,10 @@ echarts.use([
   TooltipComponent,
 ]);
 
+/** What stands before a name in the legend. */
+const DASH = "path://M0,0h24v3h-24z";
+const DASHES = "path://M0,0h6v3h-6zM9,0h6v3h-6zM18,0h6v3h-6z";
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
 dark.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
@@ -33,6 +37,9 @@ document.documentElement.dataset.drawn = String(drawn.length);
 
 /** Draws one chart into the element of its name; what it returns draws it again. */
 function draw(chart) {
+  for (const line of chart.lines) {
+    line.points = line.points.map(([x, y]) => [placed(x, chart.x), placed(y, chart.y)]);
+  }
   const place = document.getElementById(chart.name);
   place.textContent = "";
   const view = echarts.init(place, null, { renderer: "svg" });
@@ -50,15 +57,15 @@ function options(chart, view) {
   return {
     animation: false,
     aria: { enabled: true, label: { description: `${chart.title}. ${chart.about}` } },
-    grid: { left: 20, right: 30, top: 46, bottom: 26, outerBoundsMode: "same" },
+    grid: { left: 0, right: 24, top: 46, bottom: 0, outerBoundsMode: "same" },
     legend: {
       type: "scroll",
       left: 0,
-      right: 110,
+      right: 0,
       top: 4,
-      icon: "roundRect",
-      itemHeight: 4,
-      itemWidth: 18,
+      itemHeight: 3,
+      itemWidth: 24,
+      data: chart.lines.map(({ name, dashed }) => ({ name, icon: dashed ? DASHES : DASH })),
       textStyle: text,
       pageTextStyle: text,
       pageIconColor: colour("text"),
@@ -66,8 +73,9 @@ function options(chart, view) {
     },
     toolbox: {
       right: 0,
-      top: 0,
-      itemSize: 14,
+      bottom: 0,
+      padding: 0,
+      itemSize: 13,
       iconStyle: { borderColor: colour("muted") },
       feature: {
         dataZoom: { filterMode: "none", title: { zoom: "zoom into a part", back: "one zoom back" } },
@@ -76,7 +84,7 @@ function options(chart, view) {
       },
     },
     dataZoom: [
-      { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl", moveOnMouseMove: "shift" },
+      { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" },
     ],
     tooltip: {
       trigger: "axis",
@@ -93,28 +101,38 @@ function options(chart, view) {
       type: "line",
       name: line.name,
       data: line.points,
-      step: chart.step ?? false,
-      symbol: "circle",
-      symbolSize: 5,
-      showSymbol: line.points.length === 1,
+      step: chart.step,
+      symbol: line.points.length === 1 ? "circle" : "none",
       color: line.colour,
       lineStyle: { width: 1.5, type: line.dashed ? "dashed" : "solid" },
     })),
   };
 }
 
+// ECharts zooms and moves a logarithmic axis as if it were linear, where a decade at its lower end
+// is less than a pixel. So here it is a linear one of exponents, with labels that undo it.
+
+function placed(value, axis) {
+  return axis.log ? Math.log10(value) : value;
+}
+
+function valueAt(place, axis) {
+  return axis.log ? 10 ** place : place;
+}
+
 function axis(axis, text, colour, more) {
   const rule = { lineStyle: { color: colour("line") } };
   return {
-    type: axis.log ? "log" : "value",
-    min: axis.min,
-    max: axis.max,
+    type: "value",
+    min: placed(axis.min, axis),
+    max: placed(axis.max, axis),
+    splitNumber: axis.log ? Math.round(Math.log10(axis.max / axis.min)) : 5,
     name: axis.label,
     nameLocation: "middle",
     nameTextStyle: { ...text, color: colour("muted") },
     axisLine: { show: true, ...rule },
     axisTick: { show: true, ...rule },
-    axisLabel: { ...text, color: colour("muted"), hideOverlap: true, formatter: (v) => shown(v, axis.unit) },
+    axisLabel: { ...text, color: colour("muted"), hideOverlap: true, showMaxLabel: axis.log, formatter: (place) => shown(place, axis) },
     splitLine: { show: true, ...rule },
     ...more,
   };
@@ -129,13 +147,13 @@ function tooltip(chart, view, x) {
     .filter((row) => row.point)
     .sort((a, b) => b.point[1] - a.point[1]);
   const box = document.createElement("div");
-  box.append(strong(shown(x, chart.x.unit)));
+  box.append(strong(`${chart.step === "end" ? "from " : ""}${shown(x, chart.x)}`));
   for (const { line, point } of rows.slice(0, 12)) {
     const row = document.createElement("div");
     const mark = document.createElement("span");
     mark.textContent = line.dashed ? "╌ " : "━ ";
     mark.style.color = line.colour;
-    row.append(mark, `${line.name}  `, strong(shown(point[1], chart.y.unit)));
+    row.append(mark, `${line.name}  `, strong(shown(point[1], chart.y)));
     box.append(row);
   }
   if (rows.length > 12) box.append(`and ${rows.length - 12} more`);
@@ -153,8 +171,10 @@ function strong(text) {
   return element;
 }
 
-/** A number in the words of its unit, as the tables have it: four significant digits. */
-function shown(value, unit) {
+/** What a place on an axis means, in the words of its unit and with four significant digits. */
+function shown(place, axis) {
+  const { unit } = axis;
+  const value = valueAt(place, axis);
   if (unit === "count") return value < 1 ? "0" : grouped(value);
   if (unit === "share") return value < 1e-4 ? `1 in ${grouped(1 / value)}` : `${brief(value * 100)} %`;
   if (unit === "second") return `${brief(value)} s`;
@@ -164,5 +184,11 @@ function shown(value, unit) {
   return `${brief(value / 1e9)} s`;
 }
 
-const brief = (value) => String(Number(value.toPrecision(4)));
-const grouped = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+function brief(value) {
+  return String(Number(value.toPrecision(4)));
+}
+
+/** A count with its digits in groups of three, apart by a narrow space that does not break. */
+function grouped(value) {
+  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}

@@ -39,12 +39,6 @@ impl Report {
     pub(crate) fn run(&self) -> Result<()> {
         let sources = sources(&self.records)?;
         let charts = charts(&sources);
-        if charts.is_empty() {
-            return Err(failed(
-                &list(&self.records),
-                "no series has a sample, so there is nothing to draw",
-            ));
-        }
         write(&self.output, html::page(&sources, &charts).as_bytes())?;
         if let Some(folder) = &self.svg {
             pictures(folder, &charts, "svg", |chart| {
@@ -67,6 +61,10 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         let text = String::from_utf8(bytes)
             .map_err(|_| failed(&place, "this is not a latlab record: it is not text"))?;
         let record = Record::from_json(&text).map_err(|e| failed(&place, e))?;
+        if record.series.iter().all(|s| s.counts.recorded == 0) {
+            let nothing = "no series has a sample, so there is nothing to draw";
+            return Err(failed(&place, nothing));
+        }
         if let Some(first) = sources.first() {
             first
                 .record
@@ -86,11 +84,6 @@ fn name(path: &Path, all: &[PathBuf]) -> String {
         Some(stem) if alike.count() == 1 => stem.to_string_lossy().into_owned(),
         _ => path.display().to_string(),
     }
-}
-
-fn list(paths: &[PathBuf]) -> String {
-    let names = paths.iter().map(|path| path.display().to_string());
-    names.collect::<Vec<_>>().join(", ")
 }
 
 fn pictures(

@@ -36,6 +36,8 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
     );
     page += &header(sources);
     page += &warnings(sources);
+    page += "<p class=\"note hint\">In the pictures: pointing shows numbers, Ctrl and the wheel \
+             zoom, dragging moves, a click on a name hides its line.</p>\n";
     for chart in charts {
         page += &figure(chart);
     }
@@ -52,9 +54,10 @@ fn header(sources: &[Source]) -> String {
     for verdict in verdict::verdicts(sources) {
         let _ = writeln!(
             text,
-            "<p class=\"verdict\"><span>{}</span> {}</p>",
+            "<p class=\"verdict\"><span>{}</span> {} <small>{}</small></p>",
             escaped(&verdict.about),
-            escaped(&verdict.text)
+            escaped(&verdict.text),
+            escaped(&verdict.but)
         );
     }
     for source in sources {

@@ -27,11 +27,11 @@ pub(crate) struct Chart {
     pub(crate) about: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
-    pub(crate) step: Option<Step>,
+    pub(crate) step: Step,
     pub(crate) lines: Vec<Line>,
 }
 
-/// How a line gets from one point to the next, if not straight.
+/// How a line gets from one point to the next: never aslant, as nothing was measured between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
@@ -181,8 +181,8 @@ fn histogram(curves: &[Curve<'_>]) -> Chart {
         .iter()
         .map(|curve| curve.line(bins(&curve.histogram)))
         .collect();
-    let mut about = "Each step counts the samples of one bin; a bin is 6 % wide, at least a \
-                     nanosecond, so that equal widths on paper are equal ratios of latency."
+    let mut about = "Each step counts the samples of one bin. All bins are 6 % wide, but at least \
+                     a nanosecond, so they look alike on this axis."
         .to_owned();
     if curves.iter().any(|curve| curve.histogram.min() == Nanos(0)) {
         about += " Samples of 0 ns stand at 1 ns.";
@@ -199,7 +199,7 @@ fn histogram(curves: &[Curve<'_>]) -> Chart {
             min: NO_SAMPLE,
             max: decade_above(highest(&lines)),
         },
-        step: Some(Step::End),
+        step: Step::End,
         lines,
     }
 }
@@ -267,7 +267,7 @@ fn ccdf(curves: &[Curve<'_>]) -> Chart {
             min: decade_below(lowest(&lines)),
             max: 1.0,
         },
-        step: Some(Step::Start),
+        step: Step::Start,
         lines,
     }
 }
@@ -317,7 +317,10 @@ fn timeline(curves: &[Curve<'_>]) -> Chart {
     Chart {
         name: "timeline",
         title: "When it was late",
-        about: "The worst latency of each stretch of time: a run is cut into at most 1024.".into(),
+        about:
+            "The worst latency of each stretch of time; a run is cut into at most 1024 of them. \
+                A stretch without samples shows the one before."
+                .to_owned(),
         x: Axis {
             label: "time since counting began",
             unit: Unit::Second,
@@ -332,7 +335,7 @@ fn timeline(curves: &[Curve<'_>]) -> Chart {
             min: decade_below(lowest(&lines)),
             max: decade_above(highest(&lines)),
         },
-        step: None,
+        step: Step::End,
         lines,
     }
 }

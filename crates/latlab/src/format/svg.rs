@@ -73,7 +73,9 @@ fn plot(area: &Area<'_>, chart: &Chart) -> Drawn {
         .draw()?;
     for line in &chart.lines {
         let path = corners(&line.points, chart.step);
-        let style = colour(line).stroke_width(2);
+        // Where a line has a point for every few pixels, a thick one hides its neighbours.
+        let width = if line.points.len() > 300 { 1 } else { 2 };
+        let style = colour(line).stroke_width(width);
         if let [only] = path.as_slice() {
             context.draw_series([Circle::new(*only, 3, colour(line).filled())])?;
         } else if line.dashed {
@@ -105,14 +107,13 @@ fn name(area: &Area<'_>, n: usize, line: &Line) -> Drawn {
 }
 
 /// The line with the corners of its steps.
-fn corners(points: &[(f64, f64)], step: Option<Step>) -> Vec<(f64, f64)> {
+fn corners(points: &[(f64, f64)], step: Step) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
     for pair in points.windows(2) {
         let [from, to] = [pair[0], pair[1]];
         match step {
-            Some(Step::Start) => corners.push((from.0, to.1)),
-            Some(Step::End) => corners.push((to.0, from.1)),
-            None => {}
+            Step::Start => corners.push((from.0, to.1)),
+            Step::End => corners.push((to.0, from.1)),
         }
         corners.push(to);
     }
@@ -159,6 +160,9 @@ impl ValueFormatter<f64> for Ruler<'_> {
 /// Powers of ten, or four to eight round values.
 fn ticks(axis: &Axis) -> Vec<f64> {
     let mut ticks = Vec::new();
+    if axis.unit == Unit::Count {
+        ticks.push(axis.min);
+    }
     if axis.log {
         let mut exponent = axis.min.log10().ceil();
         while exponent <= axis.max.log10() + 1e-9 {
@@ -184,6 +188,8 @@ fn shown(value: f64, unit: Unit) -> String {
     // Undoes what the logarithm did to a round number.
     let brief = |value: f64| ((value * 1e4).round() / 1e4).to_string();
     match unit {
+        // The end of a logarithmic axis stands for the 0 it does not have.
+        Unit::Count if value < 1.0 => "0".to_owned(),
         Unit::Count => grouped(value),
         Unit::Share if value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
         Unit::Share => format!("{} %", brief(value * 100.0)),

@@ -56,7 +56,7 @@ pub(crate) fn record(times: u64) -> Record {
         worst: vec![Sample {
             probe: "cyclic".to_owned(),
             cpu: STALLED.0,
-            at: Nanos::from_secs(9),
+            at: Nanos::from_secs(11),
             latency: STALLED.1,
             causes: vec![Charge {
                 cause: "irq".to_owned(),
@@ -112,7 +112,7 @@ fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
             usual(chance, times * (2_000 + 900 * u64::from(cpu)))
         };
         tally.record(latency);
-        timeline.record(Nanos(period * interval.0), latency);
+        timeline.record(Nanos(period * interval.0) + latency, latency);
         let missed = latency.0 / interval.0;
         tally.miss(missed.saturating_sub(1));
         period += missed.max(1);

@@ -28,7 +28,7 @@ fn latencies(series: &[(&String, &Series)]) -> String {
         row.push(micro(series.max));
         rows.push(row);
         if series.corrected != series.quantiles {
-            let mut row = vec!["corrected".to_owned(), String::new(), String::new()];
+            let mut row = vec![format!("{name} · corrected"), String::new(), String::new()];
             row.extend(values(&series.corrected));
             row.push(String::new());
             rows.push(row);

@@ -11,6 +11,8 @@ pub(super) struct Verdict {
     pub(super) about: String,
     /// What was measured.
     pub(super) text: String,
+    /// What missed periods change about it.
+    pub(super) but: String,
 }
 
 /// One verdict for each probe under each load of each record.
@@ -29,16 +31,13 @@ pub(super) fn verdicts(sources: &[Source]) -> Vec<Verdict> {
             if sources.len() > 1 {
                 about.insert(0, source.name.clone());
             }
-            verdicts.push(Verdict {
-                about: about.join(" · "),
-                text: sentence(&group),
-            });
+            verdicts.push(verdict(about.join(" · "), &group));
         }
     }
     verdicts
 }
 
-fn sentence(group: &[&Series]) -> String {
+fn verdict(about: String, group: &[&Series]) -> Verdict {
     let (mut raw, mut whole) = (Histogram::new(), Histogram::new());
     for series in group {
         let histogram = distribution(series);
@@ -46,23 +45,23 @@ fn sentence(group: &[&Series]) -> String {
         raw.add(&histogram);
     }
     let worst = group.iter().max_by_key(|series| series.max);
-    let Some(worst) = worst.filter(|_| raw.count() > 0) else {
-        return "no samples".to_owned();
+    let text = match worst.filter(|_| raw.count() > 0) {
+        Some(worst) => format!(
+            "worst {} on CPU {}, p99.9 {} over {} samples",
+            micro(worst.max),
+            worst.cpu,
+            micro(raw.quantiles().p99_9),
+            grouped(raw.count()),
+        ),
+        None => "no samples".to_owned(),
     };
-    let mut text = format!(
-        "worst {} on CPU {}, p99.9 {} over {} samples",
-        micro(worst.max),
-        worst.cpu,
-        micro(raw.quantiles().p99_9),
-        grouped(raw.count()),
-    );
-    let missed: u64 = group.iter().map(|series| series.counts.missed).sum();
-    if missed > 0 {
-        text += &format!(
-            "; {} periods missed, with them p99.9 is {}",
+    let but = match group.iter().map(|series| series.counts.missed).sum() {
+        0 => String::new(),
+        missed => format!(
+            "{} periods were missed; corrected for them, p99.9 is {}",
             grouped(missed),
             micro(whole.quantiles().p99_9)
-        );
-    }
-    text
+        ),
+    };
+    Verdict { about, text, but }
 }

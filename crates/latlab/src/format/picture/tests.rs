@@ -46,7 +46,7 @@ fn a_single_stall_is_seen_in_every_picture() {
         .points
         .iter()
         .find(|p| p.1 == real(stall.0));
-    assert!((8.9..9.1).contains(&worst.unwrap().0));
+    assert!((10.9..11.1).contains(&worst.unwrap().0));
 }
 
 #[test]
