@@ -1,21 +1,21 @@
 //! Finds the two files that are built into the program: the drawing code of reports and a font.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
 fn main() {
-    let charts = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/charts/charts.js.gz");
-    embed("LATLAB_CHARTS", charts, "`make build` makes it");
+    let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/charts/charts.js.gz");
+    embed("LATLAB_CHARTS", &charts, "`make build` makes it");
     embed(
         "LATLAB_FONT",
-        PathBuf::from(FONT),
+        Path::new(FONT),
         "install fonts-dejavu-core, then `make build`",
     );
 }
 
 /// Tells `include_bytes!` where a file is, or the user how to get it.
-fn embed(name: &str, path: PathBuf, remedy: &str) {
+fn embed(name: &str, path: &Path, remedy: &str) {
     println!("cargo::rerun-if-changed={}", path.display());
     match path.canonicalize() {
         Ok(path) => println!("cargo::rustc-env={name}={}", path.display()),

@@ -2,6 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::tests_outside_test_module,
+    clippy::unwrap_used,
     reason = "a test of a whole program starts programs and writes files"
 )]
 
@@ -191,4 +192,24 @@ fn different_kinds_of_time_are_not_drawn_together() {
     let output = report(folder.path(), &["run.json", "lab.json"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("run.json and lab.json: one record is in silicon time"));
+}
+
+#[test]
+fn many_samples_take_no_longer_than_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = sample::record(1);
+    for series in &mut record.series {
+        let mut histogram = series.histogram().unwrap();
+        while histogram.count() < 100_000_000 {
+            histogram.add(&histogram.clone());
+        }
+        series.counts.recorded = histogram.count();
+        series.set_histogram(&histogram);
+    }
+    put(folder.path(), "run.json", &record.to_json());
+    let began = std::time::Instant::now();
+    let output = report(folder.path(), &["run.json"]);
+    let took = began.elapsed();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(took.as_secs() < 2, "it took {took:?}");
 }

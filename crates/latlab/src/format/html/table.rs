@@ -28,8 +28,9 @@ pub(super) fn of_each(
     let rows = |source: &Source| {
         let mut rows = of(&source.record);
         if sources.len() > 1 {
-            rows.iter_mut()
-                .for_each(|row| row.insert(0, source.name.clone()));
+            for row in &mut rows {
+                row.insert(0, source.name.clone());
+            }
         }
         rows
     };

@@ -1,5 +1,10 @@
 //! The numbers in the pictures are those in the records.
 
+#![expect(
+    clippy::float_cmp,
+    reason = "whole numbers and powers of ten are exact"
+)]
+
 use super::*;
 
 #[path = "../../../tests/sample/mod.rs"]
