@@ -26,13 +26,16 @@ echarts.use([
   TooltipComponent,
 ]);
 
-/** What stands before a name in the legend. */
-const DASH = "path://M0,0h24v3h-24z";
-const DASHES = "path://M0,0h6v3h-6zM9,0h6v3h-6zM18,0h6v3h-6z";
+/** What stands before a name in the legend; the specks make it as high as a line of text. */
+const SPECKS = "path://M0,0h.1v.1h-.1zM0,16h.1v.1h-.1z";
+const DASH = `${SPECKS}M0,7h24v2h-24z`;
+const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+// Paper is never dark: the query changes when printing begins, too.
+const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
 dark.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
+addEventListener("beforeprint", () => document.querySelectorAll(".chart svg").forEach(scalable));
 document.documentElement.dataset.drawn = String(drawn.length);
 
 /** Draws one chart into the element of its name; what it returns draws it again. */
@@ -43,10 +46,19 @@ function draw(chart) {
   const place = document.getElementById(chart.name);
   place.textContent = "";
   const view = echarts.init(place, null, { renderer: "svg" });
-  const redraw = () => view.setOption(options(chart, view));
+  const redraw = () => {
+    view.setOption(options(chart, view));
+    view.getZr().flush();
+  };
   redraw();
   new ResizeObserver(() => view.resize()).observe(place);
   return redraw;
+}
+
+/** Lets the style sheet fit a drawing to the width of the paper. */
+function scalable(svg) {
+  const { width, height } = svg;
+  svg.setAttribute("viewBox", `0 0 ${width.baseVal.value} ${height.baseVal.value}`);
 }
 
 /** Everything ECharts is told, in the colours that the page has now. */
@@ -63,7 +75,7 @@ function options(chart, view) {
       left: 0,
       right: 0,
       top: 4,
-      itemHeight: 3,
+      itemHeight: 16,
       itemWidth: 24,
       data: chart.lines.map(({ name, dashed }) => ({ name, icon: dashed ? DASHES : DASH })),
       textStyle: text,

@@ -184,6 +184,17 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
 }
 
 #[test]
+fn a_record_is_never_overwritten_by_its_report() {
+    let folder = folder();
+    let output = report(folder.path(), &["run.json", "-o", "./run.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("this is a record"));
+    assert!(output.stdout.is_empty());
+    let kept = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
+    assert_eq!(kept, sample::record(1).to_json());
+}
+
+#[test]
 fn different_kinds_of_time_are_not_drawn_together() {
     let folder = folder();
     let simulated = sample::record(1).to_json();

@@ -37,6 +37,14 @@ pub(crate) struct Report {
 impl Report {
     /// Reads all records before anything is written.
     pub(crate) fn run(&self) -> Result<()> {
+        let output = self.output.canonicalize().ok();
+        if output.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == output) {
+            let place = self.output.display().to_string();
+            return Err(failed(
+                &place,
+                "this is a record: name another file with --output",
+            ));
+        }
         let sources = sources(&self.records)?;
         let charts = charts(&sources);
         write(&self.output, html::page(&sources, &charts).as_bytes())?;
