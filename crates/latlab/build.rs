@@ -5,7 +5,9 @@ use std::path::Path;
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
 fn main() {
-    let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/charts/charts.js.gz");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    let workspace = workspace.expect("this crate lies in crates/");
+    let charts = workspace.join("target/charts/charts.js.gz");
     embed("LATLAB_CHARTS", &charts, "`make build` makes it");
     embed(
         "LATLAB_FONT",

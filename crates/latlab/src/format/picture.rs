@@ -155,7 +155,9 @@ pub(crate) fn names(sources: &[Source]) -> Vec<String> {
         if profiles_differ {
             parts.extend(series.profile.clone());
         }
-        let name = parts.join(" · ");
+        // XML has no place for control characters, however they are written.
+        let unfit = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+        let name = parts.join(" · ").replace(unfit, " ");
         let times = seen.entry(name.clone()).or_default();
         *times += 1;
         if *times == 1 {

@@ -5,7 +5,7 @@ use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 /// Pixels of the PNG for one of the SVG.
-pub(crate) const SCALE: u16 = 2;
+const SCALE: u16 = 2;
 
 static FONT: &[u8] = include_bytes!(env!("LATLAB_FONT"));
 

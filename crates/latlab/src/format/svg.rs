@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// In pixels of the SVG; its height grows with the number of lines named below the picture.
-pub(crate) const WIDTH: u32 = 960;
+const WIDTH: u32 = 960;
 const PLOT_HEIGHT: u32 = 470;
 const NAME_HEIGHT: u32 = 22;
 const NAMES_PER_ROW: usize = 2;
@@ -33,7 +33,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
 }
 
 /// The height of the picture of a chart, in pixels.
-pub(crate) fn height(chart: &Chart) -> u32 {
+fn height(chart: &Chart) -> u32 {
     let rows = u32::try_from(chart.lines.len().div_ceil(NAMES_PER_ROW)).unwrap_or(u32::MAX);
     PLOT_HEIGHT + NAME_HEIGHT.saturating_mul(rows) + 14
 }
@@ -215,5 +215,23 @@ fn colour(line: &Line) -> RGBColor {
     match (part(1), part(3), part(5)) {
         (Ok(r), Ok(g), Ok(b)) => RGBColor(r, g, b),
         _ => INK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::picture::{charts, tests::source};
+    use crate::format::png;
+
+    #[test]
+    fn a_hostile_name_is_only_a_name() {
+        let mut hostile = source("run", 1);
+        hostile.record.series[0].probe = "</svg>&\u{1}\u{1b}[31m\"".to_owned();
+        for chart in charts(&[hostile]) {
+            let svg = super::draw(&chart);
+            assert_eq!(svg.matches("</svg>").count(), 1);
+            assert!(svg.contains("&lt;/svg&gt;&amp;"));
+            assert!(!png::draw(&svg).is_empty());
+        }
     }
 }
