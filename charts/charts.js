@@ -35,7 +35,8 @@ const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
 dark.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
-addEventListener("beforeprint", () => document.querySelectorAll(".chart svg").forEach(scalable));
+addEventListener("beforeprint", () => svgs().forEach(scalable));
+addEventListener("afterprint", () => svgs().forEach((svg) => svg.removeAttribute("viewBox")));
 document.documentElement.dataset.drawn = String(drawn.length);
 
 /** Draws one chart into the element of its name; what it returns draws it again. */
@@ -53,6 +54,10 @@ function draw(chart) {
   redraw();
   new ResizeObserver(() => view.resize()).observe(place);
   return redraw;
+}
+
+function svgs() {
+  return document.querySelectorAll(".chart svg");
 }
 
 /** Lets the style sheet fit a drawing to the width of the paper. */
@@ -144,7 +149,14 @@ function axis(axis, text, colour, more) {
     nameTextStyle: { ...text, color: colour("muted") },
     axisLine: { show: true, ...rule },
     axisTick: { show: true, ...rule },
-    axisLabel: { ...text, color: colour("muted"), hideOverlap: true, showMaxLabel: axis.log, formatter: (place) => shown(place, axis) },
+    axisLabel: {
+      ...text,
+      color: colour("muted"),
+      hideOverlap: true,
+      // The end of a run is rarely a round number, and would stand on the last one that is.
+      showMaxLabel: axis.log,
+      formatter: (place) => shown(place, axis),
+    },
     splitLine: { show: true, ...rule },
     ...more,
   };
