@@ -2,11 +2,11 @@
 
 use crate::failure::{Result, failed};
 use crate::format;
-use crate::format::text::{grouped, plain_table};
+use crate::format::grouped;
+use crate::format::text::plain_table;
 use latlab_core::compare::{self, Comparison, Difference, Latency};
-use latlab_core::record::Record;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lay two records side by side: quantiles with their ratio, and what differs between the machines
 ///
@@ -25,7 +25,7 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self) -> Result<()> {
-        let (a, b) = (read(&self.a)?, read(&self.b)?);
+        let (a, b) = (super::record(&self.a)?, super::record(&self.b)?);
         let both = format!("{} and {}", self.a.display(), self.b.display());
         let comparison = compare::compare(&a, &b).map_err(|e| failed(&both, e))?;
         if self.json {
@@ -47,13 +47,6 @@ impl Compare {
         text.push_str(&of_differences("plans", &comparison.plan));
         text
     }
-}
-
-/// Reads a record from a file.
-pub(super) fn read(path: &Path) -> Result<Record> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| failed(&name, e))?;
-    Record::from_json(&text).map_err(|e| failed(&name, e))
 }
 
 fn of_latency(latency: &Latency) -> String {
