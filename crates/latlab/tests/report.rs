@@ -76,7 +76,7 @@ fn a_browser_draws_every_series_without_complaint() {
     let folder = folder();
     let output = report(folder.path(), &["run.json"]);
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(said(&output), "wrote report.html\n");
+    assert_eq!(said(&output), "latlab: wrote report.html\n");
     let (dom, log) = browse(&folder.path().join("report.html"));
     let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
