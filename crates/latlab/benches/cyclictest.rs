@@ -18,28 +18,46 @@ struct Run {
     cpu: f64,
 }
 
+/// The same for both programs: how often a run wakes, where, and whether the CPUs may sleep.
+#[derive(Clone, Copy)]
+struct Setting {
+    count: u64,
+    cpu: u64,
+    /// Whether `/dev/cpu_dma_latency` is held at 0, as cyclictest does unless told otherwise.
+    awake: bool,
+}
+
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
     let pairs = numbers.next().unwrap_or(15);
     let count = numbers.next().unwrap_or(5_000);
     let cpu = numbers.next().unwrap_or(0);
+    for awake in [true, false] {
+        compare(pairs, Setting { count, cpu, awake });
+    }
+}
+
+fn compare(pairs: u64, setting: Setting) {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         // The order alternates, so that a drift of the machine falls on both alike.
         if pair % 2 == 0 {
-            ours.push(latlab(count, cpu));
-            theirs.push(cyclictest(count, cpu));
+            ours.push(latlab(setting));
+            theirs.push(cyclictest(setting));
         } else {
-            theirs.push(cyclictest(count, cpu));
-            ours.push(latlab(count, cpu));
+            theirs.push(cyclictest(setting));
+            ours.push(latlab(setting));
         }
     }
-    println!("{pairs} pairs of {count} wake-ups every 1 ms, FIFO 90, CPU {cpu}; µs");
+    let Setting { count, cpu, awake } = setting;
+    let idle = if awake { "cpu_dma_latency held at 0" } else { "idle states as they are" };
+    println!("{pairs} pairs of {count} wake-ups every 1 ms, FIFO 90, CPU {cpu}, {idle}; µs");
     println!("{:<14}{:>10}{:>12}{:>28}", "", "latlab", "cyclictest", "ratio: median (quartiles)");
     line("min", &ours, &theirs, |run| run.min);
     line("p50", &ours, &theirs, |run| run.p50);
     line("p99", &ours, &theirs, |run| run.p99);
     line("CPU / wake-up", &ours, &theirs, |run| run.cpu);
+    println!();
 }
 
 fn line(name: &str, ours: &[Run], theirs: &[Run], of: impl Fn(&Run) -> f64) {
@@ -61,28 +79,39 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q).round() as usize]
 }
 
-fn latlab(count: u64, cpu: u64) -> Run {
-    let (text, time) = timed(
-        Command::new(env!("CARGO_BIN_EXE_latlab"))
-            .args(["run", "cyclic:interval=1ms,priority=90", "--warm-up", "0", "--json"])
-            .args(["--count", &count.to_string(), "--cpus", &cpu.to_string()]),
-    );
+fn latlab(setting: Setting) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    command.args(["run", "cyclic:interval=1ms,priority=90", "--warm-up", "0", "--json"]);
+    command.args(["--count", &setting.count.to_string(), "--cpus", &setting.cpu.to_string()]);
+    if setting.awake {
+        command.args(["--set", "cpu_dma_latency=0"]);
+    }
+    let (text, time) = timed(&mut command);
     let record = Record::from_json(&text).expect("latlab prints a record");
     let series = &record.series[0];
     #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
     let [min, p50, p99] =
         [series.min, series.quantiles.p50, series.quantiles.p99].map(|time| time.0 as f64);
-    Run { min, p50, p99, cpu: per_wakeup(time, count) }
+    Run { min, p50, p99, cpu: time / per(setting.count) }
 }
 
-fn cyclictest(count: u64, cpu: u64) -> Run {
-    let (text, time) = timed(
-        Command::new("cyclictest")
-            .args(["-q", "-m", "-p", "90", "-i", "1000", "-t", "1", "--laptop"])
-            // Nanoseconds, up to one millisecond: its histogram drops what is above.
-            .args(["-N", "-h", "1000000", "--json=/dev/stdout"])
-            .args(["-l", &count.to_string(), "-a", &cpu.to_string()]),
-    );
+/// cyclictest, told to do the same.
+fn command(setting: Setting) -> Command {
+    let mut command = Command::new("cyclictest");
+    command.args(["-q", "-m", "-p", "90", "-i", "1000", "-t", "1"]);
+    command.args(["-l", &setting.count.to_string(), "-a", &setting.cpu.to_string()]);
+    if !setting.awake {
+        command.arg("--laptop");
+    }
+    command
+}
+
+/// Two runs: the histogram in nanoseconds costs cyclictest more than all it measures, so its CPU
+/// time is taken without.
+fn cyclictest(setting: Setting) -> Run {
+    let (_, time) = timed(&mut command(setting));
+    // Up to one millisecond: its histogram drops what is above.
+    let (text, _) = timed(command(setting).args(["-N", "-h", "1000000", "--json=/dev/stdout"]));
     let from = text.find('{').expect("cyclictest prints JSON");
     let json: serde_json::Value = serde_json::Deserializer::from_str(&text[from..])
         .into_iter()
@@ -98,23 +127,19 @@ fn cyclictest(count: u64, cpu: u64) -> Run {
         .collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let at = |share: f64| {
-        let mut left = share * per(count);
+        let mut left = share * per(setting.count);
         let place = samples.iter().find(|(_, n)| {
             left -= per(*n);
             left <= 0.0
         });
         place.map_or(1e6, |(time, _)| *time)
     };
-    Run { min: samples[0].0, p50: at(0.5), p99: at(0.99), cpu: per_wakeup(time, count) }
+    Run { min: samples[0].0, p50: at(0.5), p99: at(0.99), cpu: time / per(setting.count) }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of wake-ups")]
 fn per(count: u64) -> f64 {
     count as f64
-}
-
-fn per_wakeup(nanos: f64, count: u64) -> f64 {
-    nanos / per(count)
 }
 
 /// What a program prints, and the CPU time it took, from the kernel's account of ended children.

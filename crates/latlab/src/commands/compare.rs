@@ -70,7 +70,7 @@ fn of_latency(latency: &Latency) -> String {
         let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
         table.add_row([row.name.clone(), row.a.to_string(), row.b.to_string(), ratio]);
     }
-    let _ = writeln!(text, "{table}");
+    let _ = writeln!(text, "{}", table.trim_fmt());
     if latency.recorded.0 != latency.recorded.1 {
         text.push_str("maxima of unequal numbers of samples are not compared\n");
     }

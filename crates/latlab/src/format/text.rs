@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Everything a user wants to see right after a run.
 pub(crate) fn summary(record: &Record) -> String {
-    let mut text = series_table(record).to_string();
+    let mut text = series_table(record).trim_fmt();
     text.push('\n');
     for (title, histogram) in merged(record) {
         let _ = write!(text, "\n{title}\n{}", bars(&histogram));
