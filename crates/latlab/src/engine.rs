@@ -6,10 +6,13 @@ use crate::probe::PROBES;
 use crate::registry;
 use crate::rig::{self, Measured, Rig, Watch};
 use latlab_core::cpulist::CpuList;
+use latlab_core::doctor;
+use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Record, SCHEMA, Sample, Series, Warning};
 use latlab_core::time::Nanos;
 use latlab_sys::guard::{Guard, GuardError};
+use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
@@ -36,7 +39,8 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
     let mut machine = machine::read(&root);
     machine.clock_read_ns = clock::read_cost().0;
     machine.record_ns = rig::record_cost().0;
-    let crew = Crew::start(&plan.loads, &plan.cpus, &online, plan.seed)?;
+    warnings.extend(severe_findings(&machine));
+    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed)?;
     warnings.extend(lock_memory());
     let mut rig = Rig::new(&plan.cpus, plan.length, plan.warm_up, plan.stop_above, &signals, watch);
     for part in &plan.probes {
@@ -47,11 +51,14 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
     }
     memory::unlock_all();
     let (work, ended) = crew.stop();
+    let happened = counters::read(&root, &machine).happened_since(&machine.counters);
     let changes = guard.restore();
     warnings.extend(ended);
+    warnings.extend(happened.into_iter().map(|text| Warning::new("machine-disturbed", text)));
     warnings.extend(rig_warnings(&rig));
     let loads: Vec<String> = plan.loads.iter().map(|part| part.name.clone()).collect();
     let verdict = verdict(plan, &rig.measured, &loads);
+    warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
     let (series, worst) = results(rig.measured, &loads, &mut warnings);
     let record = Record {
         schema: SCHEMA,
@@ -67,7 +74,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
         changes,
         warnings,
     };
-    Ok(Outcome { record, verdict })
+    Ok(Outcome { record, verdict: verdict.map(Failure::Worse) })
 }
 
 /// Puts back what killed runs left changed.
@@ -93,6 +100,18 @@ fn denied(error: &GuardError) -> Failure {
         }
         _ => Failure::Unsupported(error.to_string()),
     }
+}
+
+/// What makes figures of this machine worse than the machine could do: said with every record,
+/// so that nobody takes them for the kernel's.
+fn severe_findings(machine: &Machine) -> Option<Warning> {
+    let findings = doctor::diagnose(machine);
+    let severe = findings.iter().filter(|finding| finding.severity.is_severe());
+    let codes: Vec<&str> = severe.map(|finding| finding.code.as_str()).collect();
+    (!codes.is_empty()).then(|| {
+        let codes = codes.join(", ");
+        Warning::new("machine", format!("this machine spoils latency ({codes}): see latlab doctor"))
+    })
 }
 
 fn lock_memory() -> Option<Warning> {
@@ -128,12 +147,12 @@ fn rig_warnings(rig: &Rig<'_>) -> Vec<Warning> {
 }
 
 /// The worst sample above the limit, in a sentence.
-fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<Failure> {
+fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
     let limit = plan.stop_above?;
     let tripped = measured.iter().filter_map(|m| Some((m, m.lane.tripped?)));
     let (first, tripped) = tripped.min_by_key(|(_, tripped)| tripped.late.at)?;
     let beside = if loads.is_empty() { "no load".to_owned() } else { loads.join(", ") };
-    Some(Failure::Worse(format!(
+    Some(format!(
         "{} on CPU {}: {} from {} to {}, above {limit}: period {}, {} after counting began, under {beside}",
         first.probe,
         first.cpu,
@@ -142,7 +161,7 @@ fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<Failu
         first.spans[0].1,
         tripped.period,
         tripped.late.at,
-    )))
+    ))
 }
 
 /// The lanes as series, and the worst samples of all.
