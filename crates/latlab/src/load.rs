@@ -43,8 +43,8 @@ pub(crate) trait Load: Params {
     /// Where it is to run.
     fn place(&self) -> &Place;
 
-    /// Refuses what can't work here, before anything starts.
-    fn check(&self) -> Result<()> {
+    /// Refuses what can't work here with this many workers, before anything starts.
+    fn check(&self, _workers: u64) -> Result<()> {
         Ok(())
     }
 
@@ -57,7 +57,7 @@ pub(crate) trait AnyLoad: Send + Sync {
     fn unit(&self) -> &'static str;
     fn one_worker(&self) -> bool;
     fn place(&self) -> &Place;
-    fn check(&self) -> Result<()>;
+    fn check(&self, workers: u64) -> Result<()>;
     fn work(&self, bench: &Bench) -> io::Result<()>;
 }
 
@@ -71,8 +71,8 @@ impl<L: Load> AnyLoad for L {
     fn place(&self) -> &Place {
         Load::place(self)
     }
-    fn check(&self) -> Result<()> {
-        Load::check(self)
+    fn check(&self, workers: u64) -> Result<()> {
+        Load::check(self, workers)
     }
     fn work(&self, bench: &Bench) -> io::Result<()> {
         Load::work(self, bench)
@@ -204,8 +204,8 @@ impl Crew {
         let mut ready = Vec::new();
         for part in parts {
             let load = registry::build("load", LOADS, part)?;
-            load.check()?;
             let cpus = load.place().cpus(&part.name, probed, machine)?;
+            load.check(if load.one_worker() { 1 } else { cpus.len() as u64 })?;
             ready.push((part, load, cpus));
         }
         let mut crew = Crew(Vec::new());

@@ -7,6 +7,8 @@ mod timer;
 use crate::failure::Result;
 use crate::registry::{self, About, Entry, Params};
 use crate::rig::Rig;
+use latlab_core::cpulist::CpuList;
+use latlab_core::time::Nanos;
 use serde_json::Value;
 
 /// Every probe, in the order `latlab list probes` shows them.
@@ -17,16 +19,26 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
 pub(crate) trait Probe: Params {
     const ABOUT: About;
 
+    /// Refuses what can't work on these CPUs, before anything starts.
+    fn check(&self, _cpus: &CpuList) -> Result<()> {
+        Ok(())
+    }
+
     /// Measures until the rig says that it is over.
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 }
 
 /// A [`Probe`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyProbe: Send + Sync {
+    fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 }
 
 impl<P: Probe> AnyProbe for P {
+    fn check(&self, cpus: &CpuList) -> Result<()> {
+        Probe::check(self, cpus)
+    }
+
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         Probe::run(self, rig)
     }
@@ -53,11 +65,11 @@ pub(crate) struct Scheduling {
     /// Timer slack to set; the kernel's default is 50us, and none for real-time policies
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) slack: Option<latlab_core::time::Nanos>,
+    pub(crate) slack: Option<Nanos>,
     /// CPU time per period under deadline; a fifth of the period if not given
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) runtime: Option<latlab_core::time::Nanos>,
+    pub(crate) runtime: Option<Nanos>,
 }
 
 /// When the threads of different CPUs wake up.
@@ -73,8 +85,8 @@ pub(crate) enum Phase {
 }
 
 /// Reads an interval: a period of 0 would never let anything else run.
-fn interval(text: &str) -> std::result::Result<latlab_core::time::Nanos, String> {
-    let interval: latlab_core::time::Nanos = text.parse().map_err(|e| format!("{e}"))?;
+fn interval(text: &str) -> std::result::Result<Nanos, String> {
+    let interval: Nanos = text.parse().map_err(|e| format!("{e}"))?;
     let (least, most) = (1_000, 3_600_000_000_000);
     if (least..=most).contains(&interval.0) {
         return Ok(interval);

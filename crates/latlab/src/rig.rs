@@ -12,7 +12,7 @@ use crate::permission;
 use crate::probe::Scheduling;
 use lane::{Conditions, Finished};
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::Length;
+use latlab_core::plan::Plan;
 use latlab_core::record::Schedule;
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
@@ -74,29 +74,18 @@ struct Shared {
 }
 
 impl<'a> Rig<'a> {
-    pub(crate) fn new(
-        cpus: &CpuList,
-        length: Length,
-        warm_up: Nanos,
-        stop_above: Option<Nanos>,
-        signals: &'a Signals,
-        watch: &'a mut dyn Watch,
-    ) -> Rig<'a> {
-        let limit = stop_above.unwrap_or(Nanos::MAX);
+    /// The apparatus for `plan`.
+    pub(crate) fn new(plan: &Plan, signals: &'a Signals, watch: &'a mut dyn Watch) -> Rig<'a> {
+        let limit = plan.stop_above.unwrap_or(Nanos::MAX);
         Rig {
-            cpus: cpus.clone(),
-            conditions: Conditions { length, warm_up, limit },
+            cpus: plan.cpus.clone(),
+            conditions: Conditions { length: plan.length, warm_up: plan.warm_up, limit },
             signals,
             watch,
             measured: Vec::new(),
             lost: CpuList::default(),
             interrupted: false,
         }
-    }
-
-    /// How many CPUs are under test.
-    pub(crate) fn cpus(&self) -> usize {
-        self.cpus.len()
     }
 
     /// Whether nothing more is to be measured.
