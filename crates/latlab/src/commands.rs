@@ -8,12 +8,12 @@ mod list;
 mod report;
 mod run;
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::load;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::record::Record;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,8 +75,35 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
     }
 }
 
-/// Reads a record from a file.
+/// Reads a record from a file, or the repetitions of one plan from a folder, merged.
 fn record(path: &Path) -> Result<Record> {
+    if !path.is_dir() {
+        return record_in(path);
+    }
+    let mut records = record_files(path)?.into_iter();
+    let first = records.next().ok_or_else(|| {
+        Failure::Failed(format!("{}: there is no record (*.json) in it", path.display()))
+    })?;
+    let mut merged = record_in(&first)?;
+    for other in records {
+        let record = record_in(&other)?;
+        let both = format!("{} and {}", first.display(), other.display());
+        merged.merge(&record).map_err(|e| failed(&both, e))?;
+    }
+    Ok(merged)
+}
+
+/// The records in a folder, by name.
+fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    Ok(paths)
+}
+
+fn record_in(path: &Path) -> Result<Record> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|e| failed(&name, e))?;
     let text = String::from_utf8(bytes)

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 
 /// Lay two records side by side: quantiles with their ratio, and what differs between the machines
 ///
-/// All CPUs of a probe are taken together. A ratio of one run to one other says nothing about
+/// Each side is a record, or a folder of records that repeat one plan, which are merged. All CPUs
+/// of a probe are taken together. A ratio of one run to one other says nothing about
 /// chance: repeat both, in turns, before you believe a small one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Compare {
-    /// The first record, to compare with
+    /// The first record or folder of records
     a: PathBuf,
-    /// The second record
+    /// The second record or folder of records
     b: PathBuf,
     /// Print the comparison as JSON
     #[arg(long)]

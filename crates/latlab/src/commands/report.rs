@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
-    /// The records to show, as `latlab run --out` wrote them
+    /// The records to show, as `latlab run --out` wrote them; a folder of repetitions is merged
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 

@@ -192,6 +192,9 @@ impl<'a> Lane<'a> {
     /// of, and that a limit applies to.
     #[inline]
     pub(crate) fn sample(&mut self, channel: usize, at: Nanos, latency: Nanos) {
+        if self.first.is_none() {
+            self.first = Some(latency);
+        }
         if self.warming {
             self.warm(channel, latency);
             return;
@@ -236,7 +239,6 @@ impl<'a> Lane<'a> {
 
     fn warm(&mut self, channel: usize, latency: Nanos) {
         if channel == 0 {
-            self.first.get_or_insert(latency);
             self.warm_up.recorded += 1;
             self.warm_up.max = self.warm_up.max.max(latency);
             self.warm_up.sum += u128::from(latency.0);
