@@ -53,37 +53,6 @@ const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {
     }
 }
 
-/// What every probe with threads of its own may be told about their scheduling.
-#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Scheduling {
-    /// Scheduling policy of the measuring threads
-    #[arg(long, default_value = "fifo", value_parser = ["fifo", "rr", "deadline", "other"])]
-    pub(crate) policy: String,
-    /// Real-time priority under fifo and rr; 99 belongs to the kernel's own threads
-    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub(crate) priority: u32,
-    /// Timer slack to set; the kernel's default is 50us, and none for real-time policies
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) slack: Option<Nanos>,
-    /// CPU time per period under deadline; a fifth of the period if not given
-    #[arg(long)]
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) runtime: Option<Nanos>,
-}
-
-/// When the threads of different CPUs wake up.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Phase {
-    /// Spread evenly over the period, so that they disturb each other least.
-    Shifted,
-    /// All at the same moment, so that they disturb each other most.
-    Aligned,
-}
-
 /// Reads an interval: a period of 0 would never let anything else run.
 fn interval(text: &str) -> std::result::Result<Nanos, String> {
     let interval: Nanos = text.parse().map_err(|e| format!("{e}"))?;

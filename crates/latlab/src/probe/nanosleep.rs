@@ -1,9 +1,9 @@
 //! Relative sleeps: how much longer than asked a sleep takes.
 
-use super::{Phase, Probe, Scheduling, interval};
+use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rig};
+use crate::rig::{Lane, Phase, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

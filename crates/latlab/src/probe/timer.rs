@@ -1,9 +1,9 @@
 //! Periodic timers: how regularly their expiries reach a task.
 
-use super::{Probe, Scheduling, interval};
+use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rig};
+use crate::rig::{Lane, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, timer};

@@ -1,6 +1,6 @@
 //! The hot side of a rig: where a thread records what it sees.
 
-use crate::probe::Phase;
+use super::Phase;
 use latlab_core::periods;
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
