@@ -10,7 +10,7 @@ type Mask = [u64; WORDS];
 
 /// The CPUs that are online now.
 pub fn online(root: &Root) -> CpuList {
-    root.text("sys/devices/system/cpu/online").and_then(|t| t.parse().ok()).unwrap_or_default()
+    root.cpulist("sys/devices/system/cpu/online").unwrap_or_default()
 }
 
 /// The CPUs that the calling thread may run on.
@@ -36,18 +36,6 @@ pub fn pin(cpus: &CpuList) -> io::Result<()> {
     // SAFETY: `mask` is as long as announced; pid 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// The other logical CPUs of the physical cores that `cpus` belong to.
-pub fn siblings(root: &Root, cpus: &CpuList) -> CpuList {
-    cpus.iter()
-        .filter_map(|cpu| {
-            let path = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-            root.text(&path)?.parse::<CpuList>().ok()
-        })
-        .flat_map(|list| list.iter().collect::<Vec<_>>())
-        .filter(|cpu| !cpus.contains(*cpu))
-        .collect()
 }
 
 #[cfg(test)]

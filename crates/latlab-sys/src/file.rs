@@ -45,20 +45,24 @@ pub fn hold_cpu_dma_latency(latency: Nanos) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Pending {
     file: File,
-    temporary: PathBuf,
-    path: PathBuf,
+    /// Where it lies until it is whole, and the name it gets then. None for what is not a plain
+    /// file, as `/dev/stdout`: that is written to as it is.
+    names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Pending {
-    /// Begins the file at `path` and reserves `room` bytes for it.
+    /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link stays one: what
+    /// it points to is replaced.
     pub fn begin(path: &Path, room: u64) -> io::Result<Pending> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
-        if path.is_dir() {
-            return Err(io::ErrorKind::IsADirectory.into());
+        let there = std::fs::metadata(path);
+        if there.as_ref().is_ok_and(|there| !there.is_file()) {
+            return Ok(Pending { file: File::options().write(true).open(path)?, names: None });
         }
-        let file = File::create(&temporary)?;
-        let pending = Pending { file, temporary, path: path.to_owned() };
+        let path = if there.is_ok() { path.canonicalize()? } else { path.to_owned() };
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        let pending =
+            Pending { file: File::create(&temporary)?, names: Some((temporary, path.clone())) };
         if room > 0 {
             pending.reserve(room)?;
         }
@@ -78,16 +82,21 @@ impl Pending {
     /// Writes the file and gives it its name.
     pub fn finish(mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
+        let Some((temporary, path)) = &self.names else { return Ok(()) };
         self.file.set_len(bytes.len() as u64)?;
         self.file.sync_all()?;
-        std::fs::rename(&self.temporary, &self.path)
+        std::fs::rename(temporary, path)?;
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // Gone already where it got its name.
-        let _ = std::fs::remove_file(&self.temporary);
+        if let Some((temporary, _)) = &self.names {
+            // Gone already where the file got its name.
+            let _ = std::fs::remove_file(temporary);
+        }
     }
 }
 
@@ -99,6 +108,46 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("record.json");
+        write_atomically(&path, b"first").unwrap();
+        write_atomically(&path, b"second").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(directory.path()), ["record.json"]);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
+        write_atomically(&file, b"old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_atomically(&link, b"new").unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        write_atomically(Path::new("/dev/null"), b"gone").unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_failure_names_the_file_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("no/such/place.html");
+        let error = write_atomically(&path, b"text").unwrap_err().to_string();
+        assert!(error.contains("No such file or directory"), "{error}");
+        let taken = directory.path().join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        assert!(write_atomically(&taken, b"text").is_err());
+        assert_eq!(names(directory.path()), ["taken"]);
+    }
 
     #[test]
     fn a_file_appears_when_it_is_whole_and_leaves_nothing_beside_it() {

@@ -7,7 +7,7 @@ use latlab_core::machine::Machine;
 use std::collections::BTreeMap;
 
 mod config;
-mod counters;
+pub mod counters;
 mod hypervisor;
 mod isolation;
 mod kernel;

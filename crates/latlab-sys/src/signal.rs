@@ -119,8 +119,13 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resu
 /// The ending signals, and those of timers: a timer's signal must find no thread but the one
 /// that waits for it.
 fn held_back() -> libc::sigset_t {
-    let timers = [libc::SIGALRM, crate::timer::posix_signal()];
+    let timers = [libc::SIGALRM, posix_signal()];
     set_of(&[ENDING[0], ENDING[1], ENDING[2], NEWS, timers[0], timers[1]])
+}
+
+/// The signal of POSIX timers; each goes to the thread that made its timer.
+pub(crate) fn posix_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 1
 }
 
 /// A set of signals.

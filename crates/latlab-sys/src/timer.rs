@@ -3,6 +3,7 @@
 //! Their signals are waited for, never handled: [`crate::signal::Signals::hold`] comes first.
 
 use crate::clock::timespec;
+use crate::signal::posix_signal;
 use latlab_core::time::Nanos;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,11 +17,6 @@ enum Kind {
     Interval,
     Posix(libc::timer_t),
     Fd(OwnedFd),
-}
-
-/// The signal of POSIX timers; each goes to the thread that made its timer.
-pub(crate) fn posix_signal() -> libc::c_int {
-    libc::SIGRTMIN() + 1
 }
 
 impl Timer {

@@ -7,15 +7,37 @@
 #![expect(clippy::disallowed_methods, reason = "both programs are started as a user starts them")]
 
 use latlab_core::record::Record;
+use latlab_core::time::Nanos;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What one run of either program gave, in nanoseconds.
 struct Run {
     min: f64,
     p50: f64,
     p99: f64,
-    /// CPU time of the whole process, by wake-up.
+    /// CPU time of the whole process by wake-up, without what a run of one wake-up takes.
     cpu: f64,
+}
+
+/// The same for both programs: how often a run wakes, where, and whether the CPUs may sleep.
+#[derive(Clone, Copy)]
+struct Setting {
+    count: u64,
+    cpu: u64,
+    idle: Idle,
+}
+
+/// What keeps the CPU from sleeping between two wake-ups.
+#[derive(Clone, Copy, PartialEq)]
+enum Idle {
+    /// `/dev/cpu_dma_latency` held at 0, as cyclictest does unless told otherwise.
+    Held,
+    /// Nothing. But cyclictest's own main thread wakes on the same CPU every 10 ms.
+    Free,
+    /// A thread that wakes every 10 ms on that CPU beside latlab, as cyclictest has one itself.
+    Disturbed,
 }
 
 fn main() {
@@ -23,31 +45,58 @@ fn main() {
     let pairs = numbers.next().unwrap_or(15);
     let count = numbers.next().unwrap_or(5_000);
     let cpu = numbers.next().unwrap_or(0);
+    let start_up = Setting { count: 1, cpu, idle: Idle::Held };
+    let ours = median((0..9).map(|_| timed(&mut latlab_command(start_up)).1));
+    let theirs = median((0..9).map(|_| timed(&mut cyclictest_command(start_up)).1));
+    println!(
+        "CPU time of a run of one wake-up: latlab {:.2} ms, cyclictest {:.2} ms\n",
+        ours / 1e6,
+        theirs / 1e6
+    );
+    for idle in [Idle::Held, Idle::Free, Idle::Disturbed] {
+        compare(pairs, Setting { count, cpu, idle }, (ours, theirs));
+    }
+}
+
+fn compare(pairs: u64, setting: Setting, start_up: (f64, f64)) {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
         // The order alternates, so that a drift of the machine falls on both alike.
         if pair % 2 == 0 {
-            ours.push(latlab(count, cpu));
-            theirs.push(cyclictest(count, cpu));
+            ours.push(latlab(setting, start_up.0));
+            theirs.push(cyclictest(setting, start_up.1));
         } else {
-            theirs.push(cyclictest(count, cpu));
-            ours.push(latlab(count, cpu));
+            theirs.push(cyclictest(setting, start_up.1));
+            ours.push(latlab(setting, start_up.0));
         }
     }
-    println!("{pairs} pairs of {count} wake-ups every 1 ms, FIFO 90, CPU {cpu}; µs");
+    let Setting { count, cpu, idle } = setting;
+    let idle = match idle {
+        Idle::Held => "cpu_dma_latency held at 0",
+        Idle::Free => "idle states as they are",
+        Idle::Disturbed => {
+            "idle states as they are, and beside latlab a thread that wakes every 10 ms"
+        }
+    };
+    println!("{pairs} pairs of {count} wake-ups every 1 ms, FIFO 90, CPU {cpu}, {idle}; µs");
     println!("{:<14}{:>10}{:>12}{:>28}", "", "latlab", "cyclictest", "ratio: median (quartiles)");
     line("min", &ours, &theirs, |run| run.min);
     line("p50", &ours, &theirs, |run| run.p50);
     line("p99", &ours, &theirs, |run| run.p99);
     line("CPU / wake-up", &ours, &theirs, |run| run.cpu);
+    println!();
 }
 
 fn line(name: &str, ours: &[Run], theirs: &[Run], of: impl Fn(&Run) -> f64) {
     let mut ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| of(a) / of(b)).collect();
-    let micros = |runs: &[Run]| quantile(&mut runs.iter().map(&of).collect::<Vec<_>>(), 0.5) / 1e3;
+    let micros = |runs: &[Run]| median(runs.iter().map(&of)) / 1e3;
     let (a, b) = (micros(ours), micros(theirs));
     let [low, median, high] = [0.25, 0.5, 0.75].map(|q| quantile(&mut ratios, q));
     println!("{name:<14}{a:>10.2}{b:>12.2}{median:>12.3} ({low:.3} – {high:.3})");
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    quantile(&mut values.collect::<Vec<_>>(), 0.5)
 }
 
 #[expect(
@@ -61,28 +110,69 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q).round() as usize]
 }
 
-fn latlab(count: u64, cpu: u64) -> Run {
-    let (text, time) = timed(
-        Command::new(env!("CARGO_BIN_EXE_latlab"))
-            .args(["run", "cyclic:interval=1ms,priority=90", "--warm-up", "0", "--json"])
-            .args(["--count", &count.to_string(), "--cpus", &cpu.to_string()]),
-    );
+fn latlab_command(setting: Setting) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    command.args(["run", "cyclic:interval=1ms,priority=90", "--warm-up", "0", "--json"]);
+    command.args(["--count", &setting.count.to_string(), "--cpus", &setting.cpu.to_string()]);
+    if setting.idle == Idle::Held {
+        command.args(["--set", "cpu_dma_latency=0"]);
+    }
+    command
+}
+
+fn latlab(setting: Setting, start_up: f64) -> Run {
+    let _beside = (setting.idle == Idle::Disturbed).then(|| Sleeper::start(setting.cpu));
+    let (text, time) = timed(&mut latlab_command(setting));
     let record = Record::from_json(&text).expect("latlab prints a record");
     let series = &record.series[0];
     #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
     let [min, p50, p99] =
         [series.min, series.quantiles.p50, series.quantiles.p99].map(|time| time.0 as f64);
-    Run { min, p50, p99, cpu: per_wakeup(time, count) }
+    Run { min, p50, p99, cpu: (time - start_up) / per(setting.count) }
 }
 
-fn cyclictest(count: u64, cpu: u64) -> Run {
-    let (text, time) = timed(
-        Command::new("cyclictest")
-            .args(["-q", "-m", "-p", "90", "-i", "1000", "-t", "1", "--laptop"])
-            // Nanoseconds, up to one millisecond: its histogram drops what is above.
-            .args(["-N", "-h", "1000000", "--json=/dev/stdout"])
-            .args(["-l", &count.to_string(), "-a", &cpu.to_string()]),
-    );
+/// A thread that wakes every 10 ms on a CPU until it is dropped.
+struct Sleeper(Arc<AtomicBool>);
+
+impl Sleeper {
+    fn start(cpu: u64) -> Sleeper {
+        let go_on = Arc::new(AtomicBool::new(true));
+        let theirs = Arc::clone(&go_on);
+        std::thread::spawn(move || {
+            let cpu = u32::try_from(cpu).expect("a CPU's number is small");
+            latlab_sys::cpu::pin(&[cpu].into_iter().collect()).expect("the CPU exists");
+            while theirs.load(Relaxed) {
+                latlab_sys::clock::sleep_for(Nanos::from_millis(10));
+            }
+        });
+        Sleeper(go_on)
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+/// cyclictest, told to do the same.
+fn cyclictest_command(setting: Setting) -> Command {
+    let mut command = Command::new("cyclictest");
+    command.args(["-q", "-m", "-p", "90", "-i", "1000", "-t", "1"]);
+    command.args(["-l", &setting.count.to_string(), "-a", &setting.cpu.to_string()]);
+    if setting.idle != Idle::Held {
+        command.arg("--laptop");
+    }
+    command
+}
+
+/// Two runs: the histogram in nanoseconds costs cyclictest more than all it measures, so its CPU
+/// time is taken without.
+fn cyclictest(setting: Setting, start_up: f64) -> Run {
+    let (_, time) = timed(&mut cyclictest_command(setting));
+    // Up to one millisecond: its histogram drops what is above.
+    let (text, _) =
+        timed(cyclictest_command(setting).args(["-N", "-h", "1000000", "--json=/dev/stdout"]));
     let from = text.find('{').expect("cyclictest prints JSON");
     let json: serde_json::Value = serde_json::Deserializer::from_str(&text[from..])
         .into_iter()
@@ -98,23 +188,24 @@ fn cyclictest(count: u64, cpu: u64) -> Run {
         .collect();
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let at = |share: f64| {
-        let mut left = share * per(count);
+        let mut left = share * per(setting.count);
         let place = samples.iter().find(|(_, n)| {
             left -= per(*n);
             left <= 0.0
         });
         place.map_or(1e6, |(time, _)| *time)
     };
-    Run { min: samples[0].0, p50: at(0.5), p99: at(0.99), cpu: per_wakeup(time, count) }
+    Run {
+        min: samples[0].0,
+        p50: at(0.5),
+        p99: at(0.99),
+        cpu: (time - start_up) / per(setting.count),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of wake-ups")]
 fn per(count: u64) -> f64 {
     count as f64
-}
-
-fn per_wakeup(nanos: f64, count: u64) -> f64 {
-    nanos / per(count)
 }
 
 /// What a program prints, and the CPU time it took, from the kernel's account of ended children.

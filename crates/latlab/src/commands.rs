@@ -5,12 +5,15 @@ mod doctor;
 mod exec;
 mod generate;
 mod list;
+mod report;
 mod run;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result, failed};
 use crate::load;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use latlab_core::record::Record;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,6 +32,7 @@ struct Latlab {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Exec(exec::Exec),
@@ -61,6 +65,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
     match latlab.command {
         Command::Run(run) => run.run(),
+        Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Exec(exec) => exec.run(),
@@ -68,4 +73,40 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
         Command::Generate(generate) => generate.run(command_line()),
         Command::LoadWorker { orders } => load::serve(&orders),
     }
+}
+
+/// Reads a record from a file, or the repetitions of one plan from a folder, merged.
+fn record(path: &Path) -> Result<Record> {
+    if !path.is_dir() {
+        return record_in(path);
+    }
+    let mut records = record_files(path)?.into_iter();
+    let first = records.next().ok_or_else(|| {
+        Failure::Failed(format!("{}: there is no record (*.json) in it", path.display()))
+    })?;
+    let mut merged = record_in(&first)?;
+    for other in records {
+        let record = record_in(&other)?;
+        let both = format!("{} and {}", first.display(), other.display());
+        merged.merge(&record).map_err(|e| failed(&both, e))?;
+    }
+    Ok(merged)
+}
+
+/// The records in a folder, by name.
+fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    paths.sort();
+    Ok(paths)
+}
+
+fn record_in(path: &Path) -> Result<Record> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|e| failed(&name, e))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| failed(&name, "this is not a latlab record: it is not text"))?;
+    Record::from_json(&text).map_err(|e| failed(&name, e))
 }

@@ -10,12 +10,13 @@ mod procfs;
 use crate::failure::{Failure, Result, failed};
 use crate::registry::{self, About, Entry, Params};
 use latlab_core::cpulist::CpuList;
+use latlab_core::machine::Machine;
 use latlab_core::plan::Part;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{SingleThread, Worker};
 use latlab_sys::shared::SharedPage;
-use latlab_sys::{clock, cpu as cpus, signal};
+use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -42,8 +43,8 @@ pub(crate) trait Load: Params {
     /// Where it is to run.
     fn place(&self) -> &Place;
 
-    /// Refuses what can't work here, before anything starts.
-    fn check(&self) -> Result<()> {
+    /// Refuses what can't work here with this many workers, before anything starts.
+    fn check(&self, _workers: u64) -> Result<()> {
         Ok(())
     }
 
@@ -56,7 +57,7 @@ pub(crate) trait AnyLoad: Send + Sync {
     fn unit(&self) -> &'static str;
     fn one_worker(&self) -> bool;
     fn place(&self) -> &Place;
-    fn check(&self) -> Result<()>;
+    fn check(&self, workers: u64) -> Result<()>;
     fn work(&self, bench: &Bench) -> io::Result<()>;
 }
 
@@ -70,8 +71,8 @@ impl<L: Load> AnyLoad for L {
     fn place(&self) -> &Place {
         Load::place(self)
     }
-    fn check(&self) -> Result<()> {
-        Load::check(self)
+    fn check(&self, workers: u64) -> Result<()> {
+        Load::check(self, workers)
     }
     fn work(&self, bench: &Bench) -> io::Result<()> {
         Load::work(self, bench)
@@ -105,17 +106,22 @@ enum On {
 }
 
 impl Place {
-    /// The CPUs meant, out of those `online`, while `probed` are under test.
-    fn cpus(&self, load: &str, probed: &CpuList, online: &CpuList) -> Result<CpuList> {
+    /// The CPUs of `machine` that are meant while `probed` are under test.
+    fn cpus(&self, load: &str, probed: &CpuList, machine: &Machine) -> Result<CpuList> {
+        let siblings = || {
+            let of_probed = probed.iter().filter_map(|cpu| machine.siblings.get(&cpu));
+            of_probed.flat_map(CpuList::iter).collect::<CpuList>().minus(probed)
+        };
         let (cpus, which) = match self.on {
-            On::All => (online.clone(), "online CPU"),
+            On::All => (machine.cpus.clone(), "online CPU"),
             On::Probe => (probed.clone(), "CPU under test"),
-            On::Sibling => (cpus::siblings(&latlab_sys::root::Root::default(), probed), "sibling"),
-            On::Others => (online.minus(probed), "CPU that is not under test"),
+            On::Sibling => (siblings(), "hardware sibling of them"),
+            On::Others => (machine.cpus.minus(probed), "CPU that is not under test"),
         };
         if cpus.is_empty() {
+            let online = &machine.cpus;
             return Err(Failure::Unsupported(format!(
-                "{load}: there is no {which} here; the probe measures on CPU {probed} of {online}: \
+                "{load}: the probe measures on CPU {probed} of {online}, and there is no {which}: \
                  choose other --cpus, or another on="
             )));
         }
@@ -171,7 +177,7 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let load = registry::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::note_termination().map_err(|e| broken(&e))?;
-    cpus::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
+    affinity::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
     let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
     let bench = Bench { progress, seed: orders.seed, single };
     load.work(&bench).map_err(|e| failed(&orders.part.name, e))
@@ -192,14 +198,14 @@ impl Crew {
     pub(crate) fn start(
         parts: &[Part],
         probed: &CpuList,
-        online: &CpuList,
+        machine: &Machine,
         seed: u64,
     ) -> Result<Crew> {
         let mut ready = Vec::new();
         for part in parts {
             let load = registry::build("load", LOADS, part)?;
-            load.check()?;
-            let cpus = load.place().cpus(&part.name, probed, online)?;
+            let cpus = load.place().cpus(&part.name, probed, machine)?;
+            load.check(if load.one_worker() { 1 } else { cpus.len() as u64 })?;
             ready.push((part, load, cpus));
         }
         let mut crew = Crew(Vec::new());

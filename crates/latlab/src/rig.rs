@@ -4,20 +4,20 @@
 //! formatting, no system call but the probe's own.
 
 mod lane;
+mod scheduling;
 
 pub(crate) use lane::{Lane, record_cost};
+pub(crate) use scheduling::{Phase, Scheduling};
 
 use crate::failure::{Failure, Result, failed};
-use crate::permission;
-use crate::probe::Scheduling;
 use lane::{Conditions, Finished};
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::Length;
+use latlab_core::plan::Plan;
 use latlab_core::record::Schedule;
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
-use latlab_sys::sched::{self, Policy};
+use latlab_sys::sched;
 use latlab_sys::signal::{self, Event, Signals};
 use latlab_sys::{clock, cpu, memory};
 use std::io;
@@ -74,29 +74,18 @@ struct Shared {
 }
 
 impl<'a> Rig<'a> {
-    pub(crate) fn new(
-        cpus: &CpuList,
-        length: Length,
-        warm_up: Nanos,
-        stop_above: Option<Nanos>,
-        signals: &'a Signals,
-        watch: &'a mut dyn Watch,
-    ) -> Rig<'a> {
-        let limit = stop_above.unwrap_or(Nanos::MAX);
+    /// The apparatus for `plan`.
+    pub(crate) fn new(plan: &Plan, signals: &'a Signals, watch: &'a mut dyn Watch) -> Rig<'a> {
+        let limit = plan.stop_above.unwrap_or(Nanos::MAX);
         Rig {
-            cpus: cpus.clone(),
-            conditions: Conditions { length, warm_up, limit },
+            cpus: plan.cpus.clone(),
+            conditions: Conditions { length: plan.length, warm_up: plan.warm_up, limit },
             signals,
             watch,
             measured: Vec::new(),
             lost: CpuList::default(),
             interrupted: false,
         }
-    }
-
-    /// How many CPUs are under test.
-    pub(crate) fn cpus(&self) -> usize {
-        self.cpus.len()
     }
 
     /// Whether nothing more is to be measured.
@@ -253,7 +242,8 @@ where
     let place = lane.place();
     let _done = Done(shared, place);
     memory::touch_stack();
-    let schedule = set_up(cpu, interval, scheduling).map_err(|failure| shared.fail(failure)).ok();
+    let schedule =
+        scheduling::set_up(cpu, interval, scheduling).map_err(|failure| shared.fail(failure)).ok();
     if shared.ready.wait().is_leader() {
         let soon = clock::now() + Nanos::from_millis(5);
         shared.start.store(soon.0, SeqCst);
@@ -268,41 +258,4 @@ where
         shared.fail(failed(&format!("measuring on CPU {cpu}"), error));
     }
     Some((schedule?, lane.finish()))
-}
-
-/// Binds the thread to its CPU and gives it its policy; what it really got is read back.
-fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<Schedule> {
-    let policy = policy(interval, wanted);
-    let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpu}: {what}"), e);
-    // The kernel admits deadline tasks only where they may use every CPU of their domain.
-    if wanted.policy != "deadline" {
-        cpu::pin(&CpuList::from_iter([cpu])).map_err(|e| on_cpu("a thread can't be bound", e))?;
-    }
-    if let Some(slack) = wanted.slack {
-        sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
-    }
-    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e))?;
-    let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
-    let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
-    if effective != policy {
-        let why = format!("CPU {cpu}: the kernel gave {effective:?} instead of {policy:?}");
-        return Err(Failure::Failed(why));
-    }
-    let priority = match effective {
-        Policy::Fifo(priority) | Policy::Rr(priority) => priority,
-        Policy::Other | Policy::Deadline { .. } => 0,
-    };
-    Ok(Schedule { policy: wanted.policy.clone(), priority, slack })
-}
-
-fn policy(interval: Nanos, wanted: &Scheduling) -> Policy {
-    match wanted.policy.as_str() {
-        "fifo" => Policy::Fifo(wanted.priority),
-        "rr" => Policy::Rr(wanted.priority),
-        "deadline" => {
-            let runtime = wanted.runtime.unwrap_or(Nanos(interval.0 / 5));
-            Policy::Deadline { runtime, period: interval }
-        }
-        _ => Policy::Other,
-    }
 }

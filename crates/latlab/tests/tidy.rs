@@ -150,7 +150,9 @@ fn every_file_of_a_room_is_declared_by_its_parent() {
         let name = name.to_string_lossy();
         let top =
             ["src", "tests", "benches", "examples", "bin"].iter().any(|f| folder.ends_with(f));
-        if matches!(name.as_ref(), "main" | "lib" | "build") || (top && !folder.ends_with("src")) {
+        if matches!(name.as_ref(), "main" | "lib" | "mod" | "build")
+            || (top && !folder.ends_with("src"))
+        {
             continue;
         }
         let parents: [PathBuf; 4] = [

@@ -3,7 +3,8 @@
 use crate::root::Root;
 use latlab_core::machine::{Counters, Machine};
 
-pub(super) fn read(root: &Root, machine: &Machine) -> Counters {
+/// The counters of a machine whose state was read before.
+pub fn read(root: &Root, machine: &Machine) -> Counters {
     Counters {
         uptime_s: uptime_s(root),
         steal_ticks: steal_ticks(root),

@@ -2,21 +2,22 @@
 
 use crate::failure::{Result, failed};
 use crate::format;
-use crate::format::text::{grouped, plain_table};
+use crate::format::grouped;
+use crate::format::text::plain_table;
 use latlab_core::compare::{self, Comparison, Difference, Latency};
-use latlab_core::record::Record;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lay two records side by side: quantiles with their ratio, and what differs between the machines
 ///
-/// All CPUs of a probe are taken together. A ratio of one run to one other says nothing about
+/// Each side is a record, or a folder of records that repeat one plan, which are merged. All CPUs
+/// of a probe are taken together. A ratio of one run to one other says nothing about
 /// chance: repeat both, in turns, before you believe a small one.
 #[derive(Debug, clap::Args)]
 pub(super) struct Compare {
-    /// The first record, to compare with
+    /// The first record or folder of records
     a: PathBuf,
-    /// The second record
+    /// The second record or folder of records
     b: PathBuf,
     /// Print the comparison as JSON
     #[arg(long)]
@@ -25,7 +26,7 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self) -> Result<()> {
-        let (a, b) = (read(&self.a)?, read(&self.b)?);
+        let (a, b) = (super::record(&self.a)?, super::record(&self.b)?);
         let both = format!("{} and {}", self.a.display(), self.b.display());
         let comparison = compare::compare(&a, &b).map_err(|e| failed(&both, e))?;
         if self.json {
@@ -49,13 +50,6 @@ impl Compare {
     }
 }
 
-/// Reads a record from a file.
-pub(super) fn read(path: &Path) -> Result<Record> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| failed(&name, e))?;
-    Record::from_json(&text).map_err(|e| failed(&name, e))
-}
-
 fn of_latency(latency: &Latency) -> String {
     let load = |load: &[String]| {
         if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
@@ -77,7 +71,7 @@ fn of_latency(latency: &Latency) -> String {
         let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
         table.add_row([row.name.clone(), row.a.to_string(), row.b.to_string(), ratio]);
     }
-    let _ = writeln!(text, "{table}");
+    let _ = writeln!(text, "{}", table.trim_fmt());
     if latency.recorded.0 != latency.recorded.1 {
         text.push_str("maxima of unequal numbers of samples are not compared\n");
     }

@@ -76,7 +76,8 @@ impl Run {
         let pending = self.out.as_deref().map(begin).transpose()?;
         let outcome = target.run(&plan, engine::run, live::view().as_mut())?;
         let record = &outcome.record;
-        for warning in &record.warnings {
+        // The sentence of a limit exceeded is the failure's own, and comes last.
+        for warning in record.warnings.iter().filter(|w| w.code != "stopped-above") {
             format::say(&warning.text);
         }
         if let (Some(pending), Some(path)) = (pending, &self.out) {

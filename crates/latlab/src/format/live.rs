@@ -46,6 +46,7 @@ impl Watch for Live {
         let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
         let head = all.add(ProgressBar::new(1).with_style(line()));
         head.set_message(heading(probe));
+        head.tick();
         // What does not fit on the screen would scroll instead of staying in place.
         let fit = self.rows.saturating_sub(4).max(1);
         let lanes = lanes

@@ -1,5 +1,6 @@
 //! Results as text for a terminal: tables, and a small histogram.
 
+use super::grouped;
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
 use latlab_core::record::{Record, Series};
@@ -8,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Everything a user wants to see right after a run.
 pub(crate) fn summary(record: &Record) -> String {
-    let mut text = series_table(record).to_string();
+    let mut text = series_table(record).trim_fmt();
     text.push('\n');
     for (title, histogram) in merged(record) {
         let _ = write!(text, "\n{title}\n{}", bars(&histogram));
@@ -144,19 +145,6 @@ fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
     (first..=last).map(|n| (Nanos(edges[n]), Nanos(edges[n + 1]), counts[n])).collect()
 }
 
-/// `1 234 567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,12 +159,7 @@ mod tests {
         let text = bars(&histogram);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 9, "{text}");
-        assert!(lines[0].contains("5 us – 10 us") && lines[0].contains("100 000"), "{text}");
+        assert!(lines[0].contains("5 us – 10 us") && lines[0].contains("100\u{202f}000"), "{text}");
         assert!(lines[8].ends_with("1 #"), "{text}");
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1 000", "1 234 567"]);
     }
 }

@@ -38,7 +38,7 @@ impl Load for Disk {
         &self.place
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, workers: u64) -> Result<()> {
         let dir = self.dir.display();
         let cannot = |e: io::Error| {
             Failure::Failed(format!(
@@ -47,7 +47,6 @@ impl Load for Disk {
         };
         file::scratch(&self.dir).map_err(cannot)?.write_all(&[0]).map_err(cannot)?;
         let free = Bytes(file::free_space(&self.dir).map_err(cannot)?);
-        let workers = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
         let needed = Bytes(self.size.0.saturating_mul(workers));
         if free < needed {
             return Err(Failure::Failed(format!(

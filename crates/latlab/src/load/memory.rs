@@ -38,19 +38,15 @@ impl Load for Memory {
         &self.place
     }
 
-    fn check(&self) -> Result<()> {
-        let free = memory::available();
-        let all =
-            Bytes(self.size.0.saturating_mul(
-                std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
-            ));
-        if free.is_some_and(|free| free < all) {
-            let free = free.unwrap_or_default();
-            return Err(Failure::Failed(format!(
-                "memory: the workers would map {all} together, {free} are available: give a smaller size"
-            )));
+    fn check(&self, workers: u64) -> Result<()> {
+        let wanted = Bytes(self.size.0.saturating_mul(workers));
+        match memory::available() {
+            Some(free) if free < wanted => Err(Failure::Failed(format!(
+                "memory: the workers would map {wanted} together, {free} are available: give a \
+                 smaller size"
+            ))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {

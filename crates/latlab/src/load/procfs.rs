@@ -29,7 +29,7 @@ impl Load for Procfs {
         &self.place
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, _: u64) -> Result<()> {
         let cannot = |why: &dyn std::fmt::Display| {
             let path = self.path.display();
             Failure::Failed(format!(

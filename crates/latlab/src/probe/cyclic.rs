@@ -1,9 +1,9 @@
 //! Absolute sleeps: how late a thread runs after its timer expired.
 
-use super::{Phase, Probe, Scheduling, interval};
+use super::{Probe, interval};
 use crate::failure::Result;
 use crate::registry::About;
-use crate::rig::{Lane, Rig};
+use crate::rig::{Lane, Phase, Rig, Scheduling};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 

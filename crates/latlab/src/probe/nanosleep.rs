@@ -1,9 +1,10 @@
 //! Relative sleeps: how much longer than asked a sleep takes.
 
-use super::{Phase, Probe, Scheduling, interval};
-use crate::failure::Result;
+use super::{Probe, interval};
+use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rig};
+use crate::rig::{Lane, Phase, Rig, Scheduling};
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
@@ -32,6 +33,16 @@ pub(super) struct Nanosleep {
 impl Probe for Nanosleep {
     const ABOUT: About =
         About { name: "nanosleep", summary: "how much longer than asked a relative sleep takes" };
+
+    fn check(&self, _: &CpuList) -> Result<()> {
+        if self.spin <= self.interval {
+            return Ok(());
+        }
+        let (spin, interval) = (self.spin, self.interval);
+        Err(Failure::Failed(format!(
+            "nanosleep: spin={spin} is longer than the interval, {interval}"
+        )))
+    }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("end of the sleep asked for", "thread running")];

@@ -1,9 +1,10 @@
 //! Periodic timers: how regularly their expiries reach a task.
 
-use super::{Probe, Scheduling, interval};
+use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rig};
+use crate::rig::{Lane, Rig, Scheduling};
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, timer};
 use std::io;
@@ -36,9 +37,10 @@ enum Source {
     Fd,
 }
 
-/// The series of a lane: the times themselves, and their distance from the period.
-const BETWEEN: usize = 0;
-const APART: usize = 1;
+/// The series of a lane: the distance from the period, and the times themselves. The first is the
+/// one that limits apply to.
+const APART: usize = 0;
+const BETWEEN: usize = 1;
 
 impl Probe for Timer {
     const ABOUT: About = About {
@@ -46,12 +48,18 @@ impl Probe for Timer {
         summary: "how regularly a periodic timer's signal or file wakes a task",
     };
 
-    fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        if self.source == Source::Itimer && rig.cpus() > 1 {
-            let why = "timer: setitimer is one per process: name one CPU with --cpus, or use source=posix";
-            return Err(Failure::Failed(why.to_owned()));
+    fn check(&self, cpus: &CpuList) -> Result<()> {
+        if self.source != Source::Itimer || cpus.len() == 1 {
+            return Ok(());
         }
-        let spans = [("activation", "next activation"), ("period", "time between activations")];
+        Err(Failure::Failed(
+            "timer: setitimer is one per process: name one CPU with --cpus, or use source=posix"
+                .to_owned(),
+        ))
+    }
+
+    fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
+        let spans = [("period", "time between activations"), ("activation", "next activation")];
         rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
             self.activate(lane)
         })
@@ -79,8 +87,8 @@ impl Timer {
                 Source::Posix | Source::Fd => unseen + 1,
             }
             .saturating_sub(1);
-            lane.sample(BETWEEN, now, between);
             lane.sample(APART, now, Nanos(between.0.abs_diff(self.interval.0)));
+            lane.sample(BETWEEN, now, between);
             if between < self.interval {
                 lane.early(APART);
             }

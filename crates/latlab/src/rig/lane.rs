@@ -1,6 +1,6 @@
 //! The hot side of a rig: where a thread records what it sees.
 
-use crate::probe::Phase;
+use super::Phase;
 use latlab_core::periods;
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
@@ -52,6 +52,7 @@ pub(crate) struct Lane<'a> {
     warming: bool,
     warm_up: WarmUp,
     first: Option<Nanos>,
+    worst: Worst,
     tripped: Option<Tripped>,
     /// What the thread had used when counting began.
     usage: Usage,
@@ -62,7 +63,6 @@ pub(crate) struct Lane<'a> {
 struct Channel {
     tally: Arc<Tally>,
     timeline: Timeline,
-    worst: Worst,
 }
 
 /// The sample that ended a run, and its circumstances.
@@ -75,7 +75,8 @@ pub(crate) struct Tripped {
 
 /// What a lane has recorded.
 pub(crate) struct Finished {
-    pub(crate) series: Vec<(Arc<Tally>, Timeline, Worst)>,
+    pub(crate) series: Vec<(Arc<Tally>, Timeline)>,
+    pub(crate) worst: Worst,
     pub(crate) warm_up: WarmUp,
     pub(crate) first: Option<Nanos>,
     pub(crate) tripped: Option<Tripped>,
@@ -104,6 +105,7 @@ impl<'a> Lane<'a> {
             warming: true,
             warm_up: WarmUp::default(),
             first: None,
+            worst: Worst::new(),
             tripped: None,
             usage: Usage::default(),
             cpu: Nanos(0),
@@ -186,20 +188,26 @@ impl<'a> Lane<'a> {
         wakeup.next
     }
 
-    /// Records one latency, seen at `at`.
+    /// Records one latency, seen at `at`. The first channel is the one that the worst samples are
+    /// of, and that a limit applies to.
     #[inline]
     pub(crate) fn sample(&mut self, channel: usize, at: Nanos, latency: Nanos) {
+        if self.first.is_none() {
+            self.first = Some(latency);
+        }
         if self.warming {
             self.warm(channel, latency);
             return;
         }
-        let channel = &mut self.channels[channel];
         let at = at - self.origin;
-        channel.tally.record(latency);
-        channel.timeline.record(at, latency);
-        channel.worst.record(at, latency);
-        if latency > self.conditions.limit {
-            self.trip(Late { at, latency });
+        let series = &mut self.channels[channel];
+        series.tally.record(latency);
+        series.timeline.record(at, latency);
+        if channel == 0 {
+            self.worst.record(at, latency);
+            if latency > self.conditions.limit {
+                self.trip(Late { at, latency });
+            }
         }
     }
 
@@ -231,7 +239,6 @@ impl<'a> Lane<'a> {
 
     fn warm(&mut self, channel: usize, latency: Nanos) {
         if channel == 0 {
-            self.first.get_or_insert(latency);
             self.warm_up.recorded += 1;
             self.warm_up.max = self.warm_up.max.max(latency);
             self.warm_up.sum += u128::from(latency.0);
@@ -249,7 +256,8 @@ impl<'a> Lane<'a> {
         let counted = !self.warming;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
         Finished {
-            series: self.channels.into_iter().map(|c| (c.tally, c.timeline, c.worst)).collect(),
+            series: self.channels.into_iter().map(|c| (c.tally, c.timeline)).collect(),
+            worst: self.worst,
             warm_up: self.warm_up,
             first: self.first,
             tripped: self.tripped,
@@ -265,7 +273,7 @@ impl<'a> Lane<'a> {
 
 impl Channel {
     fn new() -> Channel {
-        Channel { tally: Arc::new(Tally::new()), timeline: Timeline::new(), worst: Worst::new() }
+        Channel { tally: Arc::new(Tally::new()), timeline: Timeline::new() }
     }
 }
 

@@ -122,3 +122,21 @@ fn records_with_nothing_in_common_are_not_compared() {
     edit(&b, |record| record["series"] = json!([]));
     compare(&a, &b, "").refused(2, &["nothing", "cyclic"]);
 }
+
+#[test]
+fn a_folder_of_repetitions_is_one_record() {
+    let (folder, elsewhere) = (folder(), folder());
+    let a = keep(folder.path(), "a.json");
+    let one = Record::from_json(&fs::read_to_string(&a).unwrap()).unwrap();
+    fs::copy(&a, folder.path().join("b.json")).unwrap();
+    let other = elsewhere.path().join("one.json");
+    fs::copy(&a, &other).unwrap();
+    let said = compare(folder.path(), &other, "--json");
+    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+    let cyclic = one.series.iter().filter(|series| series.probe == "cyclic");
+    let recorded: u64 = cyclic.map(|series| series.counts.recorded).sum();
+    assert_eq!(comparison["latencies"][0]["recorded"], json!([2 * recorded, recorded]));
+    edit(&a, |record| record["plan"]["seed"] = json!(5));
+    compare(folder.path(), &other, "").refused(2, &["b.json", "plans differ"]);
+    compare(elsewhere.path().join("empty").as_path(), &other, "").refused(2, &["empty"]);
+}

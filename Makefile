@@ -1,0 +1,49 @@
+# Everything that is done with this project, by name. What is missing is installed from Debian.
+
+TARGET  := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+LATLAB  := dist/latlab
+CHARTS  := target/charts/charts.js.gz
+SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
+
+.PHONY: build demo test lint bench clean
+
+build: $(LATLAB)
+
+$(LATLAB): $(SOURCES) $(CHARTS)
+	cargo build --release --locked --package latlab
+	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
+
+# The drawing code of reports: our own lines and the parts of ECharts that they need.
+$(CHARTS): charts/charts.js charts/package.json charts/package-lock.json
+	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
+	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
+
+# The main job: this machine idle and under load, side by side, and a report to look at.
+demo: $(LATLAB)
+	@mkdir -p demo
+	@$(LATLAB) doctor || true
+	@set -e; policy=$$($(LATLAB) exec --fifo 1 -- echo fifo || echo other); \
+	$(LATLAB) run --policy $$policy --for 20s --out demo/idle.json; \
+	$(LATLAB) run --policy $$policy --for 20s --load hackbench --load disk --load fork --out demo/loaded.json
+	@$(LATLAB) compare demo/idle.json demo/loaded.json
+	@$(LATLAB) report demo/idle.json demo/loaded.json -o demo/report.html
+	@echo "The pictures are in demo/report.html: open it in a browser."
+
+test: $(CHARTS) lint
+	tools/need chromium=chromium unshare=util-linux setpriv=util-linux
+	cargo test --locked --workspace
+
+lint: $(CHARTS)
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Compares latlab with its peers and with its own promises; docs/results/ keeps what came out.
+bench: $(LATLAB)
+	tools/need cyclictest=rt-tests
+	cargo bench --locked --package latlab-core --bench record
+	cargo bench --locked --package latlab --bench report
+	cargo bench --locked --package latlab --bench cyclictest
+
+clean:
+	cargo clean
+	rm -rf dist demo charts/node_modules

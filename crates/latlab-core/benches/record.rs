@@ -1,0 +1,52 @@
+//! What recording, reading back and merging cost.
+
+use divan::{Bencher, black_box};
+use latlab_core::histogram::Histogram;
+use latlab_core::random::Random;
+use latlab_core::tally::Tally;
+use latlab_core::time::Nanos;
+
+fn main() {
+    divan::main();
+}
+
+/// Latencies of 3 to 35 µs: the spread of an ordinary machine.
+fn latencies() -> Vec<Nanos> {
+    Random::new(1).map(|n| Nanos(3_000 + n % 32_000)).take(10_000).collect()
+}
+
+#[divan::bench]
+fn record_ten_thousand_samples(bencher: Bencher<'_, '_>) {
+    let (tally, latencies) = (Tally::new(), latencies());
+    bencher.counter(latencies.len()).bench_local(|| {
+        for latency in &latencies {
+            tally.record(black_box(*latency));
+        }
+    });
+}
+
+#[divan::bench]
+fn read_back(bencher: Bencher<'_, '_>) {
+    let tally = full();
+    bencher.bench_local(|| black_box(&tally).histogram());
+}
+
+#[divan::bench]
+fn quantiles(bencher: Bencher<'_, '_>) {
+    let histogram = full().histogram();
+    bencher.bench_local(|| black_box(&histogram).quantiles());
+}
+
+#[divan::bench]
+fn merge(bencher: Bencher<'_, '_>) {
+    let (mut sum, histogram) = (Histogram::new(), full().histogram());
+    bencher.bench_local(|| sum.add(black_box(&histogram)));
+}
+
+fn full() -> Tally {
+    let tally = Tally::new();
+    for latency in latencies() {
+        tally.record(latency);
+    }
+    tally
+}

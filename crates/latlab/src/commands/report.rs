@@ -1,0 +1,109 @@
+//! `latlab report`: records in, pictures out.
+
+use crate::failure::{Result, failed};
+use crate::format;
+use crate::format::picture::{Chart, Source, charts};
+use crate::format::{html, png, svg};
+use latlab_sys::file::write_atomically;
+use std::path::{Path, PathBuf};
+
+/// Show records as pictures, in one page that needs no network
+///
+/// The page holds the histogram of each series, the share of samples above each latency, and the
+/// worst latency over time, with the numbers, the machine and the plan below. Several records are
+/// laid over each other:
+///
+///     latlab report before.json after.json -o report.html
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Report {
+    /// The records to show, as `latlab run --out` wrote them; a folder of repetitions is merged
+    #[arg(required = true, value_name = "RECORD")]
+    records: Vec<PathBuf>,
+
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+
+    /// Also write histogram.svg, ccdf.svg and timeline.svg into this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Also write histogram.png, ccdf.png and timeline.png into this folder
+    #[arg(long, value_name = "DIR")]
+    png: Option<PathBuf>,
+}
+
+impl Report {
+    /// Reads all records before anything is written.
+    pub(crate) fn run(&self) -> Result<()> {
+        let output = self.output.canonicalize().ok();
+        if output.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == output) {
+            let place = self.output.display().to_string();
+            return Err(failed(&place, "this is a record: name another file with --output"));
+        }
+        let sources = sources(&self.records)?;
+        let charts = charts(&sources);
+        write(&self.output, html::page(&sources, &charts).as_bytes())?;
+        if let Some(folder) = &self.svg {
+            pictures(folder, &charts, "svg", |chart| svg::draw(chart).into_bytes())?;
+        }
+        if let Some(folder) = &self.png {
+            pictures(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The records, which must all be in the same kind of time.
+fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources: Vec<Source> = Vec::new();
+    for path in paths {
+        let place = path.display().to_string();
+        let record = super::record(path)?;
+        if record.series.iter().all(|s| s.counts.recorded == 0) {
+            let nothing = "no series has a sample, so there is nothing to draw";
+            return Err(failed(&place, nothing));
+        }
+        if let Some(first) = sources.first() {
+            first
+                .record
+                .same_time(&record)
+                .map_err(|e| failed(&format!("{} and {place}", paths[0].display()), e))?;
+        }
+        let name = name(path, paths);
+        sources.push(Source { name, record });
+    }
+    Ok(sources)
+}
+
+/// The name of a file without its folder and ending, where that is enough to know it by.
+fn name(path: &Path, all: &[PathBuf]) -> String {
+    let alike = all.iter().filter(|p| p.file_stem() == path.file_stem());
+    match path.file_stem() {
+        Some(stem) if alike.count() == 1 => stem.to_string_lossy().into_owned(),
+        _ => path.display().to_string(),
+    }
+}
+
+fn pictures(
+    folder: &Path,
+    charts: &[Chart],
+    ending: &str,
+    draw: impl Fn(&Chart) -> Vec<u8>,
+) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+    for chart in charts {
+        let path = folder.join(format!("{}.{ending}", chart.name));
+        write(&path, &draw(chart))?;
+    }
+    Ok(())
+}
+
+/// Writes a file and says so.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let name = path.display().to_string();
+    write_atomically(path, bytes).map_err(|e| failed(&name, e))?;
+    format::say(&format!("wrote {name}"));
+    Ok(())
+}

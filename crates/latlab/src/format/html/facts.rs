@@ -1,0 +1,108 @@
+//! The tables of where and how it was measured: plan, machine, loads, changes.
+
+use super::table::{number, of_each, side_by_side, words};
+use crate::format::picture::Source;
+use crate::format::{grouped, micro};
+use latlab_core::plan::{Length, Part, Plan};
+use latlab_core::record::Record;
+use serde_json::Value;
+
+/// All tables of facts, those without rows left out.
+pub(super) fn tables(sources: &[Source]) -> String {
+    let mut text = side_by_side(sources, "What was asked", |record| plan(&record.plan));
+    text += &loads(sources);
+    text += &changes(sources);
+    text + &side_by_side(sources, "The machine", machine)
+}
+
+fn plan(plan: &Plan) -> Vec<(String, String)> {
+    let parts = |parts: &[Part]| parts.iter().map(part).collect::<Vec<_>>().join("  ");
+    let settings = plan.settings.iter().map(|s| format!("{}={}", s.knob, s.value));
+    let length = match plan.length {
+        Length::For(time) => micro(time),
+        Length::Count(count) => format!("{} periods", grouped(count)),
+    };
+    let facts = [
+        ("probes", parts(&plan.probes)),
+        ("loads", parts(&plan.loads)),
+        ("target", plan.target.clone()),
+        ("CPUs", plan.cpus.to_string()),
+        ("length", length),
+        ("warm-up", micro(plan.warm_up)),
+        ("seed", plan.seed.to_string()),
+        ("stop above", plan.stop_above.map(micro).unwrap_or_default()),
+        ("settings", settings.collect::<Vec<_>>().join("  ")),
+    ];
+    facts.map(|(what, value)| (what.to_owned(), value)).into()
+}
+
+/// A probe or load as it is written on the command line.
+fn part(part: &Part) -> String {
+    let params = part.params.iter();
+    let params: Vec<String> =
+        params.map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    if params.is_empty() {
+        part.name.clone()
+    } else {
+        format!("{}:{}", part.name, params.join(","))
+    }
+}
+
+/// Every fact that the record holds, so that new ones show up by themselves.
+fn machine(record: &Record) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    let value = serde_json::to_value(&record.machine).expect("a machine is plain data");
+    flatten("", &value, &mut facts);
+    facts
+}
+
+fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                flatten(&name, value, facts);
+            }
+        }
+        _ => facts.push((name.to_owned(), plain(value))),
+    }
+}
+
+/// A value without the quotes and brackets of JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        _ => value.to_string(),
+    }
+}
+
+fn loads(sources: &[Source]) -> String {
+    let columns = [words("load"), number("done"), words("unit"), number("CPU time")];
+    of_each(sources, "What the loads did", &columns, |record| {
+        let work = record.work.iter().map(|work| {
+            vec![work.load.clone(), grouped(work.done), work.unit.clone(), micro(work.cpu_ns)]
+        });
+        work.collect()
+    })
+}
+
+fn changes(sources: &[Source]) -> String {
+    let columns =
+        [words("knob"), words("was"), words("set to"), words("because"), words("restored")];
+    of_each(sources, "What was changed on the machine", &columns, |record| {
+        let changes = record.changes.iter().map(|change| {
+            let restored = if change.restored { "yes" } else { "NO" };
+            vec![
+                change.knob.clone(),
+                change.was.clone(),
+                change.set.clone(),
+                change.because.clone(),
+                restored.to_owned(),
+            ]
+        });
+        changes.collect()
+    })
+}

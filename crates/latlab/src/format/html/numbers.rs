@@ -1,0 +1,149 @@
+//! The tables of what was measured: series, latencies, worst samples, figures.
+
+use super::table::{number, of_each, section, words};
+use crate::format::picture::{Source, load, names};
+use crate::format::{grouped, micro};
+use latlab_core::histogram::Quantiles;
+use latlab_core::record::Series;
+
+/// All tables of numbers, those without rows left out.
+pub(super) fn tables(sources: &[Source]) -> String {
+    let names = names(sources);
+    let series: Vec<(&String, &Series)> =
+        names.iter().zip(sources.iter().flat_map(|source| &source.record.series)).collect();
+    let mut text = latencies(&series);
+    text += &circumstances(&series);
+    text += &worst(sources);
+    text + &figures(sources)
+}
+
+fn latencies(series: &[(&String, &Series)]) -> String {
+    let mut rows = Vec::new();
+    for (name, series) in series {
+        let values = |q: &Quantiles| q.named().map(|(_, value)| micro(value));
+        let mut row = vec![(*name).clone(), micro(series.min), micro(series.mean)];
+        row.extend(values(&series.quantiles));
+        row.push(micro(series.max));
+        rows.push(row);
+        if series.corrected != series.quantiles {
+            let mut row = vec![format!("{name} · corrected"), String::new(), String::new()];
+            row.extend(values(&series.corrected));
+            row.push(String::new());
+            rows.push(row);
+        }
+    }
+    let columns = [
+        words("Series"),
+        number("min"),
+        number("mean"),
+        number("p50"),
+        number("p90"),
+        number("p99"),
+        number("p99.9"),
+        number("p99.99"),
+        number("max"),
+    ];
+    let note = "A quantile p99 is the latency that 99 in 100 samples do not exceed. Corrected: as \
+                it would be, had every period that passed during a stall been sampled; where that \
+                changes nothing, it is left out.";
+    section("Latencies", note, &columns, &rows)
+}
+
+fn circumstances(series: &[(&String, &Series)]) -> String {
+    let rows: Vec<Vec<String>> = series
+        .iter()
+        .map(|(name, series)| {
+            vec![
+                (*name).clone(),
+                format!("{} → {}", series.span.0, series.span.1),
+                load(series),
+                schedule(series),
+                series.interval.map_or("–".to_owned(), micro),
+                grouped(series.counts.recorded),
+                grouped(series.counts.missed),
+                grouped(series.counts.below_zero),
+                series.first.map_or("–".to_owned(), micro),
+                series.warm_up.map_or("–".to_owned(), |w| micro(w.max)),
+                grouped(series.disturbed.preempted),
+                grouped(series.disturbed.minor_faults + series.disturbed.major_faults),
+            ]
+        })
+        .collect();
+    let columns = [
+        words("Series"),
+        words("from → to"),
+        words("load"),
+        words("scheduled"),
+        number("interval"),
+        number("recorded"),
+        number("missed"),
+        number("below zero"),
+        number("first"),
+        number("worst of warm-up"),
+        number("preempted"),
+        number("page faults"),
+    ];
+    let note = "Recorded and missed make up all periods that passed. Below zero: samples that came \
+                before they were due; they count as 0.";
+    section("How they were measured", note, &columns, &rows)
+}
+
+fn schedule(series: &Series) -> String {
+    let schedule = &series.schedule;
+    match schedule.priority {
+        0 => schedule.policy.clone(),
+        priority => format!("{} {priority}", schedule.policy),
+    }
+}
+
+fn worst(sources: &[Source]) -> String {
+    let columns = [
+        words("probe"),
+        number("CPU"),
+        number("at"),
+        number("latency"),
+        words("charged to"),
+        number("unexplained"),
+    ];
+    of_each(sources, "The worst samples", &columns, |record| {
+        let samples = record.worst.iter().map(|sample| {
+            let charges = sample.causes.iter().map(|charge| {
+                let (cause, part, who) = (&charge.cause, micro(charge.ns), &charge.who);
+                format!("{cause} {part} ({who})")
+            });
+            vec![
+                sample.probe.clone(),
+                sample.cpu.to_string(),
+                micro(sample.at),
+                micro(sample.latency),
+                charges.collect::<Vec<_>>().join(", "),
+                micro(sample.unexplained),
+            ]
+        });
+        samples.collect()
+    })
+}
+
+fn figures(sources: &[Source]) -> String {
+    let columns = [
+        words("probe"),
+        words("figure"),
+        number("value"),
+        words("unit"),
+        words("load"),
+        words("profile"),
+    ];
+    of_each(sources, "Figures", &columns, |record| {
+        let figures = record.figures.iter().map(|figure| {
+            vec![
+                figure.probe.clone(),
+                figure.name.clone(),
+                figure.value.to_string(),
+                figure.unit.clone(),
+                figure.load.join(" + "),
+                figure.profile.clone().unwrap_or_default(),
+            ]
+        });
+        figures.collect()
+    })
+}

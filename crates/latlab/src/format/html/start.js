@@ -1,0 +1,12 @@
+// Unpacks the drawing code and runs it; an old browser is told, not left with empty frames.
+(async () => {
+  const packed = Uint8Array.from(atob(document.getElementById("code").textContent), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const script = document.createElement("script");
+  script.textContent = await new Response(stream).text();
+  document.body.append(script);
+})().catch((error) => {
+  for (const place of document.querySelectorAll(".chart")) {
+    place.textContent = `This browser can't draw the picture: ${error.message}`;
+  }
+});

@@ -1,0 +1,67 @@
+//! What a report says first: the worst, the usual bad case, and out of how many.
+
+use crate::format::picture::{Source, corrected, distribution, load};
+use crate::format::{grouped, micro};
+use latlab_core::histogram::Histogram;
+use latlab_core::record::Series;
+
+/// One sentence about one latency, over all CPUs.
+pub(super) struct Verdict {
+    /// Which latency, where there could be doubt.
+    pub(super) about: String,
+    /// What was measured.
+    pub(super) text: String,
+    /// What missed periods change about it.
+    pub(super) but: String,
+}
+
+/// One verdict for each probe under each load of each record.
+pub(super) fn verdicts(sources: &[Source]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for source in sources {
+        let mut rest: Vec<&Series> = source.record.series.iter().collect();
+        while let Some(first) = rest.first().copied() {
+            let alike = |s: &&Series| {
+                (&s.probe, &s.load, &s.profile) == (&first.probe, &first.load, &first.profile)
+            };
+            let (group, others) = rest.into_iter().partition(alike);
+            rest = others;
+            let mut about = vec![first.probe.clone(), load(first)];
+            about.extend(first.profile.clone());
+            if sources.len() > 1 {
+                about.insert(0, source.name.clone());
+            }
+            verdicts.push(verdict(about.join(" · "), &group));
+        }
+    }
+    verdicts
+}
+
+fn verdict(about: String, group: &[&Series]) -> Verdict {
+    let (mut raw, mut whole) = (Histogram::new(), Histogram::new());
+    for series in group {
+        let histogram = distribution(series);
+        whole.add(corrected(series, &histogram).as_ref().unwrap_or(&histogram));
+        raw.add(&histogram);
+    }
+    let worst = group.iter().max_by_key(|series| series.max);
+    let text = match worst.filter(|_| raw.count() > 0) {
+        Some(worst) => format!(
+            "worst {} on CPU {}, p99.9 {} over {} samples",
+            micro(worst.max),
+            worst.cpu,
+            micro(raw.quantiles().p99_9),
+            grouped(raw.count()),
+        ),
+        None => "no samples".to_owned(),
+    };
+    let but = match group.iter().map(|series| series.counts.missed).sum() {
+        0 => String::new(),
+        missed => format!(
+            "{} periods were missed; corrected for them, p99.9 is {}",
+            grouped(missed),
+            micro(whole.quantiles().p99_9)
+        ),
+    };
+    Verdict { about, text, but }
+}

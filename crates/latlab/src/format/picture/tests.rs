@@ -1,0 +1,102 @@
+//! The numbers in the pictures are those in the records.
+
+#![expect(clippy::float_cmp, reason = "whole numbers and powers of ten are exact")]
+
+use super::*;
+
+#[path = "../../../tests/sample/mod.rs"]
+mod sample;
+
+/// A record under a name, its latencies `times` as long as usual.
+pub(crate) fn source(name: &str, times: u64) -> Source {
+    Source { name: name.to_owned(), record: sample::record(times) }
+}
+
+fn chart(sources: &[Source], name: &str) -> Chart {
+    let mut charts = charts(sources).into_iter();
+    charts.find(|chart| chart.name == name).unwrap()
+}
+
+#[test]
+fn every_sample_stands_in_the_histogram() {
+    let sources = [source("run", 1)];
+    let chart = chart(&sources, "histogram");
+    for (line, series) in chart.lines.iter().zip(&sources[0].record.series) {
+        let drawn: f64 = line.points.iter().map(|p| p.1.floor()).sum();
+        assert_eq!(drawn, real(series.counts.recorded));
+        let rising = line.points.windows(2).all(|w| w[0].0 <= w[1].0);
+        assert!(rising, "{:?}", line.points);
+    }
+}
+
+#[test]
+fn a_single_stall_is_seen_in_every_picture() {
+    let sources = [source("run", 1)];
+    let (_, stall) = sample::STALLED;
+    let histogram = chart(&sources, "histogram");
+    let bar = histogram.lines[1].points.iter().rfind(|p| p.1 >= 1.0);
+    let (from, count) = *bar.unwrap();
+    assert!(from <= real(stall.0) && from * 1.06 > real(stall.0) && count == 1.0);
+    let ccdf = chart(&sources, "ccdf");
+    let (latency, share) = *ccdf.lines[1].points.last().unwrap();
+    assert!(latency > real(stall.0) * 0.999 && share < 1e-4);
+    let timeline = chart(&sources, "timeline");
+    let worst = timeline.lines[1].points.iter().find(|p| p.1 == real(stall.0));
+    assert!((10.9..11.1).contains(&worst.unwrap().0));
+}
+
+#[test]
+fn only_a_series_that_missed_periods_has_a_corrected_line() {
+    let ccdf = chart(&[source("run", 1)], "ccdf");
+    let dashed: Vec<&Line> = ccdf.lines.iter().filter(|line| line.dashed).collect();
+    assert_eq!(dashed.len(), 1);
+    assert_eq!(dashed[0].name, "cyclic · CPU 1 · corrected");
+    let long = dashed[0].points.iter().rfind(|p| p.0 < 1e9).unwrap();
+    assert!(long.1 > 0.04, "a second of 20 s was worse than a second");
+}
+
+#[test]
+fn shares_fall_from_all_to_the_last_sample() {
+    for line in chart(&[source("run", 1)], "ccdf").lines {
+        assert_eq!(line.points[0].1, 1.0);
+        assert!(line.points.windows(2).all(|w| w[0].1 > w[1].1));
+        assert!(line.points.len() > 50 && line.points.len() < 1_500);
+    }
+}
+
+#[test]
+fn lines_are_named_by_what_tells_them_apart() {
+    let mut after = source("after", 2);
+    after.record.series[2].load.clear();
+    assert_eq!(names(&[source("run", 1)])[2], "cyclic · CPU 2");
+    let names = names(&[source("before", 1), after]);
+    assert_eq!(names[0], "before · cyclic · CPU 0 · disk");
+    assert_eq!(names[5], "after · cyclic · CPU 2 · no load");
+    let twins = [source("run", 1), source("run", 1)];
+    assert_eq!(super::names(&twins)[3], "run · cyclic · CPU 0 (2)");
+}
+
+#[test]
+fn a_bin_holds_its_latency_and_ends_where_the_next_begins() {
+    for latency in (1..5_000).chain([1 << 40, 1_000_000, 999_999_999]) {
+        let (start, end) = bin_of(Nanos(latency));
+        assert!(start <= latency && latency < end, "{start} {latency} {end}");
+        assert_eq!(bin_of(Nanos(start)), (start, end));
+    }
+    assert_eq!(bin_of(Nanos(0)), bin_of(Nanos(1)));
+}
+
+#[test]
+fn axes_begin_and_end_with_a_power_of_ten_around_the_data() {
+    let chart = chart(&[source("run", 1)], "histogram");
+    assert_eq!((chart.x.min, chart.x.max), (1e3, 1e10));
+    assert_eq!(chart.y.max, 1e4);
+}
+
+#[test]
+fn a_series_without_samples_draws_nothing() {
+    let mut source = source("run", 1);
+    source.record.series.truncate(1);
+    source.record.series[0].counts.recorded = 0;
+    assert!(charts(&[source]).is_empty());
+}

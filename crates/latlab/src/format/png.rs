@@ -1,0 +1,26 @@
+//! The pictures of a report as PNG files: the SVG ones, drawn at twice their size with a font of
+//! our own, so that they look the same on every machine.
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree};
+
+/// Pixels of the PNG for one of the SVG.
+const SCALE: u16 = 2;
+
+static FONT: &[u8] = include_bytes!(env!("LATLAB_FONT"));
+
+/// Draws one of our SVG pictures.
+pub(crate) fn draw(svg: &str) -> Vec<u8> {
+    let mut options = Options::default();
+    let fonts = options.fontdb_mut();
+    fonts.load_font_data(FONT.to_vec());
+    fonts.set_sans_serif_family("DejaVu Sans");
+    let tree = Tree::from_str(svg, &options).expect("our own SVG is sound");
+    let size = tree.size().to_int_size();
+    let scale = u32::from(SCALE);
+    let mut pixels = Pixmap::new(size.width() * scale, size.height() * scale)
+        .expect("a picture is not empty and not larger than memory");
+    let transform = Transform::from_scale(SCALE.into(), SCALE.into());
+    resvg::render(&tree, transform, &mut pixels.as_mut());
+    pixels.encode_png().expect("encoding to memory does not fail")
+}

@@ -1,0 +1,78 @@
+//! How the threads of a probe are scheduled: what may be asked for, and what the kernel gave.
+
+use crate::failure::{Failure, Result, failed};
+use crate::permission;
+use latlab_core::cpulist::CpuList;
+use latlab_core::record::Schedule;
+use latlab_core::time::Nanos;
+use latlab_sys::cpu;
+use latlab_sys::sched::{self, Policy};
+use std::io;
+
+/// What every probe with threads of its own may be told about their scheduling.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Scheduling {
+    /// Scheduling policy of the measuring threads
+    #[arg(long, default_value = "fifo", value_parser = ["fifo", "rr", "deadline", "other"])]
+    pub(crate) policy: String,
+    /// Real-time priority under fifo and rr; 99 belongs to the kernel's own threads
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(crate) priority: u32,
+    /// Timer slack to set; the kernel's default is 50us, and none for real-time policies
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) slack: Option<Nanos>,
+    /// CPU time per period under deadline; a fifth of the period if not given
+    #[arg(long)]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) runtime: Option<Nanos>,
+}
+
+/// When the threads of different CPUs wake up.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Phase {
+    /// Spread evenly over the period, so that they disturb each other least.
+    Shifted,
+    /// All at the same moment, so that they disturb each other most.
+    Aligned,
+}
+
+/// Binds the thread to its CPU and gives it its policy; what it really got is read back.
+pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<Schedule> {
+    let policy = policy(interval, wanted);
+    let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpu}: {what}"), e);
+    // The kernel admits deadline tasks only where they may use every CPU of their domain.
+    if wanted.policy != "deadline" {
+        cpu::pin(&CpuList::from_iter([cpu])).map_err(|e| on_cpu("a thread can't be bound", e))?;
+    }
+    if let Some(slack) = wanted.slack {
+        sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
+    }
+    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e))?;
+    let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
+    let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
+    if effective != policy {
+        let why = format!("CPU {cpu}: the kernel gave {effective:?} instead of {policy:?}");
+        return Err(Failure::Failed(why));
+    }
+    let priority = match effective {
+        Policy::Fifo(priority) | Policy::Rr(priority) => priority,
+        Policy::Other | Policy::Deadline { .. } => 0,
+    };
+    Ok(Schedule { policy: wanted.policy.clone(), priority, slack })
+}
+
+fn policy(interval: Nanos, wanted: &Scheduling) -> Policy {
+    match wanted.policy.as_str() {
+        "fifo" => Policy::Fifo(wanted.priority),
+        "rr" => Policy::Rr(wanted.priority),
+        "deadline" => {
+            let runtime = wanted.runtime.unwrap_or(Nanos(interval.0 / 5));
+            Policy::Deadline { runtime, period: interval }
+        }
+        _ => Policy::Other,
+    }
+}

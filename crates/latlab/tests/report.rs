@@ -1,0 +1,205 @@
+//! What `latlab report` writes is opened in a browser, decoded, and looked at.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "a test of a whole program starts programs and writes files"
+)]
+
+mod sample;
+
+use resvg::tiny_skia::Pixmap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs `latlab report` in `folder`.
+fn report(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    let command = command.current_dir(folder).arg("report").args(arguments);
+    command.output().expect("latlab starts")
+}
+
+/// A folder with the sample record in `run.json`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "run.json", &sample::record(1).to_json());
+    folder
+}
+
+fn put(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join(name), text).unwrap();
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The page after its scripts have run, and what the browser said meanwhile.
+fn browse(page: &Path) -> (String, String) {
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new("timeout")
+        .args(["60", "/usr/bin/chromium", "--headless=new", "--no-sandbox"])
+        .args(["--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update"])
+        .args(["--disable-sync", "--enable-logging=stderr", "--v=0"])
+        .args(["--window-size=1200,2400", "--virtual-time-budget=5000"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("coreutils are installed");
+    assert!(
+        output.status.success(),
+        "this test needs a working /usr/bin/chromium (Debian's chromium package): {}",
+        said(&output)
+    );
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    (dom, said(&output))
+}
+
+/// The drawn part of the page with this id.
+fn drawn<'a>(dom: &'a str, id: &str) -> &'a str {
+    let (_, rest) = dom.split_once(&format!("id=\"{id}\"")).unwrap();
+    rest.split_once("</figure>").unwrap().0
+}
+
+/// How many corners the lines in a drawing have, those of the grid and the icons left out.
+fn corners(drawing: &str) -> Vec<usize> {
+    let paths = drawing.split("<path d=\"").skip(1);
+    let paths = paths.map(|path| path.split_once('"').unwrap().0);
+    let corners = paths.map(|path| path.split_ascii_whitespace().count() / 2);
+    corners.filter(|corners| *corners > 40).collect()
+}
+
+#[test]
+fn a_browser_draws_every_series_without_complaint() {
+    let folder = folder();
+    let output = report(folder.path(), &["run.json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(said(&output), "latlab: wrote report.html\n");
+    let (dom, log) = browse(&folder.path().join("report.html"));
+    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(dom.contains("data-drawn=\"3\""));
+    // Three series, and a corrected line for the one that missed periods.
+    for (id, lines) in [("histogram", 3), ("ccdf", 4), ("timeline", 3)] {
+        let corners = corners(drawn(&dom, id));
+        assert_eq!(corners.len(), lines, "{id}: {corners:?}");
+    }
+    let ccdf = drawn(&dom, "ccdf");
+    for text in ["cyclic · CPU 2", "cyclic · CPU 1 · corrected", ">100 µs<", ">0.01 %<"] {
+        assert!(ccdf.contains(text), "{text}");
+    }
+    assert!(dom.contains("worst 2 s on CPU 1"));
+    assert!(dom.contains("note=&lt;b&gt;&amp;bold&lt;/b&gt;"));
+}
+
+#[test]
+fn records_are_laid_over_each_other() {
+    let folder = folder();
+    put(folder.path(), "after.json", &sample::record(3).to_json());
+    let output = report(folder.path(), &["run.json", "after.json", "-o", "both.html"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let (dom, _) = browse(&folder.path().join("both.html"));
+    assert_eq!(corners(drawn(&dom, "histogram")).len(), 6);
+    assert!(drawn(&dom, "histogram").contains("after · cyclic · CPU 0"));
+}
+
+#[test]
+fn nothing_in_the_page_comes_from_elsewhere() {
+    let folder = folder();
+    report(folder.path(), &["run.json"]);
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    for outward in ["src=", "href=\"http", "@import", "url("] {
+        assert!(!page.contains(outward), "{outward}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn pictures_are_written_as_files_with_something_in_them() {
+    let folder = folder();
+    let output = report(folder.path(), &["run.json", "--svg", "svg", "--png", "a/png"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("wrote a/png/timeline.png\n"));
+    for (name, rows) in [("histogram", 2), ("ccdf", 2), ("timeline", 2)] {
+        let svg = std::fs::read_to_string(folder.path().join(format!("svg/{name}.svg"))).unwrap();
+        assert!(svg.contains("cyclic · CPU 2") && svg.contains("<polyline"), "{name}");
+        let png = folder.path().join(format!("a/png/{name}.png"));
+        let pixels = Pixmap::load_png(png).unwrap();
+        let height = 2 * (470 + 22 * rows + 14);
+        assert_eq!((pixels.width(), pixels.height()), (1920, height), "{name}");
+        let inked = pixels.pixels().iter().filter(|p| p.red() < 0xa0).count();
+        assert!(inked > 5_000, "{name} has {inked} dark pixels");
+    }
+}
+
+#[test]
+fn what_is_not_a_whole_record_is_refused_by_name() {
+    let folder = folder();
+    let whole = sample::record(1).to_json();
+    put(folder.path(), "short.json", &whole[..whole.len() / 2]);
+    put(folder.path(), "other.json", "[1, 2]");
+    put(folder.path(), "newer.json", &whole.replacen("\"schema\": 1", "\"schema\": 9", 1));
+    let mut empty = sample::record(1);
+    empty.series.clear();
+    put(folder.path(), "empty.json", &empty.to_json());
+    std::fs::write(folder.path().join("bytes.json"), [0xff, 0xfe]).unwrap();
+    for (name, reason) in [
+        ("none.json", "No such file"),
+        ("short.json", "cut short"),
+        ("other.json", "not a latlab record"),
+        ("newer.json", "use a newer latlab"),
+        ("empty.json", "no series has a sample"),
+        ("bytes.json", "not a latlab record"),
+    ] {
+        let output = report(folder.path(), &["run.json", name]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(name) && said.contains(reason), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!folder.path().join("report.html").exists());
+    }
+}
+
+#[test]
+fn a_record_is_never_overwritten_by_its_report() {
+    let folder = folder();
+    let output = report(folder.path(), &["run.json", "-o", "./run.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("this is a record"));
+    assert!(output.stdout.is_empty());
+    let kept = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
+    assert_eq!(kept, sample::record(1).to_json());
+}
+
+#[test]
+fn different_kinds_of_time_are_not_drawn_together() {
+    let folder = folder();
+    let simulated = sample::record(1).to_json();
+    let simulated = simulated.replacen("\"silicon\"", "\"instructions\"", 1);
+    put(folder.path(), "lab.json", &simulated);
+    let output = report(folder.path(), &["run.json", "lab.json"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("run.json and lab.json: one record is in silicon time"));
+}
+
+#[test]
+fn many_samples_take_no_longer_than_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = sample::record(1);
+    for series in &mut record.series {
+        let mut histogram = series.histogram().unwrap();
+        while histogram.count() < 100_000_000 {
+            histogram.add(&histogram.clone());
+        }
+        series.counts.recorded = histogram.count();
+        series.set_histogram(&histogram);
+    }
+    put(folder.path(), "run.json", &record.to_json());
+    let began = std::time::Instant::now();
+    let output = report(folder.path(), &["run.json"]);
+    let took = began.elapsed();
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(took.as_secs() < 2, "it took {took:?}");
+}

@@ -1,0 +1,157 @@
+//! A record such as a run writes, for tests: counted by the real tally, with known numbers in it.
+
+use latlab_core::histogram::Quantiles;
+use latlab_core::machine::Machine;
+use latlab_core::plan::{Length, Part, Plan};
+use latlab_core::record::{
+    Change, Charge, Counts, Disturbed, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp,
+    Warning, Work,
+};
+use latlab_core::tally::Tally;
+use latlab_core::time::Nanos;
+use latlab_core::timeline::Timeline;
+
+/// Periods of a millisecond that each series had.
+pub(crate) const PERIODS: u64 = 20_000;
+/// The CPU that stalled, and for how long.
+pub(crate) const STALLED: (u32, Nanos) = (1, Nanos(2_000_000_000));
+
+/// Some 20 s of `cyclic` on three CPUs; CPU 1 stalls for 2 s and misses 1999 periods.
+/// `times` makes every latency but the stall so much longer.
+pub(crate) fn record(times: u64) -> Record {
+    let interval = Nanos::from_millis(1);
+    let params = [("interval", 1_000_000), ("priority", 90)];
+    Record {
+        schema: SCHEMA,
+        tool: "latlab 0.1.0".to_owned(),
+        started: Nanos::from_secs(1_795_172_640),
+        runs: 1,
+        plan: Plan {
+            probes: vec![Part {
+                name: "cyclic".to_owned(),
+                params: params
+                    .map(|(key, value)| (key.to_owned(), value.into()))
+                    .into_iter()
+                    .collect(),
+            }],
+            loads: vec![],
+            target: "native".to_owned(),
+            cpus: (0..3).collect(),
+            length: Length::Count(PERIODS),
+            warm_up: Nanos::from_millis(100),
+            seed: 7,
+            stop_above: None,
+            settings: vec![],
+        },
+        machine: machine(),
+        series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),
+        figures: vec![Figure {
+            probe: "hackbench".to_owned(),
+            name: "run time".to_owned(),
+            value: 1.25,
+            unit: "s".to_owned(),
+            load: vec![],
+            profile: None,
+        }],
+        worst: vec![Sample {
+            probe: "cyclic".to_owned(),
+            cpu: STALLED.0,
+            at: Nanos::from_secs(11),
+            latency: STALLED.1,
+            causes: vec![Charge {
+                cause: "irq".to_owned(),
+                ns: Nanos::from_millis(1_900),
+                who: "nvme0q1".to_owned(),
+            }],
+            unexplained: Nanos::from_millis(100),
+        }],
+        work: vec![Work {
+            load: "disk".to_owned(),
+            unit: "MiB written".to_owned(),
+            done: 12_345,
+            cpu_ns: Nanos::from_millis(8_250),
+        }],
+        changes: vec![Change {
+            knob: "governor".to_owned(),
+            was: "powersave".to_owned(),
+            set: "performance".to_owned(),
+            because: "a rising clock shows as latency".to_owned(),
+            restored: true,
+        }],
+        warnings: vec![Warning::new(
+            "rt_throttled",
+            "Real-time tasks were throttled: 5 % of each second belongs to others.",
+        )],
+    }
+}
+
+fn machine() -> Machine {
+    Machine {
+        kernel: "6.12.0-rt".to_owned(),
+        cmdline: "root=/dev/vda quiet note=<b>&bold</b>".to_owned(),
+        preempt: Some("rt".to_owned()),
+        hz: Some(250),
+        cpus: (0..3).collect(),
+        clock_read_ns: 21,
+        ..Machine::default()
+    }
+}
+
+fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
+    let (tally, mut timeline) = (Tally::new(), Timeline::new());
+    let mut chance = u64::from(cpu) + 1;
+    let mut period = 0;
+    while period < PERIODS {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let stalls = cpu == STALLED.0 && period == 9_000;
+        let latency =
+            if stalls { STALLED.1 } else { usual(chance, times * (2_000 + 900 * u64::from(cpu))) };
+        tally.record(latency);
+        timeline.record(Nanos(period * interval.0) + latency, latency);
+        let missed = latency.0 / interval.0;
+        tally.miss(missed.saturating_sub(1));
+        period += missed.max(1);
+    }
+    let mut series = Series {
+        probe: "cyclic".to_owned(),
+        span: ("timer expiry".to_owned(), "thread running".to_owned()),
+        cpu,
+        load: vec!["disk".to_owned()],
+        profile: None,
+        schedule: Schedule { policy: "fifo".to_owned(), priority: 90, slack: Nanos(0) },
+        interval: Some(interval),
+        counts: Counts {
+            recorded: tally.recorded(),
+            missed: tally.missed(),
+            below_zero: tally.below_zero(),
+        },
+        first: Some(Nanos::from_micros(47)),
+        warm_up: Some(WarmUp {
+            recorded: 100,
+            missed: 0,
+            max: Nanos::from_micros(61),
+            sum: 500_000,
+        }),
+        disturbed: Disturbed::default(),
+        cpu_ns: Nanos(0),
+        timeline,
+        // What follows from the histogram is put in below.
+        min: Nanos(0),
+        max: Nanos(0),
+        mean: Nanos(0),
+        stddev: Nanos(0),
+        sum: 0,
+        quantiles: Quantiles::default(),
+        corrected: Quantiles::default(),
+        hdr: String::new(),
+    };
+    series.set_histogram(&tally.histogram());
+    series
+}
+
+/// A latency with a heavy tail: one in 2ⁿ is about 1.4ⁿ times as long as usual.
+fn usual(chance: u64, base: u64) -> Nanos {
+    let spread = base + (chance >> 40) % base;
+    let tail = ((chance >> 8) & 0xf_ffff | 1 << 20).trailing_zeros();
+    (0..tail).fold(Nanos(spread), |n, _| Nanos(n.0 + n.0 * 2 / 5))
+}
