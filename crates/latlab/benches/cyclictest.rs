@@ -42,8 +42,8 @@ enum Idle {
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u64>().ok());
-    let pairs = numbers.next().unwrap_or(15);
-    let count = numbers.next().unwrap_or(5_000);
+    let pairs = numbers.next().unwrap_or(12);
+    let count = numbers.next().unwrap_or(3_000);
     let cpu = numbers.next().unwrap_or(0);
     let start_up = Setting { count: 1, cpu, idle: Idle::Held };
     let ours = median((0..9).map(|_| timed(&mut latlab_command(start_up)).1));

@@ -35,7 +35,7 @@ pub(crate) trait Watch {
     fn update(&mut self, elapsed: Nanos);
     /// The probe has ended.
     fn end(&mut self);
-    /// How often to call `update`.
+    /// How often to call `update`; also how long it may take to see that a CPU is gone.
     fn pace(&self) -> Nanos;
 }
 

@@ -118,7 +118,8 @@ pub(super) fn rig_warnings(rig: &Rig<'_>) -> Vec<Warning> {
     }
     if !rig.lost.is_empty() {
         let text = format!(
-            "CPU {} went offline during the run; what was measured on it until then is here",
+            "CPU {} went offline during the run; what was measured on it until then is here (the \
+             last of it, up to 250 ms, on the CPU that its thread was moved to)",
             rig.lost
         );
         warnings.push(Warning::new("cpu-offline", text));

@@ -24,7 +24,7 @@ impl Watch for Blind {
     fn update(&mut self, _: Nanos) {}
     fn end(&mut self) {}
     fn pace(&self) -> Nanos {
-        Nanos::from_secs(1)
+        Nanos::from_millis(250)
     }
 }
 

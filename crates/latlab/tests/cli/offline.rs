@@ -1,0 +1,46 @@
+//! A CPU that is taken away in the middle of a run.
+
+use crate::program::{Running, command, machine, pause, root};
+use std::fs;
+use std::time::Duration;
+
+const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
+
+/// Brings the CPU back, also when the test fails.
+struct Offline;
+
+impl Offline {
+    fn take() -> Offline {
+        fs::write(ONLINE, "0").expect("root may take a CPU offline");
+        Offline
+    }
+}
+
+impl Drop for Offline {
+    fn drop(&mut self) {
+        let _ = fs::write(ONLINE, "1");
+    }
+}
+
+#[test]
+fn what_was_measured_on_a_cpu_that_goes_offline_is_kept() {
+    if !root() {
+        return;
+    }
+    if !fs::exists(ONLINE).unwrap_or(false) {
+        println!("NOT RUN: this machine has no second CPU that can be taken offline");
+        return;
+    }
+    let _alone = machine();
+    let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 3s --json"));
+    pause(Duration::from_millis(1_200));
+    let offline = Offline::take();
+    let said = running.finish();
+    drop(offline);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.warnings.iter().any(|warning| warning.code == "cpu-offline"), "{said:?}");
+    let periods = |n: usize| record.series[n].counts.recorded + record.series[n].counts.missed;
+    assert!(periods(0) >= 3_000, "the other CPU measured on: {}", periods(0));
+    assert!((1..3_000).contains(&periods(1)), "{}", periods(1));
+}
