@@ -7,6 +7,7 @@ pub(crate) mod png;
 pub(crate) mod svg;
 pub(crate) mod text;
 
+use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
 use std::io::Write as _;
 
@@ -43,4 +44,10 @@ pub(crate) fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A series' probe, with the end of its span where the probe has several.
+pub(crate) fn series_name(record: &Record, series: &Series) -> String {
+    let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
+    if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
 }

@@ -66,6 +66,18 @@ fn who_forgets_to_restore_is_helped_by_drop() {
 }
 
 #[test]
+fn a_panic_gives_the_machine_back() {
+    let (_folder, root) = small();
+    let panicked = std::panic::catch_unwind(|| {
+        let mut guard = Guard::new(root.clone());
+        guard.set("stat_interval", "10", "for a test").unwrap();
+        panic!("for a test");
+    });
+    assert!(panicked.is_err());
+    assert_eq!(says(&root, STAT), "1");
+}
+
+#[test]
 fn the_first_value_comes_back_however_often_a_knob_was_turned() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());

@@ -1,6 +1,7 @@
 //! What the pictures of a report show: records in, lines of numbers out. The page and the SVG
 //! files draw the same lines, so that no number is reduced twice.
 
+use super::series_name;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
@@ -139,7 +140,7 @@ pub(crate) fn names(sources: &[Source]) -> Vec<String> {
         if sources.len() > 1 {
             parts.push(source.name.clone());
         }
-        parts.push(series.probe.clone());
+        parts.push(series_name(&source.record, series));
         parts.push(format!("CPU {}", series.cpu));
         if loads_differ {
             parts.push(load(series));

@@ -1,9 +1,9 @@
 //! Results as text for a terminal: tables, and a small histogram.
 
-use super::grouped;
+use super::{grouped, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
-use latlab_core::record::{Record, Series};
+use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ fn series_table(record: &Record) -> Table {
         "probe", "CPU", "recorded", "missed", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max",
     ]);
     for series in &record.series {
-        let name = name(record, series);
+        let name = series_name(record, series);
         table.add_row(row(
             &[name, series.cpu.to_string()],
             &[grouped(series.counts.recorded), grouped(series.counts.missed)],
@@ -82,12 +82,6 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
         }
     }
     table
-}
-
-/// The probe's name, with the span where a probe has several.
-fn name(record: &Record, series: &Series) -> String {
-    let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
-    if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
 }
 
 /// The distributions over all CPUs, one for each probe and span.

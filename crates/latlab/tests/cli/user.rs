@@ -57,3 +57,30 @@ fn an_ordinary_user_measures_as_an_ordinary_task() {
     assert_eq!(schedule.slack, Nanos::from_micros(50));
     assert!(series.counts.recorded + series.counts.missed >= 100);
 }
+
+/// A cgroup of our own that is gone with the test.
+struct Group(PathBuf);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_group_without_time_for_real_time_tasks_is_named_even_to_root() {
+    let hierarchy = Path::new("/sys/fs/cgroup/cpu");
+    if !root() {
+        return;
+    }
+    if !hierarchy.join("cpu.rt_runtime_us").exists() {
+        println!("NOT RUN: this kernel does not limit real-time tasks by cgroup (version 1)");
+        return;
+    }
+    let group = Group(hierarchy.join(format!("latlab-test-{}", std::process::id())));
+    fs::create_dir(&group.0).expect("root may make a cgroup");
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; exec \"$2\" run cyclic", "sh"]);
+    command.arg(&group.0).arg(LATLAB);
+    run(&mut command).refused(3, &["fifo", "latlab-test-", "cpu.rt_runtime_us"]);
+}

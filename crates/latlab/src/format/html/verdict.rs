@@ -1,7 +1,7 @@
 //! What a report says first: the worst, the usual bad case, and out of how many.
 
 use crate::format::picture::{Source, corrected, distribution, load};
-use crate::format::{grouped, micro};
+use crate::format::{grouped, micro, series_name};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
@@ -22,11 +22,12 @@ pub(super) fn verdicts(sources: &[Source]) -> Vec<Verdict> {
         let mut rest: Vec<&Series> = source.record.series.iter().collect();
         while let Some(first) = rest.first().copied() {
             let alike = |s: &&Series| {
-                (&s.probe, &s.load, &s.profile) == (&first.probe, &first.load, &first.profile)
+                let kind = |s: &Series| (s.probe.clone(), s.span.clone(), s.load.clone());
+                kind(s) == kind(first) && s.profile == first.profile
             };
             let (group, others) = rest.into_iter().partition(alike);
             rest = others;
-            let mut about = vec![first.probe.clone(), load(first)];
+            let mut about = vec![series_name(&source.record, first), load(first)];
             about.extend(first.profile.clone());
             if sources.len() > 1 {
                 about.insert(0, source.name.clone());
