@@ -138,6 +138,7 @@ impl Guard {
         if writes.is_empty() {
             return Err(missing(knob));
         }
+        let _turn = self.take_turn(knob)?;
         self.refuse_if_taken(knob)?;
         let entries: Vec<Entry> = writes
             .into_iter()
@@ -168,14 +169,23 @@ impl Guard {
         Ok(())
     }
 
+    /// The journals' folder, locked: between looking whether a knob is taken and writing down
+    /// that it is, nobody else may look.
+    fn take_turn(&self, knob: &'static Knob) -> Result<File, GuardError> {
+        let folder = self.root.path(FOLDER);
+        let open = |folder: &Path| {
+            fs::create_dir_all(folder)?;
+            let lock = File::open(folder)?;
+            lock.lock()?;
+            Ok(lock)
+        };
+        open(&folder).map_err(|e| no_journal(knob, &folder, e))
+    }
+
     /// Adds an entry to the journal and has it on disk before it returns.
     fn write_down(&mut self, knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
-        let failed = |e: io::Error| match e.kind() {
-            // Who may not write there may not turn knobs either.
-            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
-            _ => GuardError::Journal(folder.display().to_string(), e),
-        };
+        let failed = |e| no_journal(knob, &folder, e);
         if self.journal.is_none() {
             self.journal = Some(create_journal(&folder).map_err(failed)?);
         }
@@ -201,6 +211,14 @@ fn change(knob: &Knob, was: &str, set: &str) -> Change {
         set: set.to_owned(),
         because: String::new(),
         restored: false,
+    }
+}
+
+fn no_journal(knob: &Knob, folder: &Path, error: io::Error) -> GuardError {
+    match error.kind() {
+        // Who may not write there may not turn knobs either.
+        io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+        _ => GuardError::Journal(folder.display().to_string(), error),
     }
 }
 
@@ -274,7 +292,6 @@ fn journals(root: &Root) -> Vec<PathBuf> {
 }
 
 fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
-    fs::create_dir_all(folder)?;
     let path = folder.join(format!("{}.journal", std::process::id()));
     loop {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
