@@ -21,8 +21,8 @@ use latlab_sys::sched;
 use latlab_sys::signal::{self, Event, Signals};
 use latlab_sys::{clock, cpu, memory};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The two ends of a latency, in words.
 pub(crate) type Span = (&'static str, &'static str);
@@ -68,9 +68,17 @@ struct Shared {
     stop: Vec<AtomicBool>,
     thread_ids: Vec<AtomicI32>,
     finished: AtomicUsize,
-    start: AtomicU64,
-    ready: Barrier,
-    failure: Mutex<Option<Failure>>,
+    gathering: Mutex<Gathering>,
+    changed: Condvar,
+}
+
+/// Who has come to the start.
+#[derive(Default)]
+struct Gathering {
+    arrived: usize,
+    start: Nanos,
+    /// What kept somebody from coming; then nobody starts.
+    failure: Option<Failure>,
 }
 
 impl<'a> Rig<'a> {
@@ -113,43 +121,43 @@ impl<'a> Rig<'a> {
             .collect();
         let views: Vec<_> = cpus.iter().copied().zip(lanes.iter().map(Lane::view)).collect();
         let total = self.conditions.about(interval);
-        let (shared_, body, watched) = (&shared, &body, self);
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for (cpu, lane) in cpus.iter().copied().zip(lanes) {
-                let thread = std::thread::Builder::new()
-                    .name(format!("{probe}/{cpu}"))
-                    .stack_size(512 * 1024)
-                    .spawn_scoped(scope, move || {
-                        measure(lane, cpu, interval, scheduling, shared_, body)
-                    })
-                    .map_err(|e| failed("a thread could not be started", e))?;
-                threads.push(thread);
+                let (shared, body) = (&shared, &body);
+                let life = move || measure(lane, cpu, interval, scheduling, shared, body);
+                let thread = std::thread::Builder::new().name(format!("{probe}/{cpu}"));
+                match thread.stack_size(512 * 1024).spawn_scoped(scope, life) {
+                    Ok(thread) => threads.push(thread),
+                    Err(e) => shared.fail(failed("a thread could not be started", e)),
+                }
             }
-            watched.watch.begin(probe, &views, total);
-            watched.look_on(shared_, &cpus);
-            watched.watch.end();
-            let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-            ended
-                .collect::<std::result::Result<Vec<_>, _>>()
-                .map_err(|_| Failure::Failed(format!("{probe} panicked; nothing is left changed")))
-        })?;
-        if let Some(failure) = shared.failure.into_inner().unwrap_or(None) {
+            self.watch.begin(probe, &views, total);
+            self.look_on(&shared, &cpus, threads.len());
+            self.watch.end();
+            threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
+        });
+        if let Some(failure) = shared.into_failure() {
             return Err(failure);
         }
         let finished = finished.into_iter().flatten();
-        watched.measured.extend(cpus.iter().zip(finished).map(|(cpu, (schedule, lane))| {
-            Measured { probe, spans: spans.to_vec(), interval, cpu: *cpu, schedule, lane }
+        self.measured.extend(cpus.iter().zip(finished).map(|(cpu, (schedule, lane))| Measured {
+            probe,
+            spans: spans.to_vec(),
+            interval,
+            cpu: *cpu,
+            schedule,
+            lane,
         }));
         Ok(())
     }
 
     /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
     /// end on to them, and sees whether their CPUs are still there.
-    fn look_on(&mut self, shared: &Shared, cpus: &[u32]) {
+    fn look_on(&mut self, shared: &Shared, cpus: &[u32], threads: usize) {
         const URGENT: Nanos = Nanos::from_millis(20);
         let begin = clock::now();
-        while shared.finished.load(SeqCst) < cpus.len() {
+        while shared.finished.load(SeqCst) < threads {
             let stopping = shared.stop.iter().any(|stop| stop.load(SeqCst));
             let pace = if stopping { URGENT } else { self.watch.pace() };
             if self.signals.wait(pace) == Event::End {
@@ -185,9 +193,8 @@ impl Shared {
             stop: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
             thread_ids: (0..lanes).map(|_| AtomicI32::new(0)).collect(),
             finished: AtomicUsize::new(0),
-            start: AtomicU64::new(0),
-            ready: Barrier::new(lanes),
-            failure: Mutex::new(None),
+            gathering: Mutex::default(),
+            changed: Condvar::new(),
         }
     }
 
@@ -206,21 +213,46 @@ impl Shared {
         }
     }
 
-    fn fail(&self, failure: Failure) {
-        let mut first = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        first.get_or_insert(failure);
+    fn gathering(&self) -> MutexGuard<'_, Gathering> {
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_failed(&self) -> bool {
-        self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_some()
+    /// Waits until all threads are set up. When they start; none if one could not be.
+    fn gather(&self) -> Option<Nanos> {
+        let lanes = self.stop.len();
+        let mut gathering = self.gathering();
+        gathering.arrived += 1;
+        if gathering.arrived == lanes {
+            gathering.start = clock::now() + Nanos::from_millis(5);
+            self.changed.notify_all();
+        }
+        while gathering.arrived < lanes && gathering.failure.is_none() {
+            gathering = self.changed.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+        }
+        gathering.failure.is_none().then_some(gathering.start)
+    }
+
+    /// Says why the probe can't go on. The first reason counts.
+    fn fail(&self, failure: Failure) {
+        self.gathering().failure.get_or_insert(failure);
+        self.changed.notify_all();
+        self.stop_all();
+    }
+
+    fn into_failure(self) -> Option<Failure> {
+        self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).failure
     }
 }
 
-/// Says that a thread is done, however it ends: a panic must not leave the watcher waiting.
+/// Says that a thread is done, however it ends: a panic must leave nobody waiting.
 struct Done<'a>(&'a Shared, usize);
 
 impl Drop for Done<'_> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let why = "a measuring thread panicked; what was changed is given back";
+            self.0.fail(Failure::Failed(why.to_owned()));
+        }
         self.0.thread_ids[self.1].store(0, SeqCst);
         self.0.finished.fetch_add(1, SeqCst);
         signal::tell();
@@ -242,20 +274,14 @@ where
     let place = lane.place();
     let _done = Done(shared, place);
     memory::touch_stack();
-    let schedule =
-        scheduling::set_up(cpu, interval, scheduling).map_err(|failure| shared.fail(failure)).ok();
-    if shared.ready.wait().is_leader() {
-        let soon = clock::now() + Nanos::from_millis(5);
-        shared.start.store(soon.0, SeqCst);
-    }
-    shared.ready.wait();
-    if shared.has_failed() {
-        return None;
-    }
+    let schedule = scheduling::set_up(cpu, interval, scheduling)
+        .map_err(|failure| shared.fail(failure))
+        .ok()?;
+    let start = shared.gather()?;
     shared.thread_ids[place].store(sched::thread_id(), SeqCst);
-    lane.prepare(Nanos(shared.start.load(SeqCst)));
+    lane.prepare(start);
     if let Err(error) = body(&mut lane) {
         shared.fail(failed(&format!("measuring on CPU {cpu}"), error));
     }
-    Some((schedule?, lane.finish()))
+    Some((schedule, lane.finish()))
 }
