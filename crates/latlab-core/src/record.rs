@@ -43,7 +43,7 @@ pub struct Record {
 }
 
 /// The distribution of one latency on one CPU.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The probe's name.
     pub probe: String,

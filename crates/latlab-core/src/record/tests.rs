@@ -34,24 +34,15 @@ fn series(cpu: u32, (latencies, missed): &Seen) -> Series {
         probe: "cyclic".to_owned(),
         span: ("timer expiry".to_owned(), "thread running".to_owned()),
         cpu,
-        load: Vec::new(),
-        profile: None,
-        schedule: Schedule::default(),
         interval: Some(Nanos::from_secs(1)),
         counts: Counts { recorded, missed: *missed, below_zero: recorded / 2 },
-        min: Nanos(0),
-        max: Nanos(0),
-        mean: Nanos(0),
-        stddev: Nanos(0),
-        sum: 0,
-        quantiles: Quantiles::default(),
-        corrected: Quantiles::default(),
         first: latencies.first().copied().map(Nanos),
         warm_up: Some(WarmUp { recorded: 1, missed: 2, max: Nanos(*missed), sum: 4 }),
         disturbed: Disturbed { minor_faults: 1, major_faults: *missed, preempted: 3 },
         cpu_ns: Nanos(recorded * 7),
         timeline,
-        hdr: String::new(),
+        // What follows from the histogram is put in below.
+        ..Series::default()
     };
     series.set_histogram(&histogram);
     series

@@ -1,10 +1,8 @@
 //! What the lanes of a run recorded, as the series, samples and warnings of a record.
 
 use crate::rig::{Measured, Rig};
-use latlab_core::histogram::Quantiles;
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Sample, Series, Warning};
-use latlab_core::time::Nanos;
 
 /// The worst sample above the limit, in a sentence.
 pub(super) fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
@@ -55,7 +53,6 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
         span: (span.0.to_owned(), span.1.to_owned()),
         cpu: one.cpu,
         load: loads.to_vec(),
-        profile: None,
         schedule: one.schedule.clone(),
         interval: Some(one.interval),
         counts: Counts {
@@ -63,19 +60,13 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
             missed: tally.missed(),
             below_zero: tally.below_zero(),
         },
-        min: Nanos(0),
-        max: Nanos(0),
-        mean: Nanos(0),
-        stddev: Nanos(0),
-        sum: 0,
-        quantiles: Quantiles::default(),
-        corrected: Quantiles::default(),
         first: one.lane.first.filter(|_| channel == 0),
         warm_up: (channel == 0).then_some(one.lane.warm_up),
         disturbed: one.lane.disturbed,
         cpu_ns: one.lane.cpu_ns,
         timeline: timeline.clone(),
-        hdr: String::new(),
+        // What follows from the histogram is put in below.
+        ..Series::default()
     };
     series.set_histogram(&tally.histogram());
     series

@@ -1,11 +1,9 @@
 //! A record such as a run writes, for tests: counted by the real tally, with known numbers in it.
 
-use latlab_core::histogram::Quantiles;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::{
-    Change, Charge, Counts, Disturbed, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp,
-    Warning, Work,
+    Change, Charge, Counts, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp, Warning, Work,
 };
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
@@ -117,7 +115,6 @@ fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
         span: ("timer expiry".to_owned(), "thread running".to_owned()),
         cpu,
         load: vec!["disk".to_owned()],
-        profile: None,
         schedule: Schedule { policy: "fifo".to_owned(), priority: 90, slack: Nanos(0) },
         interval: Some(interval),
         counts: Counts {
@@ -132,18 +129,9 @@ fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
             max: Nanos::from_micros(61),
             sum: 500_000,
         }),
-        disturbed: Disturbed::default(),
-        cpu_ns: Nanos(0),
         timeline,
         // What follows from the histogram is put in below.
-        min: Nanos(0),
-        max: Nanos(0),
-        mean: Nanos(0),
-        stddev: Nanos(0),
-        sum: 0,
-        quantiles: Quantiles::default(),
-        corrected: Quantiles::default(),
-        hdr: String::new(),
+        ..Series::default()
     };
     series.set_histogram(&tally.histogram());
     series
