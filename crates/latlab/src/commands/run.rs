@@ -30,7 +30,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: String,
     /// How long each probe measures [default: 10s]
-    #[arg(long = "for", value_name = "TIME", conflicts_with = "count")]
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = positive)]
     time: Option<Nanos>,
     /// How many periods each probe measures on each CPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -59,6 +59,14 @@ pub(super) struct Run {
     /// Print the record, and nothing else, on stdout
     #[arg(long)]
     json: bool,
+}
+
+fn positive(text: &str) -> std::result::Result<Nanos, String> {
+    match text.parse::<Nanos>() {
+        Ok(Nanos(0)) => Err("nothing can be measured in no time".to_owned()),
+        Ok(time) => Ok(time),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
 fn setting(text: &str) -> std::result::Result<Setting, String> {

@@ -27,6 +27,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load procfs:path=/proc/nothing", &["procfs: /proc/nothing", "path="]),
     ("run --load memory:size=900GiB", &["memory", "smaller size"]),
     ("run --for 10", &["--for", "10s"]),
+    ("run --for 0s", &["--for", "no time"]),
     ("run --for 1s --count 5", &["--for", "--count"]),
     ("run --count 0", &["--count", "0"]),
     ("run --cpus 0-", &["--cpus", "0-"]),
