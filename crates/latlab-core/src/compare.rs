@@ -82,14 +82,17 @@ pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
     let (ours, theirs) = (distributions(a)?, distributions(b)?);
     let mut latencies = Vec::new();
     let mut unmatched = Vec::new();
-    for mine in &ours {
-        match theirs.iter().find(|other| other.is_same(mine)) {
+    for (nth, mine) in ours.iter().enumerate() {
+        match twin(mine, &ours[..nth], &theirs) {
             Some(other) => latencies.push(mine.beside(other)),
             None => unmatched.push(format!("{} is only in the first", mine.name())),
         }
     }
-    let alone = theirs.iter().filter(|other| !ours.iter().any(|mine| mine.is_same(other)));
-    unmatched.extend(alone.map(|other| format!("{} is only in the second", other.name())));
+    let alone = theirs
+        .iter()
+        .enumerate()
+        .filter(|(nth, other)| twin(other, &theirs[..*nth], &ours).is_none());
+    unmatched.extend(alone.map(|(_, other)| format!("{} is only in the second", other.name())));
     if latencies.is_empty() {
         return Err(NotCompared::NothingInCommon(names(&ours), names(&theirs)));
     }
@@ -99,6 +102,17 @@ pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
         machine: differences(&a.machine, &b.machine),
         plan: differences(&a.plan, &b.plan),
     })
+}
+
+/// The counterpart of `one` among `others`: of several runs of the same probe, that in the same
+/// place. `before` are those that come before `one` in its own record.
+fn twin<'a, 'b>(
+    one: &Distribution<'_>,
+    before: &[Distribution<'_>],
+    others: &'a [Distribution<'b>],
+) -> Option<&'a Distribution<'b>> {
+    let place = before.iter().filter(|earlier| earlier.same_latency(one)).count();
+    others.iter().filter(|other| other.same_latency(one)).nth(place)
 }
 
 /// One probe's latency, all CPUs together.
@@ -116,7 +130,7 @@ fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistog
             histogram: series.histogram()?,
             missed: series.counts.missed,
         };
-        if let Some(same) = all.iter_mut().find(|other| other.is_same(&one)) {
+        if let Some(same) = all.iter_mut().find(|other| other.same_run(&one)) {
             same.histogram.add(&one.histogram);
             same.missed = same.missed.saturating_add(one.missed);
         } else {
@@ -127,10 +141,17 @@ fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistog
 }
 
 impl Distribution<'_> {
-    /// Loads may differ: what a load does to a latency is what is often compared.
-    fn is_same(&self, other: &Distribution<'_>) -> bool {
-        let key = |d: &Distribution<'_>| (d.first.probe.clone(), d.first.span.clone());
-        key(self) == key(other)
+    /// The same question; loads and parameters may differ, as what they do is what is compared.
+    fn same_latency(&self, other: &Distribution<'_>) -> bool {
+        self.first.probe == other.first.probe && self.first.span == other.first.span
+    }
+
+    /// The same question asked in the same way, so that its CPUs can be taken together.
+    fn same_run(&self, other: &Distribution<'_>) -> bool {
+        let (a, b) = (self.first, other.first);
+        self.same_latency(other)
+            && (a.interval, &a.load, &a.profile) == (b.interval, &b.load, &b.profile)
+            && a.schedule == b.schedule
     }
 
     fn name(&self) -> String {

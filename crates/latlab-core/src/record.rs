@@ -185,7 +185,7 @@ pub struct Charge {
     pub who: String,
 }
 
-/// What a load did while the probes measured.
+/// What a load did from its start, which is before the first probe's, to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The load's name.
@@ -300,7 +300,7 @@ impl Series {
         let key = |s: &Series| {
             (s.probe.clone(), s.span.clone(), s.cpu, s.load.clone(), s.profile.clone(), s.interval)
         };
-        key(self) == key(other)
+        key(self) == key(other) && self.schedule == other.schedule
     }
 
     fn add(&mut self, other: &Series) -> Result<(), DamagedHistogram> {
@@ -427,8 +427,10 @@ impl Record {
             return Err(Incomparable::Plan);
         }
         self.same_kind_of_machine(other)?;
-        for theirs in &other.series {
-            match self.series.iter_mut().find(|mine| mine.same_kind(theirs)) {
+        for (nth, theirs) in other.series.iter().enumerate() {
+            // A plan may have a probe twice: the second goes to the second.
+            let before = other.series[..nth].iter().filter(|s| s.same_kind(theirs)).count();
+            match self.series.iter_mut().filter(|mine| mine.same_kind(theirs)).nth(before) {
                 Some(mine) => mine.add(theirs).expect("a record's histograms were read before"),
                 None => self.series.push(theirs.clone()),
             }
@@ -439,8 +441,11 @@ impl Record {
         self.worst.extend(other.worst.iter().cloned());
         worst_first(&mut self.worst);
         self.changes.extend(other.changes.iter().cloned());
-        for theirs in &other.work {
-            match self.work.iter_mut().find(|w| w.load == theirs.load && w.unit == theirs.unit) {
+        for (nth, theirs) in other.work.iter().enumerate() {
+            let alike = |work: &&Work| work.load == theirs.load && work.unit == theirs.unit;
+            let before = other.work[..nth].iter().filter(alike).count();
+            let mine = self.work.iter_mut().filter(|mine| alike(&&**mine)).nth(before);
+            match mine {
                 Some(mine) => {
                     mine.done = mine.done.saturating_add(theirs.done);
                     mine.cpu_ns = mine.cpu_ns + theirs.cpu_ns;

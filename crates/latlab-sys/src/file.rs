@@ -60,6 +60,7 @@ impl Pending {
         }
         let path = if there.is_ok() { path.canonicalize()? } else { path.to_owned() };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
+        remove_abandoned(&path, &name);
         let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
         let pending =
             Pending { file: File::create(&temporary)?, names: Some((temporary, path.clone())) };
@@ -96,6 +97,22 @@ impl Drop for Pending {
         if let Some((temporary, _)) = &self.names {
             // Gone already where the file got its name.
             let _ = std::fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Removes what processes that were killed had begun for the same name.
+fn remove_abandoned(path: &Path, name: &str) {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
+    for entry in entries.flatten() {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        let process = other
+            .strip_prefix(&format!(".{name}."))
+            .and_then(|rest| rest.strip_suffix(".tmp"))
+            .and_then(|process| process.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
 }
@@ -159,6 +176,20 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
         drop(Pending::begin(&path, 10).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_killed_process_had_begun_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        // The first process is there; none has so large a number.
+        for process in [1, 4_000_000_000_u32] {
+            File::create(folder.path().join(format!(".record.json.{process}.tmp"))).unwrap();
+        }
+        write_atomically(&path, b"whole").unwrap();
+        let mut names = names(folder.path());
+        names.sort();
+        assert_eq!(names, [".record.json.1.tmp", "record.json"]);
     }
 
     #[test]

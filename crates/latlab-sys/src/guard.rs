@@ -294,8 +294,9 @@ fn journals(root: &Root) -> Vec<PathBuf> {
 fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
     let path = folder.join(format!("{}.journal", std::process::id()));
     loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         file.lock()?;
+        file.set_len(0)?;
         // Somebody who was mending may have taken it away before it was locked.
         if path.exists() {
             return Ok((file, path));
@@ -316,11 +317,25 @@ fn mend_one(path: &Path) -> Vec<String> {
         // Its owner lives, or another latlab is mending it.
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Vec::new(),
     }
-    let found = read_journal(path).unwrap_or_default();
+    let Some(found) = read_journal(path) else { return set_aside(path) };
     let left = give_back(&found.entries);
     let said = found.entries.iter().map(|entry| tell(found.pid, entry, &left)).collect();
     let _ = fs::remove_file(path);
     said
+}
+
+/// A journal that can't be read is kept for people. An empty one says that nothing was changed.
+fn set_aside(path: &Path) -> Vec<String> {
+    if fs::metadata(path).is_ok_and(|there| there.len() == 0) {
+        let _ = fs::remove_file(path);
+        return Vec::new();
+    }
+    let aside = path.with_extension("damaged");
+    let _ = fs::rename(path, &aside);
+    vec![format!(
+        "a latlab was killed and its journal is damaged: see in {} what it had changed",
+        aside.display()
+    )]
 }
 
 fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {

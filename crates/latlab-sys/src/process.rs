@@ -15,6 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 pub struct Worker {
     child: Child,
     page: SharedPage,
+    asked: bool,
     ended: Option<(ExitStatus, Nanos)>,
 }
 
@@ -42,7 +43,7 @@ impl Worker {
         };
         // SAFETY: between fork and exec only system calls are made: no allocation, no locks.
         unsafe { command.pre_exec(prepare) };
-        Ok(Worker { child: command.spawn()?, page, ended: None })
+        Ok(Worker { child: command.spawn()?, page, asked: false, ended: None })
     }
 
     /// The counters it shares with us.
@@ -50,10 +51,28 @@ impl Worker {
         &self.page
     }
 
-    /// Whether it still works; a worker ends by itself only when something failed.
+    /// Whether it still works; a worker ends by itself only when something failed. What it leaves
+    /// behind is ended as well.
     pub fn is_alive(&mut self) -> bool {
-        self.reap(libc::WNOHANG);
+        if self.ended.is_none() && self.is_zombie() {
+            self.kill_group();
+            self.reap();
+        }
         self.ended.is_none()
+    }
+
+    /// Whether it ended before it was asked to.
+    pub fn ended_by_itself(&self) -> bool {
+        self.ended.is_some() && !self.asked
+    }
+
+    /// Asks it to stop, and does not wait for it.
+    pub fn ask_to_stop(&mut self) {
+        if !self.asked && self.is_alive() {
+            self.asked = true;
+            // SAFETY: kill takes no pointers; the child is not reaped, so its number is its own.
+            unsafe { libc::kill(self.pid(), libc::SIGTERM) };
+        }
     }
 
     /// What it said before it ended: why it failed. Of one that was killed, by what.
@@ -63,7 +82,7 @@ impl Worker {
         };
         let mut words = String::new();
         if let Some(stderr) = self.child.stderr.as_mut() {
-            // Whoever holds the other end is gone, so this does not wait.
+            // Whoever held the other end was killed, so this does not wait long.
             let _ = stderr.read_to_string(&mut words);
         }
         if words.trim().is_empty() { status.to_string() } else { words.trim().to_owned() }
@@ -74,41 +93,45 @@ impl Worker {
     pub fn stop(&mut self) -> Nanos {
         const PATIENCE: Nanos = Nanos::from_secs(2);
         const STEP: Nanos = Nanos::from_millis(1);
-        if self.is_alive() {
-            self.signal(libc::SIGTERM);
-        }
+        self.ask_to_stop();
         let deadline = crate::clock::now() + PATIENCE;
         while self.is_alive() && crate::clock::now() < deadline {
             crate::clock::sleep_for(STEP);
         }
-        self.kill_group();
-        self.reap(0);
+        if self.ended.is_none() {
+            self.kill_group();
+            self.reap();
+        }
         self.ended.map_or(Nanos(0), |(_, cpu)| cpu)
-    }
-
-    fn signal(&self, signal: libc::c_int) {
-        // SAFETY: kill takes no pointers; the child is not reaped, so its number is its own.
-        unsafe { libc::kill(self.pid(), signal) };
     }
 
     /// Ends all that is left of its process group, it or its orphans.
     fn kill_group(&self) {
-        // SAFETY: as above; a group that is gone is no harm.
+        // SAFETY: kill takes no pointers; the child is not reaped, so its number is its own.
         unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
+    }
+
+    /// Whether it has ended and waits to be reaped.
+    fn is_zombie(&self) -> bool {
+        // SAFETY: siginfo is made of integers and pointers, for which zero is a value.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let pid = self.child.id();
+        // SAFETY: `info` is valid to write to; the child is ours, and stays to be reaped.
+        let answer = unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, flags) };
+        // SAFETY: waitid fills in the fields of SIGCHLD, or leaves them zero.
+        answer == 0 && unsafe { info.si_pid() } != 0
     }
 
     fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }
 
-    fn reap(&mut self, flags: libc::c_int) {
+    fn reap(&mut self) {
         use std::os::unix::process::ExitStatusExt as _;
-        if self.ended.is_some() {
-            return;
-        }
         let (mut status, mut used) = (0, usage::empty());
         // SAFETY: status and used are valid to write to; the child is ours.
-        let pid = unsafe { libc::wait4(self.pid(), &raw mut status, flags, &raw mut used) };
+        let pid = unsafe { libc::wait4(self.pid(), &raw mut status, 0, &raw mut used) };
         if pid == self.pid() {
             self.ended = Some((ExitStatus::from_raw(status), usage::cpu_time(&used)));
         }
@@ -121,8 +144,9 @@ impl Drop for Worker {
     }
 }
 
-/// Has the kernel kill this process when the thread that started it is gone.
-fn die_with(parent: u32) -> io::Result<()> {
+/// Has the kernel kill this process when the thread that started it is gone. Fails where it is
+/// gone already.
+pub fn die_with(parent: u32) -> io::Result<()> {
     // SAFETY: this prctl takes no pointers.
     crate::checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
     // SAFETY: getppid takes nothing.
@@ -189,7 +213,8 @@ impl Drop for Forked {
     }
 }
 
-/// Becomes another program: returns only if that failed. Signals are as they were.
+/// Becomes another program: returns only if that failed. Signals are as they were, but for
+/// SIGPIPE, which is back at its default.
 pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
     #[expect(clippy::disallowed_methods, reason = "it replaces us, so its life is ours")]
     let mut command = Command::new(program);

@@ -80,10 +80,10 @@ pub fn policy() -> io::Result<Policy> {
 /// How late the kernel may fire the calling thread's timers on purpose; real-time threads are
 /// treated as if it were 0 (`PR_SET_TIMERSLACK(2const)`).
 pub fn slack() -> io::Result<Nanos> {
+    // The library's prctl() answers with an int, which ends at 2.1 s.
     // SAFETY: this prctl takes no pointers.
-    let answer = crate::checked(unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) })?;
-    #[expect(clippy::cast_sign_loss, reason = "checked() let no negative number pass")]
-    Ok(Nanos(answer as u64))
+    let answer = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
+    u64::try_from(answer).map(Nanos).map_err(|_| io::Error::last_os_error())
 }
 
 /// Sets the calling thread's timer slack; the kernel reads 0 as "the default", so 1 ns is least.

@@ -27,6 +27,10 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Signals {
     before: libc::sigset_t,
+    /// The requests to end that are to be heard: who started us with `nohup`, or in the
+    /// background of a script, wants some of them ignored, and a signal that is held back would
+    /// be heard all the same.
+    ending: Vec<libc::c_int>,
 }
 
 impl Signals {
@@ -35,17 +39,25 @@ impl Signals {
         install(NUDGE, ignore)?;
         install(NEWS, ignore)?;
         let mut before = set_of(&[]);
-        let held = held_back();
+        let ending: Vec<libc::c_int> =
+            ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+        let timers = [NEWS, libc::SIGALRM, posix_signal()];
+        // A timer's signal must find no thread but the one that waits for it.
+        let held = set_of(&[ending.as_slice(), &timers].concat());
         // SAFETY: both sets are valid; the call changes the calling thread's mask only.
         let answer =
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before) };
-        if answer == 0 { Ok(Signals { before }) } else { Err(io::Error::from_raw_os_error(answer)) }
+        if answer == 0 {
+            Ok(Signals { before, ending })
+        } else {
+            Err(io::Error::from_raw_os_error(answer))
+        }
     }
 
     /// Waits for a held signal, at most this long.
     pub fn wait(&self, at_most: Nanos) -> Event {
         let timeout = crate::clock::timespec(at_most);
-        let awaited = set_of(&[ENDING[0], ENDING[1], ENDING[2], NEWS]);
+        let awaited = set_of(&[self.ending.as_slice(), &[NEWS]].concat());
         // SAFETY: set and timeout are valid; what the signal carried is not asked for.
         let signal = unsafe {
             libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
@@ -116,11 +128,13 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resu
         .map(drop)
 }
 
-/// The ending signals, and those of timers: a timer's signal must find no thread but the one
-/// that waits for it.
-fn held_back() -> libc::sigset_t {
-    let timers = [libc::SIGALRM, posix_signal()];
-    set_of(&[ENDING[0], ENDING[1], ENDING[2], NEWS, timers[0], timers[1]])
+/// Whether this process was started with the signal ignored.
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: nothing is changed; `action` is valid to write to.
+    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    action.sa_sigaction == libc::SIG_IGN
 }
 
 /// The signal of POSIX timers; each goes to the thread that made its timer.

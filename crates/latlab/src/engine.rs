@@ -38,7 +38,7 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
     let mut guard = turn_knobs(plan, &root)?;
     let machine = read_machine(&root);
     warnings.extend(severe_findings(&machine));
-    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed)?;
+    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, &signals)?;
     warnings.extend(lock_memory());
     let mut rig = Rig::new(plan, &signals, watch);
     let failure = measure(&probes, &mut rig)?;

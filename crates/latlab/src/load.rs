@@ -14,8 +14,9 @@ use latlab_core::machine::Machine;
 use latlab_core::plan::Part;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
-use latlab_sys::process::{SingleThread, Worker};
+use latlab_sys::process::{self, SingleThread, Worker};
 use latlab_sys::shared::SharedPage;
+use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -168,12 +169,16 @@ struct Orders {
     cpus: CpuList,
     /// The descriptor of the page it shares with us.
     shared: i32,
+    /// The process that gives the orders.
+    parent: u32,
 }
 
 /// What a worker process does, from its orders to its end.
 pub(crate) fn serve(orders: &str) -> Result<()> {
     let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
+    // The kernel forgets the wish when it starts a program with capabilities of its own.
+    process::die_with(orders.parent).map_err(|e| broken(&e))?;
     let load = registry::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::note_termination().map_err(|e| broken(&e))?;
@@ -200,6 +205,7 @@ impl Crew {
         probed: &CpuList,
         machine: &Machine,
         seed: u64,
+        signals: &Signals,
     ) -> Result<Crew> {
         let mut ready = Vec::new();
         for part in parts {
@@ -212,11 +218,11 @@ impl Crew {
         for (nth, (part, load, cpus)) in (0..).zip(ready) {
             crew.0.push(Team::start(part, load.as_ref(), &cpus, seed ^ (nth << 32))?);
         }
-        crew.wait_until_ready()?;
+        crew.wait_until_ready(signals)?;
         Ok(crew)
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
+    fn wait_until_ready(&mut self, signals: &Signals) -> Result<()> {
         const PATIENCE: Nanos = Nanos::from_secs(20);
         let deadline = clock::now() + PATIENCE;
         for team in &mut self.0 {
@@ -233,7 +239,10 @@ impl Crew {
                             format!("{}: it did not begin to work within {PATIENCE}", team.name);
                         return Err(Failure::Failed(why));
                     }
-                    clock::sleep_for(Nanos::from_millis(1));
+                    if signals.wait(Nanos::from_millis(1)) == Event::End {
+                        let why = "ended before anything was measured";
+                        return Err(Failure::Failed(why.to_owned()));
+                    }
                 }
             }
         }
@@ -243,6 +252,9 @@ impl Crew {
     /// Ends all loads. What they did, and which of them ended before they were told to.
     pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
         let mut warnings = Vec::new();
+        for worker in self.0.iter_mut().flat_map(|team| &mut team.workers) {
+            worker.ask_to_stop();
+        }
         let work = self.0.iter_mut().map(|team| team.stop(&mut warnings)).collect();
         (work, warnings)
     }
@@ -259,7 +271,8 @@ impl Team {
         for (nth, cpus) in (0..).zip(places) {
             let seed = seed.wrapping_add(nth);
             let orders = |shared| {
-                let orders = Orders { part: part.clone(), seed, cpus, shared };
+                let parent = std::process::id();
+                let orders = Orders { part: part.clone(), seed, cpus, shared, parent };
                 let orders = serde_json::to_string(&orders).expect("orders are plain data");
                 vec!["load-worker".to_owned(), orders]
             };
@@ -273,7 +286,7 @@ impl Team {
     fn stop(&mut self, warnings: &mut Vec<Warning>) -> Work {
         let (mut done, mut cpu_ns) = (0, Nanos(0));
         for worker in &mut self.workers {
-            if !worker.is_alive() {
+            if worker.ended_by_itself() {
                 let words = worker.last_words();
                 let words = words.trim_start_matches("latlab: ");
                 let text = format!("the load {} ended before the run did: {words}", self.name);

@@ -137,19 +137,12 @@ impl<'a> Rig<'a> {
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
-        if let Some(failure) = shared.into_failure() {
-            return Err(failure);
-        }
         let finished = finished.into_iter().flatten();
-        self.measured.extend(cpus.iter().zip(finished).map(|(cpu, (schedule, lane))| Measured {
-            probe,
-            spans: spans.to_vec(),
-            interval,
-            cpu: *cpu,
-            schedule,
-            lane,
+        self.measured.extend(finished.map(|(cpu, schedule, lane)| {
+            let spans = spans.to_vec();
+            Measured { probe, spans, interval, cpu, schedule, lane }
         }));
-        Ok(())
+        shared.into_failure().map_or(Ok(()), Err)
     }
 
     /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
@@ -183,7 +176,7 @@ impl<'a> Rig<'a> {
                 stop.store(true, SeqCst);
             }
         }
-        self.lost = gone;
+        self.lost = self.lost.iter().chain(gone.iter()).collect();
     }
 }
 
@@ -267,7 +260,7 @@ fn measure<F>(
     scheduling: &Scheduling,
     shared: &Shared,
     body: &F,
-) -> Option<(Schedule, Finished)>
+) -> Option<(u32, Schedule, Finished)>
 where
     F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 {
@@ -283,5 +276,5 @@ where
     if let Err(error) = body(&mut lane) {
         shared.fail(failed(&format!("measuring on CPU {cpu}"), error));
     }
-    Some((schedule, lane.finish()))
+    Some((cpu, schedule, lane.finish()))
 }

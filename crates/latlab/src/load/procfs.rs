@@ -36,6 +36,10 @@ impl Load for Procfs {
                 "procfs: {path} can't be read ({why}): name another with path="
             ))
         };
+        // Opening a named pipe would wait for a writer, which may never come.
+        if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
+            return Err(cannot(&"it is not a file"));
+        }
         let read = File::open(&self.path).and_then(|mut file| file.read(&mut [0; 64]));
         match read {
             Ok(0) => Err(cannot(&"it is empty")),

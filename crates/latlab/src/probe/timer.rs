@@ -49,13 +49,17 @@ impl Probe for Timer {
     };
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
-        if self.source != Source::Itimer || cpus.len() == 1 {
-            return Ok(());
+        let refused =
+            |why: &str| Err(Failure::Failed(format!("timer: {why}, or use source=posix")));
+        match self.source {
+            Source::Itimer if cpus.len() > 1 => {
+                refused("setitimer is one per process: name one CPU with --cpus")
+            }
+            Source::Itimer if !self.interval.0.is_multiple_of(1_000) => {
+                refused("setitimer knows whole microseconds only: give such an interval")
+            }
+            _ => Ok(()),
         }
-        Err(Failure::Failed(
-            "timer: setitimer is one per process: name one CPU with --cpus, or use source=posix"
-                .to_owned(),
-        ))
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -89,9 +93,6 @@ impl Timer {
             .saturating_sub(1);
             lane.sample(APART, now, Nanos(between.0.abs_diff(self.interval.0)));
             lane.sample(BETWEEN, now, between);
-            if between < self.interval {
-                lane.early(APART);
-            }
             lane.pass(now, missed);
             before = now;
         }

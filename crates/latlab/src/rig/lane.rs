@@ -181,7 +181,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn wakeup(&mut self, due: Nanos, now: Nanos) -> Nanos {
         let wakeup = periods::judge(due, self.interval, now);
         if wakeup.early {
-            self.early(0);
+            self.early();
         }
         self.sample(0, now, wakeup.latency);
         self.pass(wakeup.next - self.interval, wakeup.missed);
@@ -222,9 +222,9 @@ impl<'a> Lane<'a> {
 
     /// Notes that the sample to be recorded came before it was due.
     #[cold]
-    pub(crate) fn early(&mut self, channel: usize) {
+    fn early(&mut self) {
         if !self.warming {
-            self.channels[channel].tally.early();
+            self.channels[0].tally.early();
         }
     }
 
