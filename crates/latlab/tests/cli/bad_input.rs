@@ -25,6 +25,8 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load disk:size=16", &["disk: size", "16"]),
     ("run --load cpu:on=probes", &["on can't be 'probes'", "probe"]),
     ("run --load procfs:path=/proc/nothing", &["procfs: /proc/nothing", "path="]),
+    ("run --load procfs:path=/dev/tty", &["procfs: /dev/tty", "not a file"]),
+    ("run timer:itimer,interval=1500ns --cpus 0", &["whole microseconds"]),
     ("run --load memory:size=900GiB", &["memory", "smaller size"]),
     ("run --for 10", &["--for", "10s"]),
     ("run --for 0s", &["--for", "no time"]),

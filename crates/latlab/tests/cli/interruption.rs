@@ -1,7 +1,7 @@
 //! A run that is asked to end keeps what was measured and gives everything back.
 
 use crate::knob;
-use crate::program::{Running, Said, command, folder, machine, pause, root, sandboxed};
+use crate::program::{LATLAB, Running, Said, command, folder, machine, pause, root, sandboxed};
 use latlab_core::record::Record;
 use std::fs;
 use std::time::Duration;
@@ -119,4 +119,18 @@ fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
     let record = said.record();
     assert_eq!(record.series[0].counts.recorded, 0);
     assert!(record.warnings.iter().any(|warning| warning.code == "nothing-recorded"));
+}
+
+#[test]
+fn who_is_not_to_hear_the_hang_up_does_not() {
+    let _alone = machine();
+    let mut nohup = std::process::Command::new("nohup");
+    nohup.arg(LATLAB).args("run cyclic --policy other --cpus 0 --for 2s --json".split(' '));
+    let mut run = Running::start(&mut nohup);
+    run.measuring();
+    run.signal("HUP");
+    let said = run.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let counts = said.record().series[0].counts;
+    assert!(counts.recorded + counts.missed >= 2_000, "{counts:?}");
 }

@@ -116,3 +116,25 @@ fn a_killed_run_leaves_no_half_record() {
     assert_eq!(run.finish().signal(), Some(9));
     assert_eq!(fs::read_to_string(&out).unwrap(), "an older one");
 }
+
+#[test]
+fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let program = folder.path().join("latlab");
+    fs::copy(LATLAB, &program).unwrap();
+    let rights = ["cap_sys_nice,cap_ipc_lock+ep"];
+    let status = Command::new("setcap").args(rights).arg(&program).status();
+    assert!(status.expect("make test installs setcap").success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.current_dir("/").arg(&program);
+    let mut run = Running::start(command.args("run cyclic --for 60s --load cpu".split(' ')));
+    run.measuring();
+    run.signal("KILL");
+    assert_eq!(run.finish().signal(), Some(9));
+    until("no process of the run is left", || running(&program).is_empty());
+}

@@ -140,3 +140,22 @@ fn a_folder_of_repetitions_is_one_record() {
     compare(folder.path(), &other, "").refused(2, &["b.json", "plans differ"]);
     compare(elsewhere.path().join("empty").as_path(), &other, "").refused(2, &["empty"]);
 }
+
+#[test]
+fn two_probes_of_one_name_stay_apart() {
+    let _alone = machine();
+    let folder = folder();
+    let words = "run cyclic:10ms,policy=other cyclic:20ms,policy=other --cpus 0 --for 200ms --out";
+    for name in ["1.json", "2.json"] {
+        let said = run(command(words).arg(folder.path().join(name)));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+    }
+    let said = run(command("compare --json").args([folder.path(), folder.path()]));
+    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+    let recorded = |n: usize| {
+        let latency = &comparison["latencies"][n];
+        latency["recorded"][0].as_u64().unwrap() + latency["missed"][0].as_u64().unwrap()
+    };
+    // Two runs of 200 ms each, at 10 and at 20 ms.
+    assert!((40..60).contains(&recorded(0)) && (20..30).contains(&recorded(1)), "{said:?}");
+}
