@@ -1,7 +1,7 @@
 //! The data of one run: what is written, read, merged and compared.
 
 use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
-use crate::machine::{Machine, TimeDomain};
+use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::time::Nanos;
 use crate::timeline::Timeline;
@@ -483,11 +483,6 @@ pub fn worst_first(samples: &mut Vec<Sample>) {
         key(a).cmp(&key(b)).then_with(|| a.probe.cmp(&b.probe))
     });
     samples.truncate(crate::worst::KEPT);
-}
-
-/// Whether a record was made where time is exactly repeatable.
-pub fn is_exact(record: &Record) -> bool {
-    record.machine.time_domain == TimeDomain::Instructions
 }
 
 #[cfg(test)]

@@ -9,8 +9,6 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults served from a disk.
     pub major_faults: u64,
-    /// Times the thread gave the CPU away, by sleeping.
-    pub slept: u64,
     /// Times the CPU was taken from it.
     pub preempted: u64,
 }
@@ -23,7 +21,6 @@ pub fn of_thread() -> Usage {
     Usage {
         minor_faults: count(usage.ru_minflt),
         major_faults: count(usage.ru_majflt),
-        slept: count(usage.ru_nvcsw),
         preempted: count(usage.ru_nivcsw),
     }
 }

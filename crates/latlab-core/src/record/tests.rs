@@ -3,6 +3,7 @@
 use super::*;
 use crate::compare::compare;
 use crate::cpulist::CpuList;
+use crate::machine::TimeDomain;
 use crate::plan::{Length, Part};
 use proptest::prelude::*;
 
