@@ -3,7 +3,7 @@
 use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::marker::PhantomData;
 use std::os::unix::process::CommandExt as _;
@@ -141,6 +141,55 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// A program to start, which the kernel kills when the calling thread is gone, and to which our
+/// signals are as if we had never held any back.
+pub fn tied(program: impl AsRef<OsStr>) -> Command {
+    let parent = std::process::id();
+    #[expect(clippy::disallowed_methods, reason = "this is the place that ties its life to ours")]
+    let mut command = Command::new(program);
+    let prepare = move || {
+        crate::signal::release_all();
+        die_with(parent)
+    };
+    // SAFETY: between fork and exec only system calls are made: no allocation, no locks.
+    unsafe { command.pre_exec(prepare) };
+    command
+}
+
+/// A [`tied`] program at work. Dropping it ends it, and the whole process group that it leads.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl Running {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> io::Result<Running> {
+        command.spawn().map(Running)
+    }
+
+    /// The process, for its pipes and its end.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Ends it now.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            let pid = i32::try_from(self.0.id()).unwrap_or(i32::MAX);
+            // SAFETY: getpgid takes no pointers; the child is not reaped, so its number is its own.
+            let leads = unsafe { libc::getpgid(pid) } == pid;
+            // SAFETY: as above; the group is the child's own.
+            unsafe { libc::kill(if leads { -pid } else { pid }, libc::SIGKILL) };
+        }
+        self.0.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.kill();
     }
 }
 

@@ -23,24 +23,21 @@ use latlab_sys::{clock, cpu, machine};
 pub(crate) struct Outcome {
     pub(crate) record: Record,
     pub(crate) verdict: Option<Failure>,
-    /// While this is there, a second Ctrl-C waits: the results are to be out first.
-    pub(crate) signals: Signals,
 }
 
-/// Carries out `plan` on this machine.
-pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
+/// Carries out `plan` on this machine. A plan that names no CPUs means all that may be used.
+pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Result<Outcome> {
     let root = Root::default();
-    check_cpus(&plan.cpus, &cpu::online(&root))?;
+    let plan = &Plan { cpus: cpus(&plan.cpus, &cpu::online(&root))?, ..plan.clone() };
     let probes = probes(plan)?;
-    let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
     let started = clock::since_1970();
     let mut warnings = mend(&root);
     let mut guard = turn_knobs(plan, &root)?;
     let machine = read_machine(&root);
     warnings.extend(severe_findings(&machine));
-    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, &signals)?;
+    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
-    let mut rig = Rig::new(plan, &signals, watch);
+    let mut rig = Rig::new(plan, signals, watch);
     let failure = measure(&probes, &mut rig)?;
     memory::unlock_all();
     let (work, ended) = crew.stop();
@@ -68,7 +65,16 @@ pub(crate) fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome> {
         warnings,
     };
     let verdict = failure.or(verdict.map(Failure::Worse));
-    Ok(Outcome { record, verdict, signals })
+    Ok(Outcome { record, verdict })
+}
+
+/// The CPUs asked for, else all that are online and that this process may use.
+fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
+    if !wanted.is_empty() {
+        return check_cpus(wanted, online).map(|()| wanted.clone());
+    }
+    let allowed = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
+    Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
 }
 
 /// The probes of the plan, each willing to run here: nothing is started before all are.

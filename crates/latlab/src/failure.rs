@@ -1,9 +1,11 @@
 //! How a command ends when it does not simply succeed: one sentence and an exit code.
 
+use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// Why a command did not end with 0. The sentence says what was wrong, where, and what to do.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Failure {
     /// The measured answer is "worse" or "over the limit": exit 1.
     #[error("{0}")]

@@ -6,6 +6,7 @@ mod engine;
 mod failure;
 mod format;
 mod load;
+mod message;
 mod permission;
 mod probe;
 mod registry;

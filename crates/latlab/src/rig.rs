@@ -35,6 +35,8 @@ pub(crate) trait Watch {
     fn update(&mut self, elapsed: Nanos);
     /// The probe has ended.
     fn end(&mut self);
+    /// What goes on besides measuring, in a few words; each takes the place of the one before.
+    fn note(&mut self, text: &str);
     /// How often to call `update`; also how long it may take to see that a CPU is gone.
     fn pace(&self) -> Nanos;
 }

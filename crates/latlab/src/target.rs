@@ -8,17 +8,41 @@ use crate::registry::About;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
 use latlab_core::suggest;
+use latlab_core::time::Nanos;
+use latlab_sys::signal::Signals;
+use std::ffi::OsString;
 
 /// Every target, in the order `latlab list targets` shows them.
 pub(crate) static TARGETS: &[(About, &dyn Target)] = &[(native::ABOUT, &native::Native)];
 
 /// Carries a plan out on the machine that latlab runs on.
-pub(crate) type Here = fn(&Plan, &mut dyn Watch) -> Result<Outcome>;
+pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
+
+/// How plans are to be carried out; nothing of it changes what comes out.
+pub(crate) struct Errand<'a> {
+    /// Carries a plan out on this machine.
+    pub(crate) here: Here,
+    /// The requests to end.
+    pub(crate) signals: &'a Signals,
+    /// Who looks on.
+    pub(crate) watch: &'a mut dyn Watch,
+    /// How many guests may run at the same time.
+    pub(crate) jobs: usize,
+    /// Whether to measure what is known already.
+    pub(crate) fresh: bool,
+    /// How long to wait for a target that says nothing; each has its own idea where there is none.
+    pub(crate) limit: Option<Nanos>,
+}
 
 /// A machine that carries plans out: this one, a guest, a board.
 pub(crate) trait Target: Sync {
-    /// Carries `plan` out; `here` does so on this machine.
-    fn run(&self, plan: &Plan, here: Here, watch: &mut dyn Watch) -> Result<Outcome>;
+    /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
+    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
+
+    /// Starts a program on the target `name`: what follows `latlab exec` there. Its exit code.
+    fn exec(&self, name: &str, _words: &[OsString], _errand: &mut Errand<'_>) -> Result<u8> {
+        Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
+    }
 }
 
 /// The target that a plan names.

@@ -1,16 +1,18 @@
 //! `latlab run`: measure.
 
+use crate::engine::Outcome;
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, live, text};
 use crate::load::LOADS;
 use crate::probe::PROBES;
+use crate::target::{Errand, Target};
 use crate::{engine, registry, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::file::Pending;
-use latlab_sys::root::Root;
+use latlab_sys::signal::Signals;
 use latlab_sys::{cpu, file};
 use std::path::{Path, PathBuf};
 
@@ -26,9 +28,9 @@ pub(super) struct Run {
     /// A load to run beside the probes; may be given several times
     #[arg(long = "load", value_name = "NAME[:key=value,…]")]
     loads: Vec<String>,
-    /// Where to run
+    /// Where to run (see: latlab list targets); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
-    on: String,
+    on: Vec<String>,
     /// How long each probe measures [default: 10s]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = positive)]
     time: Option<Nanos>,
@@ -36,7 +38,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// The CPUs to measure on, as 0-3,8 [default: all]
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
     cpus: Option<CpuList>,
     /// Policy of all probes that do not say their own: fifo, rr, deadline, other
     #[arg(long)]
@@ -53,7 +55,16 @@ pub(super) struct Run {
     /// Seed of everything that the loads draw by chance
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Keep the record in this file
+    /// Guests that may run at the same time [default: as many as there are CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Measure in the laboratory again, even where the result of the same run is known
+    #[arg(long)]
+    fresh: bool,
+    /// Give up on a target that is not ours after this time on the wall
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    limit: Option<Nanos>,
+    /// Keep the record in this file; with several targets, one record for each in this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the record, and nothing else, on stdout
@@ -69,6 +80,14 @@ fn positive(text: &str) -> std::result::Result<Nanos, String> {
     }
 }
 
+fn some_cpus(text: &str) -> std::result::Result<CpuList, String> {
+    match text.parse::<CpuList>() {
+        Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),
+        Ok(cpus) => Ok(cpus),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
 fn setting(text: &str) -> std::result::Result<Setting, String> {
     let (knob, value) = text.split_once('=').ok_or("it has no '=': write KNOB=VALUE")?;
     Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
@@ -79,27 +98,89 @@ const RESERVED: u64 = 1 << 20;
 
 impl Run {
     pub(super) fn run(&self) -> Result<()> {
-        let plan = self.plan()?;
-        let target = target::find(&plan.target)?;
-        let pending = self.out.as_deref().map(begin).transpose()?;
-        let outcome = target.run(&plan, engine::run, live::view().as_mut())?;
+        let plans = self.plans()?;
+        let target = self.target()?;
+        let places = self.places(&plans)?;
+        let pending = places.iter().map(|place| place.as_deref().map(begin).transpose());
+        let pending: Vec<_> = pending.collect::<Result<_>>()?;
+        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let mut watch = live::view();
+        let outcomes = target.run(
+            &plans,
+            &mut Errand {
+                here: engine::run,
+                signals: &signals,
+                watch: watch.as_mut(),
+                jobs: self.jobs.map_or_else(default_jobs, usize::from),
+                fresh: self.fresh,
+                limit: self.limit,
+            },
+        );
+        let mut ending = Ok(());
+        for ((outcome, pending), place) in outcomes.into_iter().zip(pending).zip(places) {
+            let shown = outcome.and_then(|outcome| self.show(outcome, pending, place.as_deref()));
+            ending = both(ending, shown);
+        }
+        // Nothing but the exit code is to come, and a second Ctrl-C must not take its place.
+        std::mem::forget(signals);
+        ending
+    }
+
+    /// Keeps and shows what a run gave.
+    fn show(&self, outcome: Outcome, pending: Option<Pending>, path: Option<&Path>) -> Result<()> {
         let record = &outcome.record;
         // The sentence of a limit exceeded is the failure's own, and comes last.
         for warning in record.warnings.iter().filter(|w| w.code != "stopped-above") {
             format::say(&warning.text);
         }
-        if let (Some(pending), Some(path)) = (pending, &self.out) {
+        if let (Some(pending), Some(path)) = (pending, path) {
             keep(pending, path, record)?;
         }
         if self.json {
             format::put(&record.to_json())?;
         } else {
             format::put(&text::summary(record))?;
-            self.point_on();
+            point_on(path);
         }
-        // Nothing but the exit code is to come, and a second Ctrl-C must not take its place.
-        std::mem::forget(outcome.signals);
         outcome.verdict.map_or(Ok(()), Err)
+    }
+
+    /// The kind of target that all plans are for.
+    fn target(&self) -> Result<&'static dyn Target> {
+        let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+        let (first, others) = self.on.split_first().expect("there is a default");
+        if let Some(other) = others.iter().find(|other| kind(other) != kind(first)) {
+            return Err(Failure::Failed(format!(
+                "--on {first} and --on {other} are two kinds of machine: run each by itself"
+            )));
+        }
+        target::find(first)
+    }
+
+    /// Where each plan's record is to go.
+    fn places(&self, plans: &[Plan]) -> Result<Vec<Option<PathBuf>>> {
+        let Some(out) = &self.out else { return Ok(vec![None; plans.len()]) };
+        if plans.len() == 1 {
+            return Ok(vec![Some(out.clone())]);
+        }
+        let mut places: Vec<PathBuf> = Vec::new();
+        for plan in plans {
+            let name = plan.target.replace([':', '/', '@'], "-");
+            let place = out.join(format!("{name}.json"));
+            if places.contains(&place) {
+                return Err(Failure::Failed(format!("--on {} is given twice", plan.target)));
+            }
+            places.push(place);
+        }
+        std::fs::create_dir_all(out).map_err(|e| failed(&out.display().to_string(), e))?;
+        Ok(places.into_iter().map(Some).collect())
+    }
+
+    /// The same plan for each target.
+    fn plans(&self) -> Result<Vec<Plan>> {
+        let plan = self.plan()?;
+        let on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
+        Ok(self.on.iter().map(on).collect())
     }
 
     fn plan(&self) -> Result<Plan> {
@@ -110,8 +191,8 @@ impl Run {
         Ok(Plan {
             probes: parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?,
             loads: parts(&self.loads, |text| registry::parse("load", LOADS, text, &[]))?,
-            target: self.on.clone(),
-            cpus: self.cpus()?,
+            target: String::new(),
+            cpus: self.cpus.clone().unwrap_or_default(),
             length: match (self.count, self.time) {
                 (Some(count), _) => Length::Count(count),
                 (None, time) => Length::For(time.unwrap_or(Nanos::from_secs(10))),
@@ -122,29 +203,34 @@ impl Run {
             settings: self.settings.clone(),
         })
     }
+}
 
-    /// Those asked for, else all that are online and that this process may use.
-    fn cpus(&self) -> Result<CpuList> {
-        if let Some(cpus) = &self.cpus {
-            return Ok(cpus.clone());
-        }
-        let online = cpu::online(&Root::default());
-        let allowed = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
-        Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
-    }
+/// As many guests as there are CPUs to run them.
+fn default_jobs() -> usize {
+    cpu::allowed().map_or(1, |cpus| cpus.len())
+}
 
-    /// Where to go from here.
-    fn point_on(&self) {
-        match &self.out {
-            Some(path) => {
-                let path = path.display();
-                format::say(&format!("kept in {path}; see it with: latlab report {path}"));
-            }
-            None => {
-                format::say("nothing was kept; --out FILE keeps the record for report and compare");
-            }
+/// Where to go from here.
+fn point_on(kept: Option<&Path>) {
+    match kept {
+        Some(path) => {
+            let path = path.display();
+            format::say(&format!("kept in {path}; see it with: latlab report {path}"));
         }
+        None => format::say("nothing was kept; --out FILE keeps the record for report and compare"),
     }
+}
+
+/// How two runs ended together: the more serious failure counts, and the other is said.
+fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+    let (one, other) = match (one, other) {
+        (Ok(()), ending) | (ending, Ok(())) => return ending,
+        (Err(one), Err(other)) => (one, other),
+    };
+    let (graver, lesser) =
+        if matches!(one, Failure::Worse(_)) { (other, one) } else { (one, other) };
+    format::say(&lesser.to_string());
+    Err(graver)
 }
 
 fn parts(texts: &[String], parse: impl Fn(&str) -> Result<Part>) -> Result<Vec<Part>> {

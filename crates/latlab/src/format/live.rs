@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A view for the user at this terminal, or none where stderr goes elsewhere.
 pub(crate) fn view() -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(Live { rows: rows.into(), on: None }),
+        Some((_, rows)) => Box::new(Live { rows: rows.into(), on: None, note: None }),
         None => Box::new(Blind),
     }
 }
@@ -23,6 +23,7 @@ impl Watch for Blind {
     fn begin(&mut self, _: &str, _: &[(u32, Arc<Tally>)], _: Nanos) {}
     fn update(&mut self, _: Nanos) {}
     fn end(&mut self) {}
+    fn note(&mut self, _: &str) {}
     fn pace(&self) -> Nanos {
         Nanos::from_millis(250)
     }
@@ -31,6 +32,7 @@ impl Watch for Blind {
 struct Live {
     rows: usize,
     on: Option<Screen>,
+    note: Option<ProgressBar>,
 }
 
 /// What is on the screen while a probe measures.
@@ -42,6 +44,7 @@ struct Screen {
 
 impl Watch for Live {
     fn begin(&mut self, probe: &str, lanes: &[(u32, Arc<Tally>)], total: Nanos) {
+        self.note("");
         let all = MultiProgress::new();
         let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
         let head = all.add(ProgressBar::new(1).with_style(line()));
@@ -80,6 +83,18 @@ impl Watch for Live {
             // The summary says the same and more.
             let _ = screen.all.clear();
         }
+    }
+
+    fn note(&mut self, text: &str) {
+        if text.is_empty() {
+            if let Some(note) = self.note.take() {
+                note.finish_and_clear();
+            }
+            return;
+        }
+        let style = || ProgressStyle::with_template("{msg}").expect("the template is constant");
+        let note = self.note.get_or_insert_with(|| ProgressBar::new(1).with_style(style()));
+        note.set_message(text.to_owned());
     }
 
     fn pace(&self) -> Nanos {

@@ -1,10 +1,9 @@
 //! This machine, as it is.
 
-use super::{Here, Target};
+use super::{Errand, Target};
 use crate::engine::Outcome;
 use crate::failure::Result;
 use crate::registry::About;
-use crate::rig::Watch;
 use latlab_core::plan::Plan;
 
 pub(super) const ABOUT: About = About { name: "native", summary: "this machine, as it is" };
@@ -12,7 +11,8 @@ pub(super) const ABOUT: About = About { name: "native", summary: "this machine, 
 pub(super) struct Native;
 
 impl Target for Native {
-    fn run(&self, plan: &Plan, here: Here, watch: &mut dyn Watch) -> Result<Outcome> {
-        here(plan, watch)
+    /// One after another: two plans at once would disturb each other.
+    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
+        plans.iter().map(|plan| (errand.here)(plan, errand.signals, errand.watch)).collect()
     }
 }
