@@ -5,6 +5,7 @@ mod commands;
 mod engine;
 mod failure;
 mod format;
+mod guest;
 mod load;
 mod message;
 mod permission;

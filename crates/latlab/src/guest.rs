@@ -1,0 +1,3 @@
+//! Guests: machines made of a kernel and a root that is packed on the fly.
+
+mod archive;

@@ -1,0 +1,195 @@
+//! The archive that a guest's kernel unpacks as its root: cpio in the form "newc".
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+// The types of files (inode(7)), as the upper bits of the mode.
+const FOLDER: u32 = 0o040_000;
+const FILE: u32 = 0o100_000;
+const LINK: u32 = 0o120_000;
+const CHARACTER_DEVICE: u32 = 0o020_000;
+
+/// An archive in memory (`Documentation/driver-api/early-userspace/buffer-format.rst`). The same
+/// calls give the same bytes: everything belongs to root and is of 1970. Folders above an entry
+/// are added by themselves; of two entries with the same path the first counts. Paths are those
+/// in the guest, from its root, without `..`.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    bytes: Vec<u8>,
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Archive {
+    /// One without entries.
+    pub(crate) fn new() -> Archive {
+        Archive::default()
+    }
+
+    /// Adds a folder that everybody may read.
+    pub(crate) fn folder(&mut self, path: impl AsRef<Path>) {
+        self.add(path.as_ref(), FOLDER | 0o755, (0, 0), &[]);
+    }
+
+    /// Adds a file with these permissions. The format holds less than 4 GiB of it.
+    pub(crate) fn file(&mut self, path: impl AsRef<Path>, mode: u32, bytes: &[u8]) {
+        self.add(path.as_ref(), FILE | (mode & 0o7777), (0, 0), bytes);
+    }
+
+    /// Adds a symbolic link.
+    pub(crate) fn link(&mut self, path: impl AsRef<Path>, target: impl AsRef<Path>) {
+        self.add(path.as_ref(), LINK | 0o777, (0, 0), target.as_ref().as_os_str().as_bytes());
+    }
+
+    /// Adds a character device for root (`Documentation/admin-guide/devices.txt`).
+    pub(crate) fn device(&mut self, path: impl AsRef<Path>, major: u32, minor: u32) {
+        self.add(path.as_ref(), CHARACTER_DEVICE | 0o600, (major, minor), &[]);
+    }
+
+    /// The archive as the kernel takes it.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.write(0, Path::new("TRAILER!!!"), 0, (0, 0), &[]);
+        self.bytes
+    }
+
+    fn add(&mut self, path: &Path, mode: u32, device: (u32, u32), bytes: &[u8]) {
+        let path: PathBuf =
+            path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        if path.as_os_str().is_empty() || self.paths.contains(&path) {
+            return;
+        }
+        if let Some(parent) = path.parent() {
+            self.folder(parent);
+        }
+        self.write(self.paths.len() + 1, &path, mode, device, bytes);
+        self.paths.insert(path);
+    }
+
+    fn write(&mut self, inode: usize, path: &Path, mode: u32, device: (u32, u32), bytes: &[u8]) {
+        let path = path.as_os_str().as_bytes();
+        let (size, path_size) = (bytes.len(), path.len() + 1);
+        let (major, minor) = device;
+        // Magic, inode, mode, user, group, links, time, size, two numbers of the device it lies
+        // on, two of the device it is, length of the path, checksum.
+        let header = format!(
+            "070701{inode:08X}{mode:08X}{0:08X}{0:08X}{1:08X}{0:08X}{size:08X}{0:08X}{0:08X}\
+             {major:08X}{minor:08X}{path_size:08X}{0:08X}",
+            0, 1
+        );
+        self.bytes.extend_from_slice(header.as_bytes());
+        self.bytes.extend_from_slice(path);
+        self.bytes.push(0);
+        self.align();
+        self.bytes.extend_from_slice(bytes);
+        self.align();
+    }
+
+    fn align(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cpio::newc::Reader;
+    use latlab_sys::process;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::process::Stdio;
+
+    /// What another reader of the format finds: path, mode, device and contents, in order.
+    fn read(archive: &[u8]) -> Vec<(String, u32, (u32, u32), Vec<u8>)> {
+        let (mut entries, mut rest) = (Vec::new(), archive);
+        loop {
+            let reader = Reader::new(rest).unwrap();
+            let entry = reader.entry();
+            if entry.is_trailer() {
+                break;
+            }
+            assert_eq!((entry.uid(), entry.gid(), entry.mtime(), entry.nlink()), (0, 0, 0, 1));
+            assert_eq!(entry.ino() as usize, entries.len() + 1);
+            let device = (entry.rdev_major(), entry.rdev_minor());
+            let (path, mode, mut bytes) = (entry.name().to_owned(), entry.mode(), Vec::new());
+            rest = reader.to_writer(&mut bytes).unwrap();
+            entries.push((path, mode, device, bytes));
+        }
+        entries
+    }
+
+    fn small() -> Vec<u8> {
+        let mut archive = Archive::new();
+        archive.device("/dev/console", 5, 1);
+        archive.file("/init", 0o755, b"#!/bin/sh\n");
+        archive.link("/bin", "usr/bin");
+        archive.file("/bin/true", 0o755, b"");
+        archive.folder("/dev/");
+        archive.file("./init", 0o644, b"another");
+        archive.finish()
+    }
+
+    #[test]
+    fn entries_come_in_order_with_their_folders_once() {
+        let entries = read(&small());
+        let seen: Vec<_> = entries.iter().map(|(p, mode, d, b)| (&**p, *mode, *d, &**b)).collect();
+        let expected: [(&str, u32, (u32, u32), &[u8]); 5] = [
+            ("dev", 0o040_755, (0, 0), b""),
+            ("dev/console", 0o020_600, (5, 1), b""),
+            ("init", 0o100_755, (0, 0), b"#!/bin/sh\n"),
+            ("bin", 0o120_777, (0, 0), b"usr/bin"),
+            ("bin/true", 0o100_755, (0, 0), b""),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(small(), small());
+    }
+
+    #[test]
+    fn cpio_lists_the_same() {
+        let mut cpio = process::tied("cpio");
+        let cpio = cpio.args(["--list", "--verbose", "--numeric-uid-gid", "--quiet"]);
+        cpio.env("TZ", "UTC").env("LC_ALL", "C");
+        let started = cpio.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = started.spawn().expect("cpio is installed: tools/need cpio=cpio");
+        child.stdin.take().unwrap().write_all(&small()).unwrap();
+        let said = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&said.stderr), "");
+        let listed = String::from_utf8(said.stdout).unwrap();
+        let lines = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let lines: Vec<String> = lines.map(|words| words.join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "drwxr-xr-x 1 0 0 0 Jan 1 1970 dev",
+                "crw------- 1 0 0 5, 1 Jan 1 1970 dev/console",
+                "-rwxr-xr-x 1 0 0 10 Jan 1 1970 init",
+                "lrwxrwxrwx 1 0 0 7 Jan 1 1970 bin -> usr/bin",
+                "-rwxr-xr-x 1 0 0 0 Jan 1 1970 bin/true",
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_packed_comes_back(
+            files in prop::collection::btree_map("[a-c]{1,3}(/[d-f]{1,5}){0,2}/[g-z]{1,9}",
+                prop::collection::vec(any::<u8>(), 0..99), 0..20)
+        ) {
+            let mut archive = Archive::new();
+            for (path, bytes) in &files {
+                archive.file(path, 0o640, bytes);
+            }
+            let bytes = archive.finish();
+            prop_assert_eq!(bytes.len() % 4, 0);
+            let entries = read(&bytes);
+            for (nth, (path, ..)) in entries.iter().enumerate() {
+                let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                let there = entries[..nth].iter().any(|(path, ..)| path == parent);
+                prop_assert!(parent.is_empty() || there, "{} comes before its folder", path);
+            }
+            let back = entries.into_iter().filter(|(_, mode, ..)| *mode == 0o100_640);
+            let back: BTreeMap<_, _> = back.map(|(path, _, _, bytes)| (path, bytes)).collect();
+            prop_assert_eq!(back, files);
+        }
+    }
+}
