@@ -1,3 +1,4 @@
 //! Guests: machines made of a kernel and a root that is packed on the fly.
 
 mod archive;
+mod module;

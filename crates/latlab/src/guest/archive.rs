@@ -1,7 +1,6 @@
 //! The archive that a guest's kernel unpacks as its root: cpio in the form "newc".
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -97,6 +96,7 @@ mod tests {
     use latlab_sys::process;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::io::Write as _;
     use std::process::Stdio;
 
     /// What another reader of the format finds: path, mode, device and contents, in order.

@@ -1,0 +1,388 @@
+//! Modules of a kernel: which ones a guest has to load, in which order, and their bytes.
+
+use crate::failure::{Failure, Result, failed};
+use flate2::read::MultiGzDecoder;
+use latlab_core::suggest;
+use lzma_rust2::XzReader;
+use object::read::elf::ElfFile64;
+use object::{Object as _, ObjectSection as _};
+use ruzstd::decoding::StreamingDecoder;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+use walkdir::WalkDir;
+
+/// A module to load.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// Its name as in `/proc/modules`.
+    pub(crate) name: String,
+    /// What `finit_module` takes: the module, not compressed.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The modules `wanted` and all that they depend on, in the order to load them. What is built into
+/// the kernel is left out. `folder` is the kernel's own, `…/lib/modules/RELEASE`; depmod need not
+/// have seen it. A kernel without one is taken to have everything built in.
+///
+/// A module is known by its name, with `-` or `_`. An algorithm of cryptography is also known by
+/// its own, as `crypto-crc32c`: the kernel asks for those by itself.
+pub(crate) fn closure(folder: Option<&Path>, wanted: &[String]) -> Result<Vec<Module>> {
+    let Some(folder) = folder else { return Ok(Vec::new()) };
+    let mut kernel = Kernel::read(folder)?;
+    let mut order = Order::default();
+    for name in wanted {
+        if !order.add(&mut kernel, name)? {
+            return Err(kernel.lacks(name, ""));
+        }
+    }
+    Ok(order.modules)
+}
+
+/// Modules, each after those that it depends on.
+#[derive(Default)]
+struct Order {
+    modules: Vec<Module>,
+    seen: BTreeSet<String>,
+}
+
+impl Order {
+    /// Adds a module, and before it what it depends on. Whether the kernel has it.
+    fn add(&mut self, kernel: &mut Kernel, name: &str) -> Result<bool> {
+        let name = match kernel.find(&underscored(name))? {
+            Found::File(name) => name,
+            Found::BuiltIn => return Ok(true),
+            Found::Nowhere => return Ok(false),
+        };
+        if !self.seen.insert(name.clone()) {
+            return Ok(true);
+        }
+        let path = &kernel.files[&name];
+        let bytes = read(path)?;
+        let info = Info::read(path, &bytes)?;
+        for other in &info.before {
+            // A wish, not a need: what it stands for may be built in under another name.
+            self.add(kernel, other)?;
+        }
+        for other in &info.depends {
+            if !self.add(kernel, other)? {
+                return Err(kernel.lacks(other, &format!(", which {name} needs")));
+            }
+        }
+        self.modules.push(Module { name, bytes });
+        Ok(true)
+    }
+}
+
+/// Where a module is.
+enum Found {
+    File(String),
+    BuiltIn,
+    Nowhere,
+}
+
+/// What a kernel's folder says of its modules.
+struct Kernel {
+    release: String,
+    files: BTreeMap<String, PathBuf>,
+    /// Names and aliases of what is built in.
+    built_in: BTreeSet<String>,
+    /// Which module has which algorithm; read when first asked for.
+    algorithms: Option<BTreeMap<String, String>>,
+}
+
+impl Kernel {
+    fn read(folder: &Path) -> Result<Kernel> {
+        let mut files = BTreeMap::new();
+        for entry in WalkDir::new(folder).sort_by_file_name() {
+            let path = entry.map_err(|e| failed("the kernel's modules", e))?.into_path();
+            // One in updates/ comes later than the one in kernel/, and takes its place.
+            files.extend(module_name(&path).map(|name| (name, path)));
+        }
+        let names = text(&folder.join("modules.builtin"))?;
+        let names = names.lines().filter_map(|line| module_name(Path::new(line)));
+        let info = text(&folder.join("modules.builtin.modinfo"))?;
+        let aliases = info.split('\0').filter_map(|field| field.split_once(".alias="));
+        let aliases = aliases.map(|(_, alias)| underscored(alias));
+        Ok(Kernel {
+            release: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            files,
+            built_in: names.chain(aliases).collect(),
+            algorithms: None,
+        })
+    }
+
+    fn find(&mut self, name: &str) -> Result<Found> {
+        if self.files.contains_key(name) {
+            return Ok(Found::File(name.to_owned()));
+        }
+        if self.built_in.contains(name) {
+            return Ok(Found::BuiltIn);
+        }
+        Ok(self.algorithms()?.get(name).cloned().map_or(Found::Nowhere, Found::File))
+    }
+
+    /// All algorithms that are in modules. Without depmod's tables every module would have to be
+    /// read, which takes a quarter of a minute; the kernel keeps these in folders of their own.
+    fn algorithms(&mut self) -> Result<&BTreeMap<String, String>> {
+        if self.algorithms.is_none() {
+            let mut algorithms = BTreeMap::new();
+            let in_crypto = |path: &Path| path.iter().any(|folder| folder == "crypto");
+            let mut modules: Vec<_> =
+                self.files.iter().filter(|(_, path)| in_crypto(path)).collect();
+            modules.sort_by_key(|(name, path)| preference(name, path));
+            for (name, path) in modules {
+                for alias in Info::read(path, &read(path)?)?.aliases {
+                    algorithms.entry(alias).or_insert_with(|| name.clone());
+                }
+            }
+            self.algorithms = Some(algorithms);
+        }
+        Ok(self.algorithms.get_or_insert_default())
+    }
+
+    fn lacks(&self, name: &str, why: &str) -> Failure {
+        let (release, wanted) = (&self.release, underscored(name));
+        let names: Vec<&str> = self.files.keys().map(String::as_str).collect();
+        let near = suggest::nearest(&wanted, &names);
+        let way_out = if near.is_empty() {
+            "take a kernel that has it".to_owned()
+        } else {
+            format!("did you mean {}?", near.join(" or "))
+        };
+        Failure::Unsupported(format!("kernel {release} has no module {name}{why}: {way_out}"))
+    }
+}
+
+/// What comes first when several modules have an algorithm: the one for every processor, so that
+/// a guest does the same everywhere.
+fn preference(name: &str, path: &Path) -> (bool, bool) {
+    let of_a_machine = path.iter().any(|folder| folder == "arch" || folder == "drivers");
+    (!name.ends_with("_generic"), of_a_machine)
+}
+
+/// What a module says of itself in its section `.modinfo`.
+struct Info {
+    /// What has to be loaded before it.
+    depends: Vec<String>,
+    /// What it would like to be loaded before it.
+    before: Vec<String>,
+    /// What it may be asked for as.
+    aliases: Vec<String>,
+}
+
+impl Info {
+    fn read(path: &Path, bytes: &[u8]) -> Result<Info> {
+        let section = modinfo(bytes).map_err(|e| {
+            failed(&path.display().to_string(), format!("this is no kernel module: {e}"))
+        })?;
+        let text = String::from_utf8_lossy(section);
+        let mut info = Info { depends: Vec::new(), before: Vec::new(), aliases: Vec::new() };
+        for (key, value) in text.split('\0').filter_map(|field| field.split_once('=')) {
+            match key {
+                "depends" => info.depends.extend(value.split(',').map(str::to_owned)),
+                "softdep" => info.before.extend(before(value).map(str::to_owned)),
+                "alias" => info.aliases.push(underscored(value)),
+                _ => {}
+            }
+        }
+        info.depends.retain(|name| !name.is_empty());
+        Ok(info)
+    }
+}
+
+fn modinfo(elf: &[u8]) -> object::Result<&[u8]> {
+    let elf: ElfFile64<'_> = ElfFile64::parse(elf)?;
+    elf.section_by_name(".modinfo").map_or(Ok(&[]), |section| section.data())
+}
+
+/// The modules after `pre:` in a soft dependency, as in `pre: a b post: c`.
+fn before(softdep: &str) -> impl Iterator<Item = &str> {
+    let words = softdep.split_whitespace().skip_while(|word| *word != "pre:").skip(1);
+    words.take_while(|word| *word != "post:")
+}
+
+/// The name of the module in a file of this name; none where it holds no module.
+fn module_name(path: &Path) -> Option<String> {
+    let file = path.file_name()?.to_str()?;
+    let (name, compression) = file.rsplit_once(".ko")?;
+    matches!(compression, "" | ".xz" | ".zst" | ".gz").then(|| underscored(name))
+}
+
+fn underscored(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The text of a file that need not be there.
+fn text(path: &Path) -> Result<String> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(failed(&path.display().to_string(), e)),
+    }
+}
+
+/// The contents of a module's file, not compressed.
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let contents = std::fs::read(path);
+    let contents = contents.and_then(|bytes| unpacked(bytes, path.extension()));
+    contents.map_err(|e| failed(&path.display().to_string(), e))
+}
+
+fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match extension.and_then(OsStr::to_str) {
+        Some("xz") => XzReader::new(packed.as_slice(), true).read_to_end(&mut bytes)?,
+        Some("zst") => unpack_zstd(&packed, &mut bytes)?,
+        Some("gz") => MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes)?,
+        _ => return Ok(packed),
+    };
+    Ok(bytes)
+}
+
+fn unpack_zstd(packed: &[u8], bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let mut reader = StreamingDecoder::new(packed).map_err(io::Error::other)?;
+    let size = reader.read_to_end(bytes)?;
+    // The other two compare checksums by themselves.
+    match reader.decoder.get_checksum_from_data() {
+        Some(sum) if reader.decoder.get_calculated_checksum() != Some(sum) => {
+            Err(io::Error::new(ErrorKind::InvalidData, "its checksum is wrong"))
+        }
+        _ => Ok(size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_sys::{file, process};
+    use object::{Architecture, BinaryFormat, Endianness, SectionKind, write};
+
+    /// A module with these fields in its `.modinfo`.
+    fn module(fields: &[&str]) -> Vec<u8> {
+        let elf = (BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let mut elf = write::Object::new(elf.0, elf.1, elf.2);
+        let section = elf.add_section(Vec::new(), b".modinfo".to_vec(), SectionKind::ReadOnlyData);
+        let fields: Vec<u8> =
+            fields.iter().flat_map(|field| [field, "\0"]).collect::<String>().into();
+        elf.append_section_data(section, &fields, 1);
+        elf.write().unwrap()
+    }
+
+    /// A kernel's folder.
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Folder {
+            Folder(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.path().join("6.1-test")
+        }
+
+        fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+            let path = self.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            file::write_atomically(&path, bytes).unwrap();
+            path
+        }
+
+        fn closure(&self, wanted: &[&str]) -> Result<Vec<String>> {
+            let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
+            let modules = closure(Some(&self.path()), &wanted)?;
+            Ok(modules.into_iter().map(|module| module.name).collect())
+        }
+    }
+
+    /// A file system that needs a journal and, by the name of the algorithm, a checksum.
+    fn file_system() -> Folder {
+        let folder = Folder::new();
+        let needs = ["softdep=pre: crypto-crc32c nowhere post: last", "depends=journal,crc16"];
+        folder.put("kernel/fs/fs-four/fs-four.ko", &module(&needs));
+        folder.put("kernel/fs/journal.ko", &module(&["depends=crc16"]));
+        folder.put("kernel/lib/crc16.ko", &module(&["depends="]));
+        folder.put("kernel/lib/last.ko", &module(&[]));
+        let checksum = ["alias=crc32c", "alias=crypto-crc32c", "alias=crypto-crc32c-quick"];
+        folder.put("kernel/arch/x86/crypto/crc32c-intel.ko", &module(&checksum));
+        folder.put("kernel/crypto/crc32c_generic.ko", &module(&checksum[..2]));
+        folder
+    }
+
+    #[test]
+    fn what_a_module_depends_on_is_loaded_before_it_and_once() {
+        let loaded = file_system().closure(&["fs-four", "journal", "fs_four"]).unwrap();
+        assert_eq!(loaded, ["crc32c_generic", "crc16", "journal", "fs_four"]);
+    }
+
+    #[test]
+    fn an_algorithm_comes_from_the_module_for_every_processor() {
+        let folder = file_system();
+        assert_eq!(folder.closure(&["crypto_crc32c"]).unwrap(), ["crc32c_generic"]);
+        assert_eq!(folder.closure(&["crypto-crc32c-quick"]).unwrap(), ["crc32c_intel"]);
+    }
+
+    #[test]
+    fn what_is_built_in_is_left_out() {
+        let folder = file_system();
+        folder.put("modules.builtin", b"kernel/drivers/virtio-blk.ko\n");
+        folder.put("modules.builtin.modinfo", b"crc.author=X\0crc.alias=crypto-crc32c\0");
+        let loaded = folder.closure(&["virtio_blk", "fs_four"]).unwrap();
+        assert_eq!(loaded, ["crc16", "journal", "fs_four"]);
+        assert!(closure(None, &["anything".to_owned()]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_module_in_updates_takes_the_place_of_the_kernels_own() {
+        let folder = file_system();
+        folder.put("updates/dkms/crc16.ko", &module(&["depends=last"]));
+        assert_eq!(folder.closure(&["crc16"]).unwrap(), ["last", "crc16"]);
+    }
+
+    #[test]
+    fn what_is_nowhere_gets_one_sentence() {
+        let folder = file_system();
+        let lacks =
+            |text: &str| Err(Failure::Unsupported(format!("kernel 6.1-test has no {text}")));
+        let said = folder.closure(&["fs_fuor"]);
+        assert_eq!(said, lacks("module fs_fuor: did you mean fs_four?"));
+        folder.put("kernel/broken.ko", &module(&["depends=xyzzy"]));
+        let said = folder.closure(&["broken"]);
+        assert_eq!(said, lacks("module xyzzy, which broken needs: take a kernel that has it"));
+        let path = folder.put("kernel/text.ko", b"this is text").display().to_string();
+        let Err(Failure::Failed(said)) = folder.closure(&["text"]) else { panic!("it is text") };
+        assert!(said.starts_with(&format!("{path}: this is no kernel module: ")), "{said}");
+    }
+
+    #[test]
+    fn compressed_modules_are_unpacked_and_damaged_ones_refused() {
+        // As the kernel's build calls them (`scripts/Makefile.modinst`).
+        let tools: [&[&str]; 3] = [
+            &["gzip", "-n", "-f", "--keep"],
+            &["xz", "--check=crc32", "--lzma2=dict=1MiB", "-f", "--keep"],
+            &["zstd", "-T0", "-f", "-q", "--keep"],
+        ];
+        let filler = format!("description={}", "all work and no play ".repeat(9_999));
+        let plain = module(&["depends=", &filler]);
+        for (tool, extension) in tools.into_iter().zip(["gz", "xz", "zst"]) {
+            let folder = Folder::new();
+            let path = folder.put("kernel/one.ko", &plain);
+            let packed = process::tied(tool[0]).args(&tool[1..]).arg(&path).status();
+            assert!(packed.expect("it is installed: see the Makefile").success(), "{tool:?}");
+            std::fs::remove_file(&path).unwrap();
+            let modules = closure(Some(&folder.path()), &["one".to_owned()]).unwrap();
+            assert!(modules.len() == 1 && modules[0].bytes == plain, "{extension}");
+            let packed = path.with_extension(format!("ko.{extension}"));
+            let mut bytes = std::fs::read(&packed).unwrap();
+            assert!(bytes.len() < plain.len() / 2, "{extension}: it is compressed");
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x10;
+            file::write_atomically(&packed, &bytes).unwrap();
+            let Err(Failure::Failed(said)) = folder.closure(&["one"]) else {
+                panic!("{extension}: damage goes unnoticed")
+            };
+            assert!(said.starts_with(&packed.display().to_string()), "{said}");
+        }
+    }
+}
