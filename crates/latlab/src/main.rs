@@ -5,6 +5,7 @@ mod commands;
 mod engine;
 mod failure;
 mod format;
+mod kernel;
 mod load;
 mod message;
 mod permission;
