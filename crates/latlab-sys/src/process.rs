@@ -193,6 +193,12 @@ impl Drop for Running {
     }
 }
 
+/// Whether this process may do what only root may.
+pub fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and can't fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// Has the kernel kill this process when the thread that started it is gone. Fails where it is
 /// gone already.
 pub fn die_with(parent: u32) -> io::Result<()> {

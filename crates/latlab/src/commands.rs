@@ -4,6 +4,7 @@ mod compare;
 mod doctor;
 mod exec;
 mod generate;
+mod kernel;
 mod list;
 mod report;
 mod run;
@@ -36,6 +37,7 @@ enum Command {
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Exec(exec::Exec),
+    Kernel(kernel::Kernels),
     List(list::List),
     Generate(generate::Generate),
     /// A load's worker: started by latlab itself
@@ -69,6 +71,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Exec(exec) => exec.run(),
+        Command::Kernel(kernel) => kernel.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),
         Command::LoadWorker { orders } => load::serve(&orders),

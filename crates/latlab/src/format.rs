@@ -4,6 +4,7 @@ pub(crate) mod html;
 pub(crate) mod live;
 pub(crate) mod picture;
 pub(crate) mod png;
+pub(crate) mod progress;
 pub(crate) mod svg;
 pub(crate) mod text;
 

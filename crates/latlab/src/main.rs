@@ -6,6 +6,7 @@ mod engine;
 mod failure;
 mod format;
 mod guest;
+mod kernel;
 mod load;
 mod message;
 mod permission;

@@ -1,0 +1,114 @@
+//! Kernels out of files that users have.
+
+use super::store::{self, Origin, Store, modules_place};
+use super::{Kernel, Progress, Source, digest, image};
+use crate::failure::{Failure, Result, failed};
+use std::path::{Path, PathBuf};
+
+/// The kernel in a file that a profile names. Its name has a part of its digest, so that two of
+/// one release, as one gets by building again, stay two.
+pub(crate) fn image(store: &Store, path: &Path, progress: &mut dyn Progress) -> Result<Kernel> {
+    let file = File::read(path)?;
+    if let Some(kernel) = file.known(store)? {
+        return Ok(kernel);
+    }
+    let image = file.image()?;
+    let name = format!("{}-{}", image.release, &file.digest[..8]);
+    file.keep(store, &name, image, None, Source::Image(path.to_owned()), progress)
+}
+
+/// Brings a kernel in; see [`super::add`].
+pub(crate) fn add(
+    store: &Store,
+    path: &Path,
+    name: Option<&str>,
+    modules: Option<&Path>,
+    progress: &mut dyn Progress,
+) -> Result<Kernel> {
+    let file = File::read(path)?;
+    let image = file.image()?;
+    let name = name.map_or(Ok(image.release.as_str()), checked)?.to_owned();
+    let modules = modules.map(|folder| modules_in(folder, &image.release)).transpose()?;
+    file.keep(store, &name, image, modules, Source::Added(name.clone()), progress)
+}
+
+/// A file that may be a kernel.
+struct File<'a> {
+    path: &'a Path,
+    bytes: Vec<u8>,
+    digest: String,
+}
+
+impl File<'_> {
+    fn read(path: &Path) -> Result<File<'_>> {
+        let bytes = std::fs::read(path).map_err(|e| failed(&path.display().to_string(), e))?;
+        let digest = digest(&bytes);
+        Ok(File { path, bytes, digest })
+    }
+
+    fn image(&self) -> Result<image::Image> {
+        image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
+    }
+
+    /// The kernel in the cache that came in the same bytes, wherever they were.
+    fn known(&self, store: &Store) -> Result<Option<Kernel>> {
+        let mut kernels = store.kernels()?.into_iter().map(|(kernel, _)| kernel);
+        Ok(kernels.find(|kernel| kernel.digest == self.digest))
+    }
+
+    fn keep(
+        &self,
+        store: &Store,
+        name: &str,
+        image: image::Image,
+        modules: Option<PathBuf>,
+        serves: Source,
+        progress: &mut dyn Progress,
+    ) -> Result<Kernel> {
+        let modules = modules.or_else(|| own_modules(self.path, &image.release));
+        let draft = store.begin(&format!("add-{name}"), &format!("adding {name}"), progress)?;
+        // Somebody else may have added the same while we waited, and be booting it by now.
+        let same = |kernel: &Kernel| kernel.name == name && kernel.digest == self.digest;
+        let there = store.kernels()?.into_iter().map(|(kernel, _)| kernel).find(same);
+        if let (Some(kernel), None) = (there, &modules) {
+            return Ok(kernel);
+        }
+        let kept = self.bytes.len() + image.unpacked();
+        draft.need_space(kept as u64 + modules.as_deref().map_or(0, store::size))?;
+        if let Some(modules) = modules {
+            draft.copy_modules(&modules, &image.release)?;
+        }
+        let what = self.path.display().to_string();
+        let origin = Origin { what, version: String::new(), serves: vec![serves] };
+        draft.finish(name, &self.bytes, image, origin)
+    }
+}
+
+/// A name that users give becomes a folder's.
+fn checked(name: &str) -> Result<&str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
+        return Ok(name);
+    }
+    Err(Failure::Failed(format!(
+        "a kernel can't be called '{name}': a name has letters, digits, and + - . _ after the first"
+    )))
+}
+
+/// The modules of `release` in a folder that a user named: it, or one that has `lib/modules`.
+fn modules_in(folder: &Path, release: &str) -> Result<PathBuf> {
+    let places = [folder.to_owned(), folder.join(release), folder.join(modules_place(release))];
+    places.into_iter().find(|place| place.join("modules.order").is_file()).ok_or_else(|| {
+        let folder = folder.display();
+        Failure::Failed(format!(
+            "{folder}: there are no modules of {release} (no modules.order) in it"
+        ))
+    })
+}
+
+/// The modules of a kernel that this machine has installed, where they may be read.
+fn own_modules(file: &Path, release: &str) -> Option<PathBuf> {
+    let installed = Path::new("/boot").join(format!("vmlinuz-{release}"));
+    let is_it = file.canonicalize().ok()? == installed.canonicalize().ok()?;
+    is_it.then(|| modules_in(Path::new("/"), release).ok()).flatten()
+}

@@ -1,0 +1,150 @@
+//! Debian's packages: what apt knows of them, fetching and unpacking. apt checks signatures and
+//! digests itself, and needs no privilege for this.
+
+use super::Progress;
+use super::work::{ask, run, tool};
+use crate::failure::{Failure, Result};
+use latlab_sys::process;
+use std::path::{Path, PathBuf};
+
+/// What apt knows of a package that it can fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// The names of the packages that it depends on, alternatives left out.
+    pub(crate) depends: Vec<String>,
+    /// How many bytes there are to fetch.
+    pub(crate) size: u64,
+    /// How many bytes it has when it is unpacked.
+    pub(crate) unpacked: u64,
+}
+
+/// The newest version of the package; none where apt knows none.
+pub(crate) fn show(name: &str) -> Result<Option<Package>> {
+    let mut command = tool("apt-cache");
+    // What follows is a name, whatever it looks like.
+    command.args(["show", "--no-all-versions", "--", name]);
+    Ok(on_debian(ask(&mut command))?.as_deref().and_then(parse))
+}
+
+/// The names that begin so, as far as apt has heard of them.
+pub(crate) fn names(prefix: &str) -> Result<Vec<String>> {
+    let said = on_debian(ask(tool("apt-cache").args(["pkgnames", "--", prefix])))?;
+    Ok(said.unwrap_or_default().lines().map(str::to_owned).collect())
+}
+
+/// What `look` finds. Where it finds nothing, and we may, apt is first told to look what there
+/// is to fetch by now.
+pub(crate) fn find(
+    name: &str,
+    log: &Path,
+    progress: &mut dyn Progress,
+    look: impl Fn(&str) -> Result<Option<Package>>,
+) -> Result<Package> {
+    if let Some(package) = look(name)? {
+        return Ok(package);
+    }
+    if process::is_root() {
+        update(log, progress)?;
+        if let Some(package) = look(name)? {
+            return Ok(package);
+        }
+        return Err(Failure::Failed(format!("apt knows no package '{name}': {ELSEWHERE}")));
+    }
+    let advice = "run apt-get update as root first";
+    Err(Failure::Unsupported(format!("apt knows no package '{name}': {advice}, or {ELSEWHERE}")))
+}
+
+const ELSEWHERE: &str = "bring a kernel of your own with latlab kernel add FILE";
+
+/// Has apt look what there is to fetch.
+fn update(log: &Path, progress: &mut dyn Progress) -> Result<()> {
+    progress.note("apt-get update, to know what there is");
+    run(tool("apt-get").args(["update", "-q"]), log, progress, &mut |_| ())
+}
+
+/// Fetches the package into `folder`; where it lies then.
+pub(crate) fn download(
+    package: &Package,
+    folder: &Path,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let mut command = tool("apt-get");
+    command.args(["download", "-q", "--"]);
+    command.arg(format!("{}={}", package.name, package.version)).current_dir(folder);
+    let fetched =
+        || debs(folder).iter().filter_map(|deb| deb.metadata().ok()).map(|m| m.len()).sum();
+    let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), package.size);
+    on_debian(run(&mut command, &folder.join("apt.log"), progress, look)).map_err(|e| match e {
+        Failure::Failed(why) => {
+            Failure::Failed(format!("{why}; run apt-get update and try again, or {ELSEWHERE}"))
+        }
+        other => other,
+    })?;
+    debs(folder).pop().ok_or_else(|| Failure::Failed("apt-get download left no package".to_owned()))
+}
+
+/// Unpacks a package into a folder of its own.
+pub(crate) fn unpack(deb: &Path, into: &Path, progress: &mut dyn Progress) -> Result<()> {
+    let log = deb.with_extension("log");
+    run(tool("dpkg-deb").arg("-x").arg(deb).arg(into), &log, progress, &mut |_| ())
+}
+
+fn debs(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "deb"))
+        .collect()
+}
+
+/// Where there is no apt, there is another way.
+fn on_debian<T>(answer: Result<T>) -> Result<T> {
+    answer.map_err(|failure| match failure {
+        Failure::Unsupported(why) => {
+            Failure::Unsupported(format!("{why}, and packages are fetched with apt: {ELSEWHERE}"))
+        }
+        other => other,
+    })
+}
+
+/// Reads the first record that `apt-cache show` gives.
+fn parse(text: &str) -> Option<Package> {
+    let record = text.split("\n\n").next()?;
+    let field =
+        |name: &str| record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let number = |name| field(name).and_then(|text| text.trim().parse::<u64>().ok());
+    let first_word = |text: &str| text.split([' ', '|', '(']).next().unwrap_or_default().to_owned();
+    // A package that is installed and can't be fetched has no file.
+    field("Filename")?;
+    Some(Package {
+        name: field("Package")?.trim().to_owned(),
+        version: field("Version")?.trim().to_owned(),
+        depends: field("Depends").unwrap_or_default().split(", ").map(first_word).collect(),
+        size: number("Size")?,
+        unpacked: number("Installed-Size").unwrap_or(0) * 1024,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_apt_is_read() {
+        let text = "Package: linux-image-6.12-amd64\nVersion: 6.12.117-1\nInstalled-Size: 12\n\
+                    Depends: linux-image-6.12.117-amd64 (= 6.12.117-1), kmod | busybox\n\
+                    Filename: pool/x.deb\nSize: 1476\nDescription: Linux\n for: PCs\n\nPackage: old\n";
+        let package = Package {
+            name: "linux-image-6.12-amd64".to_owned(),
+            version: "6.12.117-1".to_owned(),
+            depends: vec!["linux-image-6.12.117-amd64".to_owned(), "kmod".to_owned()],
+            size: 1476,
+            unpacked: 12 * 1024,
+        };
+        assert_eq!(parse(text), Some(package));
+        assert_eq!(parse(&text.replace("Filename", "Status")), None);
+        assert_eq!(parse(""), None);
+    }
+}
