@@ -99,8 +99,11 @@ mod tests {
     use std::io::Write as _;
     use std::process::Stdio;
 
-    /// What another reader of the format finds: path, mode, device and contents, in order.
-    fn read(archive: &[u8]) -> Vec<(String, u32, (u32, u32), Vec<u8>)> {
+    /// Path, mode, device and contents.
+    type Entry = (String, u32, (u32, u32), Vec<u8>);
+
+    /// What another reader of the format finds, in order.
+    fn read(archive: &[u8]) -> Vec<Entry> {
         let (mut entries, mut rest) = (Vec::new(), archive);
         loop {
             let reader = Reader::new(rest).unwrap();
@@ -131,16 +134,17 @@ mod tests {
 
     #[test]
     fn entries_come_in_order_with_their_folders_once() {
-        let entries = read(&small());
-        let seen: Vec<_> = entries.iter().map(|(p, mode, d, b)| (&**p, *mode, *d, &**b)).collect();
-        let expected: [(&str, u32, (u32, u32), &[u8]); 5] = [
-            ("dev", 0o040_755, (0, 0), b""),
-            ("dev/console", 0o020_600, (5, 1), b""),
-            ("init", 0o100_755, (0, 0), b"#!/bin/sh\n"),
-            ("bin", 0o120_777, (0, 0), b"usr/bin"),
-            ("bin/true", 0o100_755, (0, 0), b""),
+        let entry = |path: &str, mode, device, bytes: &[u8]| -> Entry {
+            (path.to_owned(), mode, device, bytes.to_owned())
+        };
+        let expected = [
+            entry("dev", 0o040_755, (0, 0), b""),
+            entry("dev/console", 0o020_600, (5, 1), b""),
+            entry("init", 0o100_755, (0, 0), b"#!/bin/sh\n"),
+            entry("bin", 0o120_777, (0, 0), b"usr/bin"),
+            entry("bin/true", 0o100_755, (0, 0), b""),
         ];
-        assert_eq!(seen, expected);
+        assert_eq!(read(&small()), expected);
         assert_eq!(small(), small());
     }
 
