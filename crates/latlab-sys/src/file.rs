@@ -18,6 +18,15 @@ pub fn scratch(directory: &Path) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
+/// A file in memory, without a name anywhere (`memfd_create(2)`).
+pub fn in_memory() -> io::Result<File> {
+    // SAFETY: the name, for the eyes of debuggers, is a constant string with its final zero.
+    let fd = unsafe { libc::memfd_create(c"latlab".as_ptr(), libc::MFD_CLOEXEC) };
+    let fd = crate::checked(fd)?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
 /// Bytes that an ordinary user may still write in the file system of `directory`.
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let path = CString::new(directory.as_os_str().as_bytes())?;

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cpu;
 pub mod file;
 pub mod guard;
+pub mod init;
 pub mod knob;
 pub mod machine;
 pub mod memory;

@@ -6,6 +6,7 @@ use latlab_core::time::Nanos;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
 use std::marker::PhantomData;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -159,6 +160,18 @@ pub fn tied(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// Leaves `file` open in the program that `command` starts. The number it has there.
+pub fn inherit(command: &mut Command, file: &impl AsRawFd) -> RawFd {
+    let fd = file.as_raw_fd();
+    let keep = move || {
+        // SAFETY: fcntl with F_SETFD takes no pointers; without close-on-exec it stays open.
+        crate::checked(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }).map(drop)
+    };
+    // SAFETY: between fork and exec only a system call is made.
+    unsafe { command.pre_exec(keep) };
+    fd
+}
+
 /// A [`tied`] program at work. Dropping it ends it, and the whole process group that it leads.
 #[derive(Debug)]
 pub struct Running(Child);
@@ -259,10 +272,22 @@ impl Forked {
     }
 }
 
-impl Drop for Forked {
-    fn drop(&mut self) {
+/// Ends many children at once: those that still run would keep each other from ending.
+pub fn end_all(children: Vec<Forked>) {
+    children.iter().for_each(Forked::kill);
+    drop(children);
+}
+
+impl Forked {
+    fn kill(&self) {
         // SAFETY: the child is ours and not reaped, so the number is its own.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        self.kill();
         // SAFETY: no status is asked for.
         unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
     }

@@ -30,15 +30,9 @@ const SIZE: usize = 4096;
 impl SharedPage {
     /// A fresh page, all counters zero, without a name in any file system.
     pub fn new() -> io::Result<SharedPage> {
-        // SAFETY: the name is a constant string with its final zero.
-        let fd = unsafe { libc::memfd_create(c"latlab".as_ptr(), libc::MFD_CLOEXEC) };
-        let fd = crate::checked(fd)?;
-        // SAFETY: the descriptor is fresh and nobody else's.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        #[expect(clippy::cast_possible_wrap, reason = "a page is small")]
-        // SAFETY: ftruncate takes no pointers.
-        crate::checked(unsafe { libc::ftruncate(fd.as_raw_fd(), SIZE as i64) })?;
-        SharedPage::map(fd)
+        let file = crate::file::in_memory()?;
+        file.set_len(SIZE as u64)?;
+        SharedPage::map(file.into())
     }
 
     /// The page behind a descriptor that the parent left open for us.

@@ -1,4 +1,8 @@
-//! What kind of terminal is on the other side, if any.
+//! Terminals: what kind is on the other side, if any, and lines that carry bytes as they are.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
 
 /// Columns and rows of the terminal that stderr goes to; none where it is not one.
 pub fn size() -> Option<(u16, u16)> {
@@ -7,4 +11,19 @@ pub fn size() -> Option<(u16, u16)> {
     // SAFETY: TIOCGWINSZ writes a winsize to the address given.
     let answer = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     (answer == 0 && size.ws_col > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// Makes a serial line carry bytes as they are: no echo, no line ends made of others.
+pub fn set_raw(line: &File) -> io::Result<()> {
+    // SAFETY: termios is made of integers, for which all bits zero is a value.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: `settings` is valid to write to.
+    crate::checked(unsafe { libc::tcgetattr(line.as_raw_fd(), &raw mut settings) })?;
+    // SAFETY: `settings` is valid to change.
+    unsafe { libc::cfmakeraw(&raw mut settings) };
+    // SAFETY: `settings` is valid.
+    crate::checked(unsafe {
+        libc::tcsetattr(line.as_raw_fd(), libc::TCSANOW, &raw const settings)
+    })?;
+    Ok(())
 }

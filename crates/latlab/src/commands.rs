@@ -2,6 +2,7 @@
 
 mod compare;
 mod doctor;
+mod elsewhere;
 mod exec;
 mod generate;
 mod kernel;
@@ -13,6 +14,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::load;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::record::Record;
+use latlab_core::time::Nanos;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -53,28 +55,38 @@ fn command_line() -> clap::Command {
     Latlab::command().mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
 }
 
-/// Reads the command line and does what it says.
-pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> {
+/// Reads the command line and does what it says. The exit code, which is 0 but for a program's.
+pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.len() < 2 {
-        return list::print_help(&mut command_line());
+        return list::print_help(&mut command_line()).map(|()| 0);
     }
     let matches = match command_line().try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => return list::print_clap(&error),
+        Err(error) => return list::print_clap(&error).map(|()| 0),
     };
     let latlab: Latlab =
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
-    match latlab.command {
+    let done = match latlab.command {
         Command::Run(run) => run.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
-        Command::Exec(exec) => exec.run(),
+        Command::Exec(exec) => return exec.run(),
         Command::Kernel(kernel) => kernel.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),
         Command::LoadWorker { orders } => load::serve(&orders),
+    };
+    done.map(|()| 0)
+}
+
+/// A time that is not zero.
+fn positive(text: &str) -> std::result::Result<Nanos, String> {
+    match text.parse::<Nanos>() {
+        Ok(Nanos(0)) => Err("nothing can be measured in no time".to_owned()),
+        Ok(time) => Ok(time),
+        Err(e) => Err(e.to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 mod results;
 
 use crate::failure::{Failure, Result, failed};
-use crate::load::Crew;
+use crate::load::{self, Crew};
 use crate::probe::{AnyProbe, PROBES};
 use crate::registry;
 use crate::rig::{self, Rig, Watch};
@@ -18,6 +18,7 @@ use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
+use std::path::PathBuf;
 
 /// What a run gave: always a record, and a verdict where a limit was set and exceeded.
 pub(crate) struct Outcome {
@@ -66,6 +67,11 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     };
     let verdict = failure.or(verdict.map(Failure::Worse));
     Ok(Outcome { record, verdict })
+}
+
+/// The folder that `plan` needs a disk under, where a machine has none.
+pub(crate) fn disk_folder(plan: &Plan) -> Result<Option<PathBuf>> {
+    load::disk_folder(&plan.loads)
 }
 
 /// The CPUs asked for, else all that are online and that this process may use.

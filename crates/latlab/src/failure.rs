@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
 /// Why a command did not end with 0. The sentence says what was wrong, where, and what to do.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Failure {
     /// The measured answer is "worse" or "over the limit": exit 1.
@@ -22,6 +22,15 @@ pub(crate) enum Failure {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
+    /// The same, with the name of what it happened to in front.
+    pub(crate) fn about(self, what: &str) -> Failure {
+        match self {
+            Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
+            Failure::Failed(why) => Failure::Failed(format!("{what}: {why}")),
+            Failure::Unsupported(why) => Failure::Unsupported(format!("{what}: {why}")),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Failure::Worse(_) => 1,

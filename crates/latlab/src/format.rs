@@ -8,6 +8,7 @@ pub(crate) mod progress;
 pub(crate) mod svg;
 pub(crate) mod text;
 
+use crate::message::Stream;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
 use std::io::Write as _;
@@ -24,6 +25,22 @@ pub(crate) fn put(result: &str) -> crate::failure::Result<()> {
     match stdout.write_all(result.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(crate::failure::failed("the result can't be written to stdout", e))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Passes on what a program wrote on another machine.
+pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
+    let written = match stream {
+        Stream::Stdout => {
+            std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush())
+        }
+        Stream::Stderr => std::io::stderr().write_all(bytes),
+    };
+    match written {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(crate::failure::failed("what the program wrote can't be passed on", e))
         }
         _ => Ok(()),
     }

@@ -144,6 +144,14 @@ pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
         .collect())
 }
 
+/// The names under which kernels were brought in.
+pub(crate) fn added() -> Result<Vec<String>> {
+    let kernels = Store::open()?.kernels()?;
+    let serves = kernels.into_iter().flat_map(|(_, facts)| facts.origin.serves);
+    let name = |source| if let Source::Added(name) = source { Some(name) } else { None };
+    Ok(serves.filter_map(name).collect())
+}
+
 /// Removes a kernel from the cache.
 pub(crate) fn remove(name: &str, progress: &mut dyn Progress) -> Result<()> {
     let store = Store::open()?;

@@ -21,6 +21,7 @@ use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Every load, in the order `latlab list loads` shows them.
 pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
@@ -44,6 +45,11 @@ pub(crate) trait Load: Params {
     /// Where it is to run.
     fn place(&self) -> &Place;
 
+    /// The folder that it writes to, where that has to be on a disk.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+
     /// Refuses what can't work here with this many workers, before anything starts.
     fn check(&self, _workers: u64) -> Result<()> {
         Ok(())
@@ -58,8 +64,16 @@ pub(crate) trait AnyLoad: Send + Sync {
     fn unit(&self) -> &'static str;
     fn one_worker(&self) -> bool;
     fn place(&self) -> &Place;
+    fn folder(&self) -> Option<&Path>;
     fn check(&self, workers: u64) -> Result<()>;
     fn work(&self, bench: &Bench) -> io::Result<()>;
+}
+
+/// The folder on a disk that one of the loads writes to, if any does.
+pub(crate) fn disk_folder(parts: &[Part]) -> Result<Option<PathBuf>> {
+    let loads = parts.iter().map(|part| registry::build("load", LOADS, part));
+    let loads = loads.collect::<Result<Vec<_>>>()?;
+    Ok(loads.iter().find_map(|load| load.folder().map(Path::to_owned)))
 }
 
 impl<L: Load> AnyLoad for L {
@@ -71,6 +85,9 @@ impl<L: Load> AnyLoad for L {
     }
     fn place(&self) -> &Place {
         Load::place(self)
+    }
+    fn folder(&self) -> Option<&Path> {
+        Load::folder(self)
     }
     fn check(&self, workers: u64) -> Result<()> {
         Load::check(self, workers)

@@ -11,6 +11,7 @@ mod load;
 mod message;
 mod permission;
 mod probe;
+mod profile;
 mod registry;
 mod rig;
 mod target;
@@ -18,8 +19,11 @@ mod target;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if guest::is_init() {
+        guest::serve();
+    }
     match commands::dispatch(std::env::args_os()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(failure) => {
             format::say(&failure.to_string());
             failure.exit_code()

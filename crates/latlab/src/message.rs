@@ -1,6 +1,7 @@
 //! What the far side of a target says to the near side: one JSON object a line.
 
 use crate::failure::{Failure, Result, failed};
+use crate::guest::Facts;
 use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -25,6 +26,8 @@ pub(crate) enum Message {
     Record { record: Box<Record>, verdict: Option<Failure> },
     /// It could not be done.
     Failed(Failure),
+    /// What the kernel of a guest has found out.
+    Facts(Facts),
     /// A program that was brought along wrote this.
     Output { stream: Stream, base64: String },
     /// A program that was brought along has ended, with this exit code.

@@ -1,22 +1,29 @@
 //! Targets: where a plan is carried out.
 
+mod lab;
 mod native;
+mod vm;
 
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result};
+use crate::guest::{Accel, Program};
+use crate::message::Stream;
 use crate::registry::About;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
-use std::ffi::OsString;
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[(About, &dyn Target)] = &[(native::ABOUT, &native::Native)];
+pub(crate) static TARGETS: &[(About, &dyn Target)] =
+    &[(native::ABOUT, &native::Native), (lab::ABOUT, &lab::Lab), (vm::ABOUT, &vm::Vm)];
 
 /// Carries a plan out on the machine that latlab runs on.
 pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
+
+/// Takes what a program on a target writes.
+pub(crate) type Put<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
 
 /// How plans are to be carried out; nothing of it changes what comes out.
 pub(crate) struct Errand<'a> {
@@ -30,6 +37,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) jobs: usize,
     /// Whether to measure what is known already.
     pub(crate) fresh: bool,
+    /// What is to carry out the instructions of a virtual machine, where that matters to the user.
+    pub(crate) accel: Option<Accel>,
     /// How long to wait for a target that says nothing; each has its own idea where there is none.
     pub(crate) limit: Option<Nanos>,
 }
@@ -39,8 +48,14 @@ pub(crate) trait Target: Sync {
     /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
 
-    /// Starts a program on the target `name`: what follows `latlab exec` there. Its exit code.
-    fn exec(&self, name: &str, _words: &[OsString], _errand: &mut Errand<'_>) -> Result<u8> {
+    /// Starts a program on the target `name`; `put` gets what it writes. Its exit code.
+    fn exec(
+        &self,
+        name: &str,
+        _program: &Program,
+        _errand: &mut Errand<'_>,
+        _put: &mut Put<'_>,
+    ) -> Result<u8> {
         Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
     }
 }

@@ -1,18 +1,25 @@
 //! `latlab exec`: start a program with real-time attributes.
 
+use super::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
-use crate::{engine, permission};
+use crate::format::{self, live};
+use crate::guest::Program;
+use crate::{engine, permission, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::sched::{self, Policy};
+use latlab_sys::signal::Signals;
 use latlab_sys::{cpu, file, process};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Start a program with a real-time policy, bound to CPUs, with its own timer slack
 ///
-/// latlab becomes the program: exit code, signals and terminal are the program's own.
+/// latlab becomes the program: exit code, signals and terminal are the program's own. With --on
+/// the program runs in a guest, with nothing of this machine but the files it was given: in the
+/// laboratory (lab:PROFILE) its time repeats exactly.
 #[derive(Debug, clap::Args)]
 pub(super) struct Exec {
     /// Real-time, first in first out, at this priority (1 to 99)
@@ -36,6 +43,14 @@ pub(super) struct Exec {
     /// Longest wake-up from idle that is allowed while it runs; 0 keeps all CPUs out of idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
+    /// Run it in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
+    #[arg(long, value_name = "TARGET")]
+    on: Option<String>,
+    /// A file or folder that the program reads in the guest; its libraries come by themselves
+    #[arg(long, value_name = "PATH", requires = "on")]
+    with: Vec<PathBuf>,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -52,7 +67,53 @@ fn deadline(text: &str) -> std::result::Result<Policy, String> {
 }
 
 impl Exec {
-    pub(super) fn run(&self) -> Result<()> {
+    /// Returns where the program ran elsewhere, with its exit code.
+    pub(super) fn run(&self) -> Result<u8> {
+        match &self.on {
+            Some(target) => self.run_on(target),
+            None => self.become_program(),
+        }
+    }
+
+    fn run_on(&self, name: &str) -> Result<u8> {
+        let target = target::find(name)?;
+        let path = found(&self.command[0])?;
+        let program = Program { words: self.words(&path)?, path, with: self.with.clone() };
+        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let mut watch = live::view();
+        let mut errand = self.elsewhere.errand(&signals, watch.as_mut());
+        target.exec(name, &program, &mut errand, &mut format::pass)
+    }
+
+    /// What is to be typed after `latlab exec` there, to the same effect.
+    fn words(&self, path: &Path) -> Result<Vec<String>> {
+        let flags = [
+            self.fifo.map(|priority| format!("--fifo={priority}")),
+            self.rr.map(|priority| format!("--rr={priority}")),
+            self.deadline.map(|policy| match policy {
+                Policy::Deadline { runtime, period } => {
+                    format!("--deadline={}ns/{}ns", runtime.0, period.0)
+                }
+                _ => String::new(),
+            }),
+            self.other.then(|| "--other".to_owned()),
+            self.cpus.as_ref().map(|cpus| format!("--cpus={cpus}")),
+            self.slack.map(|slack| format!("--slack={}ns", slack.0)),
+            self.cpu_dma_latency.map(|latency| format!("--cpu-dma-latency={}ns", latency.0)),
+            Some("--".to_owned()),
+        ];
+        let mut words: Vec<String> = flags.into_iter().flatten().collect();
+        let command = std::iter::once(path.as_os_str());
+        for word in command.chain(self.command[1..].iter().map(OsString::as_os_str)) {
+            let text = word.to_str().ok_or_else(|| {
+                Failure::Failed(format!("{} is not text: a guest can't be told", word.display()))
+            })?;
+            words.push(text.to_owned());
+        }
+        Ok(words)
+    }
+
+    fn become_program(&self) -> Result<u8> {
         if let Some(cpus) = &self.cpus {
             // The kernel is content when it knows one of them.
             engine::check_cpus(cpus, &cpu::online(&Root::default()))?;
@@ -78,6 +139,18 @@ impl Exec {
         let deadline = self.deadline.map(|policy| ("deadline", policy));
         fifo.or(rr).or(deadline).or(self.other.then_some(("other", Policy::Other)))
     }
+}
+
+/// The program that a shell would start.
+fn found(name: &OsStr) -> Result<PathBuf> {
+    let missing = || Failure::Failed(format!("{}: there is no such program", name.display()));
+    let path = Path::new(name);
+    if path.components().count() > 1 {
+        return std::path::absolute(path).ok().filter(|path| path.exists()).ok_or_else(missing);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    places.find(|place| place.is_file()).ok_or_else(missing)
 }
 
 fn held_back(error: &io::Error) -> Failure {

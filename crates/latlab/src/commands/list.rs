@@ -4,6 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::format;
 use crate::load::LOADS;
 use crate::probe::PROBES;
+use crate::profile::{self, Profile};
 use crate::registry::{About, Entry};
 use crate::target::TARGETS;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -12,10 +13,10 @@ use latlab_core::suggest;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, loads, targets and knobs, or explain one of them
+/// List probes, loads, targets, profiles and knobs, or explain one of them
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, loads, targets, knobs, or the name of one probe or load [default: everything]
+    /// probes, loads, targets, profiles, knobs, or the name of one of them [default: everything]
     what: Option<String>,
 }
 
@@ -38,8 +39,16 @@ static ROOMS: &[Room] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
+    ("profiles", profiles),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
 ];
+
+fn profiles() -> String {
+    profile::shipped().iter().fold(String::new(), |mut text, profile| {
+        let _ = writeln!(text, "  {:<22}{}", profile.name, profile.summary);
+        text
+    })
+}
 
 fn table(parts: impl Iterator<Item = About>) -> String {
     parts.fold(String::new(), |mut text, part| {
@@ -53,11 +62,37 @@ fn explain(name: &str) -> Result<String> {
     if let Some(text) = keys_of(PROBES, name).or_else(|| keys_of(LOADS, name)) {
         return Ok(text);
     }
+    let profiles = profile::shipped();
+    if let Some(profile) = profiles.iter().find(|profile| profile.name == name) {
+        return Ok(explain_profile(profile));
+    }
     let rooms = ROOMS.iter().map(|(name, _)| *name);
     let parts = PROBES.iter().map(|p| p.about.name).chain(LOADS.iter().map(|l| l.about.name));
-    let names: Vec<&str> = rooms.chain(parts).collect();
+    let profiles = profiles.iter().map(|profile| profile.name.as_str());
+    let names: Vec<&str> = rooms.chain(parts).chain(profiles).collect();
     let hint = suggest::hint(name, &names);
     Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
+}
+
+fn explain_profile(profile: &Profile) -> String {
+    let mut text = format!("{}: {}\n\n", profile.name, profile.summary);
+    let mut row = |name: &str, what: &str| {
+        if !what.is_empty() {
+            let _ = writeln!(text, "  {name:<14}{what}");
+        }
+    };
+    row("stands for", &profile.paper);
+    row("kernel", &profile.kernel.in_profile());
+    row("command line", &profile.cmdline);
+    for (file, value) in &profile.files {
+        row("setting", &format!("{value} in {file}"));
+    }
+    row("modules", &profile.modules.join(" "));
+    row("memory", &profile.memory.to_string());
+    row("CPUs", &profile.cpus.to_string());
+    let name = &profile.name;
+    let _ = write!(text, "\nRun there with --on lab:{name} (instruction time) or ");
+    text + &format!("--on vm:{name} (wall time).\n")
 }
 
 fn keys_of<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> Option<String> {

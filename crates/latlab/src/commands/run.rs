@@ -1,19 +1,20 @@
 //! `latlab run`: measure.
 
+use super::elsewhere::Elsewhere;
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, live, text};
 use crate::load::LOADS;
 use crate::probe::PROBES;
-use crate::target::{Errand, Target};
-use crate::{engine, registry, target};
+use crate::target::Target;
+use crate::{registry, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_sys::file;
 use latlab_sys::file::Pending;
 use latlab_sys::signal::Signals;
-use latlab_sys::{cpu, file};
 use std::path::{Path, PathBuf};
 
 /// Measure how late this machine is
@@ -32,7 +33,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: Vec<String>,
     /// How long each probe measures [default: 10s]
-    #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = positive)]
+    #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = super::positive)]
     time: Option<Nanos>,
     /// How many periods each probe measures on each CPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -55,29 +56,14 @@ pub(super) struct Run {
     /// Seed of everything that the loads draw by chance
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Guests that may run at the same time [default: as many as there are CPUs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Measure in the laboratory again, even where the result of the same run is known
-    #[arg(long)]
-    fresh: bool,
-    /// Give up on a target that is not ours after this time on the wall
-    #[arg(long, value_name = "TIME", value_parser = positive)]
-    limit: Option<Nanos>,
     /// Keep the record in this file; with several targets, one record for each in this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print the record, and nothing else, on stdout
     #[arg(long)]
     json: bool,
-}
-
-fn positive(text: &str) -> std::result::Result<Nanos, String> {
-    match text.parse::<Nanos>() {
-        Ok(Nanos(0)) => Err("nothing can be measured in no time".to_owned()),
-        Ok(time) => Ok(time),
-        Err(e) => Err(e.to_string()),
-    }
+    #[command(flatten)]
+    elsewhere: Elsewhere,
 }
 
 fn some_cpus(text: &str) -> std::result::Result<CpuList, String> {
@@ -105,17 +91,8 @@ impl Run {
         let pending: Vec<_> = pending.collect::<Result<_>>()?;
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
-        let outcomes = target.run(
-            &plans,
-            &mut Errand {
-                here: engine::run,
-                signals: &signals,
-                watch: watch.as_mut(),
-                jobs: self.jobs.map_or_else(default_jobs, usize::from),
-                fresh: self.fresh,
-                limit: self.limit,
-            },
-        );
+        let mut errand = self.elsewhere.errand(&signals, watch.as_mut());
+        let outcomes = target.run(&plans, &mut errand);
         let mut ending = Ok(());
         for ((outcome, pending), place) in outcomes.into_iter().zip(pending).zip(places) {
             let shown = outcome.and_then(|outcome| self.show(outcome, pending, place.as_deref()));
@@ -203,11 +180,6 @@ impl Run {
             settings: self.settings.clone(),
         })
     }
-}
-
-/// As many guests as there are CPUs to run them.
-fn default_jobs() -> usize {
-    cpu::allowed().map_or(1, |cpus| cpus.len())
 }
 
 /// Where to go from here.

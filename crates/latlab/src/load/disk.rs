@@ -7,7 +7,7 @@ use latlab_core::random::Random;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Writes a scratch file and syncs it, again and again, one worker on each CPU.
 ///
@@ -36,6 +36,10 @@ impl Load for Disk {
 
     fn place(&self) -> &Place {
         &self.place
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.dir)
     }
 
     fn check(&self, workers: u64) -> Result<()> {

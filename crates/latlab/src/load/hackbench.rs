@@ -5,7 +5,7 @@ use crate::registry::About;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::process::Forked;
+use latlab_sys::process::{self, Forked};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
@@ -54,6 +54,7 @@ impl Load for Hackbench {
         while bench.running() {
             clock::sleep_for(Nanos::from_millis(100));
         }
+        process::end_all(children);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ mod help;
 mod interruption;
 mod killed;
 mod knob;
+mod laboratory;
 mod limit;
 mod live;
 mod loads;

@@ -1,0 +1,43 @@
+//! What `run` and `exec` can be told about targets that are not this machine.
+
+use crate::engine;
+use crate::guest::Accel;
+use crate::rig::Watch;
+use crate::target::Errand;
+use latlab_core::time::Nanos;
+use latlab_sys::cpu;
+use latlab_sys::signal::Signals;
+
+/// The options.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "On other targets")]
+pub(super) struct Elsewhere {
+    /// Guests that may run at the same time [default: as many as there are CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
+    /// Ask the laboratory again, even where it knows what comes out
+    #[arg(long)]
+    fresh: bool,
+    /// Give up on a guest or a board after this time on the wall
+    #[arg(long, value_name = "TIME", value_parser = super::positive)]
+    limit: Option<Nanos>,
+    /// What runs the instructions of a vm: target [default: kvm where it works]
+    #[arg(long)]
+    accel: Option<Accel>,
+}
+
+impl Elsewhere {
+    /// The options as an errand.
+    pub(super) fn errand<'a>(&self, signals: &'a Signals, watch: &'a mut dyn Watch) -> Errand<'a> {
+        let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
+        Errand {
+            here: engine::run,
+            signals,
+            watch,
+            jobs: self.jobs.map_or_else(cpus, usize::from),
+            fresh: self.fresh,
+            accel: self.accel,
+            limit: self.limit,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A cell: one job on one kernel, and all that goes into the guest for it.
+
+use super::archive::Archive;
+use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::{Time, library, module};
+use crate::engine;
+use crate::failure::{Failure, Result, failed};
+use crate::kernel::Kernel;
+use crate::profile::Profile;
+use latlab_core::plan::{Length, Plan};
+use latlab_core::time::Nanos;
+use std::path::{Path, PathBuf};
+
+/// One job on one kernel.
+#[derive(Debug)]
+pub(super) struct Cell {
+    /// What the user typed after `--on`.
+    pub(super) target: String,
+    pub(super) profile: Profile,
+    pub(super) kernel: Kernel,
+    pub(super) time: Time,
+    pub(super) job: Job,
+    /// Files to bring along: where in the guest, and where here.
+    pub(super) files: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A program of the user's, to be started in a guest.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What follows `latlab exec` in the guest.
+    pub(crate) words: Vec<String>,
+    /// The program itself.
+    pub(crate) path: PathBuf,
+    /// Further files and folders that it reads.
+    pub(crate) with: Vec<PathBuf>,
+}
+
+impl Program {
+    /// The program, its libraries, and what it reads.
+    pub(super) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let mut files = vec![(self.path.clone(), self.path.clone())];
+        files.extend(library::closure(&self.path)?);
+        for path in &self.with {
+            for (there, here) in library::tree(path)? {
+                // What was brought along may be a program, too.
+                files.extend(library::closure(&here).unwrap_or_default());
+                files.push((there, here));
+            }
+        }
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+}
+
+/// What QEMU is given to boot.
+pub(super) struct Boot {
+    pub(super) initramfs: Vec<u8>,
+    pub(super) cmdline: String,
+}
+
+/// A disk in memory whose completions are timers of the guest (`Documentation/block/null_blk.rst`).
+const DISK: &[&str] =
+    &["gb=1", "memory_backed=1", "irqmode=2", "completion_nsec=100000", "hw_queue_depth=64"];
+
+/// What every guest is told. Its addresses are not random, and random numbers come from nothing
+/// of the host's; `panic=-1` ends QEMU. What is left out measures nothing: certificates for the
+/// signatures of modules, self-tests of ciphers, entropy by jitter, BTF for congestion control.
+const CMDLINE: &str = "console=ttyS0 quiet panic=-1 rdinit=/latlab nokaslr random.trust_cpu=off \
+    cryptomgr.notests initcall_blacklist=load_system_certificate_list,jent_mod_init,\
+bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
+
+/// In instruction time the processor's clock is known exactly, and its interrupts arrive.
+const CMDLINE_INSTRUCTIONS: &str = "tsc=reliable tsc_early_khz=1000000 no_timer_check";
+
+impl Cell {
+    /// Makes the archive and the command line.
+    pub(super) fn boot(&self) -> Result<Boot> {
+        let disk = match &self.job {
+            Job::Run(plan) => engine::disk_folder(plan)?,
+            _ => None,
+        };
+        let mut files = self.files.clone();
+        let mut wanted = self.profile.modules.clone();
+        let mut cmdline = format!("{CMDLINE} {}", self.profile.cmdline);
+        if disk.is_some() {
+            wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
+            cmdline.extend(DISK.iter().map(|parameter| format!(" null_blk.{parameter}")));
+            let mke2fs = mke2fs()?;
+            files.extend(library::closure(&mke2fs)?);
+            files.push(("/sbin/mke2fs".into(), mke2fs));
+        }
+        if self.time == Time::Instructions {
+            cmdline = format!("{cmdline} {CMDLINE_INSTRUCTIONS}");
+        }
+        let modules = module::closure(self.kernel.modules.as_deref(), &wanted)?;
+        let mut archive = Archive::new();
+        let mut names = Vec::new();
+        for module in &modules {
+            archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
+            let disk = if module.name == "null_blk" { DISK.join(" ") } else { String::new() };
+            names.push(format!("{} {disk}", module.name).trim_end().to_owned());
+        }
+        let config = self.kernel.folder.join("config");
+        if config.exists() {
+            files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
+        }
+        for (there, here) in &files {
+            let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
+            archive.file(there, 0o755, &bytes);
+        }
+        let program =
+            std::fs::read("/proc/self/exe").map_err(|e| failed("the program itself", e))?;
+        archive.file(PROGRAM, 0o755, &program);
+        let orders = Orders {
+            time_domain: self.time.domain(),
+            modules: names,
+            files: self.profile.files.clone(),
+            disk,
+            job: self.job.clone(),
+        };
+        let orders = serde_json::to_vec(&orders).expect("orders are plain data");
+        archive.file(ORDERS, 0o644, &orders);
+        Ok(Boot { initramfs: archive.finish(), cmdline })
+    }
+
+    /// How long to wait for it on the wall before it counts as hung: a guest in instruction time
+    /// that is never idle takes about ten times its own time, and this host may be busy.
+    pub(super) fn patience(&self) -> Nanos {
+        let guest_time = match &self.job {
+            Job::Run(plan) => expected(plan),
+            Job::Exec { .. } => Nanos::from_secs(10),
+            Job::Learn => Nanos::from_secs(2),
+        };
+        Nanos::from_secs(120) + Nanos(guest_time.0.saturating_mul(50))
+    }
+}
+
+/// How long a plan measures.
+fn expected(plan: &Plan) -> Nanos {
+    let of = |part: &latlab_core::plan::Part| match plan.length {
+        Length::For(time) => time,
+        Length::Count(count) => {
+            let interval = part.params.get("interval").and_then(serde_json::Value::as_u64);
+            Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
+        }
+    };
+    plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part) + plan.warm_up)
+}
+
+fn mke2fs() -> Result<PathBuf> {
+    let places = ["/sbin/mke2fs", "/usr/sbin/mke2fs"].map(Path::new);
+    places.into_iter().find(|path| path.exists()).map(Path::to_owned).ok_or_else(|| {
+        let why = "a guest's disk needs mke2fs, which is not installed: apt-get install e2fsprogs";
+        Failure::Unsupported(why.to_owned())
+    })
+}

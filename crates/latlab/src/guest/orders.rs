@@ -1,0 +1,39 @@
+//! What a guest is told to do: one file in its initramfs.
+
+use latlab_core::machine::TimeDomain;
+use latlab_core::plan::Plan;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Where the guest finds its orders, and this program.
+pub(super) const ORDERS: &str = "/latlab.orders";
+pub(super) const PROGRAM: &str = "/latlab";
+/// The folder of the modules that are to be loaded.
+pub(super) const MODULES: &str = "/modules";
+
+/// All that a guest knows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Orders {
+    /// What its time is made of.
+    pub(super) time_domain: TimeDomain,
+    /// The modules in [`MODULES`], in the order to load them.
+    pub(super) modules: Vec<String>,
+    /// What to write into which files.
+    pub(super) files: BTreeMap<String, String>,
+    /// The folder that is to lie on a disk.
+    pub(super) disk: Option<PathBuf>,
+    pub(super) job: Job,
+}
+
+/// What a guest is there for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Job {
+    /// Carry out a plan.
+    Run(Box<Plan>),
+    /// Start a program: the words after `latlab exec`, in this folder.
+    Exec { words: Vec<String>, folder: PathBuf },
+    /// Find out what a kernel finds out at each boot.
+    Learn,
+}

@@ -1,0 +1,29 @@
+//! The laboratory: a real kernel in QEMU whose time is the number of its instructions.
+
+use super::{Errand, Put, Target};
+use crate::engine::Outcome;
+use crate::failure::Result;
+use crate::guest::{self, Program, Time};
+use crate::registry::About;
+use latlab_core::plan::Plan;
+
+pub(super) const ABOUT: About =
+    About { name: "lab", summary: "lab:PROFILE: a kernel in QEMU whose time repeats exactly" };
+
+pub(super) struct Lab;
+
+impl Target for Lab {
+    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
+        guest::run(plans, Time::Instructions, errand)
+    }
+
+    fn exec(
+        &self,
+        name: &str,
+        program: &Program,
+        errand: &mut Errand<'_>,
+        put: &mut Put<'_>,
+    ) -> Result<u8> {
+        guest::exec(name, program, Time::Instructions, errand, put)
+    }
+}

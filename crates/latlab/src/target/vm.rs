@@ -1,0 +1,37 @@
+//! A virtual machine: a kernel in QEMU in the time on the wall.
+
+use super::{Errand, Put, Target};
+use crate::engine::Outcome;
+use crate::failure::Result;
+use crate::guest::{self, Accel, Program, Time};
+use crate::registry::About;
+use latlab_core::plan::Plan;
+
+pub(super) const ABOUT: About = About {
+    name: "vm",
+    summary: "vm:PROFILE: a kernel in QEMU in wall time, on KVM where it works",
+};
+
+pub(super) struct Vm;
+
+impl Target for Vm {
+    /// One after another: guests that share processors would measure each other.
+    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
+        errand.jobs = 1;
+        match Accel::choose(errand.accel) {
+            Ok(accel) => guest::run(plans, Time::Wall(accel), errand),
+            Err(failure) => plans.iter().map(|_| Err(failure.clone())).collect(),
+        }
+    }
+
+    fn exec(
+        &self,
+        name: &str,
+        program: &Program,
+        errand: &mut Errand<'_>,
+        put: &mut Put<'_>,
+    ) -> Result<u8> {
+        let accel = Accel::choose(errand.accel)?;
+        guest::exec(name, program, Time::Wall(accel), errand, put)
+    }
+}

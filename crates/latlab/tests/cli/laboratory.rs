@@ -1,0 +1,177 @@
+//! Guests: the same record each time, programs brought along, and guests that go wrong.
+
+use super::program::{LATLAB, command, folder, latlab, pause, run, until};
+use latlab_core::machine::TimeDomain;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Compiles a static C program into `folder`.
+fn compiled(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    fs::write(&source, text).unwrap();
+    let compiler = Command::new("cc").args(["-static", "-o"]).args([&program, &source]).status();
+    assert!(compiler.unwrap().success());
+    program
+}
+
+/// Keeps a processor of the host busy while it is there.
+struct Busy(std::process::Child);
+
+impl Busy {
+    fn start() -> Busy {
+        Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The promise of the laboratory, on three kernels under three loads: the same bytes, whatever
+/// else the host does.
+#[test]
+fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
+    let targets = "--on lab:standard --on lab:preemptible-hr --on lab:rt";
+    let words = |load: &str| {
+        format!("run cyclic --load {load} --count 100 --warm-up 20ms --json --fresh {targets}")
+    };
+    for load in ["procfs", "fork", "disk:size=1MiB"] {
+        let idle = latlab(&words(load));
+        assert_eq!(idle.code(), Some(0), "{idle:?}");
+        let busy = {
+            let _both = [Busy::start(), Busy::start()];
+            latlab(&words(load))
+        };
+        assert_eq!(idle.stdout.matches("\"schema\"").count(), 3, "{idle:?}");
+        assert_eq!(idle.stdout, busy.stdout);
+    }
+}
+
+#[test]
+fn a_record_says_that_its_time_is_made_of_instructions() {
+    let said = latlab("run cyclic --on lab:rt --count 200 --json");
+    let record = said.record();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(record.machine.time_domain, TimeDomain::Instructions);
+    assert_eq!(record.machine.preempt.as_deref(), Some("rt"));
+    assert_eq!(record.plan.target, "lab:rt");
+    let series = &record.series[0];
+    assert_eq!(series.profile.as_deref(), Some("rt"));
+    assert_eq!(series.counts.recorded + series.counts.missed, 200);
+    assert!(series.max.0 < 50_000, "a quiet PREEMPT_RT kernel takes microseconds: {series:?}");
+    assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+    // What is known is not measured again, and is the same.
+    assert_eq!(latlab("run cyclic --on lab:rt --count 200 --json").stdout, said.stdout);
+}
+
+#[test]
+fn timers_are_as_fine_as_the_profile_says() {
+    let said =
+        latlab("run cyclic:interval=10ms --on lab:standard --on lab:utime --count 50 --json");
+    let (tick, fine) = said.stdout.split_once("\n}\n{").expect("two records");
+    let record = |text: String| latlab_core::record::Record::from_json(&text).unwrap();
+    let (tick, fine) = (record(format!("{tick}\n}}")), record(format!("{{{fine}")));
+    assert_eq!(tick.machine.timer_resolution_ns, Some(4_000_000));
+    assert!(tick.series[0].max.0 > 1_000_000, "{:?}", tick.series[0]);
+    assert_eq!(fine.machine.timer_resolution_ns, Some(1));
+    assert!(fine.series[0].max.0 < 50_000, "{:?}", fine.series[0]);
+}
+
+#[test]
+fn a_virtual_machine_in_wall_time_says_so() {
+    let said = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(said.record().machine.time_domain, TimeDomain::Virtualized);
+}
+
+#[test]
+fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out() {
+    let said = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let mut script = command("exec --on lab:rt --fifo 7 --with /bin/cat -- sh -c");
+    script.arg("/bin/cat /proc/self/stat; echo said >&2; exit 5");
+    let said = run(&mut script);
+    assert_eq!((said.code(), said.stderr.as_str()), (Some(5), "said\n"), "{said:?}");
+    // The real-time priority is the 40th field (proc_pid_stat(5)).
+    assert_eq!(said.stdout.split(' ').nth(39), Some("7"), "{said:?}");
+}
+
+#[test]
+fn a_guest_that_panics_tells_of_it() {
+    let folder = folder();
+    let text = "#include <fcntl.h>\n#include <unistd.h>\n\
+                int main() { int f = open(\"/proc/sysrq-trigger\", O_WRONLY); write(f, \"c\", 1); pause(); }";
+    let program = compiled(folder.path(), "crash", text);
+    let said = run(command("exec --on lab:rt --").arg(program));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("lab:rt: the guest's kernel panicked (sysrq"), "{said:?}");
+}
+
+#[test]
+fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
+    let folder = folder();
+    let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
+    let said = run(command("exec --on lab:rt --fifo 99 --limit 20s --").arg(program));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{said:?}");
+}
+
+/// The QEMUs that a latlab has started.
+fn children(parent: u32) -> Vec<u32> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn is_qemu(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu"))
+}
+
+fn with_a_guest() -> (super::program::Running, u32) {
+    let running = super::program::Running::start(&mut command("run --on lab:rt --for 300s"));
+    let qemu = || children(running.pid()).into_iter().find(|pid| is_qemu(*pid));
+    until("a guest runs", || qemu().is_some());
+    let qemu = qemu().unwrap();
+    (running, qemu)
+}
+
+#[test]
+fn a_qemu_that_is_killed_is_said_to_be() {
+    let (running, qemu) = with_a_guest();
+    super::program::send("KILL", qemu);
+    let said = running.finish();
+    said.refused(2, &["lab:rt", "QEMU was killed by signal 9 after"]);
+}
+
+#[test]
+fn a_guest_goes_with_the_latlab_that_started_it() {
+    for (signal, code) in [("INT", Some(2)), ("KILL", None)] {
+        let (running, qemu) = with_a_guest();
+        pause(Duration::from_millis(300));
+        running.signal(signal);
+        assert_eq!(running.finish().code(), code);
+        until("QEMU is gone", || !is_qemu(qemu));
+    }
+}
+
+#[test]
+fn what_is_no_profile_is_refused_with_the_nearest() {
+    latlab("run --on lab:rt-lasy").refused(2, &["rt-lasy", "rt-lazy"]);
+    latlab("run --on lab").refused(2, &["lab:NAME"]);
+    latlab("run --on lab:rt --on native").refused(2, &["two kinds"]);
+    latlab("run --on lab:./no-such-kernel").refused(2, &["no-such-kernel"]);
+    latlab("exec --on native -- true").refused(3, &["lab:"]);
+}
+
+#[test]
+fn who_has_no_qemu_hears_how_to_get_it() {
+    let said = run(Command::new(LATLAB)
+        .args(["run", "--on", "lab:rt", "--count", "10", "--fresh"])
+        .env("PATH", "/nowhere"));
+    said.refused(3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
+}
