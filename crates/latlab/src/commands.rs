@@ -1,5 +1,6 @@
 //! What the user types after `latlab`.
 
+mod agent;
 mod compare;
 mod doctor;
 mod exec;
@@ -38,6 +39,8 @@ enum Command {
     Exec(exec::Exec),
     List(list::List),
     Generate(generate::Generate),
+    #[command(hide = true)]
+    Agent(agent::Agent),
     /// A load's worker: started by latlab itself
     #[command(hide = true)]
     LoadWorker {
@@ -71,6 +74,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<()> 
         Command::Exec(exec) => exec.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),
+        Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
     }
 }

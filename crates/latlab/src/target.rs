@@ -1,6 +1,7 @@
 //! Targets: where a plan is carried out.
 
 mod native;
+mod ssh;
 
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result};
@@ -13,7 +14,8 @@ use latlab_sys::signal::Signals;
 use std::ffi::OsString;
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[(About, &dyn Target)] = &[(native::ABOUT, &native::Native)];
+pub(crate) static TARGETS: &[(About, &dyn Target)] =
+    &[(native::ABOUT, &native::Native), (ssh::ABOUT, &ssh::Ssh)];
 
 /// Carries a plan out on the machine that latlab runs on.
 pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
