@@ -30,7 +30,7 @@ demo: $(LATLAB)
 	@echo "The pictures are in demo/report.html: open it in a browser."
 
 test: $(CHARTS) lint
-	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin
+	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin ssh=openssh-client /usr/sbin/sshd=openssh-server
 	cargo test --locked --workspace
 
 lint: $(CHARTS)

@@ -8,3 +8,39 @@ pub fn size() -> Option<(u16, u16)> {
     let answer = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     (answer == 0 && size.ws_col > 0).then_some((size.ws_col, size.ws_row))
 }
+
+/// How the terminal that stdin comes from is set. Dropping it sets the terminal so again: a
+/// program that is killed while it asks for a password leaves it without an echo.
+pub struct Settings(Option<libc::termios>);
+
+impl Settings {
+    /// As they are now; of no effect where stdin is no terminal.
+    pub fn keep() -> Settings {
+        Settings(read())
+    }
+}
+
+impl Drop for Settings {
+    fn drop(&mut self) {
+        let (Some(kept), Some(now)) = (&self.0, read()) else { return };
+        // Who works in the background is stopped if it touches a terminal, so not without need.
+        if kept.c_lflag != now.c_lflag {
+            // SAFETY: `kept` is what the kernel gave.
+            unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, &raw const *kept) };
+        }
+    }
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").finish_non_exhaustive()
+    }
+}
+
+fn read() -> Option<libc::termios> {
+    // SAFETY: termios is made of integers, for which all bits zero is a value.
+    let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+    // SAFETY: `settings` is valid to write to.
+    let answer = unsafe { libc::tcgetattr(libc::STDIN_FILENO, &raw mut settings) };
+    (answer == 0).then_some(settings)
+}

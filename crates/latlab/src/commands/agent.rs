@@ -1,7 +1,7 @@
 //! `latlab agent`: the far side of a target, started there by latlab itself.
 
 use crate::engine::{self, Outcome};
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Result, failed};
 use crate::message::{END, KEPT, Message, Messenger, RECEIVED};
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;

@@ -32,17 +32,17 @@ impl Target for Ssh {
 }
 
 /// What the far side's shell does, without a single quote or a new line, which not every login
-/// shell would hand on. `SIZE` stands for the size of the program in bytes.
+/// shell would hand on. `SIZE` stands for the size of the program in bytes, `KEPT` for [`KEPT`].
 ///
 /// A folder is good that is ours alone, has room, and lets programs run: not one that is mounted
 /// noexec. `head` may read too far, so nothing is sent after the program until it has come.
 /// What lies in the folder in the end is a record that nobody received, or nothing.
 const SCRIPT: &str = "\
-    trap \"\" HUP; folder=; why=; \
+    trap \"\" HUP PIPE; folder=; why=; \
     for place in \"${TMPDIR:-/tmp}\" /var/tmp \"$HOME\"; do \
       new=$(mktemp -d \"$place/latlab.XXXXXX\" 2>&1) || { why=\"$why$new; \"; continue; }; \
       set -- $(df -Pk \"$new\" 2>/dev/null | tail -n 1); \
-      if [ \"${4:-9999999999}\" -lt $((SIZE / 1024 + 4096)) ]; then \
+      if [ \"${4:-999999999}\" -lt $((SIZE / 1024 + 4096)) ]; then \
         why=\"$why$place has no room for $((SIZE / 1048576 + 4)) MiB; \"; \
       elif echo : >\"$new/latlab\" && chmod 700 \"$new/latlab\" && \"$new/latlab\" 2>/dev/null; then \
         folder=$new; break; \
@@ -55,7 +55,7 @@ const SCRIPT: &str = "\
     if [ $(wc -c <\"$folder/latlab\") -eq SIZE ]; then \
       echo \"latlab: copied\"; \"$folder/latlab\" agent \"$folder\"; echo \"latlab: over\"; \
     fi; \
-    rm -f \"$folder/latlab\"; [ -e \"$folder/record.json\" ] || rm -rf \"$folder\"";
+    rm -f \"$folder/latlab\"; [ -e \"$folder/KEPT\" ] || rm -rf \"$folder\"";
 
 /// What the far side's shell says, each before a blank and more, or alone on its line.
 const HERE: &str = "latlab: here ";
@@ -66,7 +66,7 @@ const OVER: &str = "latlab: over";
 fn carry_out(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
     let host = Host::of(&plan.target)?;
     let program = std::fs::read("/proc/self/exe").map_err(|e| failed("our own program", e))?;
-    let script = SCRIPT.replace("SIZE", &program.len().to_string());
+    let script = SCRIPT.replace("SIZE", &program.len().to_string()).replace("KEPT", KEPT);
     let session = Session::open(&host, &script, errand.limit)?;
     let mut visit = Visit { host, session, errand };
     let outcome = visit.make(plan, program);
@@ -100,7 +100,7 @@ impl Visit<'_, '_> {
                 Ok(Outcome { record, verdict })
             }
             Message::Failed(failure) => Err(failure),
-            other => Err(failed(&self.host.to_string(), format!("{other:?} is no answer"))),
+            _ => Err(failed(&self.host.to_string(), "it answers what was not asked")),
         }
     }
 
@@ -117,8 +117,11 @@ impl Visit<'_, '_> {
                     "{host} has no folder for latlab: {why}; name one there in TMPDIR, or make room"
                 )));
             }
-            // What comes before is the login shell's.
-            let Some(words) = line.strip_prefix(HERE) else { continue };
+            let Some(words) = line.strip_prefix(HERE) else {
+                // The login shell's, which may say why it lets nobody in.
+                self.session.complain(line);
+                continue;
+            };
             let mut words = words.splitn(3, ' ').map(str::to_owned);
             let mut word = || words.next().unwrap_or_default();
             let (system, machine, folder) = (word(), word(), word());
@@ -143,6 +146,7 @@ impl Visit<'_, '_> {
         match self.session.hear(self.errand) {
             Heard::Line(line) => Ok(line),
             Heard::RequestToEnd => {
+                self.session.kill();
                 Err(Failure::Failed("ended before anything was measured".to_owned()))
             }
             Heard::Nothing(why) => Err(Failure::Failed(sentence(&why))),
@@ -151,17 +155,16 @@ impl Visit<'_, '_> {
 
     /// Looks on while the far side measures. Its answer.
     fn work(&mut self, folder: &str) -> Result<Message> {
+        let mut over = false;
         loop {
             match self.session.hear(self.errand) {
                 Heard::RequestToEnd => self.session.send_word(END),
-                Heard::Nothing(why) => return Err(self.lost(folder, &why)),
-                Heard::Line(line) if line == OVER => {
-                    let why = self.session.last_complaint();
-                    return Err(failed(
-                        &format!("latlab ended without an answer on {}", self.host),
-                        why,
-                    ));
+                Heard::Nothing(why) if over => {
+                    let what = format!("latlab ended without an answer on {}", self.host);
+                    return Err(failed(&what, why));
                 }
+                Heard::Nothing(why) => return Err(self.lost(folder, &why)),
+                Heard::Line(line) if line == OVER => over = true,
                 Heard::Line(line) => {
                     if let Some(answer) = Message::read(&line)?.relay(self.errand.watch) {
                         return Ok(answer);
@@ -174,14 +177,14 @@ impl Visit<'_, '_> {
     fn lost(&self, folder: &str, why: &str) -> Failure {
         let (host, ssh) = (&self.host, self.host.command());
         Failure::Failed(format!(
-            "{host} is out of reach ({why}): it ends the run when it notices, and keeps what was \
-             measured; fetch it and clear up there with: \
+            "no more is heard of {host} ({why}): it ends the run when it notices, and keeps what \
+             was measured; fetch that and clear up there with: \
              {ssh} 'cat {folder}/{KEPT} && rm -r {folder}' >{KEPT}"
         ))
     }
 
     /// Waits until the far side has cleared up, if it can be reached.
-    fn leave(mut self) {
+    fn leave(self) {
         self.errand.watch.end();
         self.errand.watch.note("");
         self.session.close(self.errand);

@@ -18,5 +18,6 @@ mod loads;
 mod offline;
 mod program;
 mod records;
+mod ssh;
 mod stall;
 mod user;

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result, failed};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::signal::Event;
+use latlab_sys::terminal::Settings;
 use latlab_sys::{clock, signal};
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Read, Write as _};
@@ -33,6 +34,8 @@ enum Line {
 /// An OpenSSH client at work. Dropping it ends it.
 pub(super) struct Session {
     client: Running,
+    /// Put back after the client has ended, for that may be in the middle of a question.
+    _terminal: Settings,
     /// What is to be written to its stdin, which is closed when this is gone.
     input: Option<Sender<Vec<u8>>>,
     lines: Receiver<Line>,
@@ -49,6 +52,8 @@ const COMPLAINTS: usize = 20;
 const OPTIONS: &[&str] = &[
     "ControlPath=none",
     "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
     "RemoteCommand=none",
     "RequestTTY=no",
     "ConnectTimeout=15",
@@ -65,6 +70,7 @@ impl Session {
         // The login shell may be any.
         command.args(host.words()).arg(format!("exec sh -c '{script}'"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let terminal = Settings::keep();
         let mut client = Running::start(&mut command).map_err(|e| unable(&e))?;
         let child = client.child();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -78,6 +84,7 @@ impl Session {
         thread(move || read(stderr, Line::Complained, complain))?;
         Ok(Session {
             client,
+            _terminal: terminal,
             input: Some(input),
             lines,
             complaints: VecDeque::new(),
@@ -106,13 +113,11 @@ impl Session {
                 Ok(Line::Said(line)) => return Heard::Line(line),
                 Ok(Line::Complained(line)) => {
                     errand.watch.note(&format!("{}: {line}", self.host));
-                    if self.complaints.len() == COMPLAINTS {
-                        self.complaints.pop_front();
-                    }
-                    self.complaints.push_back(line);
+                    self.complain(line);
                 }
                 Err(TryRecvError::Disconnected) => return Heard::Nothing(self.last_complaint()),
                 Err(TryRecvError::Empty) if clock::now() >= self.deadline => {
+                    self.kill();
                     return Heard::Nothing("the time of --limit is over".to_owned());
                 }
                 Err(TryRecvError::Empty) => {
@@ -122,6 +127,14 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Notes what may be the reason if nothing more comes.
+    pub(super) fn complain(&mut self, line: String) {
+        if self.complaints.len() == COMPLAINTS {
+            self.complaints.pop_front();
+        }
+        self.complaints.push_back(line);
     }
 
     /// What was complained of last: why it went wrong.
@@ -137,6 +150,12 @@ impl Session {
     /// What was said on stderr until now has done no harm.
     pub(super) fn forget_complaints(&mut self) {
         self.complaints.clear();
+    }
+
+    /// Breaks the connection off.
+    pub(super) fn kill(&mut self) {
+        // What can't be killed has ended.
+        let _ = self.client.kill();
     }
 
     /// Waits until the far side has ended by itself, which it does when its stdin is closed.
@@ -158,7 +177,6 @@ impl Session {
 }
 
 fn configure(command: &mut Command) {
-    command.args(["-T", "-a", "-x"]);
     command.args(OPTIONS.iter().flat_map(|option| ["-o", option]));
     if !io::stdin().is_terminal() {
         // In a script nobody would answer.
