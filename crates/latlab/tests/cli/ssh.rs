@@ -269,7 +269,9 @@ fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
     let run = Running::start(&mut host.latlab("run --on ssh:board --policy other --for 60s"));
     host.measures();
     let program = host.left()[0].join("latlab");
-    running(&program).into_iter().for_each(|pid| send("KILL", pid));
+    for pid in running(&program) {
+        send("KILL", pid);
+    }
     run.finish().refused(2, &["without an answer on board", "Killed"]);
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
