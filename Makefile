@@ -30,7 +30,7 @@ demo: $(LATLAB)
 	@echo "The pictures are in demo/report.html: open it in a browser."
 
 test: $(CHARTS) lint
-	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd
+	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
 	cargo test --locked --workspace
 
 lint: $(CHARTS)

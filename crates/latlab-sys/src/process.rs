@@ -172,6 +172,19 @@ pub fn inherit(command: &mut Command, file: &impl AsRawFd) -> RawFd {
     fd
 }
 
+/// A [`tied`] program that hears no Ctrl-C, hang-up or request to terminate, although it shares
+/// our terminal: we hear them, and say when it ends.
+pub fn sheltered(program: impl AsRef<OsStr>) -> Command {
+    let mut command = tied(program);
+    let prepare = || {
+        crate::signal::ignore_requests_to_end();
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made: no allocation, no locks.
+    unsafe { command.pre_exec(prepare) };
+    command
+}
+
 /// A [`tied`] program at work. Dropping it ends it, and the whole process group that it leads.
 #[derive(Debug)]
 pub struct Running(Child);

@@ -88,6 +88,13 @@ pub fn tell() {
     unsafe { libc::syscall(libc::SYS_kill, us, NEWS) };
 }
 
+/// Asks this process to end, as Ctrl-C would: [`Signals::wait`] hears it.
+pub fn end() {
+    let us = std::process::id();
+    // SAFETY: a signal to ourselves, and no pointers.
+    unsafe { libc::syscall(libc::SYS_kill, us, libc::SIGTERM) };
+}
+
 /// Interrupts the sleep of a thread of this process.
 pub fn nudge(thread_id: i32) {
     let us = std::process::id();
@@ -126,6 +133,14 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Resu
     // SAFETY: the handlers touch nothing but an atomic, which is allowed in one.
     crate::checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
         .map(drop)
+}
+
+/// From now on requests to end are not heard at all, also not by the program this one becomes.
+pub(crate) fn ignore_requests_to_end() {
+    for signal in ENDING {
+        // SAFETY: to ignore a signal no function of ours is needed.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }
 
 /// Whether this process was started with the signal ignored.

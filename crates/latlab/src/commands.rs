@@ -1,5 +1,6 @@
 //! What the user types after `latlab`.
 
+mod agent;
 mod compare;
 mod doctor;
 mod elsewhere;
@@ -42,6 +43,8 @@ enum Command {
     Kernel(kernel::Kernels),
     List(list::List),
     Generate(generate::Generate),
+    #[command(hide = true)]
+    Agent(agent::Agent),
     /// A load's worker: started by latlab itself
     #[command(hide = true)]
     LoadWorker {
@@ -76,6 +79,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Kernel(kernel) => kernel.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),
+        Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
     };
     done.map(|()| 0)

@@ -12,6 +12,13 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::sync::Arc;
 
+/// The near side's word, on a line of its own after the plan: end the run now.
+pub(crate) const END: &str = "end";
+/// The near side's word: the record has come, and need not be kept.
+pub(crate) const RECEIVED: &str = "received";
+/// The name under which the far side keeps a record until it has come.
+pub(crate) const KEPT: &str = "record.json";
+
 /// One thing that the far side says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

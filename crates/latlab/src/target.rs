@@ -2,6 +2,7 @@
 
 mod lab;
 mod native;
+mod ssh;
 mod vm;
 
 use crate::engine::Outcome;
@@ -16,8 +17,12 @@ use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[(About, &dyn Target)] =
-    &[(native::ABOUT, &native::Native), (lab::ABOUT, &lab::Lab), (vm::ABOUT, &vm::Vm)];
+pub(crate) static TARGETS: &[(About, &dyn Target)] = &[
+    (native::ABOUT, &native::Native),
+    (lab::ABOUT, &lab::Lab),
+    (vm::ABOUT, &vm::Vm),
+    (ssh::ABOUT, &ssh::Ssh),
+];
 
 /// Carries a plan out on the machine that latlab runs on.
 pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;

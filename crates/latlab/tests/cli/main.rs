@@ -19,5 +19,6 @@ mod loads;
 mod offline;
 mod program;
 mod records;
+mod ssh;
 mod stall;
 mod user;

@@ -1,0 +1,364 @@
+//! A plan goes to another machine over ssh, and the record comes back: against an sshd of our
+//! own, which the user's ssh is led to by its configuration.
+
+use crate::knob;
+use crate::program::{
+    self, LATLAB, Running, Said, entries, folder, machine, pause, root, run, running, send, until,
+};
+use latlab_core::machine::TimeDomain;
+use latlab_core::record::Record;
+use std::ffi::OsStr;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A machine that listens to ssh, and a user with a key to it. Both are gone with the test.
+struct Host {
+    folder: tempfile::TempDir,
+    sshd: Child,
+    port: u16,
+}
+
+impl Host {
+    /// One that does as sshd's `configuration` says; in it, `FOLDER` is a folder for the test.
+    /// None where the tests can't have one.
+    fn start(configuration: &str) -> Option<Host> {
+        if !root() {
+            return None;
+        }
+        let folder = folder();
+        let at = folder.path();
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        furnish(at, port, configuration);
+        // Where sshd looks for it; Debian's is made by the service.
+        fs::create_dir_all("/run/sshd").expect("root may make it");
+        let mut command = Command::new("/usr/sbin/sshd");
+        command.arg("-D").arg("-f").arg(at.join("sshd.conf")).arg("-E").arg(at.join("log"));
+        let sshd = command.spawn().expect("make test installs openssh-server");
+        until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Some(Host { folder, sshd, port })
+    }
+
+    /// One as most are, with a folder for temporary files of its own.
+    fn plain() -> Option<Host> {
+        Host::start("SetEnv TMPDIR=FOLDER/tmp")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `program` as the user of this host starts it.
+    fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", self.path("bin").display());
+        command.env("PATH", path).current_dir(self.folder.path());
+        command
+    }
+
+    fn latlab(&self, words: &str) -> Command {
+        let mut command = self.as_user(self.path("latlab"));
+        command.args(words.split_whitespace());
+        command
+    }
+
+    /// What latlab left there.
+    fn left(&self) -> Vec<PathBuf> {
+        entries(&self.path("tmp"))
+    }
+
+    /// Asserts that nothing is left there, or soon won't be.
+    fn is_clean(&self) {
+        until("nothing is left on the host", || self.left().is_empty());
+    }
+
+    /// Waits until the far side measures.
+    fn measures(&self) {
+        let measures = |pid: &u32| {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let name = |path: PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
+            threads.map(|thread| name(thread.path())).any(|name| name.contains('/'))
+        };
+        until("the far side measures", || {
+            let programs = self.left().into_iter().map(|folder| folder.join("latlab"));
+            programs.flat_map(|program| running(&program)).any(|pid| measures(&pid))
+        });
+        pause(Duration::from_millis(300));
+    }
+
+    /// Ends all connections, without a word to anybody.
+    fn cut(&self) {
+        shell(&format!("pkill -KILL -P {}", self.sshd.id()));
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+    }
+}
+
+/// Fills `folder` with the program, keys, and the configurations of both sides.
+fn furnish(folder: &Path, port: u16, configuration: &str) {
+    for name in ["tmp", "bin", "there"] {
+        fs::create_dir(folder.join(name)).expect("the folder is ours");
+    }
+    fs::set_permissions(folder.join("tmp"), fs::Permissions::from_mode(0o1777))
+        .expect("the folder is ours");
+    // Most of a debug build is of no use here, and would have to be copied each time.
+    shell(&format!("strip -o {} {LATLAB}", folder.join("latlab").display()));
+    for key in ["host-key", "key"] {
+        shell(&format!("ssh-keygen -q -t ed25519 -N '' -f {}", folder.join(key).display()));
+    }
+    let keep = |name: &str, text: &str| {
+        let text = text.replace("FOLDER", &folder.display().to_string());
+        fs::write(folder.join(name), text).expect("the folder is ours");
+    };
+    let sshd = format!(
+        "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nHostKey FOLDER/host-key\n\
+         AuthorizedKeysFile FOLDER/key.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
+         PasswordAuthentication no\nKbdInteractiveAuthentication no\n{configuration}\n"
+    );
+    keep("sshd.conf", &sshd);
+    let ssh = format!(
+        "IdentityFile FOLDER/key\nIdentitiesOnly yes\nUserKnownHostsFile FOLDER/known\n\
+         StrictHostKeyChecking accept-new\nHost board\n  HostName 127.0.0.1\n  Port {port}\n"
+    );
+    keep("ssh.conf", &ssh);
+    let ssh = format!("exec /usr/bin/ssh -F {}/ssh.conf \"$@\"", folder.display());
+    script(&folder.join("bin/ssh"), &ssh);
+}
+
+fn shell(line: &str) {
+    let status = Command::new("sh").arg("-c").arg(line).stdin(Stdio::null()).status();
+    assert!(status.expect("there is a shell").success(), "{line}");
+}
+
+fn script(path: &Path, body: &str) {
+    fs::write(path, format!("#!/bin/sh\n{body}\n")).expect("the folder is ours");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+}
+
+const SHORT: &str = "run --on ssh:board --policy other --cpus 0 --for 200ms --warm-up 0";
+
+#[test]
+fn the_record_comes_back_and_nothing_is_left_there() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let said = run(&mut host.latlab(&format!("{SHORT} cyclic timer --load cpu --out a.json")));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = fs::read_to_string(host.path("a.json")).unwrap();
+    let record = Record::from_json(&record).unwrap();
+    assert_eq!(record.plan.target, "ssh:board");
+    assert_eq!(record.machine.time_domain, TimeDomain::Silicon);
+    assert_eq!(record.work.len(), 1);
+    let probes: Vec<&str> = record.series.iter().map(|s| s.probe.as_str()).collect();
+    assert_eq!(probes, ["cyclic", "timer", "timer"]);
+    assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
+    assert!(!record.warnings.iter().any(|w| w.code == "far-side"), "{:?}", record.warnings);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+    let said = run(&mut host.latlab("compare a.json a.json"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+}
+
+#[test]
+fn on_a_terminal_the_time_left_is_shown() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let words = SHORT.replace("200ms", "1s");
+    let line = format!("stty cols 100 rows 30; {} {words}", host.path("latlab").display());
+    let mut command = host.as_user("script");
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
+    let said = run(&mut command);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    for word in ["copying latlab to board", "cyclic", "left", "\u{1b}["] {
+        assert!(said.stdout.contains(word), "no '{word}' in: {said:?}");
+    }
+}
+
+#[test]
+fn what_the_far_side_refuses_is_said_as_there() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let over = run(&mut host.latlab(&format!("{SHORT} --stop-above 1ns")));
+    assert_eq!(over.code(), Some(1), "{over:?}");
+    assert!(over.stderr.lines().last().unwrap().contains("above 1 ns"), "{over:?}");
+    let words = "run --on ssh:board --cpus 8000";
+    run(&mut host.latlab(words)).refused(2, &["latlab: CPU 8000 is not online"]);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+#[test]
+fn ctrl_c_ends_the_run_there_and_the_record_comes_back() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let before = knob::read();
+    let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu --json";
+    let run = Running::start(host.latlab(words).process_group(0));
+    host.measures();
+    assert_eq!(knob::read(), "7");
+    // As a terminal does it: to all that run in its foreground.
+    shell(&format!("kill -s INT -- -{}", run.pid()));
+    let said = run.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
+    assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
+    assert_eq!(knob::read(), before);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+/// A long run whose connection is broken by `disaster`: the far side gives everything back, and
+/// the command in the sentence fetches what was measured and leaves nothing there.
+fn broken(host: &Host, disaster: impl FnOnce(&Running)) -> Said {
+    let _alone = machine();
+    let before = knob::read();
+    let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu";
+    let run = Running::start(&mut host.latlab(words));
+    host.measures();
+    assert_eq!(knob::read(), "7");
+    disaster(&run);
+    let said = run.finish();
+    let sentence = said.refused(2, &["board", "keeps what was measured"]).to_owned();
+    let [left]: [PathBuf; 1] = host.left().try_into().expect("one folder");
+    until("the record is kept and the program gone", || {
+        entries(&left) == [left.join("record.json")]
+    });
+    assert_eq!(knob::read(), before);
+    let (_, fetch) = sentence.split_once("with: ").expect("a command");
+    let fetched = program::run(host.as_user("sh").arg("-c").arg(fetch));
+    assert_eq!(fetched.code(), Some(0), "{fetched:?}");
+    let record = fs::read_to_string(host.path("record.json")).expect("it was fetched");
+    let record = Record::from_json(&record).expect("it is whole");
+    assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
+    assert!(record.changes.iter().all(|change| change.restored), "{record:?}");
+    host.is_clean();
+    said
+}
+
+#[test]
+fn a_broken_connection_loses_nothing() {
+    let Some(host) = Host::plain() else { return };
+    let said = broken(&host, |_| host.cut());
+    assert!(said.stderr.contains("closed by remote host"), "{said:?}");
+    let kill = |run: &Running| shell(&format!("pkill -KILL -x ssh -P {}", run.pid()));
+    broken(&host, kill);
+    // Killed itself, it takes the client along, and says nothing.
+    let _alone = machine();
+    let words = "run --on ssh:board --for 60s --warm-up 0";
+    let run = Running::start(&mut host.latlab(words));
+    host.measures();
+    run.signal("KILL");
+    assert_eq!(run.finish().signal(), Some(9));
+    let record = host.left()[0].join("record.json");
+    until("the far side ends", || record.exists());
+}
+
+#[test]
+fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let run = Running::start(&mut host.latlab("run --on ssh:board --policy other --for 60s"));
+    host.measures();
+    let program = host.left()[0].join("latlab");
+    for pid in running(&program) {
+        send("KILL", pid);
+    }
+    run.finish().refused(2, &["without an answer on board", "Killed"]);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_given_up_and_ends_there_too() {
+    let Some(host) = Host::plain() else { return };
+    let _alone = machine();
+    let words = "run --on ssh:board --policy other --for 60s --limit 5s";
+    let said = run(&mut host.latlab(words));
+    said.refused(2, &["--limit", "ssh board 'cat "]);
+    until("the far side ends", || host.left()[0].join("record.json").exists());
+}
+
+#[test]
+fn a_host_that_lets_nobody_in_is_named_with_the_reason() {
+    let only = "SetEnv TMPDIR=FOLDER/tmp\nAllowUsers root nobody";
+    let Some(host) = Host::start(only) else { return };
+    let refused = |words: &str, said: &[&str]| run(&mut host.latlab(words)).refused(2, said).len();
+    let user = |name: &str| format!("run --on ssh:{name}@127.0.0.1:{}", host.port);
+    refused(&user("daemon"), &["daemon@127.0.0.1", "Permission denied (publickey)", "ssh -p"]);
+    refused(&user("nobody"), &["nobody@127.0.0.1", "not available"]);
+    shell(&format!("ssh-keygen -q -t ed25519 -N '' -f {}", host.path("other").display()));
+    let other = fs::read_to_string(host.path("other.pub")).unwrap();
+    fs::write(host.path("known"), format!("[127.0.0.1]:{} {other}", host.port)).unwrap();
+    refused("run --on ssh:board", &["board", "Host key verification failed", "try it by hand"]);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    refused(&format!("run --on ssh:127.0.0.1:{free}"), &["127.0.0.1", "Connection refused"]);
+    let mut without = host.latlab("run --on ssh:board");
+    run(without.env("PATH", host.path("there"))).refused(3, &["no ssh here", "openssh-client"]);
+    host.is_clean();
+}
+
+#[test]
+fn a_machine_of_another_kind_gets_no_program() {
+    let there = "SetEnv TMPDIR=FOLDER/tmp PATH=FOLDER/there:/usr/bin:/bin";
+    let Some(host) = Host::start(there) else { return };
+    let uname = |system: &str, machine: &str| {
+        let body = format!("case $1 in -s) echo {system};; *) echo {machine};; esac");
+        script(&host.path("there/uname"), &body);
+        run(&mut host.latlab("run --on ssh:board"))
+    };
+    uname("Linux", "sparc64").refused(3, &["board", "sparc64", std::env::consts::ARCH, "needed"]);
+    uname("Plan9", std::env::consts::ARCH).refused(3, &["board", "Plan9"]);
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+#[test]
+fn an_ordinary_user_there_hears_what_is_lacking_and_can_measure_without_it() {
+    let user = "SetEnv TMPDIR=FOLDER/tmp\nForceCommand setpriv --reuid=65534 --regid=65534 \
+        --clear-groups --inh-caps=-all --bounding-set=-all prlimit --rtprio=0 \
+        sh -c \"$SSH_ORIGINAL_COMMAND\"";
+    let Some(host) = Host::start(user) else { return };
+    let _alone = machine();
+    let way_out: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
+    run(&mut host.latlab("run --on ssh:board")).refused(3, way_out);
+    let said = run(&mut host.latlab(&format!("{SHORT} --json")));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(said.record().series[0].schedule.policy, "other");
+    assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+/// A host whose folders for temporary files are file systems of their own, and whose login shell
+/// has something to say.
+fn mounted(options: &str, folders: &str) -> Option<Host> {
+    Host::start(&format!(
+        "SetEnv TMPDIR=FOLDER/tmp\nForceCommand echo welcome; exec unshare --mount sh -c \
+         'for place in {folders}; do mount -t tmpfs -o {options} none $place; done; \
+         exec sh -c \"$SSH_ORIGINAL_COMMAND\"'"
+    ))
+}
+
+#[test]
+fn a_folder_that_lets_no_program_run_is_passed_over() {
+    let Some(host) = mounted("noexec", "$TMPDIR") else { return };
+    let _alone = machine();
+    let said = run(&mut host.latlab(&format!("{SHORT} --json")));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(said.record().series[0].counts.recorded > 0);
+}
+
+#[test]
+fn a_host_without_a_good_folder_is_told_which_it_has() {
+    let everywhere = "$TMPDIR /var/tmp $HOME";
+    for (options, why) in [("noexec", "lets no program run"), ("size=1m", "has no room")] {
+        let Some(host) = mounted(options, everywhere) else { return };
+        let said = run(&mut host.latlab("run --on ssh:board"));
+        said.refused(2, &["board has no folder", "/tmp ", "/var/tmp ", why, "TMPDIR"]);
+    }
+}
