@@ -20,8 +20,8 @@ Examples:
 
 /// Keep the kernels that the laboratory boots: list, fetch, build, add, remove
 ///
-/// They lie in a cache ($XDG_CACHE_HOME/latlab, else ~/.cache/latlab), each ready to boot with its
-/// modules. Nothing of it needs root, and this machine's own kernel stays as it is.
+/// They lie in the user's cache (~/.cache/latlab), each ready to boot with its modules. Nothing of
+/// it needs root, and this machine's own kernel stays as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Kernels {
@@ -62,7 +62,7 @@ enum What {
         /// What to call it [default: its release]
         #[arg(long)]
         name: Option<String>,
-        /// The folder of its modules, or one that make modules_install was told as INSTALL_MOD_PATH
+        /// The folder of its modules, or one that has them below lib/modules
         #[arg(long, value_name = "DIR")]
         modules: Option<PathBuf>,
     },

@@ -41,17 +41,16 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
 /// the newest of its series, where this Debian names things differently. Of the two that hold
 /// the same kernel, signed for booting a PC and not, the one without.
 fn resolve(name: &str) -> Result<Option<apt::Package>> {
-    let is_image = |name: &&String| name.starts_with("linux-image-");
     let Some(package) = apt::show(name)? else {
         return newest(name);
     };
-    let package = match package.depends.iter().find(is_image) {
-        Some(image) => apt::show(image)?,
-        None => Some(package),
-    };
-    let Some(package) = package else { return Ok(None) };
-    let plain = apt::show(&format!("{}-unsigned", package.name))?;
-    Ok(plain.filter(|plain| plain.version == package.version).or(Some(package)))
+    match package.depends.iter().find(|name| name.starts_with("linux-image-")) {
+        None => Ok(Some(package)),
+        Some(image) => match apt::show(&format!("{image}-unsigned"))? {
+            None => apt::show(image),
+            unsigned => Ok(unsigned),
+        },
+    }
 }
 
 /// The newest package of the series and kind in a name as `linux-image-6.12-rt-amd64`.
