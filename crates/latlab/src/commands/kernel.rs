@@ -48,9 +48,9 @@ enum What {
     /// Build one of latlab's own kernels from Debian's sources, unless it is here
     ///
     /// It takes 10 minutes or more of all CPUs, at low priority, and some gigabytes while it lasts.
-    /// latlab kernel list names the builds.
+    /// The log stays in the cache, below logs.
     Build {
-        /// The build
+        /// monolithic: preempted by nothing, or lab-full: every tracer and BPF
         name: String,
     },
     /// Bring in a kernel from a file: any bzImage or vmlinux for x86-64

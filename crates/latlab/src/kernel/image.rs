@@ -87,8 +87,9 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// No kernel is larger; a file that claims more is damaged, or made to fill our memory.
-const LARGEST: u32 = 1 << 30;
+/// No kernel has more bytes, debug information included; what claims more is damaged, or made to
+/// fill our memory.
+pub(crate) const LARGEST: u32 = 1 << 31;
 
 /// A flag in the setup header that tells a bzImage from its forerunner, the zImage.
 const LOADED_HIGH: u8 = 1;

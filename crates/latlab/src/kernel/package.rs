@@ -1,7 +1,7 @@
 //! Kernels out of Debian's packages.
 
-use super::store::{Draft, Origin, Store, version_key};
-use super::{Fetched, Progress, Source, apt, image};
+use super::store::{self, Draft, Origin, Store, version_key};
+use super::{Fetched, Kernel, Progress, Source, apt, image};
 use crate::failure::{Failure, Result, failed};
 use crate::registry::About;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,16 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let draft = store.begin(&format!("fetch-{name}"), &format!("fetching {name}"), progress)?;
     let package = apt::find(name, &draft.folder.join("update.log"), progress, resolve)?;
     let itself = Source::Package(package.name.clone());
-    if let Some((kernel, facts)) = store.newest(&itself)? {
-        if facts.origin.version == package.version {
-            store.serve(&kernel, &facts, &asked)?;
-            return Ok(Fetched::Known(kernel));
-        }
+    if let Some((kernel, facts)) = store.newest(&itself)?
+        && facts.origin.version == package.version
+    {
+        store::serve(&kernel, facts, asked)?;
+        return Ok(Fetched::Known(kernel));
     }
     let compressed_and_not = 100_000_000;
     draft.need_space(package.size + package.unpacked + compressed_and_not)?;
     progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
     let deb = apt::download(&package, &draft.folder, progress)?;
-    progress.note(&format!("unpacking {}", package.name));
     let tree = draft.folder.join("tree");
     apt::unpack(&deb, &tree, progress)?;
     let mut serves = vec![itself, asked];
@@ -85,7 +84,7 @@ fn of_kind(name: &str, start: &str, kind: &str) -> bool {
 }
 
 /// Makes a kernel of an unpacked package.
-fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<super::Kernel> {
+fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();
     let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;

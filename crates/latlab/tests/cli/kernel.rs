@@ -79,6 +79,7 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
     };
     refused("add noise", &["noise", "no Linux kernel"]);
     refused("add /proc/self/exe", &["/proc/self/exe", "a program"]);
+    refused("add /dev/zero", &["/dev/zero", "no kernel"]);
     refused("add absent", &["absent", "No such file"]);
     refused("add vmlinux --name ../x", &["'../x'", "letters"]);
     refused("add vmlinux --modules .", &["no modules of 6.1.9"]);
