@@ -14,6 +14,7 @@ pub(crate) static PACKAGES: &[About] = &[
 
 /// Fetches the newest kernel that `name` stands for, unless it is in the cache.
 pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
+    check_name(name)?;
     let asked = Source::Package(name.to_owned());
     let draft = store.begin(&format!("fetch-{name}"), &format!("fetching {name}"), progress)?;
     let package = apt::find(name, &draft.folder.join("update.log"), progress, resolve)?;
@@ -34,6 +35,18 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     serves.dedup();
     let origin = Origin { what: package.name, version: package.version, serves };
     install(draft, &tree, origin).map(Fetched::New)
+}
+
+/// A name that users give becomes a file's, so nothing but what a package's name is made of is
+/// let through (Debian Policy, 5.6.1).
+fn check_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "'{name}' is no name of a package: write one as linux-image-6.12-amd64"
+    )))
 }
 
 /// The package that has the kernel which `name` stands for: it, the one that it depends on, or
