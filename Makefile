@@ -5,7 +5,7 @@ LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-.PHONY: build demo test lint bench clean
+.PHONY: build demo test kernels lint bench clean
 
 build: $(LATLAB)
 
@@ -32,6 +32,12 @@ demo: $(LATLAB)
 test: $(CHARTS) lint
 	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
 	cargo test --locked --workspace
+
+# The laboratory's own kernels, built from Debian's sources into the user's cache.
+kernels: $(LATLAB)
+	tools/need cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
+	$(LATLAB) kernel build monolithic
+	$(LATLAB) kernel build lab-full
 
 lint: $(CHARTS)
 	cargo fmt --check

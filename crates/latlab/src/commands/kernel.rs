@@ -20,8 +20,8 @@ Examples:
 
 /// Keep the kernels that the laboratory boots: list, fetch, build, add, remove
 ///
-/// They lie in a cache ($XDG_CACHE_HOME/latlab, else ~/.cache/latlab), each ready to boot with its
-/// modules. Nothing of it needs root, and this machine's own kernel stays as it is.
+/// They lie in the user's cache (~/.cache/latlab), each ready to boot with its modules. Nothing of
+/// it needs root, and this machine's own kernel stays as it is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Kernels {
@@ -48,9 +48,9 @@ enum What {
     /// Build one of latlab's own kernels from Debian's sources, unless it is here
     ///
     /// It takes 10 minutes or more of all CPUs, at low priority, and some gigabytes while it lasts.
-    /// latlab kernel list names the builds.
+    /// The log stays in the cache, below logs.
     Build {
-        /// The build
+        /// monolithic: preempted by nothing, or lab-full: every tracer and BPF
         name: String,
     },
     /// Bring in a kernel from a file: any bzImage or vmlinux for x86-64
@@ -62,7 +62,7 @@ enum What {
         /// What to call it [default: its release]
         #[arg(long)]
         name: Option<String>,
-        /// The folder of its modules, or one that make modules_install was told as INSTALL_MOD_PATH
+        /// The folder of its modules, or one that has them below lib/modules
         #[arg(long, value_name = "DIR")]
         modules: Option<PathBuf>,
     },

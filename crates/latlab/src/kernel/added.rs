@@ -41,7 +41,15 @@ struct File<'a> {
 
 impl File<'_> {
     fn read(path: &Path) -> Result<File<'_>> {
-        let bytes = std::fs::read(path).map_err(|e| failed(&path.display().to_string(), e))?;
+        let shown = path.display().to_string();
+        let there = std::fs::metadata(path).map_err(|e| failed(&shown, e))?;
+        if !there.is_file() || there.len() > image::LARGEST.into() {
+            return Err(failed(
+                &shown,
+                "this is no kernel: it is no file, or larger than any kernel",
+            ));
+        }
+        let bytes = std::fs::read(path).map_err(|e| failed(&shown, e))?;
         let digest = digest(&bytes);
         Ok(File { path, bytes, digest })
     }

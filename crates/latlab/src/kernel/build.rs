@@ -66,10 +66,11 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let recipe = Recipe::of(build)?;
     let draft = store.begin(&format!("build-{name}"), &format!("building {name}"), progress)?;
     let package = apt::find(SOURCE, &draft.folder.join("update.log"), progress, apt::show)?;
-    if let Some((kernel, facts)) = store.newest(&source(name))? {
-        if facts.origin.what == recipe.digest && facts.origin.version == package.version {
-            return Ok(Fetched::Known(kernel));
-        }
+    if let Some((kernel, facts)) = store.newest(&source(name))?
+        && facts.origin.what == recipe.digest
+        && facts.origin.version == package.version
+    {
+        return Ok(Fetched::Known(kernel));
     }
     recipe.check_tools()?;
     draft.need_space(package.size + package.unpacked + recipe.room())?;
@@ -104,7 +105,6 @@ fn source_tree(
 ) -> Result<PathBuf> {
     progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
     let deb = apt::download(package, &draft.folder, progress)?;
-    progress.note(&format!("unpacking {}", package.name));
     let (outer, tree) = (draft.folder.join("package"), draft.folder.join("linux"));
     apt::unpack(&deb, &outer, progress)?;
     std::fs::create_dir(&tree).map_err(|e| failed(&tree.display().to_string(), e))?;
@@ -201,4 +201,57 @@ fn explain(name: &str, log: &Path, failure: Failure, progress: &mut dyn Progress
     let log = log.display();
     progress.note(&format!("the end of {log}:\n{}", last.join("\n")));
     Failure::Failed(format!("{name} could not be built: {why}; see {log}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::time::Nanos;
+    use latlab_sys::process::Running;
+    use latlab_sys::{clock, file};
+    use std::process::Stdio;
+
+    /// How many processes of the group are at work.
+    fn at_work(group: u32) -> usize {
+        let stat =
+            |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(stat);
+        let state_and_group = processes.filter_map(|stat| {
+            // The name in parentheses may hold anything.
+            let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+            Some((fields.next()?.to_owned(), fields.nth(1)?.to_owned()))
+        });
+        state_and_group.filter(|(state, of)| *of == group.to_string() && state != "Z").count()
+    }
+
+    fn until(so: impl Fn() -> bool) {
+        let deadline = clock::now() + Nanos::from_secs(60);
+        while !so() {
+            assert!(clock::now() < deadline);
+            clock::sleep_for(Nanos::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn what_make_has_started_ends_with_us_even_where_we_are_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = b"bzImage:\n\tsleep 1000 & sleep 1000\n";
+        file::write_atomically(&folder.path().join("Makefile"), rules).unwrap();
+        let make = Make { tree: folder.path(), log: Path::new("") };
+        let start = || {
+            let mut command = make.command(&["bzImage"]);
+            let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
+            let group = running.child().id();
+            // make, its shell, two sleepers, and who waits for our end.
+            until(|| at_work(group) == 5);
+            (running, group)
+        };
+        let (mut running, group) = start();
+        // What the kernel does with the pipes of a process that is killed.
+        drop(running.child().stdin.take());
+        until(|| at_work(group) == 0);
+        let (running, group) = start();
+        drop(running);
+        until(|| at_work(group) == 0);
+    }
 }

@@ -87,8 +87,12 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// No kernel is larger; a file that claims more is damaged, or made to fill our memory.
-const LARGEST: u32 = 1 << 30;
+/// No kernel has more bytes, debug information included; what claims more is damaged, or made to
+/// fill our memory.
+pub(crate) const LARGEST: u32 = 1 << 31;
+
+/// A flag in the setup header that tells a bzImage from its forerunner, the zImage.
+const LOADED_HIGH: u8 = 1;
 
 fn vmlinux(bytes: &[u8]) -> Result<Image> {
     let elf = parse(bytes)?;
@@ -141,7 +145,6 @@ fn has_pvh_entry(elf: &ElfBytes<'_, LittleEndian>) -> bool {
 }
 
 fn bzimage(bytes: &[u8]) -> Result<Image> {
-    const LOADED_HIGH: u8 = 1;
     const KERNEL_64: u16 = 1;
     let cut = NoKernel::Damaged("it ends within its header");
     let header = bytes.get(..0x250).ok_or(cut)?;
@@ -181,9 +184,6 @@ fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>> {
     // The build appends the size; gzip has it there anyway, as the last part of its own format.
     let Some((stream, size)) = payload.split_last_chunk::<4>() else { return Err(damaged) };
     let size = u32::from_le_bytes(*size);
-    if size > LARGEST {
-        return Err(damaged);
-    }
     let unpacked = if payload.starts_with(ZSTD) {
         ruzstd::decoding::StreamingDecoder::new(stream)
             .map_err(io::Error::other)
@@ -203,6 +203,9 @@ fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>> {
 
 /// What `from` gives, and no more than a byte above `size`.
 fn read_to(size: u32, from: impl Read) -> io::Result<Vec<u8>> {
+    if size > LARGEST {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let mut bytes = Vec::new();
     from.take(u64::from(size) + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -214,4 +217,152 @@ fn u16_at(header: &[u8], at: usize) -> u16 {
 
 fn u32_at(header: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write as _;
+
+    /// The smallest vmlinux: an ELF header, a segment of notes, the banner.
+    fn elf(machine: u16, note: &[u8], text: &str) -> Vec<u8> {
+        let mut file = vec![0_u8; 64 + 56];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        for (at, value) in [(16, 2), (18, machine), (52, 64), (54, 56), (56, 1)] {
+            file[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        file[20] = 1;
+        file[32] = 64;
+        let notes = u64::try_from(note.len()).unwrap();
+        // p_type, p_offset, p_filesz, p_align
+        for (at, value) in [(64, 4), (72, 120), (96, notes), (112, 4)] {
+            file[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
+        }
+        [file.as_slice(), note, text.as_bytes()].concat()
+    }
+
+    const ENTRY: &[u8] = b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\x53\x0b\0\x01";
+    const BANNER: &str = "Linux version %s\nLinux version 6.12.1-test (a@b) #1 SMP\0";
+
+    /// What xz made of [`pvh`].
+    const XZ_OF_PVH: &[u8] = b"\
+        \xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x01\x04\x00\x21\x01\x1a\x00\x01\xc9\
+        \x80\xb3\xe0\x00\xc3\x00\x5f\x5d\x00\x3f\x91\x45\x84\x68\x3d\x89\xa6\xda\x8a\xcc\x93\xe2\
+        \x4e\xf1\xed\xef\x67\x31\x28\x63\x1d\x5a\xaf\x31\x49\xc2\x14\x18\x8d\xb6\x3f\x80\xb7\x63\
+        \x1e\xc6\xe4\x93\x3d\x3d\x55\x80\x55\x03\xbc\x30\xf4\xf4\xf2\xde\xe8\xad\xd4\xb0\xcb\x32\
+        \x38\xb4\x06\x3d\x75\xba\xc9\x3d\xdb\x74\x04\x33\xa5\x27\xf7\x7b\x74\x54\x3d\x33\xfc\x05\
+        \xf5\x43\xc7\xac\x0b\x48\x8a\xab\x3c\x1c\xd3\xbf\x91\xd1\x00\x00\x00\x00\x64\x72\x56\x61\
+        \x00\x01\x77\xc4\x01\x00\x00\x00\xda\xc0\x5b\x71\x3e\x30\x0d\x8b\x02\x00\x00\x00\x00\x01\
+        \x59\x5a";
+
+    fn pvh() -> Vec<u8> {
+        elf(62, ENTRY, BANNER)
+    }
+
+    /// A bzImage with this payload.
+    fn bz(payload: &[u8]) -> Vec<u8> {
+        let mut file = vec![0_u8; 1024];
+        file[0x1f1] = 1;
+        file[0x202..0x206].copy_from_slice(b"HdrS");
+        file[0x206..0x208].copy_from_slice(&0x20f_u16.to_le_bytes());
+        file[0x20e..0x210].copy_from_slice(&0x60_u16.to_le_bytes());
+        file[0x211] = LOADED_HIGH;
+        file[0x236] = 1;
+        file[0x24c..0x250].copy_from_slice(&u32::try_from(payload.len()).unwrap().to_le_bytes());
+        file[0x260..0x26e].copy_from_slice(b"6.12.1-test (a");
+        [&file, payload].concat()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn with_size(mut stream: Vec<u8>, size: usize) -> Vec<u8> {
+        stream.extend(u32::try_from(size).unwrap().to_le_bytes());
+        stream
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        with_size(ruzstd::encoding::compress_to_vec(bytes, level), bytes.len())
+    }
+
+    #[test]
+    fn the_vmlinux_comes_out_of_each_compression() {
+        // xz --check=crc32 --x86 --lzma2=dict=32MiB, as the kernel's build calls it.
+        let xz = with_size(XZ_OF_PVH.to_vec(), pvh().len());
+        for payload in [gzip(&pvh()), zstd(&pvh()), xz] {
+            let image = read(&bz(&payload)).unwrap();
+            assert_eq!(image.release, "6.12.1-test");
+            assert_eq!(image.boot, Boot::Vmlinux(pvh()));
+        }
+    }
+
+    #[test]
+    fn what_qemu_can_not_enter_directly_stays_a_bzimage() {
+        for payload in [gzip(&elf(62, b"", BANNER)), b"\x02\x21lz4 of some kind".to_vec()] {
+            assert_eq!(read(&bz(&payload)).unwrap().boot, Boot::AsIs);
+        }
+    }
+
+    #[test]
+    fn a_vmlinux_is_taken_as_it_is_where_it_has_the_entry() {
+        let expected = Image { release: "6.12.1-test".to_owned(), boot: Boot::AsIs };
+        assert_eq!(read(&pvh()), Ok(expected));
+        assert_eq!(read(&elf(62, b"", BANNER)), Err(NoKernel::NoEntry));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_called_what_it_is() {
+        let damaged = |bytes: &[u8]| matches!(read(bytes), Err(NoKernel::Damaged(_)));
+        let mut arm64 = vec![0; 1024];
+        arm64[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        let mut old = bz(b"");
+        old[0x236] = 0;
+        assert_eq!(read(b"MZ"), Err(NoKernel::Short(2)));
+        assert_eq!(read(&[7; 4096]), Err(NoKernel::Unknown));
+        assert_eq!(read(&gzip(&pvh())), Err(NoKernel::Gzip));
+        assert_eq!(read(&arm64), Err(NoKernel::Arm64));
+        assert_eq!(read(&old), Err(NoKernel::ThirtyTwoBit));
+        assert_eq!(read(&elf(183, ENTRY, BANNER)), Err(NoKernel::OtherMachine(183)));
+        assert_eq!(read(&elf(62, ENTRY, "/bin/ls")), Err(NoKernel::Program));
+        let whole = bz(&gzip(&pvh()));
+        assert!(damaged(&whole[..0x240]) && damaged(&whole[..whole.len() - 1]));
+        let claims_more = with_size(zstd(&pvh())[..40].to_vec(), 1000);
+        assert!(damaged(&bz(&claims_more)));
+    }
+
+    #[test]
+    fn a_release_can_not_leave_its_folder() {
+        assert_eq!(release(b"6.1.0-rc1+ (x"), Some("6.1.0-rc1+".to_owned()));
+        for text in ["../../etc (x", "6/../.. (x", "", "6.1", "%s\0"] {
+            assert_eq!(release(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(release(&[b'6'; 100]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            let _ = read(&bytes);
+            let _ = read(&bz(&bytes));
+            let _ = unpack(&bytes);
+        }
+
+        #[test]
+        fn no_damage_makes_it_panic(
+            compression in 0_usize..3,
+            damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        ) {
+            let mut bytes = [pvh(), bz(&gzip(&pvh())), bz(&zstd(&pvh()))][compression].clone();
+            for (place, byte) in damage {
+                let at = place.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let _ = read(&bytes);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Kernels out of Debian's packages.
 
-use super::store::{Draft, Origin, Store, version_key};
-use super::{Fetched, Progress, Source, apt, image};
+use super::store::{self, Draft, Origin, Store, version_key};
+use super::{Fetched, Kernel, Progress, Source, apt, image};
 use crate::failure::{Failure, Result, failed};
 use crate::registry::About;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ pub(crate) static PACKAGES: &[About] = &[
 
 /// Fetches the newest kernel that `name` stands for, unless it is in the cache.
 pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
+    check_name(name)?;
     let asked = Source::Package(name.to_owned());
     let draft = store.begin(&format!("fetch-{name}"), &format!("fetching {name}"), progress)?;
     let package = apt::find(name, &draft.folder.join("update.log"), progress, resolve)?;
     let itself = Source::Package(package.name.clone());
-    if let Some((kernel, facts)) = store.newest(&itself)? {
-        if facts.origin.version == package.version {
-            store.serve(&kernel, &facts, &asked)?;
-            return Ok(Fetched::Known(kernel));
-        }
+    if let Some((kernel, facts)) = store.newest(&itself)?
+        && facts.origin.version == package.version
+    {
+        store::serve(&kernel, facts, asked)?;
+        return Ok(Fetched::Known(kernel));
     }
     let compressed_and_not = 100_000_000;
     draft.need_space(package.size + package.unpacked + compressed_and_not)?;
     progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
     let deb = apt::download(&package, &draft.folder, progress)?;
-    progress.note(&format!("unpacking {}", package.name));
     let tree = draft.folder.join("tree");
     apt::unpack(&deb, &tree, progress)?;
     let mut serves = vec![itself, asked];
@@ -37,21 +37,32 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     install(draft, &tree, origin).map(Fetched::New)
 }
 
+/// A name that users give becomes a file's, so nothing but what a package's name is made of is
+/// let through (Debian Policy, 5.6.1).
+fn check_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Failure::Failed(format!(
+        "'{name}' is no name of a package: write one as linux-image-6.12-amd64"
+    )))
+}
+
 /// The package that has the kernel which `name` stands for: it, the one that it depends on, or
 /// the newest of its series, where this Debian names things differently. Of the two that hold
 /// the same kernel, signed for booting a PC and not, the one without.
 fn resolve(name: &str) -> Result<Option<apt::Package>> {
-    let is_image = |name: &&String| name.starts_with("linux-image-");
     let Some(package) = apt::show(name)? else {
         return newest(name);
     };
-    let package = match package.depends.iter().find(is_image) {
-        Some(image) => apt::show(image)?,
-        None => Some(package),
-    };
-    let Some(package) = package else { return Ok(None) };
-    let plain = apt::show(&format!("{}-unsigned", package.name))?;
-    Ok(plain.filter(|plain| plain.version == package.version).or(Some(package)))
+    match package.depends.iter().find(|name| name.starts_with("linux-image-")) {
+        None => Ok(Some(package)),
+        Some(image) => match apt::show(&format!("{image}-unsigned"))? {
+            None => apt::show(image),
+            unsigned => Ok(unsigned),
+        },
+    }
 }
 
 /// The newest package of the series and kind in a name as `linux-image-6.12-rt-amd64`.
@@ -86,7 +97,7 @@ fn of_kind(name: &str, start: &str, kind: &str) -> bool {
 }
 
 /// Makes a kernel of an unpacked package.
-fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<super::Kernel> {
+fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();
     let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;

@@ -78,16 +78,6 @@ impl Store {
         Ok(kernels.rfind(|(_, facts)| facts.origin.serves.contains(source)))
     }
 
-    /// From now on the kernel serves this source, too.
-    pub(crate) fn serve(&self, kernel: &Kernel, facts: &Facts, source: &Source) -> Result<()> {
-        if facts.origin.serves.contains(source) {
-            return Ok(());
-        }
-        let mut facts = facts.clone();
-        facts.origin.serves.push(source.clone());
-        write(&kernel.folder.join(FACTS), &json(&facts))
-    }
-
     /// Removes a kernel: first its name, then what is in it.
     pub(crate) fn remove(&self, kernel: &Kernel, progress: &mut dyn Progress) -> Result<()> {
         let name = &kernel.name;
@@ -192,13 +182,13 @@ impl Draft {
         write(&whole.join(file), bytes)?;
         write(&whole.join(FACTS), &json(&facts))?;
         let place = self.kernels.join(name);
-        if let Some((_, there)) = kernel(&place) {
-            if there.origin.serves.first() != facts.origin.serves.first() {
-                return Err(Failure::Failed(format!(
-                    "there is a kernel '{name}' already, {}: give another --name, or remove it first",
-                    there.origin.what
-                )));
-            }
+        if let Some((_, there)) = kernel(&place)
+            && there.origin.serves.first() != facts.origin.serves.first()
+        {
+            return Err(Failure::Failed(format!(
+                "there is a kernel '{name}' already, {}: give another --name, or remove it first",
+                there.origin.what
+            )));
         }
         if place.exists() {
             fs::rename(&place, self.folder.join("replaced")).map_err(|e| at(&place, &e))?;
@@ -213,6 +203,15 @@ impl Drop for Draft {
         // What stays is removed by the next.
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+/// From now on the kernel serves this source, too.
+pub(crate) fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result<()> {
+    if facts.origin.serves.contains(&source) {
+        return Ok(());
+    }
+    facts.origin.serves.push(source);
+    write(&kernel.folder.join(FACTS), &json(&facts))
 }
 
 /// The kernel in a folder, where there is a whole one.

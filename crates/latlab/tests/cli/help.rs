@@ -42,7 +42,7 @@ fn without_arguments_it_is_the_help_with_three_examples() {
 #[test]
 fn every_command_has_a_help_and_no_worker_is_among_them() {
     let commands = commands();
-    for expected in ["run", "compare", "report", "doctor", "exec", "list", "generate"] {
+    for expected in ["run", "compare", "report", "doctor", "exec", "kernel", "list", "generate"] {
         assert!(commands.iter().any(|name| name == expected), "{expected}: {commands:?}");
     }
     let hidden = ["load-worker", "agent"];

@@ -10,6 +10,7 @@ mod bad_input;
 mod exec;
 mod help;
 mod interruption;
+mod kernel;
 mod killed;
 mod knob;
 mod laboratory;

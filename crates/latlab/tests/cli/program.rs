@@ -3,6 +3,7 @@
 use latlab_core::record::Record;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -103,6 +104,13 @@ impl Running {
             status.is_some()
         });
         self.said(status)
+    }
+
+    /// What it has said so far of how it goes. Where it writes on stays where it is.
+    pub(crate) fn stderr(&self) -> String {
+        let mut bytes = vec![0; 1 << 16];
+        let read = self.stderr.read_at(&mut bytes, 0).expect("it is a file");
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
     fn said(&mut self, status: Option<ExitStatus>) -> Said {

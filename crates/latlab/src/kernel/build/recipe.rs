@@ -42,7 +42,6 @@ const TOOLS: &[(&str, &str)] = &[
     ("perl", "perl"),
     ("xz", "xz-utils"),
     ("/usr/include/gelf.h", "libelf-dev"),
-    ("/usr/include/linux/limits.h", "linux-libc-dev"),
     ("/usr/include/stdio.h", "libc6-dev"),
 ];
 

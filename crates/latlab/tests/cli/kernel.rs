@@ -1,0 +1,236 @@
+//! The kernels in the cache: whole or not there, whatever happens to who works on them.
+
+use crate::program::{Running, Said, behind, command, entries, folder, latlab, root, run, until};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+/// The smallest file that is a kernel: an ELF header, the note by which QEMU enters, a banner.
+fn kernel(release: &str) -> Vec<u8> {
+    let mut file = vec![0_u8; 64 + 56];
+    file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    let note = b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\x53\x0b\0\x01";
+    let header = [(16, 2), (18, 62), (20, 1), (32, 64), (52, 64), (54, 56), (56, 1)];
+    let segment = [(64, 4), (72, 120), (96, 20), (112, 4)];
+    for (at, value) in header.into_iter().chain(segment) {
+        file[at] = value;
+    }
+    let banner = format!("Linux version {release} (someone@somewhere) #1 SMP\0");
+    [file.as_slice(), note, banner.as_bytes()].concat()
+}
+
+/// `latlab kernel` with these words, in `folder`, where its cache is too.
+fn in_cache(folder: &Path, words: &str) -> Command {
+    let mut command = command(&format!("kernel {words}"));
+    command.current_dir(folder).env("XDG_CACHE_HOME", folder);
+    command
+}
+
+/// What is in the cache, drafts included; locks stay.
+fn kernels(folder: &Path) -> Vec<String> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let there = entries(&folder.join("latlab/kernels"));
+    let mut names: Vec<String> = there.iter().map(|path| name(path)).collect();
+    names.retain(|name| name != ".locks");
+    names.sort();
+    names
+}
+
+fn said_name(said: &Said, name: &str) {
+    assert_eq!(
+        (said.code(), said.stdout.as_str()),
+        (Some(0), format!("{name}\n").as_str()),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_kernel_is_added_listed_and_removed() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();
+    fs::create_dir_all(folder.join("m/lib/modules/6.1.9-mine/kernel")).unwrap();
+    fs::write(folder.join("m/lib/modules/6.1.9-mine/modules.order"), "a.ko").unwrap();
+    symlink("/", folder.join("m/lib/modules/6.1.9-mine/build")).unwrap();
+    said_name(&run(&mut in_cache(folder, "add vmlinux --modules m")), "6.1.9-mine");
+    said_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
+    let modules = folder.join("latlab/kernels/6.1.9-mine/lib/modules/6.1.9-mine");
+    assert!(modules.join("modules.order").is_file() && !modules.join("build").exists());
+    let list = run(&mut in_cache(folder, "list")).stdout;
+    for word in ["6.1.9-mine", "kernel = { added = \"other\" }", "linux-image-6.12-rt-amd64"] {
+        assert!(list.contains(word), "{word}: {list}");
+    }
+    let sentence = run(&mut in_cache(folder, "remove othre"));
+    sentence.refused(2, &["there is no kernel 'othre'", "did you mean other?"]);
+    assert_eq!(run(&mut in_cache(folder, "remove other 6.1.9-mine")).code(), Some(0));
+    assert_eq!(kernels(folder), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_kernel_is_refused_and_leaves_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
+    fs::write(folder.join("noise"), [0x5a; 5000]).unwrap();
+    let refused = |words: &str, saying: &[&str]| {
+        run(&mut in_cache(folder, words)).refused(2, saying);
+    };
+    refused("add noise", &["noise", "no Linux kernel"]);
+    refused("add /proc/self/exe", &["/proc/self/exe", "a program"]);
+    refused("add /dev/zero", &["/dev/zero", "no kernel"]);
+    refused("add absent", &["absent", "No such file"]);
+    refused("add vmlinux --name ../x", &["'../x'", "letters"]);
+    refused("add vmlinux --modules .", &["no modules of 6.1.9"]);
+    refused("fetch ../linux", &["'../linux'", "no name of a package"]);
+    refused("build monolitic", &["no build 'monolitic'", "monolithic"]);
+    assert!(!folder.join("latlab/kernels").exists() || kernels(folder).is_empty());
+}
+
+#[test]
+fn two_that_add_the_same_leave_one_that_is_whole() {
+    let folder = folder();
+    let folder = folder.path();
+    let bytes = [kernel("6.1.9"), vec![0; 20_000_000]].concat();
+    fs::write(folder.join("vmlinux"), &bytes).unwrap();
+    let both = [(); 2].map(|()| Running::start(&mut in_cache(folder, "add vmlinux")));
+    for said in both.map(Running::finish) {
+        said_name(&said, "6.1.9");
+    }
+    assert_eq!(kernels(folder), ["6.1.9"]);
+    assert!(fs::read(folder.join("latlab/kernels/6.1.9/image")).unwrap() == bytes);
+}
+
+#[test]
+fn who_waits_for_another_says_so_and_can_be_ended() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
+    let locks = folder.join("latlab/kernels/.locks");
+    fs::create_dir_all(&locks).unwrap();
+    let lock = File::create(locks.join("add-6.1.9")).unwrap();
+    lock.lock().unwrap();
+    let waits = |running: &Running| {
+        until("it says that it waits", || {
+            running.stderr().contains("another latlab is adding 6.1.9")
+        });
+    };
+    let ended = Running::start(&mut in_cache(folder, "add vmlinux"));
+    waits(&ended);
+    ended.signal("INT");
+    let said = ended.finish();
+    assert!(said.code() == Some(2) && said.stderr.contains("ended on request"), "{said:?}");
+    let patient = Running::start(&mut in_cache(folder, "add vmlinux"));
+    waits(&patient);
+    assert_eq!(kernels(folder), Vec::<String>::new());
+    lock.unlock().unwrap();
+    said_name(&patient.finish(), "6.1.9");
+}
+
+#[test]
+fn what_a_killed_process_left_is_no_kernel_and_goes_away() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
+    let draft = folder.join("latlab/kernels/.draft-add-6.1.9/whole");
+    fs::create_dir_all(&draft).unwrap();
+    fs::write(draft.join("image"), "half").unwrap();
+    let half = folder.join("latlab/kernels/half");
+    fs::create_dir_all(&half).unwrap();
+    fs::write(half.join("image"), "half").unwrap();
+    assert!(!run(&mut in_cache(folder, "list")).stdout.contains("half"));
+    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    assert_eq!(kernels(folder), ["6.1.9", "half"]);
+}
+
+#[test]
+fn a_cache_that_can_not_be_written_still_gives_what_is_in_it() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
+    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    let fixed = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
+    let in_fixed = |words: &str| {
+        run(behind(fixed, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
+    };
+    let list = in_fixed("list");
+    assert!(list.code() == Some(0) && list.stdout.contains("6.1.9"), "{list:?}");
+    in_fixed("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_fixed("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
+}
+
+#[test]
+fn a_full_disk_is_said_before_and_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), [kernel("6.1.9"), vec![0; 5_000_000]].concat()).unwrap();
+    let script = "mkdir \"$1/c\"; mount -t tmpfs -o size=2m none \"$1/c\"; cd \"$1\"";
+    let said =
+        run(behind(script, folder, "kernel add vmlinux").env("XDG_CACHE_HOME", folder.join("c")));
+    said.refused(2, &["latlab/kernels", "it takes 5 MB and 2 MB are free"]);
+}
+
+#[test]
+fn where_there_is_no_apt_there_is_another_way() {
+    let folder = folder();
+    let said = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
+    said.refused(3, &["no apt-cache", "latlab kernel add FILE"]);
+}
+
+/// Whether this is a Debian whose packages can be fetched.
+fn debian() -> bool {
+    let there = Path::new("/usr/bin/apt-get").exists();
+    if !there {
+        // Past the test harness, which keeps the words of a test that passes to itself.
+        let _ = writeln!(std::io::stderr(), "NOT RUN: this test needs apt-get");
+    }
+    there
+}
+
+#[test]
+fn what_is_missing_to_build_is_named_with_its_packages() {
+    if !debian() {
+        return;
+    }
+    let folder = folder();
+    let tools = folder.path().join("bin");
+    fs::create_dir(&tools).unwrap();
+    for tool in ["apt-cache", "apt-get"] {
+        symlink(Path::new("/usr/bin").join(tool), tools.join(tool)).unwrap();
+    }
+    let said = run(in_cache(folder.path(), "build lab-full").env("PATH", &tools));
+    assert_eq!(said.code(), Some(3), "{said:?}");
+    let sentence = said.stderr.lines().last().unwrap();
+    assert!(sentence.contains("apt-get install gcc make flex bison"), "{sentence}");
+    assert!(sentence.contains("dwarves"), "{sentence}");
+}
+
+/// In the user's own cache, where the laboratory finds them again.
+#[test]
+fn debians_kernels_are_fetched_once() {
+    if !debian() {
+        return;
+    }
+    // However slow the network is.
+    let fetch = || {
+        let output = command("kernel fetch").output().expect("it starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
+        assert!(output.status.success(), "{}", text(output.stderr));
+        (text(output.stdout), text(output.stderr))
+    };
+    let (first, _) = fetch();
+    let names: Vec<&str> = first.lines().collect();
+    assert!(names.len() == 2 && names[0].starts_with("debian-") && names[1].contains("-rt-"));
+    let (again, said) = fetch();
+    assert_eq!(again, first);
+    assert!(said.lines().all(|line| line.contains("is here already")), "{said}");
+    let list = latlab("kernel list").stdout;
+    assert!(names.iter().all(|name| list.contains(name)), "{list}");
+}
