@@ -75,7 +75,7 @@ fn closure_with(search: &Search, program: &Path) -> Result<Vec<(PathBuf, PathBuf
 struct Packing<'a> {
     search: &'a Search,
     files: Vec<(PathBuf, PathBuf)>,
-    /// Paths in the guest, and programs that were looked into.
+    /// Programs that were looked into, by their real paths.
     seen: BTreeSet<PathBuf>,
 }
 

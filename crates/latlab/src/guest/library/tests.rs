@@ -244,6 +244,17 @@ fn a_tree_is_every_file_below_links_followed() {
     assert_eq!(guest("data/deep/../b"), [top.join("data/b")]);
     let here = tree(&top.join("data/link/c")).unwrap();
     assert_eq!(fs::read(&here[0].1).unwrap(), b"c");
-    assert!(matches!(tree(&top.join("none")), Err(Failure::Failed(_))));
-    assert!(matches!(tree(Path::new("/dev/null")), Err(Failure::Failed(_))));
+    let refused = |path: &Path| tree(path).unwrap_err().to_string();
+    let large = top.join("large");
+    fs::File::create(&large).unwrap().set_len(1 << 32).unwrap();
+    let name = large.display();
+    let said = format!("{name}: this file is too large to be packed: 4 GiB is the limit");
+    assert_eq!(refused(&top), said);
+    let none = top.join("none");
+    assert_eq!(
+        refused(&none),
+        format!("{}: No such file or directory (os error 2)", none.display())
+    );
+    let said = "/dev/null: this is neither a file nor a folder, and can't be packed";
+    assert_eq!(refused(Path::new("/dev/null")), said);
 }
