@@ -8,7 +8,6 @@ use std::path::{Component, Path, PathBuf};
 const FOLDER: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
-const CHARACTER_DEVICE: u32 = 0o020_000;
 
 /// An archive in memory (`Documentation/driver-api/early-userspace/buffer-format.rst`). The same
 /// calls give the same bytes: everything belongs to root and is of 1970. Folders above an entry
@@ -28,31 +27,26 @@ impl Archive {
 
     /// Adds a folder that everybody may read.
     pub(crate) fn folder(&mut self, path: impl AsRef<Path>) {
-        self.add(path.as_ref(), FOLDER | 0o755, (0, 0), &[]);
+        self.add(path.as_ref(), FOLDER | 0o755, &[]);
     }
 
     /// Adds a file with these permissions. The format holds less than 4 GiB of it.
     pub(crate) fn file(&mut self, path: impl AsRef<Path>, mode: u32, bytes: &[u8]) {
-        self.add(path.as_ref(), FILE | (mode & 0o7777), (0, 0), bytes);
+        self.add(path.as_ref(), FILE | (mode & 0o7777), bytes);
     }
 
     /// Adds a symbolic link.
     pub(crate) fn link(&mut self, path: impl AsRef<Path>, target: impl AsRef<Path>) {
-        self.add(path.as_ref(), LINK | 0o777, (0, 0), target.as_ref().as_os_str().as_bytes());
-    }
-
-    /// Adds a character device for root (`Documentation/admin-guide/devices.txt`).
-    pub(crate) fn device(&mut self, path: impl AsRef<Path>, major: u32, minor: u32) {
-        self.add(path.as_ref(), CHARACTER_DEVICE | 0o600, (major, minor), &[]);
+        self.add(path.as_ref(), LINK | 0o777, target.as_ref().as_os_str().as_bytes());
     }
 
     /// The archive as the kernel takes it.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.write(0, Path::new("TRAILER!!!"), 0, (0, 0), &[]);
+        self.write(0, Path::new("TRAILER!!!"), 0, &[]);
         self.bytes
     }
 
-    fn add(&mut self, path: &Path, mode: u32, device: (u32, u32), bytes: &[u8]) {
+    fn add(&mut self, path: &Path, mode: u32, bytes: &[u8]) {
         let path: PathBuf =
             path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         if path.as_os_str().is_empty() || self.paths.contains(&path) {
@@ -61,19 +55,18 @@ impl Archive {
         if let Some(parent) = path.parent() {
             self.folder(parent);
         }
-        self.write(self.paths.len() + 1, &path, mode, device, bytes);
+        self.write(self.paths.len() + 1, &path, mode, bytes);
         self.paths.insert(path);
     }
 
-    fn write(&mut self, inode: usize, path: &Path, mode: u32, device: (u32, u32), bytes: &[u8]) {
+    fn write(&mut self, inode: usize, path: &Path, mode: u32, bytes: &[u8]) {
         let path = path.as_os_str().as_bytes();
         let (size, path_size) = (bytes.len(), path.len() + 1);
-        let (major, minor) = device;
         // Magic, inode, mode, user, group, links, time, size, two numbers of the device it lies
         // on, two of the device it is, length of the path, checksum.
         let header = format!(
             "070701{inode:08X}{mode:08X}{0:08X}{0:08X}{1:08X}{0:08X}{size:08X}{0:08X}{0:08X}\
-             {major:08X}{minor:08X}{path_size:08X}{0:08X}",
+             {0:08X}{0:08X}{path_size:08X}{0:08X}",
             0, 1
         );
         self.bytes.extend_from_slice(header.as_bytes());
@@ -99,8 +92,8 @@ mod tests {
     use std::io::Write as _;
     use std::process::Stdio;
 
-    /// Path, mode, device and contents.
-    type Entry = (String, u32, (u32, u32), Vec<u8>);
+    /// Path, mode and contents.
+    type Entry = (String, u32, Vec<u8>);
 
     /// What another reader of the format finds, in order.
     fn read(archive: &[u8]) -> Vec<Entry> {
@@ -113,17 +106,15 @@ mod tests {
             }
             assert_eq!((entry.uid(), entry.gid(), entry.mtime(), entry.nlink()), (0, 0, 0, 1));
             assert_eq!(entry.ino() as usize, entries.len() + 1);
-            let device = (entry.rdev_major(), entry.rdev_minor());
             let (path, mode, mut bytes) = (entry.name().to_owned(), entry.mode(), Vec::new());
             rest = reader.to_writer(&mut bytes).unwrap();
-            entries.push((path, mode, device, bytes));
+            entries.push((path, mode, bytes));
         }
         entries
     }
 
     fn small() -> Vec<u8> {
         let mut archive = Archive::new();
-        archive.device("/dev/console", 5, 1);
         archive.file("/init", 0o755, b"#!/bin/sh\n");
         archive.link("/bin", "usr/bin");
         archive.file("/bin/true", 0o755, b"");
@@ -134,15 +125,13 @@ mod tests {
 
     #[test]
     fn entries_come_in_order_with_their_folders_once() {
-        let entry = |path: &str, mode, device, bytes: &[u8]| -> Entry {
-            (path.to_owned(), mode, device, bytes.to_owned())
-        };
+        let entry =
+            |path: &str, mode, bytes: &[u8]| -> Entry { (path.to_owned(), mode, bytes.to_owned()) };
         let expected = [
-            entry("dev", 0o040_755, (0, 0), b""),
-            entry("dev/console", 0o020_600, (5, 1), b""),
-            entry("init", 0o100_755, (0, 0), b"#!/bin/sh\n"),
-            entry("bin", 0o120_777, (0, 0), b"usr/bin"),
-            entry("bin/true", 0o100_755, (0, 0), b""),
+            entry("init", 0o100_755, b"#!/bin/sh\n"),
+            entry("bin", 0o120_777, b"usr/bin"),
+            entry("bin/true", 0o100_755, b""),
+            entry("dev", 0o040_755, b""),
         ];
         assert_eq!(read(&small()), expected);
         assert_eq!(small(), small());
@@ -164,11 +153,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "drwxr-xr-x 1 0 0 0 Jan 1 1970 dev",
-                "crw------- 1 0 0 5, 1 Jan 1 1970 dev/console",
                 "-rwxr-xr-x 1 0 0 10 Jan 1 1970 init",
                 "lrwxrwxrwx 1 0 0 7 Jan 1 1970 bin -> usr/bin",
                 "-rwxr-xr-x 1 0 0 0 Jan 1 1970 bin/true",
+                "drwxr-xr-x 1 0 0 0 Jan 1 1970 dev",
             ]
         );
     }
@@ -192,7 +180,7 @@ mod tests {
                 prop_assert!(parent.is_empty() || there, "{} comes before its folder", path);
             }
             let back = entries.into_iter().filter(|(_, mode, ..)| *mode == 0o100_640);
-            let back: BTreeMap<_, _> = back.map(|(path, _, _, bytes)| (path, bytes)).collect();
+            let back: BTreeMap<_, _> = back.map(|(path, _, bytes)| (path, bytes)).collect();
             prop_assert_eq!(back, files);
         }
     }

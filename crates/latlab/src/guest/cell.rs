@@ -22,6 +22,8 @@ pub(super) struct Cell {
     pub(super) job: Job,
     /// Files to bring along: where in the guest, and where here.
     pub(super) files: Vec<(PathBuf, PathBuf)>,
+    /// Symbolic links among them: where, and to what.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// A program of the user's, to be started in a guest.
@@ -38,7 +40,8 @@ pub(crate) struct Program {
 impl Program {
     /// The program, its libraries, and what it reads.
     pub(super) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
-        let mut files = vec![(self.path.clone(), self.path.clone())];
+        let real = self.real();
+        let mut files = vec![(real.clone(), real)];
         files.extend(library::closure(&self.path)?);
         for path in &self.with {
             for (there, here) in library::tree(path)? {
@@ -50,6 +53,17 @@ impl Program {
         files.sort();
         files.dedup();
         Ok(files)
+    }
+
+    /// The name that the user typed, where it is another one: a program may find its libraries
+    /// beside its real one, and go by the one it was called.
+    pub(super) fn links(&self) -> Vec<(PathBuf, PathBuf)> {
+        let real = self.real();
+        if real == self.path { Vec::new() } else { vec![(self.path.clone(), real)] }
+    }
+
+    fn real(&self) -> PathBuf {
+        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
     }
 }
 
@@ -108,6 +122,9 @@ impl Cell {
         for (there, here) in &files {
             let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
             archive.file(there, 0o755, &bytes);
+        }
+        for (link, target) in &self.links {
+            archive.link(link, target);
         }
         let program =
             std::fs::read("/proc/self/exe").map_err(|e| failed("the program itself", e))?;

@@ -11,10 +11,10 @@ use latlab_sys::process::{self, Running};
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, init, terminal};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
 
 /// Whether this process is the first one of a guest.
@@ -49,10 +49,11 @@ fn mount_all() -> Result<()> {
         ("devpts", "/dev/pts"),
         ("mqueue", "/dev/mqueue"),
         ("tmpfs", "/dev/shm"),
-        ("tmpfs", "/tmp"),
-        ("tmpfs", "/run"),
-        ("tmpfs", "/var/tmp"),
     ];
+    // The root is in memory itself, and a program that was brought along may lie here.
+    for folder in ["/run", "/tmp", "/var/tmp"] {
+        std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+    }
     for (kind, place) in needed {
         init::mount(kind, kind, Path::new(place)).map_err(|e| failed(place, e))?;
     }
@@ -95,7 +96,14 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
     settle();
     match &orders.job {
         Job::Run(plan) => run(plan, orders, port),
-        Job::Exec { words, folder } => exec(words, folder, port),
+        Job::Exec { words, folder, libraries } => {
+            let mut command = process::tied(PROGRAM);
+            command.arg("exec").args(words).current_dir(folder);
+            command.envs(libraries.iter().map(|path| ("LD_LIBRARY_PATH", path)));
+            std::fs::create_dir_all(folder)
+                .map_err(|e| failed(&folder.display().to_string(), e))?;
+            exec(&mut command, port)
+        }
         Job::Learn => Facts::read().map(Message::Facts),
     }
 }
@@ -149,14 +157,11 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
 }
 
 /// Starts the program by way of `latlab exec`, so that its flags mean the same as outside.
-fn exec(words: &[String], folder: &Path, port: &mut File) -> Result<Message> {
-    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-    let mut command = process::tied(PROGRAM);
-    command.arg("exec").args(words).current_dir(folder);
+fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
     command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("HOME", "/").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::start(&mut command).map_err(|e| failed(PROGRAM, e))?;
+    let mut running = Running::start(command).map_err(|e| failed(PROGRAM, e))?;
     let child = running.child();
     let (to, from) = mpsc::channel();
     let outputs = [

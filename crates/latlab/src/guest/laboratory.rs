@@ -24,7 +24,7 @@ pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Re
     let mut cells = Vec::new();
     for plan in plans {
         let job = Job::Run(Box::new(plan.clone()));
-        cells.push(cell(&plan.target, time, job, Vec::new(), errand));
+        cells.push(cell(&plan.target, time, job, errand));
     }
     let answers = carry_out(cells, errand, &mut |_, _| Ok(()));
     let outcome = |(answer, plan): (Result<Answer>, &Plan)| answer?.outcome(plan);
@@ -40,9 +40,11 @@ pub(crate) fn exec(
     put: &mut Put<'_>,
 ) -> Result<u8> {
     let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
-    let job = Job::Exec { words: program.words.clone(), folder };
-    let cell = cell(target, time, job, program.files()?, errand);
-    let answer = carry_out(vec![cell], errand, put).pop().expect("one cell, one answer")?;
+    let libraries = std::env::var("LD_LIBRARY_PATH").ok();
+    let job = Job::Exec { words: program.words.clone(), folder, libraries };
+    let bare = cell(target, time, job, errand)?;
+    let cell = Cell { files: program.files()?, links: program.links(), ..bare };
+    let answer = carry_out(vec![Ok(cell)], errand, put).pop().expect("one cell, one answer")?;
     match answer.last {
         Message::Exited(code) => Ok(code),
         _ => Err(answer.unexpected()),
@@ -82,14 +84,8 @@ impl Answer {
     }
 }
 
-/// Finds the profile and its kernel.
-fn cell(
-    target: &str,
-    time: Time,
-    job: Job,
-    files: Vec<(PathBuf, PathBuf)>,
-    errand: &mut Errand<'_>,
-) -> Result<Cell> {
+/// The cell of a job: its profile, and its kernel.
+fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
     let name = target.split_once(':').map(|(_, name)| name).unwrap_or_default();
     if name.is_empty() {
         let why = format!("{target} names no profile: write {target}:NAME (latlab list profiles)");
@@ -97,7 +93,15 @@ fn cell(
     }
     let profile = profile::find(name, &kernel::added()?)?;
     let kernel = kernel::ready(&profile.kernel, &mut |text| errand.watch.note(text))?;
-    Ok(Cell { target: target.to_owned(), profile, kernel, time, job, files })
+    Ok(Cell {
+        target: target.to_owned(),
+        profile,
+        kernel,
+        time,
+        job,
+        files: Vec::new(),
+        links: Vec::new(),
+    })
 }
 
 /// What comes of each cell, in their order.
@@ -266,6 +270,7 @@ fn facts(cell: &Cell, errand: &mut Errand<'_>) -> Result<Facts> {
         time: Time::Instructions,
         job: Job::Learn,
         files: Vec::new(),
+        links: Vec::new(),
     };
     let answer = carry_out(vec![Ok(learner)], errand, &mut |_, _| Ok(())).pop();
     let answer = answer.expect("one cell, one answer")?;

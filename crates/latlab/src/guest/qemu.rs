@@ -216,6 +216,9 @@ pub(super) fn arguments(cell: &Cell) -> Vec<String> {
 pub(super) fn version(target: &str) -> Result<String> {
     let asked = process::tied(QEMU).arg("--version").output();
     let said = asked.map_err(|error| missing(target, &error))?;
+    if !said.status.success() {
+        return Err(Failure::Failed(format!("{target}: {QEMU} --version: {}", said.status)));
+    }
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
 }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 /// Compiles a static C program into `folder`.
 fn compiled(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    fs::write(&source, text).unwrap();
+    fs::write(&source, text).expect("the folder can be written");
     let compiler = Command::new("cc").args(["-static", "-o"]).args([&program, &source]).status();
-    assert!(compiler.unwrap().success());
+    assert!(compiler.expect("there is a compiler").success());
     program
 }
 
@@ -21,7 +21,12 @@ struct Busy(std::process::Child);
 
 impl Busy {
     fn start() -> Busy {
-        Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        Busy(
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .expect("there is a shell"),
+        )
     }
 }
 
@@ -121,22 +126,24 @@ fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
     assert!(said.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{said:?}");
 }
 
-/// The QEMUs that a latlab has started.
+/// What a latlab has started.
 fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-fn is_qemu(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("qemu"))
+/// Not the one that is only asked for its version.
+fn is_guest(pid: u32) -> bool {
+    let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words.starts_with("qemu") && words.contains("-kernel")
 }
 
 fn with_a_guest() -> (super::program::Running, u32) {
     let running = super::program::Running::start(&mut command("run --on lab:rt --for 300s"));
-    let qemu = || children(running.pid()).into_iter().find(|pid| is_qemu(*pid));
+    let qemu = || children(running.pid()).into_iter().find(|pid| is_guest(*pid));
     until("a guest runs", || qemu().is_some());
-    let qemu = qemu().unwrap();
+    let qemu = qemu().expect("it was there");
     (running, qemu)
 }
 
@@ -155,7 +162,7 @@ fn a_guest_goes_with_the_latlab_that_started_it() {
         pause(Duration::from_millis(300));
         running.signal(signal);
         assert_eq!(running.finish().code(), code);
-        until("QEMU is gone", || !is_qemu(qemu));
+        until("QEMU is gone", || !is_guest(qemu));
     }
 }
 

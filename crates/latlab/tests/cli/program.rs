@@ -59,7 +59,7 @@ pub(crate) struct Running {
 }
 
 /// No command of these tests takes longer, however busy the machine is.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
