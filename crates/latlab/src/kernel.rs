@@ -195,10 +195,9 @@ impl Progress for Notes<'_> {
 fn unknown(store: &Store, name: &str) -> Failure {
     let kernels = store.kernels().unwrap_or_default();
     let names: Vec<&str> = kernels.iter().map(|(kernel, _)| kernel.name.as_str()).collect();
-    let word = name.rsplit(' ').next().unwrap_or_default();
     let hint = match names.as_slice() {
         [] => "latlab kernel list shows what could be".to_owned(),
-        names => suggest::hint(word, names),
+        names => suggest::hint(name, names),
     };
     Failure::Failed(format!("there is no kernel '{name}' in the cache: {hint}"))
 }

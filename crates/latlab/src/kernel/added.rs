@@ -120,3 +120,27 @@ fn own_modules(file: &Path, release: &str) -> Option<PathBuf> {
     let is_it = file.canonicalize().ok()? == installed.canonicalize().ok()?;
     is_it.then(|| modules_in(Path::new("/"), release).ok()).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Notes;
+    use super::super::image::tests::pvh;
+    use super::*;
+    use latlab_sys::file::write_atomically;
+
+    #[test]
+    fn two_images_of_one_release_stay_two() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::within(folder.path());
+        let path = folder.path().join("vmlinux");
+        let kernel = |bytes: &[u8]| {
+            write_atomically(&path, bytes).unwrap();
+            image(&store, &path, &mut Notes(&mut |_| ())).unwrap()
+        };
+        let first = kernel(&pvh());
+        let second = kernel(&[pvh().as_slice(), b"built again"].concat());
+        assert_eq!((first.release.as_str(), &first.release), ("6.12.1-test", &second.release));
+        assert!(first.image.is_file() && second.image.is_file() && first.image != second.image);
+        assert_eq!(kernel(&pvh()), first);
+    }
+}

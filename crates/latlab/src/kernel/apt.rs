@@ -2,7 +2,7 @@
 //! digests itself, and needs no privilege for this.
 
 use super::Progress;
-use super::work::{ask, run, tool};
+use super::work::{ask, interrupted, run, tool};
 use crate::failure::{Failure, Result};
 use latlab_sys::process;
 use std::path::{Path, PathBuf};
@@ -76,11 +76,12 @@ pub(crate) fn download(
     let fetched =
         || debs(folder).iter().filter_map(|deb| deb.metadata().ok()).map(|m| m.len()).sum();
     let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), package.size);
-    on_debian(run(&mut command, &folder.join("apt.log"), progress, look)).map_err(|e| match e {
-        Failure::Failed(why) => {
+    let ended = run(&mut command, &folder.join("apt.log"), progress, look);
+    on_debian(ended).map_err(|failure| match &failure {
+        Failure::Failed(why) if failure != interrupted() => {
             Failure::Failed(format!("{why}; run apt-get update and try again, or {ELSEWHERE}"))
         }
-        other => other,
+        _ => failure,
     })?;
     debs(folder).pop().ok_or_else(|| Failure::Failed("apt-get download left no package".to_owned()))
 }

@@ -32,13 +32,13 @@ pub(crate) static BUILDS: &[Build] = &[
         },
         config: include_str!("build/monolithic.config"),
         edits: include_str!("build/monolithic.toml"),
-        objects: 1_250,
+        objects: 1_200,
     },
     Build {
         about: About { name: "lab-full", summary: "every tracer, BPF with types, sched_ext" },
         config: include_str!("build/lab-full.config"),
         edits: "",
-        objects: 1_500,
+        objects: 1_350,
     },
 ];
 

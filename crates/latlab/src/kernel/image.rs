@@ -220,7 +220,7 @@ fn u32_at(header: &[u8], at: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::Write as _;
@@ -256,7 +256,7 @@ mod tests {
         \x00\x01\x77\xc4\x01\x00\x00\x00\xda\xc0\x5b\x71\x3e\x30\x0d\x8b\x02\x00\x00\x00\x00\x01\
         \x59\x5a";
 
-    fn pvh() -> Vec<u8> {
+    pub(in super::super) fn pvh() -> Vec<u8> {
         elf(62, ENTRY, BANNER)
     }
 

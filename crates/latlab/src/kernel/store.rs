@@ -56,7 +56,12 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn open() -> Result<Store> {
-        Ok(Store { folder: cache()?.join("kernels") })
+        Ok(Store::within(&cache()?))
+    }
+
+    /// The kernels of a cache.
+    pub(crate) fn within(cache: &Path) -> Store {
+        Store { folder: cache.join("kernels") }
     }
 
     /// All kernels that are whole, from the oldest release to the newest.
@@ -296,4 +301,49 @@ pub(crate) fn version_key(version: &str) -> Vec<Piece> {
     let pieces = version.as_bytes().chunk_by(|a, b| digit(a) == digit(b));
     let text = pieces.map(|piece| String::from_utf8_lossy(piece).into_owned());
     text.map(|text| text.parse().map_or(Piece::Text(text), Piece::Number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Notes;
+    use super::*;
+
+    fn make(store: &Store, name: &str, release: &str, serves: &Source) -> Result<Kernel> {
+        let mut nobody = |_: &str| ();
+        let draft = store.begin(name, "testing", &mut Notes(&mut nobody))?;
+        let image = Image { release: release.to_owned(), boot: Boot::AsIs };
+        let what = format!("from {name}");
+        let origin = Origin { what, version: String::new(), serves: vec![serves.clone()] };
+        draft.finish(name, release.as_bytes(), image, origin)
+    }
+
+    #[test]
+    fn the_newest_release_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::within(folder.path());
+        let (series, other) = (Source::Package("s".to_owned()), Source::Package("o".to_owned()));
+        for release in ["6.12.9", "6.12.117", "6.12.11"] {
+            make(&store, release, release, &series).unwrap();
+        }
+        let kernel = make(&store, "6.12.200", "6.12.200", &other).unwrap();
+        let newest =
+            |source: &Source| store.newest(source).unwrap().map(|(kernel, _)| kernel.release);
+        assert_eq!(newest(&series).as_deref(), Some("6.12.117"));
+        assert_eq!(newest(&Source::Build("s".to_owned())), None);
+        let facts = store.newest(&other).unwrap().unwrap().1;
+        serve(&kernel, facts, series.clone()).unwrap();
+        assert_eq!(newest(&series).as_deref(), Some("6.12.200"));
+    }
+
+    #[test]
+    fn a_name_is_replaced_only_by_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::within(folder.path());
+        let (mine, yours) = (Source::Added("x".to_owned()), Source::Build("x".to_owned()));
+        make(&store, "x", "6.1", &mine).unwrap();
+        assert_eq!(make(&store, "x", "6.2", &mine).unwrap().release, "6.2");
+        let refused = make(&store, "x", "6.3", &yours).unwrap_err().to_string();
+        assert!(refused.contains("there is a kernel 'x' already, from x"), "{refused}");
+        assert_eq!(store.kernels().unwrap()[0].0.release, "6.2");
+    }
 }

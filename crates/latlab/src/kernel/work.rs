@@ -36,10 +36,12 @@ pub(crate) fn run(
     command.stdout(twin).stderr(file);
     let mut running = Running::start(command).map_err(|e| missing(command, &e))?;
     loop {
-        match running.child().try_wait().map_err(|e| failed(&name, e))? {
+        let status = running.child().try_wait().map_err(|e| failed(&name, e))?;
+        match status {
             Some(status) if status.success() => return Ok(()),
+            // Ctrl-C reaches it as it reaches us, and it may be the first to end.
+            _ if progress.pause() => return Err(interrupted()),
             Some(status) => return Err(complaint(&name, log, &status.to_string())),
-            None if progress.pause() => return Err(interrupted()),
             None => look(progress),
         }
     }
