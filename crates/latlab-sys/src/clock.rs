@@ -44,10 +44,13 @@ pub fn sleep_for(length: Nanos) -> bool {
 
 #[inline]
 fn sleep(time: Nanos, flags: libc::c_int) -> bool {
-    let time = timespec(time);
+    let (time, remaining) = (timespec(time), std::ptr::null_mut::<libc::timespec>());
+    // The C library's own function is a point where threads can be cancelled, and does the work
+    // that this takes after the wake-up: it would be part of every sample.
     // SAFETY: `time` is a valid timespec to read from; the remaining time is not asked for.
-    let answer =
-        unsafe { libc::clock_nanosleep(MONOTONIC, flags, &raw const time, std::ptr::null_mut()) };
+    let answer = unsafe {
+        libc::syscall(libc::SYS_clock_nanosleep, MONOTONIC, flags, &raw const time, remaining)
+    };
     answer == 0
 }
 

@@ -3,6 +3,7 @@
 
 mod commands;
 mod engine;
+mod errand;
 mod failure;
 mod format;
 mod guest;

@@ -6,15 +6,12 @@ mod ssh;
 mod vm;
 
 use crate::engine::Outcome;
+use crate::errand::{Errand, Put};
 use crate::failure::{Failure, Result};
-use crate::guest::{Accel, Program};
-use crate::message::Stream;
+use crate::guest::Program;
 use crate::registry::About;
-use crate::rig::Watch;
 use latlab_core::plan::Plan;
 use latlab_core::suggest;
-use latlab_core::time::Nanos;
-use latlab_sys::signal::Signals;
 
 /// Every target, in the order `latlab list targets` shows them.
 pub(crate) static TARGETS: &[(About, &dyn Target)] = &[
@@ -23,30 +20,6 @@ pub(crate) static TARGETS: &[(About, &dyn Target)] = &[
     (vm::ABOUT, &vm::Vm),
     (ssh::ABOUT, &ssh::Ssh),
 ];
-
-/// Carries a plan out on the machine that latlab runs on.
-pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
-
-/// Takes what a program on a target writes.
-pub(crate) type Put<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
-
-/// How plans are to be carried out; nothing of it changes what comes out.
-pub(crate) struct Errand<'a> {
-    /// Carries a plan out on this machine.
-    pub(crate) here: Here,
-    /// The requests to end.
-    pub(crate) signals: &'a Signals,
-    /// Who looks on.
-    pub(crate) watch: &'a mut dyn Watch,
-    /// How many guests may run at the same time.
-    pub(crate) jobs: usize,
-    /// Whether to measure what is known already.
-    pub(crate) fresh: bool,
-    /// What is to carry out the instructions of a virtual machine, where that matters to the user.
-    pub(crate) accel: Option<Accel>,
-    /// How long to wait for a target that says nothing; each has its own idea where there is none.
-    pub(crate) limit: Option<Nanos>,
-}
 
 /// A machine that carries plans out: this one, a guest, a board.
 pub(crate) trait Target: Sync {

@@ -1,9 +1,9 @@
 //! What `run` and `exec` can be told about targets that are not this machine.
 
 use crate::engine;
+use crate::errand::Errand;
 use crate::guest::Accel;
 use crate::rig::Watch;
-use crate::target::Errand;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
 use latlab_sys::signal::Signals;

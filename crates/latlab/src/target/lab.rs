@@ -1,7 +1,8 @@
 //! The laboratory: a real kernel in QEMU whose time is the number of its instructions.
 
-use super::{Errand, Put, Target};
+use super::Target;
 use crate::engine::Outcome;
+use crate::errand::{Errand, Put};
 use crate::failure::Result;
 use crate::guest::{self, Program, Time};
 use crate::registry::About;

@@ -1,7 +1,8 @@
 //! This machine, as it is.
 
-use super::{Errand, Target};
+use super::Target;
 use crate::engine::Outcome;
+use crate::errand::Errand;
 use crate::failure::Result;
 use crate::registry::About;
 use latlab_core::plan::Plan;

@@ -8,8 +8,9 @@
 mod host;
 mod session;
 
-use super::{Errand, Target};
+use super::Target;
 use crate::engine::Outcome;
+use crate::errand::Errand;
 use crate::failure::{Failure, Result, failed};
 use crate::message::{END, KEPT, Message, RECEIVED};
 use crate::registry::About;

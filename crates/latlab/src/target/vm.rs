@@ -1,7 +1,8 @@
 //! A virtual machine: a kernel in QEMU in the time on the wall.
 
-use super::{Errand, Put, Target};
+use super::Target;
 use crate::engine::Outcome;
+use crate::errand::{Errand, Put};
 use crate::failure::Result;
 use crate::guest::{self, Accel, Program, Time};
 use crate::registry::About;

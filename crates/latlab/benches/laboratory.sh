@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# What the laboratory promises, measured: the same bytes each time, and how long a cell takes.
+# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep]…   (all of them without an argument)
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+latlab=dist/latlab
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stock="standard utime low-latency rapid-reaction preemptible preemptible-hr threadirqs rt rt-lazy"
+built="monolithic-hz100 monolithic lab-full"
+
+on() { for profile in "$@"; do printf -- '--on lab:%s ' "$profile"; done; }
+seconds() { local TIMEFORMAT=%R; { time "$@" >/dev/null 2>&1; } 2>&1; }
+
+# Every profile under every load, twice, and once more while both processors are busy.
+repeat() {
+    for load in none hackbench fork procfs memory disk; do
+        with=(); [ $load = none ] || with=(--load $load)
+        for turn in first second busy; do
+            busy=()
+            if [ $turn = busy ]; then
+                for _ in 1 2; do (while :; do :; done) & busy+=($!); done
+            fi
+            # shellcheck disable=SC2046
+            $latlab run cyclic "${with[@]}" --count 500 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>&1
+            [ ${#busy[@]} = 0 ] || kill "${busy[@]}"
+        done
+        if diff -r "$work/$load-first" "$work/$load-second" && diff -r "$work/$load-first" "$work/$load-busy"; then
+            echo "$load: $(ls "$work/$load-first" | wc -l) profiles, three times the same bytes"
+        fi
+    done
+}
+
+# One cell of 3000 wake-ups at 1 ms, boot included.
+cell() {
+    for profile in $stock $built; do
+        times=$(for _ in 1 2 3; do seconds $latlab run cyclic --on lab:$profile --count 3000 --fresh --json; done | sort -n | xargs)
+        echo "$profile: $times s"
+    done
+}
+
+# Eight cells, one after another and two at a time, in turns.
+jobs() {
+    # shellcheck disable=SC2086
+    eight=$(on ${stock% *})
+    for turn in 1 2 3; do
+        # shellcheck disable=SC2086
+        one=$(seconds $latlab run cyclic --count 3000 $eight --fresh --jobs 1 --out "$work/jobs")
+        # shellcheck disable=SC2086
+        two=$(seconds $latlab run cyclic --count 3000 $eight --fresh --jobs 2 --out "$work/jobs")
+        awk -v a="$one" -v b="$two" 'BEGIN { printf "--jobs 1: %.1f s, --jobs 2: %.1f s, ratio %.2f\n", a, b, b / a }'
+    done
+}
+
+# cyclictest, brought along, and our own probe: one CPU, priority 90, 1000 wake-ups at 1 ms, in
+# nanoseconds. Its histogram has a line for each of them, so only those that count leave the guest.
+cyclictest() {
+    echo "profile | cyclictest min, median | latlab min, median (ns)"
+    for profile in $stock $built; do
+        range=20000
+        case $profile in standard | low-latency | preemptible) range=4000000 ;; monolithic-hz100) range=10000000 ;; esac
+        $latlab exec --on lab:$profile --with /usr/bin/cyclictest --with /usr/bin/grep -- sh -c "
+            /usr/bin/cyclictest -N -m -p 90 -i 1000 -l 1000 -h $range --histfile=/tmp/histogram -q >/dev/null
+            /usr/bin/grep -P '^[0-9]+ 0*[1-9]' /tmp/histogram" >"$work/histogram" 2>/dev/null || true
+        theirs=$(awk '{ n += $2; at[++k] = $1 + 0; of[k] = $2 } END { for (i = 1; i <= k; i++) { sum += of[i]; if (sum * 2 >= n) { print at[1] ", " at[i] " of " n; exit } } }' "$work/histogram")
+        $latlab run cyclic --on lab:$profile --count 1000 --json 2>/dev/null >"$work/record"
+        ours=$(python3 -c "import json; s = json.load(open('$work/record'))['series'][0]; print(s['min'], s['quantiles']['p50'], sep=', ')")
+        echo "$profile | $theirs | $ours"
+    done
+}
+
+# Sleeps of the periods of Rapid Reaction Linux: how much longer they are than asked.
+sleep() {
+    for profile in monolithic-hz100 rapid-reaction; do
+        for period in 2ms 3.25ms 4ms 13.35ms 27.5ms 38.75ms 50ms 53.35ms; do
+            $latlab run nanosleep:interval=$period --on lab:$profile --count 100 --json 2>/dev/null >"$work/record"
+            mean=$(python3 -c "import json; print(json.load(open('$work/record'))['series'][0]['mean'] / 1e6)")
+            echo "$profile $period: mean delay $mean ms"
+        done
+    done
+}
+
+for part in "${@:-repeat cell jobs cyclictest sleep}"; do for one in $part; do $one; done; done

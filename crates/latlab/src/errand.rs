@@ -1,0 +1,35 @@
+//! An errand: how plans are to be carried out, apart from what they are.
+
+use crate::engine::Outcome;
+use crate::failure::Result;
+use crate::guest::Accel;
+use crate::message::Stream;
+use crate::rig::Watch;
+use latlab_core::plan::Plan;
+use latlab_core::time::Nanos;
+use latlab_sys::signal::Signals;
+
+/// Carries a plan out on the machine that latlab runs on.
+pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
+
+/// Takes what a program on a target writes.
+pub(crate) type Put<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
+
+/// What a target needs besides plans; nothing of it changes what comes out.
+pub(crate) struct Errand<'a> {
+    /// Carries a plan out on this machine.
+    pub(crate) here: Here,
+    /// The requests to end.
+    pub(crate) signals: &'a Signals,
+    /// Who looks on.
+    pub(crate) watch: &'a mut dyn Watch,
+    /// How many guests may run at the same time.
+    pub(crate) jobs: usize,
+    /// Whether to measure what is known already.
+    pub(crate) fresh: bool,
+    /// What is to carry out the instructions of a virtual machine, where that matters to the user.
+    pub(crate) accel: Option<Accel>,
+    /// How long a plan or a program may take on the wall; each target has its own idea where
+    /// there is none.
+    pub(crate) limit: Option<Nanos>,
+}
