@@ -18,8 +18,10 @@ $(CHARTS): charts/charts.js charts/package.json charts/package-lock.json
 	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
-# The main job: this machine idle and under load, side by side, and a report to look at.
+# The main job: this machine idle and under load, side by side; then three real kernels in the
+# laboratory. Two reports to look at.
 demo: $(LATLAB)
+	tools/need qemu-system-x86_64=qemu-system-x86
 	@mkdir -p demo
 	@$(LATLAB) doctor || true
 	@set -e; policy=$$($(LATLAB) exec --fifo 1 -- echo fifo || echo other); \
@@ -27,7 +29,9 @@ demo: $(LATLAB)
 	$(LATLAB) run --policy $$policy --for 20s --load hackbench --load disk --load fork --out demo/loaded.json
 	@$(LATLAB) compare demo/idle.json demo/loaded.json
 	@$(LATLAB) report demo/idle.json demo/loaded.json -o demo/report.html
-	@echo "The pictures are in demo/report.html: open it in a browser."
+	@$(LATLAB) run --load fork --count 1000 --on lab:standard --on lab:rapid-reaction --on lab:rt --out demo/kernels
+	@$(LATLAB) report demo/kernels/*.json -o demo/kernels.html
+	@echo "The pictures are in demo/report.html and demo/kernels.html: open them in a browser."
 
 test: $(CHARTS) lint
 	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
@@ -49,6 +53,7 @@ bench: $(LATLAB)
 	cargo bench --locked --package latlab-core --bench record
 	cargo bench --locked --package latlab --bench report
 	cargo bench --locked --package latlab --bench cyclictest
+	crates/latlab/benches/laboratory.sh
 
 clean:
 	cargo clean
