@@ -3,10 +3,9 @@
 //! Formats: `Documentation/arch/x86/boot.rst`, and for the entry that spares the guest the
 //! decompression, the x86/HVM direct boot ABI (PVH).
 
-use elf::ElfBytes;
-use elf::abi::{EM_X86_64, PT_NOTE};
-use elf::endian::LittleEndian;
-use elf::note::Note;
+use object::LittleEndian;
+use object::elf::{EM_X86_64, FileHeader64, NoteType};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use std::io::{self, Read};
 use std::ops::Range;
 
@@ -95,20 +94,20 @@ pub(crate) const LARGEST: u32 = 1 << 31;
 const LOADED_HIGH: u8 = 1;
 
 fn vmlinux(bytes: &[u8]) -> Result<Image> {
-    let elf = parse(bytes)?;
-    if elf.ehdr.e_machine != EM_X86_64 {
-        return Err(NoKernel::OtherMachine(elf.ehdr.e_machine));
+    let machine = parse(bytes)?.e_machine.get(LittleEndian);
+    if machine != EM_X86_64 {
+        return Err(NoKernel::OtherMachine(machine.0));
     }
     let release = banner(bytes).ok_or(NoKernel::Program)?;
-    if has_pvh_entry(&elf) {
+    if has_pvh_entry(bytes)? {
         Ok(Image { release, boot: Boot::AsIs })
     } else {
         Err(NoKernel::NoEntry)
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<ElfBytes<'_, LittleEndian>> {
-    ElfBytes::minimal_parse(bytes).map_err(|_| NoKernel::Damaged("its ELF header makes no sense"))
+fn parse(bytes: &[u8]) -> Result<&FileHeader64<LittleEndian>> {
+    FileHeader64::parse(bytes).map_err(|_| NoKernel::Damaged("its ELF header makes no sense"))
 }
 
 /// The release in "Linux version RELEASE (…", which every kernel holds for `/proc/version`.
@@ -134,14 +133,16 @@ fn release(version: &[u8]) -> Option<String> {
 
 /// Whether QEMU can start it as it is: a note of the name "Xen" says where
 /// (`XEN_ELFNOTE_PHYS32_ENTRY`, `include/xen/interface/elfnote.h`).
-fn has_pvh_entry(elf: &ElfBytes<'_, LittleEndian>) -> bool {
-    const PHYS32_ENTRY: u64 = 18;
-    let segments = elf.segments().into_iter().flatten().filter(|s| s.p_type == PT_NOTE);
-    let mut notes = segments.filter_map(|s| elf.segment_data_as_notes(&s).ok()).flatten();
-    notes.any(|note| match note {
-        Note::Unknown(note) => note.n_type == PHYS32_ENTRY && note.name == b"Xen\0",
-        _ => false,
-    })
+fn has_pvh_entry(vmlinux: &[u8]) -> Result<bool> {
+    const PHYS32_ENTRY: NoteType = NoteType(18);
+    let segments = parse(vmlinux)?.program_headers(LittleEndian, vmlinux).unwrap_or_default();
+    let notes = segments.iter().filter_map(|s| s.notes(LittleEndian, vmlinux).ok().flatten());
+    // What can't be read of the notes of a segment ends them.
+    let mut notes = notes.flat_map(|mut notes| std::iter::from_fn(move || notes.next().ok()?));
+    let is_entry = |note: object::read::elf::Note<'_, FileHeader64<LittleEndian>>| {
+        note.n_type(LittleEndian) == PHYS32_ENTRY && note.name() == b"Xen"
+    };
+    Ok(notes.any(is_entry))
 }
 
 fn bzimage(bytes: &[u8]) -> Result<Image> {
@@ -160,7 +161,7 @@ fn bzimage(bytes: &[u8]) -> Result<Image> {
     let release = release.ok_or(NoKernel::Damaged("it does not say which release it is"))?;
     let payload = bytes.get(payload(header)).ok_or(NoKernel::Damaged("its end is missing"))?;
     let boot = match unpack(payload)? {
-        Some(vmlinux) if has_pvh_entry(&parse(&vmlinux)?) => Boot::Vmlinux(vmlinux),
+        Some(vmlinux) if has_pvh_entry(&vmlinux)? => Boot::Vmlinux(vmlinux),
         _ => Boot::AsIs,
     };
     Ok(Image { release, boot })
