@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the laboratory promises, measured: the same bytes each time, and how long a cell takes.
-# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep]…   (all of them without an argument)
+# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep|virtme]…   (all but the last without an
+# argument: it needs virtme-ng, from PyPI, and busybox-static, kmod, virtiofsd or a QEMU with it)
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 latlab=dist/latlab
@@ -77,6 +78,19 @@ sleep() {
             mean=$(python3 -c "import json; print(json.load(open('$work/record'))['series'][0]['mean'] / 1e6)")
             echo "$profile $period: mean delay $mean ms"
         done
+    done
+}
+
+# The time to the first command in a guest, in turns with virtme-ng, both by translation, on the same
+# kernel with the same processor and memory.
+virtme() {
+    (cd "$work" && apt-get download linux-image-6.12.117+deb12-amd64-unsigned >/dev/null && dpkg-deb -x ./*.deb kernel)
+    release=$(ls "$work/kernel/lib/modules")
+    depmod -b "$work/kernel" "$release"
+    for turn in 1 2 3; do
+        theirs=$(seconds script -qec "vng -r $work/kernel/boot/vmlinuz-$release --disable-kvm --cpus 1 --memory 1G -- echo" /dev/null)
+        ours=$(seconds $latlab exec --on lab:utime --fresh -- $latlab list)
+        awk -v a="$theirs" -v b="$ours" 'BEGIN { printf "virtme-ng: %.1f s, latlab: %.1f s, ratio %.2f\n", a, b, b / a }'
     done
 }
 

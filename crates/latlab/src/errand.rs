@@ -1,13 +1,13 @@
 //! An errand: how plans are to be carried out, apart from what they are.
 
 use crate::engine::Outcome;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::guest::Accel;
 use crate::message::Stream;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
-use latlab_sys::signal::Signals;
+use latlab_sys::signal::{Event, Signals};
 
 /// Carries a plan out on the machine that latlab runs on.
 pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
@@ -32,4 +32,24 @@ pub(crate) struct Errand<'a> {
     /// How long a plan or a program may take on the wall; each target has its own idea where
     /// there is none.
     pub(crate) limit: Option<Nanos>,
+    /// Whether the user has asked for the end: what has not begun is not to begin.
+    pub(crate) ended: bool,
+}
+
+impl Errand<'_> {
+    /// Lets so much time pass at most. Whether a request to end came meanwhile.
+    pub(crate) fn pause(&mut self, at_most: Nanos) -> bool {
+        let asked = self.signals.wait(at_most) == Event::End;
+        self.ended |= asked;
+        asked
+    }
+
+    /// Refuses to begin anything once the user has asked for the end.
+    pub(crate) fn go_on(&self, target: &str) -> Result<()> {
+        if self.ended {
+            let why = format!("{target}: ended before it had begun");
+            return Err(Failure::Failed(why));
+        }
+        Ok(())
+    }
 }

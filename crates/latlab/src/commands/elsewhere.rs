@@ -38,6 +38,7 @@ impl Elsewhere {
             fresh: self.fresh,
             accel: self.accel,
             limit: self.limit,
+            ended: false,
         }
     }
 }

@@ -15,7 +15,6 @@ use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::file;
-use latlab_sys::signal::Event;
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +85,7 @@ impl Answer {
 
 /// The cell of a job: its profile, and its kernel.
 fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
+    errand.go_on(target)?;
     let name = target.split_once(':').map(|(_, name)| name).unwrap_or_default();
     if name.is_empty() {
         let why = format!("{target} names no profile: write {target}:NAME (latlab list profiles)");
@@ -125,7 +125,8 @@ fn carry_out(
         }
         bench.look(put);
         errand.watch.note(&bench.state());
-        if errand.signals.wait(Nanos::from_millis(10)) == Event::End {
+        errand.pause(Nanos::from_millis(10));
+        if errand.ended {
             break;
         }
     }

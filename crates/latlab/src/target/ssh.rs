@@ -28,7 +28,11 @@ pub(super) struct Ssh;
 impl Target for Ssh {
     /// One after another: somebody may be asked for a password.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-        plans.iter().map(|plan| carry_out(plan, errand)).collect()
+        let begin = |plan: &Plan| {
+            errand.go_on(&plan.target)?;
+            carry_out(plan, errand)
+        };
+        plans.iter().map(begin).collect()
     }
 }
 

@@ -5,7 +5,6 @@ use super::host::Host;
 use crate::failure::{Failure, Result, failed};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
-use latlab_sys::signal::Event;
 use latlab_sys::terminal::Settings;
 use latlab_sys::{clock, signal};
 use std::collections::VecDeque;
@@ -121,7 +120,7 @@ impl Session {
                     return Heard::Nothing("the time of --limit is over".to_owned());
                 }
                 Err(TryRecvError::Empty) => {
-                    if errand.signals.wait(errand.watch.pace()) == Event::End {
+                    if errand.pause(errand.watch.pace()) {
                         return Heard::RequestToEnd;
                     }
                 }
