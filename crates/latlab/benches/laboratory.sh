@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 latlab=dist/latlab
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+busy=()
+trap '[ ${#busy[@]} = 0 ] || kill "${busy[@]}"; rm -rf "$work"' EXIT
 stock="standard utime low-latency rapid-reaction preemptible preemptible-hr threadirqs rt rt-lazy"
 built="monolithic-hz100 monolithic lab-full"
 
@@ -18,17 +19,17 @@ repeat() {
     for load in none hackbench fork procfs memory disk; do
         with=(); [ $load = none ] || with=(--load $load)
         for turn in first second busy; do
-            busy=()
             if [ $turn = busy ]; then
                 for _ in 1 2; do (while :; do :; done) & busy+=($!); done
             fi
             # shellcheck disable=SC2046
-            $latlab run cyclic "${with[@]}" --count 500 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>&1
+            $latlab run cyclic "${with[@]}" --count 500 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>"$work/said" || { cat "$work/said"; exit 1; }
             [ ${#busy[@]} = 0 ] || kill "${busy[@]}"
+            busy=()
         done
-        if diff -r "$work/$load-first" "$work/$load-second" && diff -r "$work/$load-first" "$work/$load-busy"; then
-            echo "$load: $(ls "$work/$load-first" | wc -l) profiles, three times the same bytes"
-        fi
+        diff -rq "$work/$load-first" "$work/$load-second"
+        diff -rq "$work/$load-first" "$work/$load-busy"
+        echo "$load: $(find "$work/$load-first" -type f | wc -l) profiles, three times the same bytes"
     done
 }
 

@@ -3,6 +3,7 @@
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result};
 use crate::guest::Accel;
+use crate::kernel::Progress;
 use crate::message::Stream;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
@@ -23,6 +24,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) signals: &'a Signals,
     /// Who looks on.
     pub(crate) watch: &'a mut dyn Watch,
+    /// Who is told of kernels that are fetched.
+    pub(crate) progress: &'a mut dyn Progress,
     /// How many guests may run at the same time.
     pub(crate) jobs: usize,
     /// Whether to measure what is known already.

@@ -5,6 +5,7 @@ mod cell;
 mod debugger;
 mod facts;
 mod init;
+mod known;
 mod kvm;
 mod laboratory;
 mod library;

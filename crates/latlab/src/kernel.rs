@@ -13,8 +13,6 @@ pub(crate) use store::Facts;
 
 use crate::failure::{Failure, Result};
 use latlab_core::suggest;
-use latlab_core::time::Nanos;
-use latlab_sys::clock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
@@ -75,17 +73,17 @@ pub(crate) trait Progress {
 }
 
 /// The kernel behind `source`. It comes out of the cache; a package that is not there is fetched
-/// first, and `note` is told. A build takes minutes and is not begun unasked: then it is
+/// first, and `progress` is told. A build takes minutes and is not begun unasked: then it is
 /// `Unsupported`, naming the command.
-pub(crate) fn ready(source: &Source, note: &mut dyn FnMut(&str)) -> Result<Kernel> {
+pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
     match source {
         Source::Package(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
-            None => package::fetch(&store, name, &mut Notes(note)).map(Fetched::kernel),
+            None => package::fetch(&store, name, progress).map(Fetched::kernel),
         },
         Source::Build(name) => build::ready(&store, name),
-        Source::Image(path) => added::image(&store, path, &mut Notes(note)),
+        Source::Image(path) => added::image(&store, path, progress),
         Source::Added(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
             None => Err(unknown(&store, name)),
@@ -178,16 +176,18 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(cache)
 }
 
-/// Tells a function, and nobody can end it.
+/// Tells a function, and nobody ends it: what tests need.
+#[cfg(test)]
 struct Notes<'a>(&'a mut dyn FnMut(&str));
 
+#[cfg(test)]
 impl Progress for Notes<'_> {
     fn note(&mut self, text: &str) {
         (self.0)(text);
     }
     fn at(&mut self, _: u64, _: u64) {}
     fn pause(&mut self) -> bool {
-        clock::sleep_for(Nanos::from_millis(50));
+        latlab_sys::clock::sleep_for(latlab_core::time::Nanos::from_millis(50));
         false
     }
 }

@@ -20,6 +20,7 @@ use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,12 @@ pub(crate) trait AnyLoad: Send + Sync {
 pub(crate) fn disk_folder(parts: &[Part]) -> Result<Option<PathBuf>> {
     let loads = parts.iter().map(|part| registry::build("load", LOADS, part));
     let loads = loads.collect::<Result<Vec<_>>>()?;
-    Ok(loads.iter().find_map(|load| load.folder().map(Path::to_owned)))
+    let folders: BTreeSet<&Path> = loads.iter().filter_map(|load| load.folder()).collect();
+    if folders.len() > 1 {
+        let why = "a guest has one disk: give all loads the same dir=";
+        return Err(Failure::Failed(why.to_owned()));
+    }
+    Ok(folders.first().map(|folder| (*folder).to_owned()))
 }
 
 impl<L: Load> AnyLoad for L {

@@ -55,6 +55,11 @@ impl Message {
         Message::Output { stream, base64: BASE64.encode(bytes) }
     }
 
+    /// Whether nothing follows it, and it is no failure.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(self, Message::Record { .. } | Message::Exited(_) | Message::Facts(_))
+    }
+
     /// Says it: one line, at once.
     pub(crate) fn send(&self, to: &mut dyn Write) -> io::Result<()> {
         let mut line = serde_json::to_string(self)?;

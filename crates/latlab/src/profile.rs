@@ -4,17 +4,17 @@ use crate::failure::{Failure, Result, failed};
 use crate::kernel::Source;
 use latlab_core::size::Bytes;
 use latlab_core::suggest;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One kernel as the laboratory boots it. A profile is a file of TOML in `profile/`, or one of
 /// the user's.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
     /// What the user types; the file's name.
-    #[serde(skip_deserializing)]
+    #[serde(skip)]
     pub(crate) name: String,
     /// One sentence on what is special about it.
     pub(crate) summary: String,
@@ -33,12 +33,29 @@ pub(crate) struct Profile {
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// The guest's memory.
-    #[serde(default = "memory")]
+    #[serde(default = "memory", deserialize_with = "size")]
     pub(crate) memory: Bytes,
     /// The guest's processors. With more than one, instruction time has them take turns, so that
     /// one waits for another as no real processor does: good for races, not for latencies.
     #[serde(default = "cpus")]
     pub(crate) cpus: u32,
+}
+
+impl Profile {
+    /// A kernel as it comes.
+    pub(crate) fn plain(name: &str, kernel: Source) -> Profile {
+        Profile {
+            name: name.to_owned(),
+            summary: "a kernel of yours, as it comes".to_owned(),
+            paper: String::new(),
+            kernel,
+            cmdline: String::new(),
+            modules: Vec::new(),
+            files: BTreeMap::new(),
+            memory: memory(),
+            cpus: cpus(),
+        }
+    }
 }
 
 fn memory() -> Bytes {
@@ -47,6 +64,11 @@ fn memory() -> Bytes {
 
 fn cpus() -> u32 {
     1
+}
+
+/// A size with its unit, as `512MiB`.
+fn size<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Bytes, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
 // `SHIPPED`: name and text of every file in `profile/`, by name.
@@ -68,7 +90,7 @@ pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
         return at(name);
     }
     if added.iter().any(|added| added == name) {
-        return Ok(plain(name, Source::Added(name.to_owned())));
+        return Ok(Profile::plain(name, Source::Added(name.to_owned())));
     }
     let names: Vec<&str> =
         SHIPPED.iter().map(|(name, _)| *name).chain(added.iter().map(String::as_str)).collect();
@@ -83,27 +105,15 @@ fn at(path: &str) -> Result<Profile> {
         let text = std::fs::read_to_string(path).map_err(|e| failed(path, e))?;
         return read(path, &text);
     }
-    Ok(plain(path, Source::Image(path.into())))
-}
-
-/// A kernel as it comes.
-fn plain(name: &str, kernel: Source) -> Profile {
-    Profile {
-        name: name.to_owned(),
-        summary: "a kernel of yours, as it comes".to_owned(),
-        paper: String::new(),
-        kernel,
-        cmdline: String::new(),
-        modules: Vec::new(),
-        files: BTreeMap::new(),
-        memory: memory(),
-        cpus: cpus(),
-    }
+    Ok(Profile::plain(path, Source::Image(path.into())))
 }
 
 fn read(name: &str, text: &str) -> Result<Profile> {
-    let profile: Profile = toml::from_str(text)
-        .map_err(|e| failed(&format!("the profile {name}"), e.to_string().trim_end()))?;
+    let profile: Profile = toml::from_str(text).map_err(|e| {
+        let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        failed(&format!("the profile {name}, line {line}"), e.message().replace('\n', " "))
+    })?;
     if profile.cpus == 0 || profile.memory.0 < 128 << 20 {
         let why = format!("the profile {name}: a guest needs a CPU, and 128MiB of memory");
         return Err(Failure::Failed(why));
@@ -133,8 +143,11 @@ mod tests {
     #[test]
     fn a_profile_with_a_wrong_key_or_without_a_cpu_is_refused_with_the_place() {
         let kernel = "summary = 'x'\nkernel = { image = '/boot/vmlinuz' }\n";
-        let error = read("mine.toml", &format!("{kernel}cmdlin = 'quiet'")).unwrap_err();
-        assert!(error.to_string().contains("cmdlin"), "{error}");
+        let error =
+            read("mine.toml", &format!("{kernel}cmdlin = 'quiet'")).unwrap_err().to_string();
+        assert!(error.contains("cmdlin") && error.contains("line 3"), "{error}");
+        let half = read("mine.toml", &format!("{kernel}memory = '512MiB'")).unwrap();
+        assert_eq!(half.memory, Bytes(512 << 20));
         let error = read("mine.toml", &format!("{kernel}cpus = 0")).unwrap_err();
         assert!(error.to_string().contains("needs a CPU"), "{error}");
         assert!(read("mine.toml", kernel).is_ok());

@@ -2,7 +2,9 @@
 
 use crate::engine;
 use crate::errand::Errand;
+use crate::failure::{Failure, Result};
 use crate::guest::Accel;
+use crate::kernel::Progress;
 use crate::rig::Watch;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
@@ -27,13 +29,35 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
+    /// Refuses what means nothing on this machine.
+    pub(super) fn refuse_here(&self) -> Result<()> {
+        let given = [
+            ("--jobs", self.jobs.is_some()),
+            ("--fresh", self.fresh),
+            ("--limit", self.limit.is_some()),
+            ("--accel", self.accel.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                Err(Failure::Failed(format!("{option} is for other targets: name one with --on")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The options as an errand.
-    pub(super) fn errand<'a>(&self, signals: &'a Signals, watch: &'a mut dyn Watch) -> Errand<'a> {
+    pub(super) fn errand<'a>(
+        &self,
+        signals: &'a Signals,
+        watch: &'a mut dyn Watch,
+        progress: &'a mut dyn Progress,
+    ) -> Errand<'a> {
         let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
         Errand {
             here: engine::run,
             signals,
             watch,
+            progress,
             jobs: self.jobs.map_or_else(cpus, usize::from),
             fresh: self.fresh,
             accel: self.accel,

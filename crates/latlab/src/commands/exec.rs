@@ -2,6 +2,7 @@
 
 use super::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
+use crate::format::progress::Bar;
 use crate::format::{self, live};
 use crate::guest::Program;
 use crate::{engine, permission, target};
@@ -13,6 +14,7 @@ use latlab_sys::signal::Signals;
 use latlab_sys::{cpu, file, process};
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Start a program with a real-time policy, bound to CPUs, with its own timer slack
@@ -69,10 +71,11 @@ fn deadline(text: &str) -> std::result::Result<Policy, String> {
 impl Exec {
     /// Returns where the program ran elsewhere, with its exit code.
     pub(super) fn run(&self) -> Result<u8> {
-        match &self.on {
-            Some(target) => self.run_on(target),
-            None => self.become_program(),
+        if let Some(target) = &self.on {
+            return self.run_on(target);
         }
+        self.elsewhere.refuse_here()?;
+        self.become_program()
     }
 
     fn run_on(&self, name: &str) -> Result<u8> {
@@ -81,7 +84,8 @@ impl Exec {
         let program = Program { words: self.words(&path)?, path, with: self.with.clone() };
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
-        let mut errand = self.elsewhere.errand(&signals, watch.as_mut());
+        let mut bar = Bar::new(&signals);
+        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
         target.exec(name, &program, &mut errand, &mut format::pass)
     }
 
@@ -144,13 +148,22 @@ impl Exec {
 /// The program that a shell would start.
 fn found(name: &OsStr) -> Result<PathBuf> {
     let missing = || Failure::Failed(format!("{}: there is no such program", name.display()));
+    let is_program = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o111 != 0)
+    };
     let path = Path::new(name);
-    if path.components().count() > 1 {
-        return std::path::absolute(path).ok().filter(|path| path.exists()).ok_or_else(missing);
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
-    places.find(|place| place.is_file()).ok_or_else(missing)
+    let place = if path.components().count() > 1 {
+        std::path::absolute(path).ok().filter(|path| path.exists())
+    } else {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
+        places.find(|place| is_program(place))
+    };
+    let place = place.ok_or_else(missing)?;
+    // The folder as it is without links and `..`, which the guest does not have; the name stays.
+    let folder = place.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(place.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
 }
 
 fn held_back(error: &io::Error) -> Failure {

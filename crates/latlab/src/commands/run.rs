@@ -3,6 +3,7 @@
 use super::elsewhere::Elsewhere;
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result, failed};
+use crate::format::progress::Bar;
 use crate::format::{self, live, text};
 use crate::load::LOADS;
 use crate::probe::PROBES;
@@ -86,12 +87,16 @@ impl Run {
     pub(super) fn run(&self) -> Result<()> {
         let plans = self.plans()?;
         let target = self.target()?;
+        if self.on[0] == "native" {
+            self.elsewhere.refuse_here()?;
+        }
         let places = self.places(&plans)?;
         let pending = places.iter().map(|place| place.as_deref().map(begin).transpose());
         let pending: Vec<_> = pending.collect::<Result<_>>()?;
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
-        let mut errand = self.elsewhere.errand(&signals, watch.as_mut());
+        let mut bar = Bar::new(&signals);
+        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
         let outcomes = target.run(&plans, &mut errand);
         let mut ending = Ok(());
         for ((outcome, pending), place) in outcomes.into_iter().zip(pending).zip(places) {
@@ -99,6 +104,7 @@ impl Run {
             ending = both(ending, shown);
         }
         // Nothing but the exit code is to come, and a second Ctrl-C must not take its place.
+        drop(bar);
         std::mem::forget(signals);
         ending
     }

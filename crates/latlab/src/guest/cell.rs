@@ -1,14 +1,19 @@
 //! A cell: one job on one kernel, and all that goes into the guest for it.
 
 use super::archive::Archive;
+use super::facts::ApicTimer;
+use super::kvm::Accel;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{Time, library, module};
 use crate::engine;
 use crate::failure::{Failure, Result, failed};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Source};
 use crate::profile::Profile;
 use latlab_core::plan::{Length, Plan};
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// One job on one kernel.
@@ -19,6 +24,8 @@ pub(super) struct Cell {
     pub(super) profile: Profile,
     pub(super) kernel: Kernel,
     pub(super) time: Time,
+    /// What its kernel is told before it would measure it.
+    pub(super) timer: Option<ApicTimer>,
     pub(super) job: Job,
     /// Files to bring along: where in the guest, and where here.
     pub(super) files: Vec<(PathBuf, PathBuf)>,
@@ -38,6 +45,24 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// The job of starting it, from the current folder and with its search paths.
+    pub(super) fn job(&self) -> Result<Job> {
+        let text = |what: &str, value: OsString| {
+            value
+                .into_string()
+                .map_err(|_| Failure::Failed(format!("{what} is not text: a guest can't be told")))
+        };
+        let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
+        let folder = text("the name of the current folder", folder.into_os_string())?;
+        let mut paths = BTreeMap::new();
+        for name in ["PATH", "LD_LIBRARY_PATH"] {
+            if let Some(value) = std::env::var_os(name) {
+                paths.insert(name.to_owned(), text(name, value)?);
+            }
+        }
+        Ok(Job::Exec { words: self.words.clone(), folder: folder.into(), paths })
+    }
+
     /// The program, its libraries, and what it reads.
     pub(super) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let real = self.real();
@@ -45,8 +70,7 @@ impl Program {
         files.extend(library::closure(&self.path)?);
         for path in &self.with {
             for (there, here) in library::tree(path)? {
-                // What was brought along may be a program, too.
-                files.extend(library::closure(&here).unwrap_or_default());
+                files.extend(library::closure_if_any(&here)?);
                 files.push((there, here));
             }
         }
@@ -88,6 +112,14 @@ bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
 const CMDLINE_INSTRUCTIONS: &str = "tsc=reliable tsc_early_khz=1000000 no_timer_check";
 
 impl Cell {
+    /// A first boot of `kernel`: the same whichever profile asks for it.
+    pub(super) fn learner(target: &str, kernel: Kernel, time: Time) -> Cell {
+        let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
+        let (files, links) = (Vec::new(), Vec::new());
+        let (target, timer, job) = (target.to_owned(), None, Job::Learn);
+        Cell { target, profile, kernel, time, timer, job, files, links }
+    }
+
     /// Makes the archive and the command line.
     pub(super) fn boot(&self) -> Result<Boot> {
         let disk = match &self.job {
@@ -138,12 +170,25 @@ impl Cell {
         };
         let orders = serde_json::to_vec(&orders).expect("orders are plain data");
         archive.file(ORDERS, 0o644, &orders);
-        Ok(Boot { initramfs: archive.finish(), cmdline })
+        let initramfs = archive.finish();
+        // The guest holds it twice while it unpacks, and a root in memory gets half of that.
+        let (size, memory) = (Bytes(initramfs.len() as u64), self.profile.memory);
+        if size.0 > memory.0 / 3 {
+            return Err(Failure::Failed(format!(
+                "{}: {size} of files are too many for a guest with {memory} of memory: bring fewer, \
+                 or a profile of your own with more memory",
+                self.target
+            )));
+        }
+        Ok(Boot { initramfs, cmdline })
     }
 
     /// How long to wait for it on the wall before it counts as hung: a guest in instruction time
     /// that is never idle takes about ten times its own time, and this host may be busy.
     pub(super) fn patience(&self) -> Nanos {
+        if self.time == Time::Wall(Accel::Kvm) && matches!(self.job, Job::Learn) {
+            return Nanos::from_secs(20);
+        }
         let guest_time = match &self.job {
             Job::Run(plan) => expected(plan),
             Job::Exec { .. } => Nanos::from_secs(10),

@@ -1,10 +1,13 @@
 //! What a kernel finds out at each boot, learnt once and kept beside it.
 
 use crate::failure::{Failure, Result};
+use crate::kernel::Kernel;
+use latlab_sys::file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
 
 /// What a first boot in instruction time has told of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +27,28 @@ pub(crate) struct ApicTimer {
     pub(crate) period: u32,
 }
 
+/// The file in a kernel's folder: the facts, and the kernel that they are of.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    digest: String,
+    facts: Facts,
+}
+
 impl Facts {
+    /// What is known of `kernel`.
+    pub(super) fn known(kernel: &Kernel) -> Option<Facts> {
+        let text = std::fs::read_to_string(place(kernel)).ok()?;
+        let kept: Kept = serde_json::from_str(&text).ok()?;
+        (kept.digest == kernel.digest).then_some(kept.facts)
+    }
+
+    /// Keeps them. A cache that can't be written costs time, not results.
+    pub(super) fn keep(self, kernel: &Kernel) {
+        let kept = Kept { digest: kernel.digest.clone(), facts: self };
+        let text = serde_json::to_string_pretty(&kept).expect("facts are plain data");
+        let _ = file::write_atomically(&place(kernel), text.as_bytes());
+    }
+
     /// Reads them in the kernel that runs here.
     pub(super) fn read() -> Result<Facts> {
         let unreadable = |e| Failure::Failed(format!("the kernel's symbols can't be read: {e}"));
@@ -46,6 +70,10 @@ impl Facts {
         };
         Ok(Facts { apic_timer: setup.zip(variable).and_then(timer) })
     }
+}
+
+fn place(kernel: &Kernel) -> PathBuf {
+    kernel.folder.join("facts.json")
 }
 
 /// Four bytes of the kernel's memory, out of `/proc/kcore`, which is an ELF core file.

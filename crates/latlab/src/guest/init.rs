@@ -16,6 +16,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
 
 /// Whether this process is the first one of a guest.
 pub(crate) fn is_init() -> bool {
@@ -96,10 +97,10 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
     settle();
     match &orders.job {
         Job::Run(plan) => run(plan, orders, port),
-        Job::Exec { words, folder, libraries } => {
+        Job::Exec { words, folder, paths } => {
             let mut command = process::tied(PROGRAM);
             command.arg("exec").args(words).current_dir(folder);
-            command.envs(libraries.iter().map(|path| ("LD_LIBRARY_PATH", path)));
+            command.envs(paths);
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
             exec(&mut command, port)
@@ -158,7 +159,6 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
 
 /// Starts the program by way of `latlab exec`, so that its flags mean the same as outside.
 fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
-    command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env("HOME", "/").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::start(command).map_err(|e| failed(PROGRAM, e))?;
@@ -173,10 +173,18 @@ fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
         std::thread::spawn(move || pass_on(stream, pipe, &to));
     }
     drop(to);
-    for message in from {
+    // A process that it left behind may hold the pipes open for ever.
+    let status = loop {
+        while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
+            message.send(port).map_err(|e| failed("the port", e))?;
+        }
+        if let Some(status) = running.child().try_wait().map_err(|e| failed("the program", e))? {
+            break status;
+        }
+    };
+    while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
         message.send(port).map_err(|e| failed("the port", e))?;
     }
-    let status = running.child().wait().map_err(|e| failed("the program", e))?;
     Ok(Message::Exited(code(status)))
 }
 

@@ -1,30 +1,26 @@
 //! The laboratory: many cells, a few guests at a time, and what is known already.
 
 use super::Time;
-use super::cell::{Boot, Cell, Program};
-use super::facts::{ApicTimer, Facts};
+use super::cell::{Cell, Program};
+use super::facts::Facts;
+use super::known;
 use super::orders::Job;
-use super::qemu::{self, Guest};
+use super::qemu::Guest;
 use crate::engine::Outcome;
 use crate::errand::{Errand, Put};
-use crate::failure::{Failure, Result, failed};
-use crate::kernel;
-use crate::message::{Message, output_bytes};
-use crate::profile;
+use crate::failure::{Failure, Result};
+use crate::kernel::{self, Kernel, Progress};
+use crate::message::{Message, Stream, output_bytes};
+use crate::profile::{self, Profile};
 use latlab_core::plan::Plan;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
-use latlab_sys::file;
-use sha2::{Digest as _, Sha256};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Carries out each plan in a guest of its own. Their order decides nothing.
 pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-    let mut cells = Vec::new();
-    for plan in plans {
-        let job = Job::Run(Box::new(plan.clone()));
-        cells.push(cell(&plan.target, time, job, errand));
-    }
+    let cell = |plan: &Plan| cell(&plan.target, time, Job::Run(Box::new(plan.clone())), errand);
+    let cells = plans.iter().map(cell).collect();
     let answers = carry_out(cells, errand, &mut |_, _| Ok(()));
     let outcome = |(answer, plan): (Result<Answer>, &Plan)| answer?.outcome(plan);
     answers.into_iter().zip(plans).map(outcome).collect()
@@ -38,14 +34,27 @@ pub(crate) fn exec(
     errand: &mut Errand<'_>,
     put: &mut Put<'_>,
 ) -> Result<u8> {
-    let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
-    let libraries = std::env::var("LD_LIBRARY_PATH").ok();
-    let job = Job::Exec { words: program.words.clone(), folder, libraries };
-    let bare = cell(target, time, job, errand)?;
-    let cell = Cell { files: program.files()?, links: program.links(), ..bare };
+    let cell = Cell {
+        files: program.files()?,
+        links: program.links(),
+        ..cell(target, time, program.job()?, errand)?
+    };
     let answer = carry_out(vec![Ok(cell)], errand, put).pop().expect("one cell, one answer")?;
+    for line in &answer.complaints {
+        put(Stream::Stderr, format!("latlab: the guest's kernel: {line}\n").as_bytes())?;
+    }
     match answer.last {
         Message::Exited(code) => Ok(code),
+        _ => Err(answer.unexpected()),
+    }
+}
+
+/// Boots a kernel for no more than what it finds out by that.
+pub(super) fn learn(learner: Cell, errand: &mut Errand<'_>) -> Result<Facts> {
+    let answer = carry_out(vec![Ok(learner)], errand, &mut |_, _| Ok(())).pop();
+    let answer = answer.expect("one cell, one answer")?;
+    match answer.last {
+        Message::Facts(facts) => Ok(facts),
         _ => Err(answer.unexpected()),
     }
 }
@@ -83,25 +92,60 @@ impl Answer {
     }
 }
 
-/// The cell of a job: its profile, and its kernel.
-fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
+/// The profile that `target` names, and its kernel.
+pub(super) fn kernel(target: &str, errand: &mut Errand<'_>) -> Result<(Profile, Kernel)> {
     errand.go_on(target)?;
-    let name = target.split_once(':').map(|(_, name)| name).unwrap_or_default();
+    let (kind, name) = target.split_once(':').unwrap_or((target, ""));
     if name.is_empty() {
-        let why = format!("{target} names no profile: write {target}:NAME (latlab list profiles)");
-        return Err(Failure::Failed(why.replace("::", ":")));
+        let why = format!("{target} names no profile: write {kind}:NAME (latlab list profiles)");
+        return Err(Failure::Failed(why));
     }
     let profile = profile::find(name, &kernel::added()?)?;
-    let kernel = kernel::ready(&profile.kernel, &mut |text| errand.watch.note(text))?;
-    Ok(Cell {
-        target: target.to_owned(),
-        profile,
-        kernel,
-        time,
-        job,
-        files: Vec::new(),
-        links: Vec::new(),
-    })
+    errand.watch.note("");
+    let mut fetching = Fetching { progress: &mut *errand.progress, ended: &mut errand.ended };
+    let kernel = kernel::ready(&profile.kernel, &mut fetching)?;
+    Ok((profile, kernel))
+}
+
+/// Who fetches a kernel, and notes that the user wants to end.
+struct Fetching<'a> {
+    progress: &'a mut dyn Progress,
+    ended: &'a mut bool,
+}
+
+impl Progress for Fetching<'_> {
+    fn note(&mut self, text: &str) {
+        self.progress.note(text);
+    }
+    fn at(&mut self, done: u64, total: u64) {
+        self.progress.at(done, total);
+    }
+    fn pause(&mut self) -> bool {
+        *self.ended |= self.progress.pause();
+        *self.ended
+    }
+}
+
+/// The cell of a job, with what is known of its kernel.
+fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
+    let (profile, kernel) = kernel(target, errand)?;
+    let timer = match time {
+        Time::Instructions => facts(target, &kernel, errand)?.apic_timer,
+        Time::Wall(_) => None,
+    };
+    let (files, links) = (Vec::new(), Vec::new());
+    Ok(Cell { target: target.to_owned(), profile, kernel, time, timer, job, files, links })
+}
+
+/// What is known of a kernel; where nothing is, its first boot finds it out.
+fn facts(target: &str, kernel: &Kernel, errand: &mut Errand<'_>) -> Result<Facts> {
+    if let Some(facts) = Facts::known(kernel) {
+        return Ok(facts);
+    }
+    errand.watch.note(&format!("{} boots for the first time", kernel.name));
+    let facts = learn(Cell::learner(target, kernel.clone(), Time::Instructions), errand)?;
+    facts.keep(kernel);
+    Ok(facts)
 }
 
 /// What comes of each cell, in their order.
@@ -110,25 +154,33 @@ fn carry_out(
     errand: &mut Errand<'_>,
     put: &mut Put<'_>,
 ) -> Vec<Result<Answer>> {
-    let mut bench = Bench { answers: Vec::new(), running: Vec::new(), total: cells.len() };
+    let mut bench = Bench { total: cells.len(), ..Bench::default() };
     bench.answers.resize_with(cells.len(), || None);
     let mut waiting = cells.into_iter().enumerate();
     loop {
-        while bench.running.len() < errand.jobs.max(1) {
+        while bench.running.len() < errand.jobs.max(1) && !errand.ended {
             let Some((place, cell)) = waiting.next() else { break };
-            if let Err(failure) = cell.and_then(|cell| bench.start(place, &cell, errand, put)) {
+            if let Err(failure) = cell.and_then(|cell| bench.start(place, &cell, errand)) {
                 bench.answers[place] = Some(Err(failure));
             }
         }
-        if bench.running.is_empty() && waiting.len() == 0 {
+        bench.look();
+        let output = std::mem::take(&mut bench.output);
+        if !output.is_empty() {
+            // What a program writes is not to be mixed with what we say.
+            errand.watch.note("");
+            bench.silent = true;
+        }
+        if let Err(failure) = output.iter().try_for_each(|(stream, bytes)| put(*stream, bytes)) {
+            return vec![Err(failure)];
+        }
+        if errand.ended || bench.running.is_empty() && waiting.len() == 0 {
             break;
         }
-        bench.look(put);
-        errand.watch.note(&bench.state());
+        if !bench.silent {
+            errand.watch.note(&bench.state());
+        }
         errand.pause(Nanos::from_millis(10));
-        if errand.ended {
-            break;
-        }
     }
     errand.watch.note("");
     let ended = || {
@@ -139,9 +191,13 @@ fn carry_out(
 }
 
 /// The guests at work.
+#[derive(Default)]
 struct Bench {
     answers: Vec<Option<Result<Answer>>>,
     running: Vec<Work>,
+    /// What programs wrote and was not passed on yet.
+    output: Vec<(Stream, Vec<u8>)>,
+    silent: bool,
     total: usize,
 }
 
@@ -150,7 +206,7 @@ struct Work {
     place: usize,
     target: String,
     guest: Guest,
-    /// What it measures now.
+    /// What it does now.
     doing: String,
     /// Where its answer is to be kept.
     known: Option<PathBuf>,
@@ -158,48 +214,65 @@ struct Work {
 
 impl Bench {
     /// Starts a guest for the cell, or answers at once what is known.
-    fn start(
-        &mut self,
-        place: usize,
-        cell: &Cell,
-        errand: &mut Errand<'_>,
-        put: &mut Put<'_>,
-    ) -> Result<()> {
+    fn start(&mut self, place: usize, cell: &Cell, errand: &Errand<'_>) -> Result<()> {
         let boot = cell.boot()?;
-        let timer = match (cell.time, &cell.job) {
-            (Time::Instructions, Job::Run(_) | Job::Exec { .. }) => facts(cell, errand)?.apic_timer,
-            _ => None,
-        };
-        let known = known(cell, &boot, timer)?;
-        if let Some(text) = known.as_ref().filter(|_| !errand.fresh).and_then(|path| read(path)) {
-            let mut last = None;
-            for line in text.lines() {
-                last = heard(Message::read(line)?, put)?.or(last);
-            }
-            if let Some(last) = last {
-                let target = cell.target.clone();
-                self.answers[place] = Some(Ok(Answer { target, last, complaints: Vec::new() }));
-                return Ok(());
-            }
-        }
-        let patience = errand.limit.unwrap_or_else(|| cell.patience());
-        let guest = Guest::start(cell, &boot, timer, patience)?;
+        let known = known::place(cell, &boot, cell.timer)?;
         let target = cell.target.clone();
+        let recalled =
+            known.as_ref().filter(|_| !errand.fresh).and_then(|path| known::recall(path));
+        if let Some(messages) = recalled {
+            for message in messages {
+                if let Some(last) = self.hear(message)? {
+                    let (target, complaints) = (target.clone(), Vec::new());
+                    self.answers[place] = Some(Ok(Answer { target, last, complaints }));
+                }
+            }
+            return Ok(());
+        }
+        let patience = match cell.job {
+            Job::Learn => cell.patience(),
+            _ => errand.limit.unwrap_or_else(|| cell.patience()),
+        };
+        let guest = Guest::start(cell, &boot, patience)?;
         self.running.push(Work { place, target, guest, doing: "boots".to_owned(), known });
         Ok(())
     }
 
     /// Takes what the guests say, and lets go of those that are done.
-    fn look(&mut self, put: &mut Put<'_>) {
-        let answers = &mut self.answers;
-        self.running.retain_mut(|work| {
-            let answer = work.look(put).transpose();
-            let going = answer.is_none();
-            if let Some(answer) = answer {
-                answers[work.place] = Some(answer);
+    fn look(&mut self) {
+        for mut work in std::mem::take(&mut self.running) {
+            match self.look_at(&mut work).transpose() {
+                Some(answer) => self.answers[work.place] = Some(answer),
+                None => self.running.push(work),
             }
-            going
-        });
+        }
+    }
+
+    /// The answer, when it is there.
+    fn look_at(&mut self, work: &mut Work) -> Result<Option<Answer>> {
+        // In this order: what it said before it ended is heard.
+        let failure = work.guest.failure();
+        for message in work.guest.hear()? {
+            if let Message::Begin { probe, .. } = &message {
+                work.doing = format!("measures {probe}");
+            }
+            if let Some(last) = self.hear(message)? {
+                return work.answer(last).map(Some);
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+
+    /// Collects output; the last message of a guest comes back.
+    fn hear(&mut self, message: Message) -> Result<Option<Message>> {
+        match message {
+            Message::Begin { .. } | Message::Update { .. } | Message::End => Ok(None),
+            Message::Output { stream, base64 } => {
+                self.output.push((stream, output_bytes(&base64)?));
+                Ok(None)
+            }
+            last => Ok(Some(last)),
+        }
     }
 
     /// In a few words, what goes on.
@@ -218,87 +291,13 @@ impl Bench {
 }
 
 impl Work {
-    /// The answer, when it is there.
-    fn look(&mut self, put: &mut Put<'_>) -> Result<Option<Answer>> {
-        // In this order: what it said before it ended is heard.
-        let failure = self.guest.failure();
-        for message in self.guest.hear()? {
-            if let Message::Begin { probe, .. } = &message {
-                self.doing = format!("measures {probe}");
-            }
-            if let Some(last) = heard(message, put)? {
-                return self.answer(last).map(Some);
-            }
-        }
-        failure.map_or(Ok(None), Err)
-    }
-
     /// Keeps what was said, where that can be known again.
     fn answer(&mut self, last: Message) -> Result<Answer> {
         let complaints = self.guest.kernel_complaints();
-        let good = matches!(last, Message::Record { .. } | Message::Exited(_) | Message::Facts(_));
-        if let Some(path) = self.known.as_ref().filter(|_| good && complaints.is_empty()) {
-            // A cache that can't be written costs time, not results.
-            let _ = file::write_atomically(path, self.guest.transcript()?.as_bytes());
+        let good = last.is_answer() && complaints.is_empty();
+        if let Some(path) = self.known.as_ref().filter(|_| good) {
+            known::keep(path, &self.guest.transcript()?);
         }
         Ok(Answer { target: self.target.clone(), last, complaints })
     }
-}
-
-/// Passes on what is progress or output; the last message of a guest comes back.
-fn heard(message: Message, put: &mut Put<'_>) -> Result<Option<Message>> {
-    match message {
-        Message::Begin { .. } | Message::Update { .. } | Message::End => Ok(None),
-        Message::Output { stream, base64 } => {
-            put(stream, &output_bytes(&base64)?)?;
-            Ok(None)
-        }
-        last => Ok(Some(last)),
-    }
-}
-
-/// What is known of the cell's kernel; where nothing is, a guest of its own finds it out.
-fn facts(cell: &Cell, errand: &mut Errand<'_>) -> Result<Facts> {
-    let path = cell.kernel.folder.join("facts.json");
-    if let Some(facts) = read(&path).and_then(|text| serde_json::from_str(&text).ok()) {
-        return Ok(facts);
-    }
-    errand.watch.note(&format!("{} boots for the first time", cell.kernel.name));
-    let learner = Cell {
-        target: cell.target.clone(),
-        profile: profile::Profile { cmdline: String::new(), ..cell.profile.clone() },
-        kernel: cell.kernel.clone(),
-        time: Time::Instructions,
-        job: Job::Learn,
-        files: Vec::new(),
-        links: Vec::new(),
-    };
-    let answer = carry_out(vec![Ok(learner)], errand, &mut |_, _| Ok(())).pop();
-    let answer = answer.expect("one cell, one answer")?;
-    let Message::Facts(facts) = answer.last else { return Err(answer.unexpected()) };
-    let text = serde_json::to_string_pretty(&facts).expect("facts are plain data");
-    // A cache that can't be written costs time, not results.
-    let _ = file::write_atomically(&path, text.as_bytes());
-    Ok(facts)
-}
-
-/// Where the answer of a cell is kept that gives the same one each time: under the digest of all
-/// that it depends on.
-fn known(cell: &Cell, boot: &Boot, timer: Option<ApicTimer>) -> Result<Option<PathBuf>> {
-    if cell.time != Time::Instructions || matches!(cell.job, Job::Learn) {
-        return Ok(None);
-    }
-    let version = qemu::version(&cell.target)?;
-    let machine = qemu::arguments(cell);
-    let text =
-        format!("{version}\n{machine:?}\n{}\n{timer:?}\n{}", cell.kernel.digest, boot.cmdline);
-    let digest = Sha256::new().chain_update(text).chain_update(&boot.initramfs).finalize();
-    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let folder = kernel::cache()?.join("cells");
-    // As above: without a folder there is no memory.
-    Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))
-}
-
-fn read(path: &Path) -> Option<String> {
-    std::fs::read_to_string(path).ok()
 }

@@ -26,6 +26,20 @@ pub(crate) fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     closure_with(&Search::of_this_process(), program)
 }
 
+/// The same for a file that a program opens by itself: the libraries of a library, too. What is
+/// neither program nor library needs nothing.
+pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
+    let search = Search::of_this_process();
+    let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
+    if let Ok(Some(elf)) = Elf::read(&bytes) {
+        let real = file.canonicalize().map_err(|e| failed(&name, e))?;
+        packing.libraries(Loaded::program(real, elf))?;
+    }
+    Ok(packing.files)
+}
+
 /// The files of a folder and all below it, or one file, as (path in the guest, path here):
 /// symbolic links are followed, and the guest's path is the absolute one. What is neither file
 /// nor folder, links to nothing and links back to a folder above are left out.
@@ -88,8 +102,8 @@ impl Packing<'_> {
             return Ok(());
         }
         let metadata = real.metadata().map_err(|e| failed(&name, e))?;
-        if metadata.is_dir() {
-            return Err(failed(&name, "this is a folder: name a program in it"));
+        if !metadata.is_file() {
+            return Err(failed(&name, "this is no program but a folder, or something else"));
         }
         if metadata.permissions().mode() & 0o111 == 0 {
             return Err(failed(&name, "this may not be executed: chmod +x makes it a program"));
@@ -146,8 +160,11 @@ impl Packing<'_> {
     /// Packs the loader of a program and the libraries that it will load, breadth first as it
     /// does: of two libraries of one name the first serves everybody.
     fn libraries(&mut self, program: Loaded) -> Result<()> {
-        let Some(loader) = program.elf.interpreter.clone() else { return Ok(()) };
-        let mut names = self.loader(&program, &loader)?;
+        // A library has none; who opens it brings one.
+        let mut names = match program.elf.interpreter.clone() {
+            Some(loader) => self.loader(&program, &loader)?,
+            None => BTreeSet::new(),
+        };
         let mut objects = vec![program];
         let mut at = 0;
         while at < objects.len() {

@@ -32,9 +32,9 @@ pub(super) struct Orders {
 pub(crate) enum Job {
     /// Carry out a plan.
     Run(Box<Plan>),
-    /// Start a program: the words after `latlab exec`, in this folder, with this
-    /// `LD_LIBRARY_PATH`.
-    Exec { words: Vec<String>, folder: PathBuf, libraries: Option<String> },
+    /// Start a program: the words after `latlab exec`, in this folder, with these variables that
+    /// say where programs and libraries are.
+    Exec { words: Vec<String>, folder: PathBuf, paths: BTreeMap<String, String> },
     /// Find out what a kernel finds out at each boot.
     Learn,
 }

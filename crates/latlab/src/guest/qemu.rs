@@ -1,7 +1,6 @@
 //! One QEMU at work: how it is started, what it says, how it ends.
 
 use super::cell::{Boot, Cell};
-use super::facts::ApicTimer;
 use super::{Accel, Time, debugger};
 use crate::failure::{Failure, Result, failed};
 use crate::message::Message;
@@ -39,12 +38,7 @@ pub(super) struct Guest {
 
 impl Guest {
     /// Starts a guest.
-    pub(super) fn start(
-        cell: &Cell,
-        boot: &Boot,
-        timer: Option<ApicTimer>,
-        patience: Nanos,
-    ) -> Result<Guest> {
+    pub(super) fn start(cell: &Cell, boot: &Boot, patience: Nanos) -> Result<Guest> {
         let start = || -> io::Result<Guest> {
             let (console, port, complaints) =
                 (file::in_memory()?, file::in_memory()?, file::in_memory()?);
@@ -60,12 +54,12 @@ impl Guest {
                 command.args(["-chardev", &format!("file,id={name},path={path}")]);
                 command.args(["-serial", &format!("chardev:{name}")]);
             }
-            let debugger = timer.map(|_| debugger_line(&mut command)).transpose()?;
+            let debugger = cell.timer.map(|_| debugger_line(&mut command)).transpose()?;
             command.stdin(Stdio::null()).stdout(complaints.try_clone()?);
             command.stderr(complaints.try_clone()?);
             let running = Running::start(&mut command)?;
             // Only now does QEMU have the other end of the debugger's line, and nobody else.
-            let preset = debugger.zip(timer).map(|((near, far), timer)| {
+            let preset = debugger.zip(cell.timer).map(|((near, far), timer)| {
                 drop(far);
                 debugger::preset(near, timer)
             });
@@ -130,7 +124,7 @@ impl Guest {
 
     /// What the kernel complained about while it ran.
     pub(super) fn kernel_complaints(&self) -> Vec<String> {
-        let bad = ["BUG:", "WARNING:", "Oops", "stall", "hung_task"];
+        let bad = ["BUG:", "WARNING:", "Oops:", "detected stall", "blocked for more than"];
         let console = self.console_lines();
         console.into_iter().filter(|line| bad.iter().any(|word| line.contains(word))).collect()
     }

@@ -58,10 +58,14 @@ impl File<'_> {
         image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
     }
 
-    /// The kernel in the cache that came in the same bytes, wherever they were.
+    /// The kernel in the cache that came in the same bytes, wherever they were, and as a file: one
+    /// of a package has modules, and what it gives must not depend on what else was fetched.
     fn known(&self, store: &Store) -> Result<Option<Kernel>> {
-        let mut kernels = store.kernels()?.into_iter().map(|(kernel, _)| kernel);
-        Ok(kernels.find(|kernel| kernel.digest == self.digest))
+        let is_image = |source: &Source| matches!(source, Source::Image(_));
+        let kernels = store.kernels()?.into_iter();
+        let mut images = kernels.filter(|(_, facts)| facts.origin.serves.iter().any(is_image));
+        let same = images.find(|(kernel, _)| kernel.digest == self.digest);
+        Ok(same.map(|(kernel, _)| kernel))
     }
 
     fn keep(

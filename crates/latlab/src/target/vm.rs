@@ -19,7 +19,8 @@ impl Target for Vm {
     /// One after another: guests that share processors would measure each other.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
         errand.jobs = 1;
-        match Accel::choose(errand.accel) {
+        let target = plans.first().map_or("vm", |plan| &plan.target);
+        match Accel::choose(target, errand) {
             Ok(accel) => guest::run(plans, Time::Wall(accel), errand),
             Err(failure) => plans.iter().map(|_| Err(failure.clone())).collect(),
         }
@@ -32,7 +33,7 @@ impl Target for Vm {
         errand: &mut Errand<'_>,
         put: &mut Put<'_>,
     ) -> Result<u8> {
-        let accel = Accel::choose(errand.accel)?;
+        let accel = Accel::choose(name, errand)?;
         guest::exec(name, program, Time::Wall(accel), errand, put)
     }
 }

@@ -3,6 +3,7 @@
 use super::program::{LATLAB, command, folder, latlab, pause, run, until};
 use latlab_core::machine::TimeDomain;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -70,8 +71,18 @@ fn a_record_says_that_its_time_is_made_of_instructions() {
     assert_eq!(series.counts.recorded + series.counts.missed, 200);
     assert!(series.max.0 < 50_000, "a quiet PREEMPT_RT kernel takes microseconds: {series:?}");
     assert!(record.warnings.is_empty(), "{:?}", record.warnings);
-    // What is known is not measured again, and is the same.
-    assert_eq!(latlab("run cyclic --on lab:rt --count 200 --json").stdout, said.stdout);
+    // What is known comes without a guest: this QEMU can only tell its version.
+    let folder = folder();
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && PATH=${PATH#*:} exec qemu-system-x86_64 \"$1\"\nexit 9\n";
+    let fake = folder.path().join("qemu-system-x86_64");
+    fs::write(&fake, script).expect("the folder can be written");
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = std::env::var("PATH").expect("there is one");
+    let path = format!("{}:{path}", folder.path().display());
+    let again = run(command("run cyclic --on lab:rt --count 200 --json").env("PATH", &path));
+    assert_eq!(again.stdout, said.stdout);
+    let fresh = "run cyclic --on lab:rt --count 200 --json --fresh";
+    assert_eq!(run(command(fresh).env("PATH", &path)).code(), Some(2));
 }
 
 #[test]
@@ -107,6 +118,20 @@ fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out()
 }
 
 #[test]
+fn a_program_is_found_as_here_and_not_waited_for_longer_than_it_lives() {
+    let folder = folder();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).expect("the folder can be written");
+    std::os::unix::fs::symlink("/bin/echo", folder.path().join("link")).expect("as above");
+    let said = run(command("exec --on lab:rt -- ../link beside").current_dir(&inner));
+    assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "beside\n"), "{said:?}");
+    let script = "while :; do :; done & exit 3";
+    let said = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
+    assert_eq!(said.code(), Some(3), "{said:?}");
+    latlab("exec --limit 1s -- true").refused(2, &["--limit", "--on"]);
+}
+
+#[test]
 fn a_guest_that_panics_tells_of_it() {
     let folder = folder();
     let text = "#include <fcntl.h>\n#include <unistd.h>\n\
@@ -121,9 +146,18 @@ fn a_guest_that_panics_tells_of_it() {
 fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
     let folder = folder();
     let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
-    let said = run(command("exec --on lab:rt --fifo 99 --limit 20s --").arg(program));
+    // The environment tells this guest's QEMU from those of the other tests.
+    let mark = "LATLAB_TEST=hang";
+    let words = "exec --on lab:rt --fifo 99 --limit 20s --";
+    let said = run(command(words).arg(program).env("LATLAB_TEST", "hang"));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{said:?}");
+    let left = fs::read_dir("/proc").expect("it is mounted").flatten().filter(|entry| {
+        let words = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        let environment = fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
+        words.starts_with("qemu") && environment.contains(mark)
+    });
+    assert_eq!(left.count(), 0, "QEMU is gone");
 }
 
 /// What a latlab has started.
@@ -152,7 +186,8 @@ fn a_qemu_that_is_killed_is_said_to_be() {
     let (running, qemu) = with_a_guest();
     super::program::send("KILL", qemu);
     let said = running.finish();
-    said.refused(2, &["lab:rt", "QEMU was killed by signal 9 after"]);
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("lab:rt: QEMU was killed by signal 9 after"), "{said:?}");
 }
 
 #[test]
@@ -177,6 +212,7 @@ fn what_is_no_profile_is_refused_with_the_nearest() {
 
 #[test]
 fn who_has_no_qemu_hears_how_to_get_it() {
+    assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
     let said = run(Command::new(LATLAB)
         .args(["run", "--on", "lab:rt", "--count", "10", "--fresh"])
         .env("PATH", "/nowhere"));
