@@ -2,7 +2,6 @@
 
 use super::archive::Archive;
 use super::facts::ApicTimer;
-use super::kvm::Accel;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{Time, library, module};
 use crate::engine;
@@ -112,12 +111,11 @@ bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
 const CMDLINE_INSTRUCTIONS: &str = "tsc=reliable tsc_early_khz=1000000 no_timer_check";
 
 impl Cell {
-    /// A first boot of `kernel`: the same whichever profile asks for it.
-    pub(super) fn learner(target: &str, kernel: Kernel, time: Time) -> Cell {
+    /// A boot of `kernel` as it comes: the same whichever profile asks for it.
+    pub(super) fn plain(target: &str, kernel: Kernel, time: Time, job: Job) -> Cell {
         let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
         let (files, links) = (Vec::new(), Vec::new());
-        let (target, timer, job) = (target.to_owned(), None, Job::Learn);
-        Cell { target, profile, kernel, time, timer, job, files, links }
+        Cell { target: target.to_owned(), profile, kernel, time, timer: None, job, files, links }
     }
 
     /// Makes the archive and the command line.
@@ -186,9 +184,6 @@ impl Cell {
     /// How long to wait for it on the wall before it counts as hung: a guest in instruction time
     /// that is never idle takes about ten times its own time, and this host may be busy.
     pub(super) fn patience(&self) -> Nanos {
-        if self.time == Time::Wall(Accel::Kvm) && matches!(self.job, Job::Learn) {
-            return Nanos::from_secs(20);
-        }
         let guest_time = match &self.job {
             Job::Run(plan) => expected(plan),
             Job::Exec { .. } => Nanos::from_secs(10),

@@ -4,10 +4,14 @@
 use super::Time;
 use super::cell::Cell;
 use super::laboratory;
+use super::orders::{Job, PROGRAM};
 use crate::errand::Errand;
 use crate::failure::{Failure, Result};
 use crate::kernel;
+use crate::message::Message;
+use latlab_core::time::Nanos;
 use latlab_sys::file;
+use std::collections::BTreeMap;
 use std::fs::File;
 
 /// What carries out a guest's instructions.
@@ -20,7 +24,7 @@ pub(crate) enum Accel {
 }
 
 impl Accel {
-    /// The one asked for, else KVM where the kernel of `target` boots on it.
+    /// The one asked for, else KVM where the kernel of `target` measures on it.
     pub(crate) fn choose(target: &str, errand: &mut Errand<'_>) -> Result<Accel> {
         if errand.accel == Some(Accel::Tcg) {
             return Ok(Accel::Tcg);
@@ -36,7 +40,8 @@ impl Accel {
     }
 }
 
-/// Tries it once for each boot of this machine.
+/// Tries it once for each boot of this machine: a kernel has to boot, and its timers have to wake
+/// somebody.
 fn works(target: &str, errand: &mut Errand<'_>) -> Result<bool> {
     if File::options().read(true).write(true).open("/dev/kvm").is_err() {
         return Ok(false);
@@ -49,12 +54,17 @@ fn works(target: &str, errand: &mut Errand<'_>) -> Result<bool> {
     }
     errand.watch.note("tries whether KVM works");
     let kernel = laboratory::kernel(target, errand)?.1;
-    let answer =
-        match laboratory::learn(Cell::learner(target, kernel, Time::Wall(Accel::Kvm)), errand) {
-            Ok(_) => "works",
-            Err(Failure::Failed(_)) if !errand.ended => "refuses",
-            Err(failure) => return Err(failure),
-        };
+    let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
+    let job = Job::Exec { words, folder: "/".into(), paths: BTreeMap::new() };
+    let limit = errand.limit.replace(Nanos::from_secs(20));
+    let tried = laboratory::ask(Cell::plain(target, kernel, Time::Wall(Accel::Kvm), job), errand);
+    errand.limit = limit;
+    let answer = match tried {
+        Ok(Message::Exited(0)) => "works",
+        Ok(_) => "refuses",
+        Err(Failure::Failed(_)) if !errand.ended => "refuses",
+        Err(failure) => return Err(failure),
+    };
     // Not to remember costs some seconds of the next run.
     let _ = file::write_atomically(&memory, format!("{boot}{answer}").as_bytes());
     Ok(answer == "works")

@@ -49,14 +49,11 @@ pub(crate) fn exec(
     }
 }
 
-/// Boots a kernel for no more than what it finds out by that.
-pub(super) fn learn(learner: Cell, errand: &mut Errand<'_>) -> Result<Facts> {
-    let answer = carry_out(vec![Ok(learner)], errand, &mut |_, _| Ok(())).pop();
+/// Carries out one cell whose output is of no interest. Its answer.
+pub(super) fn ask(cell: Cell, errand: &mut Errand<'_>) -> Result<Message> {
+    let answer = carry_out(vec![Ok(cell)], errand, &mut |_, _| Ok(())).pop();
     let answer = answer.expect("one cell, one answer")?;
-    match answer.last {
-        Message::Facts(facts) => Ok(facts),
-        _ => Err(answer.unexpected()),
-    }
+    if answer.last.is_answer() { Ok(answer.last) } else { Err(answer.unexpected()) }
 }
 
 /// What a guest said last, and what its kernel complained about.
@@ -143,7 +140,8 @@ fn facts(target: &str, kernel: &Kernel, errand: &mut Errand<'_>) -> Result<Facts
         return Ok(facts);
     }
     errand.watch.note(&format!("{} boots for the first time", kernel.name));
-    let facts = learn(Cell::learner(target, kernel.clone(), Time::Instructions), errand)?;
+    let learner = Cell::plain(target, kernel.clone(), Time::Instructions, Job::Learn);
+    let Message::Facts(facts) = ask(learner, errand)? else { return Ok(Facts::default()) };
     facts.keep(kernel);
     Ok(facts)
 }
