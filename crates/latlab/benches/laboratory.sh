@@ -56,13 +56,17 @@ jobs() {
 
 # cyclictest, brought along, and our own probe: one CPU, priority 90, 1000 wake-ups at 1 ms, in
 # nanoseconds. Its histogram has a line for each of them, so only those that count leave the guest.
+# Where timers tick, that would be millions: there it is cyclictest's own minimum and average.
 cyclictest() {
     echo "profile | cyclictest min, median | latlab min, median (ns)"
     for profile in $stock $built; do
-        range=20000
-        case $profile in standard | low-latency | preemptible) range=4000000 ;; monolithic-hz100) range=10000000 ;; esac
+        case $profile in standard | low-latency | preemptible | monolithic-hz100)
+            echo "$profile | $($latlab exec --on lab:$profile -- cyclictest -N -m -p 90 -i 1000 -l 1000 -q 2>/dev/null | grep -o 'Min:.*')"
+            continue
+            ;;
+        esac
         $latlab exec --on lab:$profile --with /usr/bin/cyclictest --with /usr/bin/grep -- sh -c "
-            /usr/bin/cyclictest -N -m -p 90 -i 1000 -l 1000 -h $range --histfile=/tmp/histogram -q >/dev/null
+            /usr/bin/cyclictest -N -m -p 90 -i 1000 -l 1000 -h 20000 --histfile=/tmp/histogram -q >/dev/null
             /usr/bin/grep -P '^[0-9]+ 0*[1-9]' /tmp/histogram" >"$work/histogram" 2>/dev/null || true
         theirs=$(awk '{ n += $2; at[++k] = $1 + 0; of[k] = $2 } END { for (i = 1; i <= k; i++) { sum += of[i]; if (sum * 2 >= n) { print at[1] ", " at[i] " of " n; exit } } }' "$work/histogram")
         $latlab run cyclic --on lab:$profile --count 1000 --json 2>/dev/null >"$work/record"

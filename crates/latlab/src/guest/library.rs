@@ -102,8 +102,11 @@ impl Packing<'_> {
             return Ok(());
         }
         let metadata = real.metadata().map_err(|e| failed(&name, e))?;
+        if metadata.is_dir() {
+            return Err(failed(&name, "this is a folder: name a program in it"));
+        }
         if !metadata.is_file() {
-            return Err(failed(&name, "this is no program but a folder, or something else"));
+            return Err(failed(&name, "this is no file, so it is no program"));
         }
         if metadata.permissions().mode() & 0o111 == 0 {
             return Err(failed(&name, "this may not be executed: chmod +x makes it a program"));
