@@ -136,9 +136,15 @@ impl Guest {
         let result = self.preset.take()?.join();
         let error =
             result.unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).err()?;
-        // Where QEMU is gone, its end says more than the line that broke.
-        let gone = matches!(self.running.child().try_wait(), Ok(Some(_)));
-        (!gone).then_some(error)
+        // Where QEMU is going, its end says more than the line that broke first.
+        let patience = clock::now() + Nanos::from_secs(1);
+        while clock::now() < patience {
+            if matches!(self.running.child().try_wait(), Ok(Some(_))) {
+                return None;
+            }
+            clock::sleep_for(Nanos::from_millis(5));
+        }
+        Some(error)
     }
 
     fn ended_with(&self, status: ExitStatus) -> Failure {
