@@ -30,7 +30,7 @@ fn table(name: &str, folder: &Path, file: &str) {
     let entries = std::fs::read_dir(folder).expect("the folder is part of the sources");
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
+    files.sort_by_key(|path| path.file_stem().map(ToOwned::to_owned));
     let mut text = format!("static {name}: &[(&str, &str)] = &[");
     for path in files {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

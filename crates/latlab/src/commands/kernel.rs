@@ -1,10 +1,11 @@
 //! `latlab kernel`: the kernels that the laboratory boots.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::progress::Bar;
 use crate::kernel::build::BUILDS;
 use crate::kernel::{self, Fetched, Kernel, PACKAGES, Source};
+use crate::profile;
 use crate::registry::About;
 use latlab_sys::signal::Signals;
 use std::fmt::Write as _;
@@ -88,6 +89,7 @@ impl Kernels {
                 kernel::build(name, &mut bar).and_then(|built| tell(&built, &mut bar))
             }
             What::Add { file, name, modules } => {
+                refuse_a_profiles_name(name.as_deref())?;
                 let kernel = kernel::add(file, name.as_deref(), modules.as_deref(), &mut bar)?;
                 bar.end();
                 format::put(&format!("{}\n", kernel.name))
@@ -96,6 +98,18 @@ impl Kernels {
                 names.iter().try_for_each(|name| kernel::remove(name, &mut bar))
             }
         }
+    }
+}
+
+/// A kernel called like a profile could not be reached: `lab:NAME` is the profile.
+fn refuse_a_profiles_name(name: Option<&str>) -> Result<()> {
+    let taken = profile::shipped().into_iter().find(|profile| Some(profile.name.as_str()) == name);
+    match taken {
+        Some(profile) => {
+            let name = profile.name;
+            Err(Failure::Failed(format!("{name} is a profile's name: choose another with --name")))
+        }
+        None => Ok(()),
     }
 }
 

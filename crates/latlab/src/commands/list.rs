@@ -131,7 +131,8 @@ pub(super) fn parts_help() -> String {
     text + "Examples:\n  \
         latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json\n  \
         latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us\n  \
-        latlab run nanosleep:interval=3.25ms --count 1000 --policy other"
+        latlab run nanosleep:interval=3.25ms --count 1000 --policy other\n  \
+        latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/"
 }
 
 /// Prints the help for who has typed nothing yet.
