@@ -13,6 +13,7 @@ pub mod periods;
 pub mod plan;
 pub mod random;
 pub mod record;
+pub mod scan;
 pub mod size;
 pub mod suggest;
 pub mod tally;

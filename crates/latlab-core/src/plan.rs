@@ -1,6 +1,7 @@
 //! What was asked: enough to run it again.
 
 use crate::cpulist::CpuList;
+use crate::scan::ScanPlan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,6 +11,9 @@ use serde_json::{Map, Value};
 pub struct Plan {
     /// The probes, run one after another.
     pub probes: Vec<Part>,
+    /// The calls to scan, one after another.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub scans: Vec<ScanPlan>,
     /// The loads, all running while a probe measures.
     pub loads: Vec<Part>,
     /// Where it runs: `native`, later `lab:PROFILE` and the like.

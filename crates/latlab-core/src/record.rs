@@ -3,6 +3,7 @@
 use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::scan::Scan;
 use crate::time::Nanos;
 use crate::timeline::Timeline;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct Record {
     pub machine: Machine,
     /// The distributions.
     pub series: Vec<Series>,
+    /// What scans found out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub scans: Vec<Scan>,
     /// Single values.
     pub figures: Vec<Figure>,
     /// The worst samples of all series, the worst first.
@@ -437,6 +441,7 @@ impl Record {
         }
         self.runs = self.runs.saturating_add(other.runs);
         self.started = self.started.min(other.started);
+        self.scans.extend(other.scans.iter().cloned());
         self.figures.extend(other.figures.iter().cloned());
         self.worst.extend(other.worst.iter().cloned());
         worst_first(&mut self.worst);

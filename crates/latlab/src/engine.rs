@@ -59,6 +59,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         plan: plan.clone(),
         machine,
         series,
+        scans: Vec::new(),
         figures: Vec::new(),
         worst,
         work,

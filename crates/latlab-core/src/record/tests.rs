@@ -10,6 +10,7 @@ use proptest::prelude::*;
 fn plan() -> Plan {
     Plan {
         probes: vec![Part { name: "cyclic".to_owned(), params: serde_json::Map::new() }],
+        scans: vec![],
         loads: Vec::new(),
         target: "native".to_owned(),
         cpus: CpuList::from_iter([0, 1]),
@@ -71,6 +72,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         plan: plan(),
         machine: Machine::default(),
         series,
+        scans: Vec::new(),
         figures: Vec::new(),
         worst,
         work: vec![Work {

@@ -173,6 +173,7 @@ impl Run {
         let probes = if self.probes.is_empty() { &default } else { self.probes.as_slice() };
         Ok(Plan {
             probes: parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?,
+            scans: Vec::new(),
             loads: parts(&self.loads, |text| registry::parse("load", LOADS, text, &[]))?,
             target: String::new(),
             cpus: self.cpus.clone().unwrap_or_default(),

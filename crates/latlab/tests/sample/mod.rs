@@ -32,6 +32,7 @@ pub(crate) fn record(times: u64) -> Record {
                     .into_iter()
                     .collect(),
             }],
+            scans: vec![],
             loads: vec![],
             target: "native".to_owned(),
             cpus: (0..3).collect(),
@@ -43,6 +44,7 @@ pub(crate) fn record(times: u64) -> Record {
         },
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),
+        scans: vec![],
         figures: vec![Figure {
             probe: "hackbench".to_owned(),
             name: "run time".to_owned(),

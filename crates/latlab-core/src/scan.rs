@@ -1,0 +1,153 @@
+//! Scans: how late a task runs, over the moment of the interrupt that wakes it, across a call.
+//!
+//! The method is the "Software Monitor" of Heursch et al. 2001 (section 2.5): while a task of low
+//! priority makes a system call, an interrupt wakes one of high priority. As long as the kernel
+//! can't be preempted, the second waits for the end of that stretch, so its latency falls by just
+//! as much as the interrupt comes later: a triangle, as high as it is long.
+
+mod survey;
+
+pub use survey::Survey;
+
+use crate::plan::Part;
+use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// A moment, in nanoseconds after the call's begin; negative before it.
+pub type Offset = i64;
+
+/// What interrupts the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interrupt {
+    /// The timer on which the task of high priority sleeps.
+    Timer,
+    /// A timer of the test driver, which also takes the time at which it is served.
+    Driver,
+    /// A device that the test driver makes interrupt.
+    Device,
+}
+
+impl Interrupt {
+    /// All of them, with the words that users write.
+    pub const ALL: [(&'static str, Interrupt); 3] =
+        [("timer", Interrupt::Timer), ("driver", Interrupt::Driver), ("device", Interrupt::Device)];
+}
+
+/// What is to be scanned, and how finely.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScanPlan {
+    /// The call with its parameters.
+    pub call: Part,
+    /// How many moments to begin with, spread evenly over the call.
+    pub points: u32,
+    /// How closely to close in on the edges of what can't be preempted.
+    pub resolution: Nanos,
+    /// The most measurements at one moment, where they do not agree on a minimum before.
+    pub repeat: u32,
+    /// What is to interrupt the call; absent, what fits the call and the machine.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interrupt: Option<Interrupt>,
+    /// When to stop looking closer.
+    pub limit: Nanos,
+}
+
+/// One interrupt, and what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// When it came.
+    pub offset: Offset,
+    /// Interrupt to first instruction of the task it woke.
+    pub pdlt: Nanos,
+    /// Interrupt to first instruction of its service routine, where the test driver took it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub irt: Option<Nanos>,
+    /// How long the call took, the time of the other task included where that ran meanwhile.
+    pub duration: Nanos,
+}
+
+/// What a scan found out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scan {
+    /// The call with its parameters.
+    pub call: Part,
+    /// The kernel profile, where a laboratory ran it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub profile: Option<String>,
+    /// The CPU it was measured on.
+    pub cpu: u32,
+    /// What interrupted the call.
+    pub interrupt: Interrupt,
+    /// How long the call takes when nothing interrupts it.
+    pub duration: Spread,
+    /// PDLT where the call is not running: the least that this kernel can do.
+    pub baseline: Nanos,
+    /// How far the median at one moment is above the minimum, typically.
+    pub noise: Nanos,
+    /// PDLT and IRT over the moment of the interrupt, in its order.
+    pub points: Vec<Point>,
+    /// The stretches that can't be preempted, in the order of their starts.
+    pub regions: Vec<Region>,
+}
+
+/// Repeated measurements of one value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The least: what nothing else has disturbed.
+    pub min: Nanos,
+    /// Half of them are at or below.
+    pub median: Nanos,
+    /// The most.
+    pub max: Nanos,
+}
+
+/// What was measured at one moment of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// The moment; of the measurement with the least PDLT, where they differ.
+    pub offset: Offset,
+    /// How many measurements.
+    pub repeats: u32,
+    /// Interrupt to first instruction of the task it woke.
+    pub pdlt: Spread,
+    /// Interrupt to first instruction of its service routine, where it was taken.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub irt: Option<Spread>,
+}
+
+/// A stretch of a call that can't be preempted: an interrupt within it is answered at its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Region {
+    /// The first moment that is known to lie in it.
+    pub start: Offset,
+    /// Where it ends.
+    pub end: Offset,
+    /// The longest PDLT seen in it, of the least of each moment.
+    pub peak: Nanos,
+    /// The kernel function that is running there, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub function: Option<String>,
+}
+
+impl Region {
+    /// How long it is.
+    pub fn length(&self) -> Nanos {
+        Nanos(self.start.abs_diff(self.end))
+    }
+}
+
+impl Spread {
+    /// The spread of `values`; none of none.
+    pub fn of(mut values: Vec<Nanos>) -> Option<Spread> {
+        values.sort_unstable();
+        let median = *values.get(values.len().checked_sub(1)? / 2)?;
+        Some(Spread { min: *values.first()?, median, max: *values.last()? })
+    }
+}
+
+impl Scan {
+    /// The longest region, if there is any.
+    pub fn longest(&self) -> Option<&Region> {
+        self.regions.iter().max_by_key(|region| region.length())
+    }
+}
