@@ -54,6 +54,17 @@ fn sleep(time: Nanos, flags: libc::c_int) -> bool {
     answer == 0
 }
 
+/// Computes until `end`, and gives the first reading of the clock that is not before it.
+#[inline]
+pub fn spin_until(end: Nanos) -> Nanos {
+    loop {
+        let now = now();
+        if now >= end {
+            return now;
+        }
+    }
+}
+
 pub(crate) fn timespec(time: Nanos) -> libc::timespec {
     let (secs, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
     #[expect(clippy::cast_possible_wrap, reason = "2^64 ns are far fewer than 2^63 s")]

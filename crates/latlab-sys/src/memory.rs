@@ -26,6 +26,12 @@ pub fn lock_all() -> io::Result<Locked> {
     Ok(locked)
 }
 
+/// Locks what memory this process has now, and leaves alone what it will have.
+pub fn lock_present() -> io::Result<()> {
+    // SAFETY: mlockall takes no pointers.
+    crate::checked(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
+}
+
 /// Undoes [`lock_all`].
 pub fn unlock_all() {
     // SAFETY: munlockall takes nothing; it can only fail for lack of memory that was locked.
@@ -67,27 +73,52 @@ pub fn touch_stack() {
     std::hint::black_box(&mut stack);
 }
 
+/// Anonymous memory of our own, given back when it is dropped (`mmap(2)`, `munmap(2)`).
+#[derive(Debug)]
+pub struct Mapping {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// So many bytes, none of which has memory behind it yet.
+    pub fn new(size: Bytes) -> io::Result<Mapping> {
+        let bytes = usize::try_from(size.0).map_err(io::Error::other)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapping { start, bytes })
+    }
+
+    /// Touches each page, so that it gets memory. How many there are.
+    pub fn touch(&mut self) -> u64 {
+        let mut touched = 0;
+        for offset in (0..self.bytes).step_by(4096) {
+            // SAFETY: `offset` lies within the mapping.
+            let page = unsafe { self.start.cast::<u8>().add(offset) };
+            // SAFETY: the mapping is writable, and nobody else knows it.
+            unsafe { page.write_volatile(1) };
+            touched += 1;
+        }
+        touched
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made in `new`, and no reference into it is left.
+        unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
 /// A page of anonymous memory after another, each touched once and all given back: the work of
 /// the `memory` load. Returns how many pages were touched.
-pub fn fault_in(bytes: usize) -> io::Result<u64> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
-    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    let mut touched = 0;
-    for offset in (0..bytes).step_by(4096) {
-        // SAFETY: `offset` lies within the mapping.
-        let page = unsafe { start.cast::<u8>().add(offset) };
-        // SAFETY: the mapping is writable, and nobody else knows it.
-        unsafe { page.write_volatile(1) };
-        touched += 1;
-    }
-    // SAFETY: exactly the mapping made above, and no reference into it is left.
-    crate::checked(unsafe { libc::munmap(start, bytes) })?;
-    Ok(touched)
+pub fn fault_in(size: Bytes) -> io::Result<u64> {
+    Mapping::new(size).map(|mut memory| memory.touch())
 }
 
 #[cfg(test)]
@@ -96,6 +127,6 @@ mod tests {
 
     #[test]
     fn each_page_is_touched_once() {
-        assert_eq!(fault_in(1 << 20).unwrap(), 256);
+        assert_eq!(fault_in(Bytes(1 << 20)).unwrap(), 256);
     }
 }

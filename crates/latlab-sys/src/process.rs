@@ -4,9 +4,10 @@ use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -25,7 +26,7 @@ impl Worker {
     /// under which it finds its [`SharedPage`].
     pub fn start(arguments: impl FnOnce(i32) -> Vec<String>) -> io::Result<Worker> {
         let page = SharedPage::new()?;
-        let fd = page.descriptor();
+        let fd = page.as_raw_fd();
         let arguments = arguments(fd);
         let parent = std::process::id();
         #[expect(
@@ -170,6 +171,20 @@ pub fn inherit(command: &mut Command, file: &impl AsRawFd) -> RawFd {
     // SAFETY: between fork and exec only a system call is made.
     unsafe { command.pre_exec(keep) };
     fd
+}
+
+/// What the parent has left open for us under this number by [`inherit`].
+pub fn inherited(fd: RawFd) -> io::Result<File> {
+    // SAFETY: fcntl with F_SETFD takes no pointers; it fails where nothing is open.
+    crate::checked(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: the number was given by the parent for this, and is used once.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// A pipe: the end to read from, and the one to write to.
+pub fn pipe() -> io::Result<(File, File)> {
+    let (from, to) = io::pipe()?;
+    Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
 }
 
 /// A [`tied`] program that hears no Ctrl-C, hang-up or request to terminate, although it shares

@@ -1,8 +1,11 @@
-//! A page of counters shared by a load's processes and the program that watches them.
+//! A page of numbers shared by processes of ours: what a load counts, when a scan did what.
 
+use latlab_core::time::Nanos;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// What a load tells while it works. All of it can be read at any time, and stays readable when
 /// the load is gone, however it went.
@@ -11,7 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct Progress {
     done: AtomicU64,
     ready: AtomicBool,
+    times: [AtomicU64; TIMES],
 }
+
+/// How many times there is room for.
+pub const TIMES: usize = 8;
 
 /// The shared page; children that inherit it or its descriptor see the same counters.
 #[derive(Debug)]
@@ -56,8 +63,9 @@ impl SharedPage {
         Ok(SharedPage { page, fd })
     }
 
-    pub(crate) fn descriptor(&self) -> RawFd {
-        self.fd.as_raw_fd()
+    /// The same page once more.
+    pub fn try_clone(&self) -> io::Result<SharedPage> {
+        SharedPage::map(self.fd.try_clone()?)
     }
 
     fn progress(&self) -> &Progress {
@@ -77,6 +85,18 @@ impl SharedPage {
         self.progress().done.load(Relaxed)
     }
 
+    /// Notes a time in one of the [`TIMES`] places.
+    #[inline]
+    pub fn note(&self, place: usize, time: Nanos) {
+        self.progress().times[place].store(time.0, Release);
+    }
+
+    /// The time that was last noted there; 0 where none was.
+    #[inline]
+    pub fn noted(&self, place: usize) -> Nanos {
+        Nanos(self.progress().times[place].load(Acquire))
+    }
+
     /// Says that everything is set up and work begins.
     pub fn set_ready(&self) {
         self.progress().ready.store(true, Relaxed);
@@ -85,6 +105,12 @@ impl SharedPage {
     /// Whether work has begun.
     pub fn is_ready(&self) -> bool {
         self.progress().ready.load(Relaxed)
+    }
+}
+
+impl AsRawFd for SharedPage {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
     }
 }
 
@@ -102,9 +128,11 @@ mod tests {
     #[test]
     fn what_one_side_counts_the_other_reads() {
         let ours = SharedPage::new().unwrap();
-        let theirs = SharedPage::map(ours.fd.try_clone().unwrap()).unwrap();
+        let theirs = ours.try_clone().unwrap();
         theirs.add(5);
         theirs.set_ready();
+        theirs.note(3, Nanos(42));
         assert_eq!((ours.done(), ours.is_ready()), (5, true));
+        assert_eq!((ours.noted(2), ours.noted(3)), (Nanos(0), Nanos(42)));
     }
 }

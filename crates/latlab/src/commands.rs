@@ -8,8 +8,10 @@ mod exec;
 mod generate;
 mod kernel;
 mod list;
+mod measurement;
 mod report;
 mod run;
+mod scan;
 
 use crate::failure::{Failure, Result, failed};
 use crate::load;
@@ -36,6 +38,7 @@ struct Latlab {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Scan(scan::Scan),
     Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
@@ -49,6 +52,12 @@ enum Command {
     #[command(hide = true)]
     LoadWorker {
         /// The worker's orders, as JSON
+        orders: String,
+    },
+    /// The task of low priority of a scan: started by latlab itself
+    #[command(hide = true)]
+    ScanWorker {
+        /// Its orders, as JSON
         orders: String,
     },
 }
@@ -72,6 +81,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
     let done = match latlab.command {
         Command::Run(run) => run.run(),
+        Command::Scan(scan) => scan.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
@@ -81,6 +91,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Generate(generate) => generate.run(command_line()),
         Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
+        Command::ScanWorker { orders } => crate::scan::serve(&orders),
     };
     done.map(|()| 0)
 }

@@ -7,11 +7,12 @@ use crate::load::{self, Crew};
 use crate::probe::{AnyProbe, PROBES};
 use crate::registry;
 use crate::rig::{self, Rig, Watch};
+use crate::scan::{self, Scanned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::doctor;
 use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
-use latlab_core::record::{Record, SCHEMA, Warning};
+use latlab_core::record::{Record, SCHEMA, Series, Warning};
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
@@ -38,6 +39,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.extend(severe_findings(&machine));
     let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
+    let scanned = scan_all(plan, signals, watch)?;
     let mut rig = Rig::new(plan, signals, watch);
     let failure = measure(&probes, &mut rig)?;
     memory::unlock_all();
@@ -50,7 +52,13 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     let loads: Vec<String> = plan.loads.iter().map(|part| part.name.clone()).collect();
     let verdict = results::verdict(plan, &rig.measured, &loads);
     warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
-    let (series, worst) = results::results(rig.measured, &loads, &mut warnings);
+    let (mut series, worst) = results::results(rig.measured, &loads, &mut warnings);
+    let mut scans = Vec::new();
+    for one in scanned {
+        warnings.extend(one.warnings);
+        series.extend(one.series.into_iter().map(|one| Series { load: loads.clone(), ..one }));
+        scans.push(one.scan);
+    }
     let record = Record {
         schema: SCHEMA,
         tool: concat!("latlab ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -59,7 +67,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         plan: plan.clone(),
         machine,
         series,
-        scans: Vec::new(),
+        scans,
         figures: Vec::new(),
         worst,
         work,
@@ -91,6 +99,18 @@ fn probes(plan: &Plan) -> Result<Vec<Box<dyn AnyProbe>>> {
         probe.check(&plan.cpus).map(|()| probe)
     };
     plan.probes.iter().map(build).collect()
+}
+
+/// Scans one call after another, on the last of the CPUs: the first has most of the interrupts.
+fn scan_all(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Result<Vec<Scanned>> {
+    let cpu = plan.cpus.iter().last().unwrap_or_default();
+    let mut scanned: Vec<Scanned> = Vec::new();
+    for scan in &plan.scans {
+        if scanned.last().is_none_or(|last| !last.interrupted) {
+            scanned.push(scan::run(scan, cpu, signals, watch)?);
+        }
+    }
+    Ok(scanned)
 }
 
 /// Runs the probes one after another. A failure after something was measured comes beside it,

@@ -1,6 +1,7 @@
 //! latlab: a microscope for Linux latency.
 #![forbid(unsafe_code)]
 
+mod call;
 mod commands;
 mod engine;
 mod errand;
@@ -15,7 +16,9 @@ mod probe;
 mod profile;
 mod registry;
 mod rig;
+mod scan;
 mod target;
+mod window;
 
 use std::process::ExitCode;
 

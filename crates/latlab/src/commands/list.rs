@@ -1,5 +1,6 @@
 //! `latlab list`: what there is to run, and what each part can be told.
 
+use crate::call::CALLS;
 use crate::failure::{Failure, Result};
 use crate::format;
 use crate::load::LOADS;
@@ -37,6 +38,7 @@ type Room = (&'static str, fn() -> String);
 
 static ROOMS: &[Room] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
+    ("calls", || table(CALLS.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
     ("profiles", profiles),

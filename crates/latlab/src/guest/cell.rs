@@ -202,7 +202,8 @@ fn expected(plan: &Plan) -> Nanos {
             Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
         }
     };
-    plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part) + plan.warm_up)
+    let probes = plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part) + plan.warm_up);
+    plan.scans.iter().fold(probes, |sum, scan| sum + scan.limit)
 }
 
 fn mke2fs() -> Result<PathBuf> {

@@ -72,6 +72,9 @@ impl Answer {
         for series in &mut record.series {
             series.profile.clone_from(&profile);
         }
+        for scan in &mut record.scans {
+            scan.profile.clone_from(&profile);
+        }
         for figure in &mut record.figures {
             figure.profile.clone_from(&profile);
         }

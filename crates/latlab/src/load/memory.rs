@@ -50,10 +50,9 @@ impl Load for Memory {
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {
-        let bytes = usize::try_from(self.size.0).map_err(io::Error::other)?;
         bench.ready();
         while bench.running() {
-            bench.done(memory::fault_in(bytes)?);
+            bench.done(memory::fault_in(self.size)?);
         }
         Ok(())
     }

@@ -1,0 +1,28 @@
+//! fork(2): making a process.
+
+use super::{Call, Stage};
+use crate::registry::About;
+use crate::window::Window;
+use std::io;
+
+/// Forks a child that ends at once, and waits for it.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Fork {}
+
+impl Call for Fork {
+    const ABOUT: About = About { name: "fork", summary: "fork a child that ends at once" };
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Stage for Fork {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        window.enter()?;
+        let child = window.single().fork(|| {})?;
+        child.wait()?;
+        window.leave();
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! The Consumer: the task of low priority that makes the call. A process of its own, so that one
+//! that hangs can be ended.
+
+use crate::call::CALLS;
+use crate::failure::{Failure, Result, failed};
+use crate::window::{Times, Window};
+use crate::{permission, registry};
+use latlab_core::cpulist::CpuList;
+use latlab_core::plan::Part;
+use latlab_core::scan::{Measurement, Offset};
+use latlab_sys::process::{self, Running, SingleThread};
+use latlab_sys::sched::{self, Policy};
+use latlab_sys::shared::SharedPage;
+use latlab_sys::{cpu, memory, signal};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::RawFd;
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
+
+/// What a Consumer is told when it is started.
+#[derive(Debug, Serialize, Deserialize)]
+struct Orders {
+    call: Part,
+    cpu: u32,
+    /// The descriptors under which it finds the shared page and the Producer's alarm.
+    page: RawFd,
+    alarm: RawFd,
+}
+
+/// What comes of one window.
+pub(super) type Answer = std::result::Result<Measurement, Failure>;
+
+/// A Consumer at work. Dropping it ends it.
+pub(super) struct Consumer {
+    running: Running,
+    asks: ChildStdin,
+    answers: Receiver<Vec<Answer>>,
+}
+
+impl Consumer {
+    /// Starts it.
+    pub(super) fn start(call: &Part, cpu: u32, times: &Times, alarm: &File) -> Result<Consumer> {
+        let start = || -> io::Result<Consumer> {
+            let mut command = process::tied("/proc/self/exe");
+            let page = process::inherit(&mut command, times.page());
+            let alarm = process::inherit(&mut command, alarm);
+            let orders = Orders { call: call.clone(), cpu, page, alarm };
+            command.arg("scan-worker").arg(serde_json::to_string(&orders)?);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut running = Running::start(&mut command)?;
+            let child = running.child();
+            let asks = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+            let said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+            let (say, answers) = mpsc::channel();
+            let listen = move || {
+                // Each line answers one order; a Consumer that is gone says nothing more.
+                for line in BufReader::new(said).lines().map_while(io::Result::ok) {
+                    let Ok(answer) = serde_json::from_str(&line) else { break };
+                    if say.send(answer).is_err() {
+                        break;
+                    }
+                    signal::tell();
+                }
+                drop(say);
+                signal::tell();
+            };
+            std::thread::Builder::new().name("listener".to_owned()).spawn(listen)?;
+            Ok(Consumer { running, asks, answers })
+        };
+        start().map_err(|e| failed("the task that makes the call could not be started", e))
+    }
+
+    /// Orders windows that are interrupted at these moments, or not at all.
+    pub(super) fn ask(&mut self, windows: &[Option<Offset>]) -> Result<()> {
+        let mut line = serde_json::to_string(windows).expect("numbers are plain data");
+        line.push('\n');
+        self.asks.write_all(line.as_bytes()).map_err(|_| self.gone())
+    }
+
+    /// The answer to the last order, when it is there.
+    pub(super) fn answer(&mut self) -> Result<Option<Vec<Answer>>> {
+        match self.answers.try_recv() {
+            Ok(answer) => Ok(Some(answer)),
+            Err(mpsc::TryRecvError::Empty) => Ok(None),
+            Err(mpsc::TryRecvError::Disconnected) => Err(self.gone()),
+        }
+    }
+
+    /// Why there is nothing more to expect.
+    fn gone(&mut self) -> Failure {
+        let status =
+            self.running.kill().map_or_else(|e| e.to_string(), |status| status.to_string());
+        Failure::Failed(format!("the task that makes the call has ended ({status})"))
+    }
+}
+
+/// The life of a Consumer: `latlab scan-worker ORDERS`.
+pub(crate) fn serve(orders: &str) -> Result<()> {
+    let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
+    let call = registry::build("call", CALLS, &orders.call)?;
+    let mut window = window(&orders)?;
+    let mut stage = call.stage().map_err(|e| failed(&orders.call.name, e))?;
+    for line in io::stdin().lock().lines().map_while(io::Result::ok) {
+        let windows: Vec<Option<Offset>> =
+            serde_json::from_str(&line).map_err(|e| failed("an order", e))?;
+        let mut answers: Vec<Answer> = Vec::with_capacity(windows.len());
+        for asked in windows {
+            let measured = window.measure(asked, |window| stage.play(window));
+            answers.push(measured.map_err(|e| failed(&orders.call.name, e)));
+            if answers.last().is_some_and(std::result::Result::is_err) {
+                break;
+            }
+        }
+        let mut line = serde_json::to_string(&answers).expect("answers are plain data");
+        line.push('\n');
+        io::stdout().write_all(line.as_bytes()).map_err(|e| failed("the answer", e))?;
+    }
+    Ok(())
+}
+
+fn window(orders: &Orders) -> Result<Window> {
+    let inherited = |e| failed("what was left open for us", e);
+    let times = Times::new(SharedPage::inherited(orders.page).map_err(inherited)?);
+    let alarm = process::inherited(orders.alarm).map_err(inherited)?;
+    // Memory to come is left alone: calls that ask for memory are to get it as others do.
+    let _ = memory::lock_present();
+    memory::touch_stack();
+    let on = CpuList::from_iter([orders.cpu]);
+    cpu::pin(&on).map_err(|e| failed(&format!("CPU {}", orders.cpu), e))?;
+    let policy = Policy::Fifo(super::CONSUMER);
+    sched::set_policy(policy).map_err(|e| permission::refused("fifo", &e))?;
+    let single = SingleThread::prove().ok_or_else(|| failed("it", "has more than one thread"))?;
+    Ok(Window::new(times, alarm, single))
+}

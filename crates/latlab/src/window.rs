@@ -1,0 +1,135 @@
+//! The window of a scan: what lies between a call's begin and its end, and the interrupt within.
+//!
+//! Three parties share a page of times. The *Consumer*, of low priority, makes the call. The
+//! *Producer*, of high priority, sleeps until the interrupt and notes when it runs. Both are
+//! bound to the CPU under test, and are processes of their own. (Heursch et al. 2001, figure 2)
+
+use latlab_core::scan::{Measurement, Offset};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use latlab_sys::process::SingleThread;
+use latlab_sys::shared::SharedPage;
+use std::fs::File;
+use std::io::{self, Write as _};
+
+/// The places of the times in the shared page.
+const BEGIN: usize = 0;
+const END: usize = 1;
+const DUE: usize = 2;
+const SERVED: usize = 3;
+const WOKEN: usize = 4;
+
+/// The shared page, as both sides see it.
+#[derive(Debug)]
+pub(crate) struct Times(SharedPage);
+
+impl Times {
+    pub(crate) fn new(page: SharedPage) -> Times {
+        Times(page)
+    }
+
+    /// The Producer runs: when, and when the service routine did if that is known.
+    #[inline]
+    pub(crate) fn woken(&self, woken: Nanos, served: Option<Nanos>) {
+        self.0.note(SERVED, served.unwrap_or_default());
+        self.0.note(WOKEN, woken);
+    }
+
+    /// What the page is to hand on to another process by.
+    pub(crate) fn page(&self) -> &SharedPage {
+        &self.0
+    }
+}
+
+/// The Consumer's side of a window.
+pub(crate) struct Window {
+    times: Times,
+    /// Where the Producer hears when it is to be woken.
+    alarm: File,
+    single: SingleThread,
+    asked: Option<Offset>,
+}
+
+/// Time for the Producer to hear when it is to be woken, and to fall asleep again.
+const LEAD: Nanos = Nanos::from_micros(150);
+/// How long the Producer may keep us waiting.
+const PATIENCE: Nanos = Nanos::from_secs(2);
+
+impl Window {
+    pub(crate) fn new(times: Times, alarm: File, single: SingleThread) -> Window {
+        Window { times, alarm, single, asked: None }
+    }
+
+    /// The right to fork: the Consumer has one thread.
+    pub(crate) fn single(&self) -> &SingleThread {
+        &self.single
+    }
+
+    /// Begins the window: the call has to follow at once. A child may do this for its parent.
+    ///
+    /// The interrupt is set first, and then waited for until it is just as far away as is wanted.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        let begin = match self.asked {
+            None => clock::now(),
+            Some(asked) => {
+                let ahead = Nanos(asked.unsigned_abs());
+                let soon = clock::now() + LEAD;
+                let (begin, due) =
+                    if asked < 0 { (soon + ahead, soon) } else { (soon, soon + ahead) };
+                self.times.0.note(DUE, due);
+                (&self.alarm).write_all(&due.0.to_ne_bytes())?;
+                begin
+            }
+        };
+        self.times.0.note(BEGIN, Nanos(0));
+        self.times.0.note(BEGIN, clock::spin_until(begin));
+        Ok(())
+    }
+
+    /// Ends the window.
+    pub(crate) fn leave(&self) {
+        self.times.0.note(END, clock::now());
+    }
+
+    /// Makes a call in a window that is interrupted at this moment, or not at all. What came of
+    /// it.
+    pub(crate) fn measure(
+        &mut self,
+        asked: Option<Offset>,
+        call: impl FnOnce(&Window) -> io::Result<()>,
+    ) -> io::Result<Measurement> {
+        self.asked = asked;
+        self.times.woken(Nanos(0), None);
+        call(self)?;
+        let noted = |place| self.times.0.noted(place);
+        let duration = noted(END) - noted(BEGIN);
+        if asked.is_none() {
+            return Ok(Measurement { offset: 0, pdlt: Nanos(0), irt: None, duration });
+        }
+        self.wait_for_the_other()?;
+        let (begin, due, served) = (noted(BEGIN), noted(DUE), noted(SERVED));
+        Ok(Measurement {
+            offset: signed(due) - signed(begin),
+            pdlt: noted(WOKEN) - due,
+            irt: (served != Nanos(0)).then(|| served - due),
+            duration,
+        })
+    }
+
+    /// Computes until the Producer has run: it is to find the CPU at work after the call as well.
+    fn wait_for_the_other(&self) -> io::Result<()> {
+        let deadline = self.times.0.noted(DUE) + PATIENCE;
+        while self.times.0.noted(WOKEN) == Nanos(0) {
+            if clock::now() > deadline {
+                return Err(io::Error::other(format!(
+                    "the task of high priority did not run within {PATIENCE} after its interrupt"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn signed(time: Nanos) -> Offset {
+    i64::try_from(time.0).unwrap_or(i64::MAX)
+}
