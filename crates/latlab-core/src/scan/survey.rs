@@ -55,9 +55,7 @@ impl Survey {
             measured: BTreeMap::new(),
         };
         let points = i64::from(plan.points.max(1));
-        // Not closer than what is wanted, and not so close that the edges of the call itself,
-        // where it enters and leaves the kernel, were taken for its outside.
-        let step = (signed(duration) / points).max(survey.resolution).max(100);
+        let step = (signed(duration) / points).max(survey.resolution);
         let steps = signed(duration) / step + 1;
         let grid = (-OUTSIDE..=steps + OUTSIDE).map(|nth| (nth * step, Vec::new()));
         survey.measured.extend(grid);
