@@ -11,6 +11,7 @@ use std::str::FromStr;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
+#[repr(transparent)]
 pub struct Nanos(pub u64);
 
 /// The units a duration may have, longest names first so that `ms` is not read as `m` and `s`.

@@ -6,11 +6,14 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod driver;
 pub mod file;
+pub mod futex;
 pub mod guard;
 pub mod init;
 pub mod knob;
 pub mod machine;
+pub mod mapping;
 pub mod memory;
 pub mod process;
 pub mod root;

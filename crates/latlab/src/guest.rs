@@ -3,6 +3,7 @@
 mod archive;
 mod cell;
 mod debugger;
+mod driver;
 mod facts;
 mod init;
 mod known;

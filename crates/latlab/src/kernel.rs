@@ -3,6 +3,8 @@
 mod added;
 mod apt;
 pub(crate) mod build;
+mod driver;
+mod headers;
 mod image;
 mod package;
 mod store;
@@ -33,15 +35,23 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// What follows the kind in a profile.
+    fn name(&self) -> String {
+        match self {
+            Source::Package(name) | Source::Build(name) | Source::Added(name) => name.clone(),
+            Source::Image(path) => path.display().to_string(),
+        }
+    }
+
     /// As a profile writes it: `{ package = "linux-image-6.12-amd64" }`.
     pub(crate) fn in_profile(&self) -> String {
-        let (kind, name) = match self {
-            Source::Package(name) => ("package", name.clone()),
-            Source::Build(name) => ("build", name.clone()),
-            Source::Image(path) => ("image", path.display().to_string()),
-            Source::Added(name) => ("added", name.clone()),
+        let kind = match self {
+            Source::Package(_) => "package",
+            Source::Build(_) => "build",
+            Source::Image(_) => "image",
+            Source::Added(_) => "added",
         };
-        format!("{{ {kind} = \"{name}\" }}")
+        format!("{{ {kind} = \"{}\" }}", self.name())
     }
 }
 
@@ -89,6 +99,12 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
             None => Err(unknown(&store, name)),
         },
     }
+}
+
+/// The test driver for a kernel: built when it is first needed, and kept beside it.
+/// `Unsupported` where that can't be done here, saying what is missing.
+pub(crate) fn driver(kernel: &Kernel, progress: &mut dyn Progress) -> Result<PathBuf> {
+    driver::ready(&Store::open()?, kernel, progress)
 }
 
 /// What became of a wish to have a kernel in the cache.

@@ -3,7 +3,7 @@
 use super::archive::Archive;
 use super::facts::ApicTimer;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::{Time, library, module};
+use super::{Time, driver, library, module};
 use crate::engine;
 use crate::failure::{Failure, Result, failed};
 use crate::kernel::{Kernel, Source};
@@ -26,6 +26,8 @@ pub(super) struct Cell {
     /// What its kernel is told before it would measure it.
     pub(super) timer: Option<ApicTimer>,
     pub(super) job: Job,
+    /// The test driver for this kernel, where it is needed.
+    pub(super) driver: Option<PathBuf>,
     /// Files to bring along: where in the guest, and where here.
     pub(super) files: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links among them: where, and to what.
@@ -114,8 +116,13 @@ impl Cell {
     /// A boot of `kernel` as it comes: the same whichever profile asks for it.
     pub(super) fn plain(target: &str, kernel: Kernel, time: Time, job: Job) -> Cell {
         let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
-        let (files, links) = (Vec::new(), Vec::new());
-        Cell { target: target.to_owned(), profile, kernel, time, timer: None, job, files, links }
+        Cell::of(target, profile, kernel, time, job)
+    }
+
+    /// One that needs nothing more than its kernel and its profile.
+    pub(super) fn of(target: &str, profile: Profile, kernel: Kernel, time: Time, job: Job) -> Cell {
+        let (timer, driver, files, links) = (None, None, Vec::new(), Vec::new());
+        Cell { target: target.to_owned(), profile, kernel, time, timer, job, driver, files, links }
     }
 
     /// Makes the archive and the command line.
@@ -126,6 +133,7 @@ impl Cell {
         };
         let mut files = self.files.clone();
         let mut wanted = self.profile.modules.clone();
+        wanted.retain(|name| name != driver::MODULE);
         let mut cmdline = format!("{CMDLINE} {}", self.profile.cmdline);
         if disk.is_some() {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
@@ -144,6 +152,10 @@ impl Cell {
             archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
             let disk = if module.name == "null_blk" { DISK.join(" ") } else { String::new() };
             names.push(format!("{} {disk}", module.name).trim_end().to_owned());
+        }
+        if let Some(driver) = &self.driver {
+            files.push((format!("{MODULES}/{}.ko", driver::MODULE).into(), driver.clone()));
+            names.push(driver::MODULE.to_owned());
         }
         let config = self.kernel.folder.join("config");
         if config.exists() {
@@ -203,7 +215,8 @@ fn expected(plan: &Plan) -> Nanos {
         }
     };
     let probes = plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part) + plan.warm_up);
-    plan.scans.iter().fold(probes, |sum, scan| sum + scan.limit)
+    // A scan's limit is far more than most need.
+    plan.scans.iter().fold(probes, |sum, scan| sum + Nanos(scan.limit.0 / 4))
 }
 
 fn mke2fs() -> Result<PathBuf> {

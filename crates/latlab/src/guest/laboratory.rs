@@ -2,6 +2,7 @@
 
 use super::Time;
 use super::cell::{Cell, Program};
+use super::driver;
 use super::facts::Facts;
 use super::known;
 use super::orders::Job;
@@ -102,8 +103,7 @@ pub(super) fn kernel(target: &str, errand: &mut Errand<'_>) -> Result<(Profile, 
     }
     let profile = profile::find(name, &kernel::added()?)?;
     errand.watch.note("");
-    let mut fetching = Fetching { progress: &mut *errand.progress, ended: &mut errand.ended };
-    let kernel = kernel::ready(&profile.kernel, &mut fetching)?;
+    let kernel = kernel::ready(&profile.kernel, &mut Fetching::with(errand))?;
     Ok((profile, kernel))
 }
 
@@ -111,6 +111,12 @@ pub(super) fn kernel(target: &str, errand: &mut Errand<'_>) -> Result<(Profile, 
 struct Fetching<'a> {
     progress: &'a mut dyn Progress,
     ended: &'a mut bool,
+}
+
+impl<'a> Fetching<'a> {
+    fn with(errand: &'a mut Errand<'_>) -> Fetching<'a> {
+        Fetching { progress: &mut *errand.progress, ended: &mut errand.ended }
+    }
 }
 
 impl Progress for Fetching<'_> {
@@ -129,12 +135,16 @@ impl Progress for Fetching<'_> {
 /// The cell of a job, with what is known of its kernel.
 fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
     let (profile, kernel) = kernel(target, errand)?;
+    let driver = if driver::is_needed(&profile, &job) {
+        Some(kernel::driver(&kernel, &mut Fetching::with(errand))?)
+    } else {
+        None
+    };
     let timer = match time {
         Time::Instructions => facts(target, &kernel, errand)?.apic_timer,
         Time::Wall(_) => None,
     };
-    let (files, links) = (Vec::new(), Vec::new());
-    Ok(Cell { target: target.to_owned(), profile, kernel, time, timer, job, files, links })
+    Ok(Cell { timer, driver, ..Cell::of(target, profile, kernel, time, job) })
 }
 
 /// What is known of a kernel; where nothing is, its first boot finds it out.

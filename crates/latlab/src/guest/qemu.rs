@@ -1,7 +1,7 @@
 //! One QEMU at work: how it is started, what it says, how it ends.
 
 use super::cell::{Boot, Cell};
-use super::{Accel, Time, debugger};
+use super::{Accel, Time, debugger, driver};
 use crate::failure::{Failure, Result, failed};
 use crate::message::Message;
 use latlab_core::time::Nanos;
@@ -205,11 +205,9 @@ pub(super) fn arguments(cell: &Cell) -> Vec<String> {
                    -display none -monitor none -no-reboot";
     let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let size = format!("-smp {cpus} -m {memory}M");
-    [time, machine, &size]
-        .iter()
-        .flat_map(|part| part.split_whitespace())
-        .map(str::to_owned)
-        .collect()
+    let words = [time, machine, &size].into_iter().flat_map(str::split_whitespace);
+    let device = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
+    words.chain(device.iter().copied()).map(str::to_owned).collect()
 }
 
 /// QEMU's own name and version; where there is none, how to get it.

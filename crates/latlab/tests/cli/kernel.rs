@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The smallest file that is a kernel: an ELF header, the note by which QEMU enters, a banner.
-fn kernel(release: &str) -> Vec<u8> {
+pub(super) fn kernel(release: &str) -> Vec<u8> {
     let mut file = vec![0_u8; 64 + 56];
     file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     let note = b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\x53\x0b\0\x01";

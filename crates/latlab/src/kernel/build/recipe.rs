@@ -3,6 +3,7 @@
 use super::Build;
 use crate::failure::{Failure, Result, failed};
 use crate::kernel::digest;
+use crate::kernel::work::check_tools;
 use latlab_sys::file;
 use serde::Deserialize;
 use std::path::Path;
@@ -67,21 +68,9 @@ impl Recipe {
 
     /// Fails where something that is needed to build is not on this machine.
     pub(super) fn check_tools(&self) -> Result<()> {
-        if std::env::consts::ARCH != "x86_64" {
-            let why = "the laboratory's kernels are built on x86-64, with its own compiler";
-            return Err(Failure::Unsupported(why.to_owned()));
-        }
         let types = self.has_types().then_some(("pahole", "dwarves"));
-        let missing = TOOLS.iter().copied().chain(types).filter(|(what, _)| !is_there(what));
-        let packages: Vec<&str> = missing.map(|(_, package)| package).collect();
-        if packages.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::Unsupported(format!(
-            "to build {} something is missing; install it with: apt-get install {}",
-            self.name,
-            packages.join(" ")
-        )))
+        let tools: Vec<(&str, &str)> = TOOLS.iter().copied().chain(types).collect();
+        check_tools(self.name, &tools)
     }
 
     /// Changes the source.
@@ -131,15 +120,6 @@ fn options(config: &str) -> impl Iterator<Item = &str> {
 /// The option that a line switches off; to the build system such lines are no comments.
 fn switched_off(line: &str) -> Option<&str> {
     line.strip_prefix("# ")?.strip_suffix(" is not set")
-}
-
-/// Whether a header, or a command on the search path, is there.
-fn is_there(what: &str) -> bool {
-    if what.starts_with('/') {
-        return Path::new(what).exists();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(what).is_file())
 }
 
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! The interface as it stands here is that of `kmod/latlab.h`.
+
+use super::*;
+
+const HEADER: &str = include_str!("../../../../kmod/latlab.h");
+
+/// What a name is defined as, up to a comment.
+fn defined(name: &str) -> &'static str {
+    let start = format!("#define {name}");
+    let line = HEADER.lines().find_map(|line| line.strip_prefix(&start)).expect(name);
+    line.trim()
+}
+
+/// The names in an enumeration, in order.
+fn names(of: &str) -> Vec<&'static str> {
+    let start = format!("enum {of} {{");
+    let (_, rest) = HEADER.split_once(&start).expect(of);
+    let (body, _) = rest.split_once('}').expect(of);
+    let name = |line: &'static str| line.trim().split([',', '\t', ' ']).next();
+    body.lines().filter_map(name).filter(|name| name.starts_with("LATLAB")).collect()
+}
+
+#[test]
+fn the_interface_is_that_of_the_header() {
+    assert_eq!(defined("LATLAB_VERSION"), Version::OURS.to_string());
+    assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
+    assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
+    assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
+    for (number, nth, kind, of) in [
+        (GET_VERSION, 0, "_IOR", "version"),
+        (RUN, 1, "_IOWR", "run"),
+        (ARM, 2, "_IOWR", "arm"),
+        (WAIT, 3, "_IOWR", "wait"),
+    ] {
+        let words = format!("{kind}(0xEF, 0x{nth:02X}, struct latlab_{of})");
+        assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
+        let direction = if kind == "_IOR" { READ } else { READ_WRITE };
+        assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | nth));
+    }
+}
+
+#[test]
+fn modes_and_sources_are_counted_as_in_the_header() {
+    let modes = [
+        (Mode::Plain, "LATLAB_PLAIN"),
+        (Mode::Spin, "LATLAB_SPIN"),
+        (Mode::RawSpin, "LATLAB_RAW_SPIN"),
+        (Mode::PreemptOff, "LATLAB_PREEMPT_OFF"),
+        (Mode::IrqOff, "LATLAB_IRQ_OFF"),
+        (Mode::LockBreak, "LATLAB_LOCK_BREAK"),
+    ];
+    let listed = names("latlab_mode");
+    assert_eq!(listed.len(), modes.len() + 1, "the last is their number");
+    for (mode, name) in modes {
+        assert_eq!(listed[mode as usize], name);
+    }
+    let sources = names("latlab_source");
+    assert_eq!(sources, ["LATLAB_TIMER", "LATLAB_DEVICE", "LATLAB_SOURCES"]);
+    assert_eq!((sources[TIMER as usize], sources[EDU as usize]), (sources[0], sources[1]));
+}
+
+/// The fields of a structure with the bytes that each takes.
+fn fields(of: &str) -> Vec<(&'static str, usize)> {
+    let start = format!("struct latlab_{of} {{");
+    let (_, rest) = HEADER.split_once(&start).expect(of);
+    let (body, _) = rest.split_once("};").expect(of);
+    let declarations = body.lines().filter_map(|line| line.split_once(';'));
+    let field = |(declaration, _): (&'static str, &str)| {
+        let (kind, name) = declaration.trim().rsplit_once(' ')?;
+        let size = match kind {
+            "__u64" => 8,
+            "__u32" => 4,
+            _ => Pieces::MOST * size_of::<Piece>(),
+        };
+        Some((name, size))
+    };
+    declarations.filter_map(field).collect()
+}
+
+#[test]
+fn structures_are_laid_out_as_in_the_header() {
+    use std::mem::offset_of;
+    let check = |of: &str, expected: &[(&str, usize)], size: usize| {
+        let mut at = 0;
+        let mut layout = Vec::new();
+        for (name, bytes) in fields(of) {
+            layout.push((name, at));
+            at += bytes;
+        }
+        assert_eq!((layout.as_slice(), at), (expected, size), "{of}");
+    };
+    let version = [
+        ("version", offset_of!(Version, version)),
+        ("device", offset_of!(Version, device)),
+        ("iterations_per_second", offset_of!(Version, iterations_per_second)),
+    ];
+    check("version", &version, size_of::<Version>());
+    let part = [("begin", offset_of!(Piece, begin)), ("end", offset_of!(Piece, end))];
+    check("part", &part, size_of::<Piece>());
+    let run = [
+        ("iterations", offset_of!(Pieces, iterations)),
+        ("points", offset_of!(Pieces, points)),
+        ("mode", offset_of!(Pieces, mode)),
+        ("parts", offset_of!(Pieces, parts)),
+        ("zero", offset_of!(Pieces, zero)),
+        ("part[LATLAB_PARTS]", offset_of!(Pieces, part)),
+    ];
+    check("run", &run, size_of::<Pieces>());
+    let arm = [
+        ("time", offset_of!(Arm, time)),
+        ("source", offset_of!(Arm, source)),
+        ("flags", offset_of!(Arm, flags)),
+    ];
+    check("arm", &arm, size_of::<Arm>());
+    let wait = [
+        ("sequence", offset_of!(Arrival, sequence)),
+        ("time", offset_of!(Arrival, due)),
+        ("served", offset_of!(Arrival, served)),
+    ];
+    check("wait", &wait, size_of::<Arrival>());
+}

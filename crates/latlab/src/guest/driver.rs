@@ -1,0 +1,59 @@
+//! The test driver in a guest: which jobs need it, and QEMU's device for it.
+
+use super::Time;
+use super::orders::Job;
+use crate::profile::Profile;
+use latlab_core::plan::Plan;
+use latlab_core::scan::{Interrupt, ScanPlan};
+
+/// The module's name.
+pub(super) const MODULE: &str = "latlab";
+
+/// Whether a guest is to have the test driver: its profile names the module, or a scan needs it.
+pub(super) fn is_needed(profile: &Profile, job: &Job) -> bool {
+    let scans = |plan: &Plan| plan.scans.iter().any(|scan| needs(scan, profile));
+    let asked = profile.modules.iter().any(|name| name == MODULE);
+    asked || matches!(job, Job::Run(plan) if scans(plan))
+}
+
+/// Where timers only fire at ticks, only a device interrupts at a moment that was chosen.
+fn needs(scan: &ScanPlan, profile: &Profile) -> bool {
+    let ticks = profile.cmdline.split_whitespace().any(|word| word == "highres=off");
+    match scan.interrupt {
+        Some(Interrupt::Driver | Interrupt::Device) => true,
+        Some(Interrupt::Timer) => scan.call.name == "driver",
+        None => ticks || scan.call.name == "driver",
+    }
+}
+
+/// The device that interrupts at a known time; only where time is that of instructions is it known.
+pub(super) fn device(time: Time) -> &'static [&'static str] {
+    match time {
+        Time::Instructions => &["-device", "edu"],
+        Time::Wall(_) => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile;
+    use latlab_core::plan::Part;
+    use latlab_core::time::Nanos;
+    use serde_json::Map;
+
+    #[test]
+    fn a_scan_needs_it_where_its_call_or_its_interrupt_is_the_drivers() {
+        let needed = |call: &str, interrupt, profile: &str| {
+            let call = Part { name: call.to_owned(), params: Map::new() };
+            let (points, resolution, repeat, limit) = (1, Nanos(1), 1, Nanos(1));
+            let scan = ScanPlan { call, points, resolution, repeat, interrupt, limit };
+            needs(&scan, &profile::find(profile, &[]).unwrap())
+        };
+        assert!(!needed("fork", None, "rt"));
+        assert!(needed("driver", None, "rt") && needed("driver", Some(Interrupt::Timer), "rt"));
+        assert!(needed("fork", Some(Interrupt::Driver), "rt"));
+        assert!(needed("fork", None, "standard"));
+        assert!(!needed("fork", Some(Interrupt::Timer), "standard"));
+    }
+}

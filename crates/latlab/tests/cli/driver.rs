@@ -1,0 +1,145 @@
+//! The test driver: built for each kernel, refusing what is absurd, late as it is told to be.
+
+use super::kernel::kernel;
+use super::program::{Said, command, folder, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The modes of `kmod/latlab.h`.
+const PLAIN: u32 = 0;
+const SPIN: u32 = 1;
+const RAW_SPIN: u32 = 2;
+const PREEMPT_OFF: u32 = 3;
+const IRQ_OFF: u32 = 4;
+const LOCK_BREAK: u32 = 5;
+/// And its sources.
+const TIMER: u32 = 0;
+const DEVICE: u32 = 1;
+
+/// What is later than any way through the kernel takes, in nanoseconds, and what is not late.
+const LATE: i64 = 300_000;
+const PROMPT: i64 = 6_000;
+
+/// A kernel without preemption, a preemptible one, and PREEMPT_RT.
+const NONE: (&str, &str) = ("linux-image-6.12-amd64", "preempt=none");
+const FULL: (&str, &str) = ("linux-image-6.12-amd64", "preempt=full");
+const RT: (&str, &str) = ("linux-image-6.12-rt-amd64", "");
+
+/// Starts a program of `tests/driver/` in a guest with the driver.
+fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = folder();
+    let (program, profile) = (folder.path().join(name), folder.path().join("driver.toml"));
+    let compiled = Command::new("cc")
+        .args(["-static", "-O1", "-Wall", "-Werror", "-I"])
+        .arg(here.join("../../kmod"))
+        .arg("-o")
+        .args([&program, &source(here, name)])
+        .status();
+    assert!(compiled.expect("there is a compiler").success());
+    let (package, cmdline) = kernel;
+    let text = format!(
+        "summary = 'with the test driver'\nkernel = {{ package = '{package}' }}\n\
+         cmdline = '{cmdline}'\nmodules = ['latlab']\n"
+    );
+    fs::write(&profile, text).expect("the folder can be written");
+    let mut exec = command("exec");
+    exec.arg("--on").arg(format!("lab:{}", profile.display())).arg("--").arg(program);
+    run(exec.args(words.split_whitespace()))
+}
+
+fn source(here: &Path, name: &str) -> PathBuf {
+    here.join(format!("tests/driver/{name}.c"))
+}
+
+/// PDLT and IRT in nanoseconds, for each mode with so many points at this offset.
+fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i64, i64)> {
+    let words: Vec<String> =
+        loops.iter().map(|(mode, points, at)| format!("{mode},{points},{at}")).collect();
+    let said = with_driver(kernel, "pdlt", &format!("{source} {}", words.join(" ")));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let measured = said.stdout.lines().skip(1).map(|line| {
+        let (pdlt, irt) = line.split_once(' ').expect("two numbers");
+        (pdlt.parse().expect("a number"), irt.parse().expect("a number"))
+    });
+    let measured: Vec<(i64, i64)> = measured.collect();
+    assert_eq!(measured.len(), loops.len());
+    measured
+}
+
+#[test]
+fn it_refuses_what_is_absurd_and_can_always_be_unloaded() {
+    for kernel in [NONE, RT] {
+        let said = with_driver(kernel, "abuse", "");
+        assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "done\n"), "{said:?}");
+        assert!(!said.stderr.contains("the guest's kernel"), "{said:?}");
+    }
+}
+
+/// As late as the rest of the loop is long, but for what the way there takes: 3 µs, and 2 µs for
+/// each tick of the scheduler's meanwhile.
+#[test]
+fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
+    let at = [100_000, 200_000, 300_000, 400_000];
+    for source in [TIMER, DEVICE] {
+        let measured = pdlt(NONE, source, &at.map(|at| (PLAIN, 0, at)));
+        for ((pdlt, irt), at) in measured.iter().zip(at) {
+            assert!((483_000..492_000).contains(&(pdlt + at)) && *irt < 1_000, "{measured:?}");
+        }
+    }
+    // One point makes two of it: well before, just before and just after the end of the first.
+    let at = [100_000, 230_000, 260_000, 490_000];
+    let measured = pdlt(NONE, TIMER, &at.map(|at| (PLAIN, 1, at)));
+    let [first, before, after, behind] = [0, 1, 2, 3].map(|n: usize| measured[n].0);
+    assert!((first - before - 130_000).abs() < 5_000, "{measured:?}");
+    assert!(before < 20_000 && after > 215_000 && behind < PROMPT, "{measured:?}");
+}
+
+#[test]
+fn timers_at_ticks_need_the_device() {
+    let ticks = (NONE.0, "preempt=none highres=off nohz=off");
+    let measured = pdlt(ticks, DEVICE, &[(PLAIN, 0, 100_000), (PLAIN, 0, 200_000)]);
+    assert!((measured[0].0 - measured[1].0 - 100_000).abs() < 5_000, "{measured:?}");
+}
+
+/// What each kernel makes of each mode, 100 µs into the loop.
+#[test]
+fn each_mode_is_late_where_it_should_be() {
+    // Plain, spinlock, raw spinlock, preemption off, one lock.
+    let modes = [PLAIN, SPIN, RAW_SPIN, PREEMPT_OFF, LOCK_BREAK, IRQ_OFF];
+    for (kernel, late) in [
+        (NONE, [true, true, true, true, true]),
+        (FULL, [false, true, true, true, true]),
+        (RT, [false, false, true, true, false]),
+    ] {
+        let measured = pdlt(kernel, TIMER, &modes.map(|mode| (mode, 0, 100_000)));
+        for ((pdlt, irt), late) in measured.iter().zip(late) {
+            let as_said = if late { *pdlt > LATE } else { *pdlt < PROMPT };
+            assert!(as_said && *irt < 1_000, "{kernel:?}: {measured:?}");
+        }
+        let (pdlt, irt) = measured[5];
+        assert!(pdlt > LATE && irt > LATE, "interrupts are off: {kernel:?}: {measured:?}");
+    }
+    let broken = pdlt(FULL, TIMER, &[(LOCK_BREAK, 255, 100_000)]);
+    assert!(broken[0].0 < PROMPT, "the lock is dropped for who waits: {broken:?}");
+}
+
+#[test]
+fn a_kernel_without_headers_and_a_machine_without_a_compiler_get_one_sentence() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();
+    let text = "summary = 'mine'\nkernel = { added = 'mine' }\nmodules = ['latlab']\n";
+    fs::write(folder.join("mine.toml"), text).unwrap();
+    let in_folder = |words: &str| {
+        let mut command = command(words);
+        command.current_dir(folder).env("XDG_CACHE_HOME", folder);
+        command
+    };
+    assert_eq!(run(&mut in_folder("kernel add vmlinux --name mine")).code(), Some(0));
+    let words = "exec --on lab:./mine.toml -- /bin/true";
+    let place = "/lib/modules/6.1.9-mine/build";
+    run(&mut in_folder(words)).refused(3, &["6.1.9-mine", "headers", place]);
+    run(in_folder(words).env("PATH", "/nowhere")).refused(3, &["apt-get install gcc make"]);
+}

@@ -1,0 +1,165 @@
+/* Misuses /dev/latlab in every way that can be thought of; says what was not refused as it should. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "latlab.h"
+
+#define DEVICE "/dev/latlab"
+
+static int fd;
+
+static void expect(const char *what, int answer, int error)
+{
+	int got = answer < 0 ? errno : 0;
+
+	if (got != error)
+		printf("%s: %s instead of %s\n", what, strerror(got), strerror(error));
+}
+
+static __u64 now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static int run(__u64 iterations, __u32 points, __u32 mode, __u32 zero)
+{
+	static struct latlab_run run;
+
+	run.iterations = iterations;
+	run.points = points;
+	run.mode = mode;
+	run.zero = zero;
+	return ioctl(fd, LATLAB_IOC_RUN, &run);
+}
+
+static int arm(__u64 time, __u32 source, __u32 flags)
+{
+	struct latlab_arm arm = { .time = time, .source = source, .flags = flags };
+
+	return ioctl(fd, LATLAB_IOC_ARM, &arm);
+}
+
+static int wait_after(__u64 sequence)
+{
+	struct latlab_wait wait = { .sequence = sequence };
+
+	return ioctl(fd, LATLAB_IOC_WAIT, &wait);
+}
+
+static void *waiting(void *argument)
+{
+	expect("a wait for what never comes", wait_after(0), ETIMEDOUT);
+	return argument;
+}
+
+static void woken(int signal)
+{
+	(void)signal;
+}
+
+static void loops(void)
+{
+	struct latlab_version version;
+	__u32 mode;
+
+	expect("asking the version", ioctl(fd, LATLAB_IOC_VERSION, &version), 0);
+	expect("no iterations", run(0, 0, 0, 0), EINVAL);
+	expect("fewer iterations than parts", run(10, 10, 0, 0), EINVAL);
+	expect("a loop that is too long", run(version.iterations_per_second + 1, 0, 0, 0), EINVAL);
+	expect("the longest number", run(~0ull, 0, 0, 0), EINVAL);
+	expect("too many points", run(1000000, LATLAB_MAX_POINTS + 1, 0, 0), EINVAL);
+	expect("all points there are", run(1000000, ~0u, 0, 0), EINVAL);
+	expect("an unknown mode", run(1000, 0, LATLAB_MODES, 0), EINVAL);
+	expect("what is to be 0 and is not", run(1000, 0, 0, 1), EINVAL);
+	expect("nothing to write to", ioctl(fd, LATLAB_IOC_RUN, NULL), EFAULT);
+	expect("an unknown call", ioctl(fd, _IO(0xEF, 0x7F), NULL), ENOTTY);
+	for (mode = 0; mode < LATLAB_MODES; mode++)
+		expect("the most points", run(2000000, LATLAB_MAX_POINTS, mode, 0), 0);
+}
+
+static void interrupts(void)
+{
+	struct sigaction action = { .sa_handler = woken };
+	pthread_t thread;
+
+	expect("a time too far away", arm(now() + 2 * LATLAB_LONGEST_NS, 0, 0), EINVAL);
+	expect("the last of times", arm(~0ull, 0, 0), EINVAL);
+	expect("an unknown source", arm(0, LATLAB_SOURCES, 0), EINVAL);
+	expect("a flag for a timer", arm(0, LATLAB_TIMER, LATLAB_THREADED), EINVAL);
+	expect("an unknown flag", arm(0, LATLAB_DEVICE, 2), EINVAL);
+	pthread_create(&thread, NULL, waiting, NULL);
+	usleep(100000);
+	expect("a second wait", wait_after(0), EBUSY);
+	pthread_join(thread, NULL);
+	sigaction(SIGALRM, &action, NULL);
+	alarm(1);
+	expect("a wait that is interrupted", wait_after(0), EINTR);
+	expect("a time in the past", arm(1, LATLAB_TIMER, 0), 0);
+	expect("what comes at once", wait_after(0), 0);
+	expect("the device", arm(0, LATLAB_DEVICE, 0), 0);
+	expect("the device while it is at work", arm(0, LATLAB_DEVICE, 0), EBUSY);
+	usleep(200000);
+	expect("the device in a thread", arm(0, LATLAB_DEVICE, LATLAB_THREADED), 0);
+	expect("the device's interrupt", wait_after(1), 0);
+}
+
+static void rights(void)
+{
+	struct stat there;
+	int file;
+
+	expect("looking at it", stat(DEVICE, &there), 0);
+	if ((there.st_mode & 0777) != 0600)
+		printf("its mode is %o\n", there.st_mode);
+	chmod(DEVICE, 0666);
+	expect("being somebody", syscall(SYS_setresuid, -1, 65534, 0), 0);
+	expect("somebody else", open(DEVICE, O_RDWR), EPERM);
+	expect("being root", syscall(SYS_setresuid, -1, 0, 0), 0);
+	file = open(DEVICE, O_RDWR);
+	expect("a second file", file, 0);
+	close(file);
+}
+
+/* Nothing holds it but open files, whatever is still to come. */
+static void unloading(void)
+{
+	int module = open("/modules/latlab.ko", O_RDONLY);
+
+	expect("unloading what is used", syscall(SYS_delete_module, "latlab", O_NONBLOCK), EAGAIN);
+	expect("arming a timer", arm(now() + 50000000, LATLAB_TIMER, 0), 0);
+	expect("arming the device", arm(0, LATLAB_DEVICE, LATLAB_THREADED), 0);
+	close(fd);
+	expect("unloading", syscall(SYS_delete_module, "latlab", O_NONBLOCK), 0);
+	usleep(200000);
+	expect("what is gone", open(DEVICE, O_RDWR), ENOENT);
+	expect("loading again", syscall(SYS_finit_module, module, "", 0), 0);
+	usleep(100000);
+	fd = open(DEVICE, O_RDWR);
+	expect("opening again", fd, 0);
+	expect("the device again", arm(0, LATLAB_DEVICE, 0), 0);
+	expect("its interrupt", wait_after(0), 0);
+}
+
+int main(void)
+{
+	fd = open(DEVICE, O_RDWR);
+	expect("opening", fd, 0);
+	loops();
+	interrupts();
+	rights();
+	unloading();
+	puts("done");
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the files of the driver know of each other. */
+#ifndef LATLAB_DRIVER_H
+#define LATLAB_DRIVER_H
+
+#include <linux/errno.h>
+#include <linux/kconfig.h>
+#include <linux/types.h>
+
+#include "latlab.h"
+
+/* loop.c: what cannot be preempted. */
+u64 latlab_calibrate(void);
+int latlab_run(struct latlab_run *run, u64 iterations_per_second);
+
+/* interrupt.c: what interrupts it, and who waits for that. */
+void latlab_interrupt_init(void);
+void latlab_interrupt_reset(void);
+int latlab_arm(struct latlab_arm *arm);
+int latlab_wait(struct latlab_wait *wait);
+void latlab_interrupted(u64 due, u64 served);
+
+/* edu.c: a device that interrupts at a known time. */
+#if IS_ENABLED(CONFIG_PCI) && IS_ENABLED(CONFIG_X86_64)
+int latlab_device_init(void);
+void latlab_device_exit(void);
+bool latlab_device_there(void);
+int latlab_device_arm(struct latlab_arm *arm);
+void latlab_device_disarm(void);
+#else
+static inline int latlab_device_init(void) { return 0; }
+static inline void latlab_device_exit(void) { }
+static inline bool latlab_device_there(void) { return false; }
+static inline int latlab_device_arm(struct latlab_arm *arm) { return -ENODEV; }
+static inline void latlab_device_disarm(void) { }
+#endif
+
+#endif

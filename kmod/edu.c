@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * QEMU's "edu" device (docs/specs/edu.rst in QEMU's sources) as a source of interrupts.
+ *
+ * A guest without fine timers can't place an interrupt between two ticks by itself. This device
+ * can: when a transfer of its DMA engine is started, it sets a timer of QEMU's to the current
+ * millisecond of virtual time + 100 ms, and raises its interrupt when that expires. Where QEMU
+ * counts instructions (-icount shift=0), virtual time in nanoseconds is what the guest's TSC
+ * shows, so that the time of the interrupt is known exactly.
+ *
+ * Nothing is transferred: the device is not allowed to be a bus master.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/io.h>
+#include <linux/math64.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/timekeeping.h>
+
+#include <asm/tsc.h>
+
+#include "driver.h"
+
+#define EDU_IRQ_STATUS		0x24
+#define EDU_IRQ_ACKNOWLEDGE	0x64
+#define EDU_DMA_SOURCE		0x80
+#define EDU_DMA_DESTINATION	0x88
+#define EDU_DMA_COUNT		0x90
+#define EDU_DMA_COMMAND		0x98
+#define EDU_DMA_START		0x01
+#define EDU_DMA_IRQ		0x04
+/* Where the device sees its own memory. */
+#define EDU_BUFFER		0x40000
+#define EDU_DMA_TIME_MS		100
+
+struct edu {
+	void __iomem *registers;
+	int irq;
+	u64 due;
+	bool wanted;
+	bool threaded;
+	u64 served;
+};
+
+/* There is at most one; the mutex keeps it while it is used. */
+static DEFINE_MUTEX(edu_mutex);
+static struct edu *the_edu;
+
+static irqreturn_t edu_interrupt(int irq, void *data)
+{
+	u64 served = ktime_get_ns();
+	struct edu *edu = data;
+	u32 status = readl(edu->registers + EDU_IRQ_STATUS);
+
+	if (!status)
+		return IRQ_NONE;
+	writel(status, edu->registers + EDU_IRQ_ACKNOWLEDGE);
+	if (!READ_ONCE(edu->wanted))
+		return IRQ_HANDLED;
+	edu->served = served;
+	if (edu->threaded)
+		return IRQ_WAKE_THREAD;
+	edu->wanted = false;
+	latlab_interrupted(edu->due, served);
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t edu_thread(int irq, void *data)
+{
+	struct edu *edu = data;
+
+	if (!READ_ONCE(edu->wanted))
+		return IRQ_HANDLED;
+	edu->wanted = false;
+	latlab_interrupted(edu->due, edu->served);
+	return IRQ_HANDLED;
+}
+
+bool latlab_device_there(void)
+{
+	return READ_ONCE(the_edu);
+}
+
+/*
+ * Whether a TSC cycle is a nanosecond of virtual time, and the kernel's clock is the TSC. The
+ * kernel measures the TSC's frequency against other clocks, and so may be off by a little.
+ */
+static bool time_is_known(void)
+{
+	struct system_time_snapshot now;
+	u64 before = rdtsc_ordered();
+
+	ktime_get_snapshot(&now);
+	if (abs((long)tsc_khz - NSEC_PER_MSEC) > NSEC_PER_MSEC / 10000)
+		return false;
+	return now.cycles >= before && now.cycles <= rdtsc_ordered();
+}
+
+/* The time on the kernel's clock at which the TSC will show @cycles. */
+static u64 time_of(u64 cycles, const struct system_time_snapshot *now)
+{
+	u64 mono = ktime_to_ns(now->real) - ktime_to_ns(ktime_mono_to_real(0));
+
+	return mono + div_u64((cycles - now->cycles) * NSEC_PER_MSEC, tsc_khz);
+}
+
+/* Starts a transfer; the CLOCK_MONOTONIC time at which it ends. */
+static u64 edu_start(struct edu *edu)
+{
+	const u64 close = 20 * NSEC_PER_USEC;
+	struct system_time_snapshot now;
+	u64 millisecond;
+	u32 within;
+
+	/* Not where the next millisecond may begin before the device looks at its clock. */
+	local_irq_disable();
+	do {
+		millisecond = div_u64_rem(rdtsc_ordered(), NSEC_PER_MSEC, &within);
+	} while (within > NSEC_PER_MSEC - close);
+	writel(EDU_DMA_START | EDU_DMA_IRQ, edu->registers + EDU_DMA_COMMAND);
+	ktime_get_snapshot(&now);
+	local_irq_enable();
+	return time_of((millisecond + EDU_DMA_TIME_MS) * NSEC_PER_MSEC, &now);
+}
+
+static int edu_arm(struct edu *edu, struct latlab_arm *arm)
+{
+	if (!time_is_known())
+		return -EOPNOTSUPP;
+	/* A transfer can't be called back: the one that was armed before has to end. */
+	if (readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START)
+		return -EBUSY;
+	writel(0, edu->registers + EDU_DMA_SOURCE);
+	writel(EDU_BUFFER, edu->registers + EDU_DMA_DESTINATION);
+	writel(1, edu->registers + EDU_DMA_COUNT);
+	edu->threaded = arm->flags & LATLAB_THREADED;
+	edu->due = edu_start(edu);
+	edu->wanted = true;
+	arm->time = edu->due;
+	return 0;
+}
+
+static void edu_disarm(struct edu *edu)
+{
+	WRITE_ONCE(edu->wanted, false);
+	synchronize_irq(edu->irq);
+}
+
+int latlab_device_arm(struct latlab_arm *arm)
+{
+	int err = -ENODEV;
+
+	mutex_lock(&edu_mutex);
+	if (the_edu) {
+		edu_disarm(the_edu);
+		err = edu_arm(the_edu, arm);
+	}
+	mutex_unlock(&edu_mutex);
+	return err;
+}
+
+void latlab_device_disarm(void)
+{
+	mutex_lock(&edu_mutex);
+	if (the_edu)
+		edu_disarm(the_edu);
+	mutex_unlock(&edu_mutex);
+}
+
+static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
+{
+	struct edu *edu = devm_kzalloc(&pci->dev, sizeof(*edu), GFP_KERNEL);
+	int err;
+
+	if (!edu)
+		return -ENOMEM;
+	err = pcim_enable_device(pci);
+	if (err)
+		return err;
+	edu->registers = pcim_iomap(pci, 0, 0);
+	if (!edu->registers)
+		return -ENOMEM;
+	pci_clear_master(pci);
+	/* A line that is raised before anybody listens may never be heard. */
+	writel(readl(edu->registers + EDU_IRQ_STATUS), edu->registers + EDU_IRQ_ACKNOWLEDGE);
+	edu->irq = pci->irq;
+	/* The handler is no thread, not even where all are: ARM says what is wanted. */
+	err = request_threaded_irq(edu->irq, edu_interrupt, edu_thread,
+				   IRQF_SHARED | IRQF_NO_THREAD, "latlab", edu);
+	if (err)
+		return err;
+	err = -EBUSY;
+	mutex_lock(&edu_mutex);
+	if (!the_edu) {
+		WRITE_ONCE(the_edu, edu);
+		pci_set_drvdata(pci, edu);
+		err = 0;
+	}
+	mutex_unlock(&edu_mutex);
+	if (err)
+		free_irq(edu->irq, edu);
+	return err;
+}
+
+/* Lets a transfer end while its interrupt is still served; nobody else would lower the line. */
+static void edu_let_end(struct edu *edu)
+{
+	int tries;
+
+	for (tries = 0; tries < EDU_DMA_TIME_MS / 10; tries++) {
+		if (!(readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START))
+			break;
+		msleep(20);
+	}
+}
+
+static void edu_remove(struct pci_dev *pci)
+{
+	struct edu *edu = pci_get_drvdata(pci);
+
+	mutex_lock(&edu_mutex);
+	WRITE_ONCE(the_edu, NULL);
+	mutex_unlock(&edu_mutex);
+	edu_let_end(edu);
+	free_irq(edu->irq, edu);
+}
+
+static const struct pci_device_id edu_ids[] = {
+	{ PCI_DEVICE(0x1234, 0x11e8) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, edu_ids);
+
+static struct pci_driver edu_driver = {
+	.name = "latlab",
+	.id_table = edu_ids,
+	.probe = edu_probe,
+	.remove = edu_remove,
+};
+
+int latlab_device_init(void)
+{
+	return pci_register_driver(&edu_driver);
+}
+
+void latlab_device_exit(void)
+{
+	pci_unregister_driver(&edu_driver);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The interrupt at a known time, and the task that waits for it.
+ *
+ * Who waits is woken out of the interrupt handler itself, by a simple wait queue: that is the same
+ * on PREEMPT_RT, where ordinary wait queues can't be woken there.
+ */
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/swait.h>
+#include <linux/timekeeping.h>
+
+#include "driver.h"
+
+static struct hrtimer timer;
+static u64 timer_due;
+
+static DECLARE_SWAIT_QUEUE_HEAD(queue);
+/* Ends a wait that nothing else ends. */
+static struct hrtimer patience;
+static bool lost_patience;
+
+/* The last interrupt that came, and what keeps it whole. */
+static DEFINE_RAW_SPINLOCK(last_lock);
+static struct latlab_wait last;
+
+/* Of an interrupt handler or its thread. */
+void latlab_interrupted(u64 due, u64 served)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&last_lock, flags);
+	last.time = due;
+	last.served = served;
+	WRITE_ONCE(last.sequence, last.sequence + 1);
+	raw_spin_unlock_irqrestore(&last_lock, flags);
+	swake_up_one(&queue);
+}
+
+static enum hrtimer_restart timer_expired(struct hrtimer *expired)
+{
+	u64 served = ktime_get_ns();
+
+	latlab_interrupted(timer_due, served);
+	return HRTIMER_NORESTART;
+}
+
+static enum hrtimer_restart patience_expired(struct hrtimer *expired)
+{
+	WRITE_ONCE(lost_patience, true);
+	swake_up_one(&queue);
+	return HRTIMER_NORESTART;
+}
+
+static void setup(struct hrtimer *it, enum hrtimer_restart (*expired)(struct hrtimer *),
+		  enum hrtimer_mode mode)
+{
+#ifdef LATLAB_HAVE_HRTIMER_SETUP
+	hrtimer_setup(it, expired, CLOCK_MONOTONIC, mode);
+#else
+	hrtimer_init(it, CLOCK_MONOTONIC, mode);
+	it->function = expired;
+#endif
+}
+
+void latlab_interrupt_init(void)
+{
+	setup(&timer, timer_expired, HRTIMER_MODE_ABS_PINNED_HARD);
+	setup(&patience, patience_expired, HRTIMER_MODE_REL_HARD);
+}
+
+/* As if none had ever come, and none is to come. */
+void latlab_interrupt_reset(void)
+{
+	hrtimer_cancel(&timer);
+	hrtimer_cancel(&patience);
+	last = (struct latlab_wait) { };
+}
+
+static int arm_timer(struct latlab_arm *arm)
+{
+	if (arm->flags)
+		return -EINVAL;
+	if (arm->time > ktime_get_ns() + LATLAB_LONGEST_NS)
+		return -EINVAL;
+	hrtimer_cancel(&timer);
+	latlab_device_disarm();
+	timer_due = arm->time;
+	hrtimer_start(&timer, ns_to_ktime(arm->time), HRTIMER_MODE_ABS_PINNED_HARD);
+	return 0;
+}
+
+/* The timer interrupts the processor of the caller. */
+int latlab_arm(struct latlab_arm *arm)
+{
+	switch (arm->source) {
+	case LATLAB_TIMER:
+		return arm_timer(arm);
+	case LATLAB_DEVICE:
+		if (arm->flags & ~LATLAB_THREADED)
+			return -EINVAL;
+		hrtimer_cancel(&timer);
+		return latlab_device_arm(arm);
+	default:
+		return -EINVAL;
+	}
+}
+
+int latlab_wait(struct latlab_wait *wait)
+{
+	u64 seen = wait->sequence;
+	int err;
+
+	/*
+	 * What bounds the wait is not cancelled after it: that would cost time between the
+	 * interrupt and the one who waits. If it ever expires, it finds nobody.
+	 */
+	hrtimer_cancel(&patience);
+	lost_patience = false;
+	hrtimer_start(&patience, ns_to_ktime(LATLAB_LONGEST_NS), HRTIMER_MODE_REL_HARD);
+	err = swait_event_interruptible_exclusive(queue, READ_ONCE(last.sequence) != seen ||
+						  READ_ONCE(lost_patience));
+	if (err)
+		return err;
+	raw_spin_lock_irq(&last_lock);
+	*wait = last;
+	raw_spin_unlock_irq(&last_lock);
+	return wait->sequence == seen ? -ETIMEDOUT : 0;
+}
