@@ -4,7 +4,7 @@
 // (format/picture.rs), so that the page and the SVG files show the same numbers.
 
 import * as echarts from "echarts/core";
-import { LineChart } from "echarts/charts";
+import { CustomChart, LineChart } from "echarts/charts";
 import {
   AriaComponent,
   DataZoomComponent,
@@ -14,9 +14,11 @@ import {
   TooltipComponent,
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
+import { barsHeight, marks } from "./marks.js";
 
 echarts.use([
   AriaComponent,
+  CustomChart,
   DataZoomComponent,
   GridComponent,
   LegendComponent,
@@ -30,6 +32,16 @@ echarts.use([
 const SPECKS = "path://M0,0h.1v.1h-.1zM0,16h.1v.1h-.1z";
 const DASH = `${SPECKS}M0,7h24v2h-24z`;
 const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
+const DOTS = `${SPECKS}M0,7h2v2h-2zM5,7h2v2h-2zM10,7h2v2h-2zM15,7h2v2h-2zM20,7h2v2h-2z`;
+const HAIR = `${SPECKS}M0,7.6h24v.8h-24z`;
+
+/** What a line looks like, in the picture, in the legend and in the tooltip. */
+const STROKES = {
+  solid: { icon: DASH, mark: "━", style: { width: 1.5, type: "solid" } },
+  thin: { icon: HAIR, mark: "─", style: { width: 1, type: "solid", opacity: 0.6 } },
+  dashed: { icon: DASHES, mark: "╌", style: { width: 1.5, type: "dashed" } },
+  dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
+};
 
 // Paper is never dark: the query changes when printing begins, too.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
@@ -82,7 +94,7 @@ function options(chart, view) {
       top: 4,
       itemHeight: 16,
       itemWidth: 24,
-      data: chart.lines.map(({ name, dashed }) => ({ name, icon: dashed ? DASHES : DASH })),
+      data: chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
       textStyle: text,
       pageTextStyle: text,
       pageIconColor: colour("text"),
@@ -112,17 +124,21 @@ function options(chart, view) {
       textStyle: text,
       formatter: ([first]) => tooltip(chart, view, first.value[0]),
     },
-    xAxis: axis(chart.x, text, colour, { nameGap: 30 }),
-    yAxis: axis(chart.y, text, colour, { nameGap: 52 }),
-    series: chart.lines.map((line) => ({
-      type: "line",
-      name: line.name,
-      data: line.points,
-      step: chart.step,
-      symbol: line.points.length === 1 ? "circle" : "none",
-      color: line.colour,
-      lineStyle: { width: 1.5, type: line.dashed ? "dashed" : "solid" },
-    })),
+    xAxis: axis(chart.x, text, colour, { nameGap: 30, room: barsHeight(chart), end: false }),
+    yAxis: axis(chart.y, text, colour, { nameGap: 52, room: 0, end: true }),
+    series: [...marks(chart), ...chart.lines.map((line) => series(line, chart))],
+  };
+}
+
+function series(line, chart) {
+  return {
+    type: "line",
+    name: line.name,
+    data: line.points,
+    step: chart.step === "none" ? false : chart.step,
+    symbol: line.points.length === 1 ? "circle" : "none",
+    color: line.colour,
+    lineStyle: STROKES[line.stroke].style,
   };
 }
 
@@ -137,15 +153,20 @@ function valueAt(place, axis) {
   return axis.log ? 10 ** place : place;
 }
 
-function axis(axis, text, colour, more) {
+/**
+ * `room` is left between the axis and its labels, for what stands there; `end` is whether its end
+ * was made a round number, as those of logarithmic axes are.
+ */
+function axis(axis, text, colour, { nameGap, room, end }) {
   const rule = { lineStyle: { color: colour("line") } };
   return {
     type: "value",
     min: placed(axis.min, axis),
     max: placed(axis.max, axis),
-    splitNumber: axis.log ? Math.round(Math.log10(axis.max / axis.min)) : 5,
+    splitNumber: axis.log ? Math.round(Math.log10(axis.max / axis.min)) : parts(axis),
     name: axis.label,
     nameLocation: "middle",
+    nameGap: nameGap + room,
     nameTextStyle: { ...text, color: colour("muted") },
     axisLine: { show: true, ...rule },
     axisTick: { show: true, ...rule },
@@ -153,13 +174,20 @@ function axis(axis, text, colour, more) {
       ...text,
       color: colour("muted"),
       hideOverlap: true,
+      margin: 8 + room,
       // The end of a run is rarely a round number, and would stand on the last one that is.
-      showMaxLabel: axis.log,
+      showMinLabel: axis.log || axis.min === 0,
+      showMaxLabel: axis.log || end,
       formatter: (place) => shown(place, axis),
     },
     splitLine: { show: true, ...rule },
-    ...more,
   };
+}
+
+/** Into how many parts of a round length an axis can be cut, if it can. */
+function parts({ min, max }) {
+  const round = (length) => /^[125](\.0+)?e/.test(length.toExponential(6));
+  return [4, 5, 6, 7, 8].find((count) => round((max - min) / count)) ?? 5;
 }
 
 /** What every visible line says about `x`, the largest first; a crowd is cut to its top. */
@@ -175,18 +203,35 @@ function tooltip(chart, view, x) {
   for (const { line, point } of rows.slice(0, 12)) {
     const row = document.createElement("div");
     const mark = document.createElement("span");
-    mark.textContent = line.dashed ? "╌ " : "━ ";
+    mark.textContent = `${STROKES[line.stroke].mark} `;
     mark.style.color = line.colour;
     row.append(mark, `${line.name}  `, strong(shown(point[1], chart.y)));
     box.append(row);
   }
   if (rows.length > 12) box.append(`and ${rows.length - 12} more`);
+  const areas = chart.marks.areas.filter(({ from, to, name }) => name && from[0] <= x && x < to[0]);
+  for (const { name, colour } of areas.slice(0, 12)) {
+    const row = document.createElement("div");
+    row.style.color = colour;
+    row.append(`in ${name}`);
+    box.append(row);
+  }
   return box;
 }
 
 /** The point that holds at `x`: a step that starts at its point lasts from the one before. */
 function at(points, x, step) {
+  if (step === "none") return between(points, x);
   return step === "start" ? points.find((p) => p[0] >= x) : points.findLast((p) => p[0] <= x);
+}
+
+/** Where a line without steps is at `x`, if it gets there. */
+function between(points, x) {
+  const next = points.findIndex((p) => p[0] >= x);
+  if (next < 0 || points[next][0] === x) return points[next];
+  if (next === 0) return undefined;
+  const [[left, from], [right, to]] = [points[next - 1], points[next]];
+  return [x, from + ((to - from) * (x - left)) / (right - left)];
 }
 
 function strong(text) {
@@ -201,11 +246,18 @@ function shown(place, axis) {
   const value = valueAt(place, axis);
   if (unit === "count") return value < 1 ? "0" : grouped(value);
   if (unit === "share") return value < 1e-4 ? `1 in ${grouped(1 / value)}` : `${brief(value * 100)} %`;
+  if (unit === "micros") return `${micros(value)} µs`;
   if (unit === "second") return `${brief(value)} s`;
   if (value < 1e3) return `${brief(value)} ns`;
   if (value < 1e6) return `${brief(value / 1e3)} µs`;
   if (value < 1e9) return `${brief(value / 1e6)} ms`;
   return `${brief(value / 1e9)} s`;
+}
+
+/** To the nanosecond. */
+function micros(value) {
+  const [whole, rest = ""] = Math.abs(value).toFixed(3).replace(/\.?0+$/, "").split(".");
+  return `${value < 0 ? "−" : ""}${grouped(Number(whole))}${rest && `.${rest}`}`;
 }
 
 function brief(value) {

@@ -248,14 +248,10 @@ pub enum NotARecord {
     #[error("this is not a latlab record: {0}")]
     Foreign(String),
     /// It has the form of one, but can't be right.
-    #[error("the record is damaged: series {series} ({probe} on CPU {cpu}): {why}")]
+    #[error("the record is damaged: {part}: {why}")]
     Damaged {
-        /// Which series.
-        series: usize,
-        /// Its probe.
-        probe: String,
-        /// Its CPU.
-        cpu: u32,
+        /// Which series or scan, and on which CPU.
+        part: String,
         /// What can't be.
         why: String,
     },
@@ -297,6 +293,12 @@ impl Series {
         self.quantiles = histogram.quantiles();
         self.corrected = corrected.as_ref().unwrap_or(histogram).quantiles();
         self.hdr = histogram.encode();
+    }
+
+    /// Whether a scan measured it: over moments that it chose, so that its distribution says as
+    /// much about the choice as about the machine.
+    pub fn is_of_scan(&self) -> bool {
+        self.probe.starts_with("scan.")
     }
 
     /// Whether `other` is the same latency, measured under the same conditions.
@@ -400,8 +402,14 @@ impl Record {
             serde_json::from_str(text).map_err(|e| NotARecord::Foreign(e.to_string()))?;
         for (n, series) in record.series.iter().enumerate() {
             if let Some(why) = series.flaw() {
-                let (probe, cpu) = (series.probe.clone(), series.cpu);
-                return Err(NotARecord::Damaged { series: n, probe, cpu, why });
+                let part = format!("series {n} ({} on CPU {})", series.probe, series.cpu);
+                return Err(NotARecord::Damaged { part, why });
+            }
+        }
+        for (n, scan) in record.scans.iter().enumerate() {
+            if let Some(why) = scan.flaw() {
+                let part = format!("scan {n} ({} on CPU {})", scan.call.name, scan.cpu);
+                return Err(NotARecord::Damaged { part, why: why.to_owned() });
             }
         }
         Ok(record)

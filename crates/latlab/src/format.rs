@@ -5,12 +5,16 @@ pub(crate) mod live;
 pub(crate) mod picture;
 pub(crate) mod png;
 pub(crate) mod progress;
+pub(crate) mod scan;
 pub(crate) mod svg;
 pub(crate) mod text;
 
 use crate::message::Stream;
+use latlab_core::plan::Part;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 /// Says a sentence to the user, on stderr.
@@ -68,4 +72,43 @@ pub(crate) fn grouped(count: u64) -> String {
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
     if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
+}
+
+/// A probe, a load or a call as it is written on the command line.
+pub(crate) fn part(part: &Part) -> String {
+    let params = part.params.iter();
+    let params: Vec<String> =
+        params.map(|(key, value)| format!("{key}={}", plain(value))).collect();
+    if params.is_empty() {
+        part.name.clone()
+    } else {
+        format!("{}:{}", part.name, params.join(","))
+    }
+}
+
+/// A value without the quotes and brackets of JSON.
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        _ => value.to_string(),
+    }
+}
+
+/// A text from a record, fit for XML, which has no place for control characters, however they are
+/// written, and for a terminal, which would obey them.
+pub(crate) fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'), " ")
+}
+
+/// The names with a number behind each that has been there before.
+pub(crate) fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let numbered = names.map(|name| {
+        let times = seen.entry(name.clone()).or_default();
+        *times += 1;
+        if *times == 1 { name } else { format!("{name} ({times})").trim_start().to_owned() }
+    });
+    numbered.collect()
 }

@@ -7,6 +7,7 @@
 )]
 
 mod sample;
+mod sample_scan;
 
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
@@ -105,6 +106,71 @@ fn records_are_laid_over_each_other() {
     assert!(drawn(&dom, "histogram").contains("after · cyclic · CPU 0"));
 }
 
+/// A record of these of the sample scans, and no other series than theirs.
+fn scanned(which: &[usize]) -> String {
+    let mut record = sample::record(1);
+    record.series.truncate(1);
+    record.series[0].probe.insert_str(0, "scan.");
+    let scans = sample_scan::scans();
+    record.scans = which.iter().map(|n| scans[*n].clone()).collect();
+    record.to_json()
+}
+
+#[test]
+fn a_browser_draws_scans_over_each_other_with_their_marks() {
+    let folder = folder();
+    put(folder.path(), "a.json", &scanned(&[0, 1]));
+    put(folder.path(), "b.json", &scanned(&[2]));
+    let output = report(folder.path(), &["a.json", "b.json"]);
+    assert_eq!(said(&output), "latlab: wrote report.html\n");
+    let (dom, log) = browse(&folder.path().join("report.html"));
+    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(dom.contains("data-drawn=\"1\""), "a scan's series have no other picture");
+    let picture = drawn(&dom, "scan-populate");
+    assert_eq!(corners(picture).len(), 9, "three lines of three kernels");
+    for text in ["low-latency · PDLT max", "clear_huge_page", ">400 µs<"] {
+        assert!(picture.contains(text), "{text}");
+    }
+    // Filled are three marks in the legend and a bar, a triangle for each region, and a name.
+    for (colour, filled) in [("#3a78c9", 6), ("#e0812b", 8), ("#36a07a", 4)] {
+        assert_eq!(picture.matches(&format!("fill=\"{colour}\"")).count(), filled, "{colour}");
+    }
+    for text in [
+        "one stretch can't be preempted: 482 µs, beginning 0 ns into the call",
+        "no stretch that can't be preempted is longer than 4.97 µs",
+        "What can't be preempted: populate:size=4MiB · low-latency",
+        "<td class=\"n\">365.000</td>",
+    ] {
+        assert!(dom.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn scans_are_written_as_files() {
+    let folder = folder();
+    put(folder.path(), "a.json", &scanned(&[0, 1]));
+    let output = report(folder.path(), &["a.json", "--svg", ".", "--png", "."]);
+    assert_eq!(
+        said(&output),
+        "latlab: wrote report.html\nlatlab: wrote ./scan-populate.svg\n\
+         latlab: wrote ./scan-populate.png\n"
+    );
+    let svg = std::fs::read_to_string(folder.path().join("scan-populate.svg")).unwrap();
+    for text in ["woken during populate:size=4MiB<", "standard · IRT max", "500 µs", "clear_huge_"]
+    {
+        assert!(svg.contains(&text.replace('<', "\n")) || svg.contains(text), "{text}");
+    }
+    assert_eq!(svg.matches("<polygon").count(), 1 + 4);
+    let pixels = Pixmap::load_png(folder.path().join("scan-populate.png")).unwrap();
+    let (blue, orange) = ((0x3a, 0x78, 0xc9), (0xe0, 0x81, 0x2b));
+    for colour in [blue, orange] {
+        let drawn = pixels.pixels().iter();
+        let drawn = drawn.filter(|p| (p.red(), p.green(), p.blue()) == colour).count();
+        assert!(drawn > 10_000, "{drawn} pixels of {colour:?}");
+    }
+}
+
 #[test]
 fn nothing_in_the_page_comes_from_elsewhere() {
     let folder = folder();
@@ -143,6 +209,11 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
     put(folder.path(), "newer.json", &whole.replacen("\"schema\": 1", "\"schema\": 9", 1));
     let mut empty = sample::record(1);
     empty.series.clear();
+    let mut disorder = sample_scan::scans().swap_remove(0);
+    disorder.points.reverse();
+    let mut damaged = sample::record(1);
+    damaged.scans.push(disorder);
+    put(folder.path(), "damaged.json", &damaged.to_json());
     put(folder.path(), "empty.json", &empty.to_json());
     std::fs::write(folder.path().join("bytes.json"), [0xff, 0xfe]).unwrap();
     for (name, reason) in [
@@ -150,7 +221,8 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
         ("short.json", "cut short"),
         ("other.json", "not a latlab record"),
         ("newer.json", "use a newer latlab"),
-        ("empty.json", "no series has a sample"),
+        ("empty.json", "no series has a sample and no scan a point"),
+        ("damaged.json", "scan 0 (populate on CPU 1): its points are not in their order"),
         ("bytes.json", "not a latlab record"),
     ] {
         let output = report(folder.path(), &["run.json", name]);

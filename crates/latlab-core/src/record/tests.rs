@@ -5,7 +5,9 @@ use crate::compare::compare;
 use crate::cpulist::CpuList;
 use crate::machine::TimeDomain;
 use crate::plan::{Length, Part};
+use crate::scan::{Interrupt, Point, Region, Spread};
 use proptest::prelude::*;
+use serde_json::Value;
 
 fn plan() -> Plan {
     Plan {
@@ -50,6 +52,25 @@ fn series(cpu: u32, (latencies, missed): &Seen) -> Series {
     series
 }
 
+/// A scan of two points and one region.
+fn scan() -> Scan {
+    let spread = |min| Spread { min: Nanos(min), median: Nanos(min + 1), max: Nanos(min + 2) };
+    let point =
+        |offset, pdlt| Point { offset, repeats: 3, pdlt: spread(pdlt), irt: Some(spread(1_000)) };
+    Scan {
+        call: Part { name: "populate".to_owned(), params: serde_json::Map::new() },
+        profile: None,
+        cpu: 1,
+        interrupt: Interrupt::Timer,
+        duration: spread(50_000),
+        baseline: Nanos(3_200),
+        noise: Nanos(1),
+        points: vec![point(-1_000, 3_200), point(1_000, 52_200)],
+        regions: vec![Region { start: 1_000, end: 50_000, peak: Nanos(52_200), function: None }],
+        parts: Vec::new(),
+    }
+}
+
 /// A record of these CPUs, in which all that merges has something in it.
 fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
     let series: Vec<Series> = seen.iter().map(|(cpu, seen)| series(*cpu, seen)).collect();
@@ -72,7 +93,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         plan: plan(),
         machine: Machine::default(),
         series,
-        scans: Vec::new(),
+        scans: vec![scan()],
         figures: Vec::new(),
         worst,
         work: vec![Work {
@@ -135,7 +156,7 @@ proptest! {
         prop_assert_eq!(max(&both), max(&a).max(max(&b)));
         let done = |record: &Record| record.work.iter().map(|work| work.done).sum::<u64>();
         prop_assert_eq!(done(&both), done(&a) + done(&b));
-        prop_assert_eq!(both.runs, 2);
+        prop_assert_eq!((both.runs, both.scans.len()), (2, 2));
         prop_assert!(a.warnings.iter().chain(&b.warnings).all(|w| both.warnings.contains(w)));
     }
 
@@ -174,21 +195,22 @@ proptest! {
     /// As above, for what still is JSON: one number becomes another.
     #[test]
     fn another_number_harms_nobody(place in any::<prop::sample::Index>(), number in any_number()) {
-        let mut value: serde_json::Value = serde_json::from_str(&text()).unwrap();
+        let mut value: Value = serde_json::from_str(&text()).unwrap();
         let mut paths = Vec::new();
         numbers(&value, String::new(), &mut paths);
         let path = &paths[place.index(paths.len())];
-        *value.pointer_mut(path).expect("it was just found") = number.into();
+        *value.pointer_mut(path).expect("it was just found") = Value::Number(number);
         survives(&value.to_string());
     }
 }
 
-fn any_number() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(1 << 63), any::<u64>(), 0u64..10_000]
+fn any_number() -> impl Strategy<Value = serde_json::Number> {
+    let signed = prop_oneof![Just(i64::MIN), Just(i64::MAX), any::<i64>(), -10_000i64..10_000];
+    prop_oneof![Just(u64::MAX).prop_map(Into::into), signed.prop_map(Into::into)]
 }
 
 /// The JSON pointers of all numbers.
-fn numbers(value: &serde_json::Value, path: String, found: &mut Vec<String>) {
+fn numbers(value: &Value, path: String, found: &mut Vec<String>) {
     use serde_json::Value::{Array, Number, Object};
     match value {
         Number(_) => found.push(path),
@@ -206,6 +228,9 @@ fn survives(text: &str) {
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         Ok(record) => {
             let _ = compare(&record, &record);
+            for scan in &record.scans {
+                let _ = (scan.longest(), scan.longest_unseen());
+            }
             let both = sum(&record, &record);
             assert!(both.series.iter().all(|series| series.timeline.points().count() <= 1024));
             let _ = compare(&both, &record);
@@ -265,4 +290,36 @@ fn a_histogram_that_can_not_be_the_one_is_refused() {
     let said = spoilt(|r| r.series[0].hdr = r.series[1].hdr.clone());
     assert!(said.ends_with("its histogram holds 2 samples, 1 were recorded"), "{said}");
     assert!(spoilt(|r| r.series[1].min = Nanos(8)).ends_with("above its maximum"));
+}
+
+#[test]
+fn a_scan_that_can_not_be_is_refused() {
+    let spoilt = |change: fn(&mut Scan)| {
+        let mut record = record(4, &[]);
+        change(&mut record.scans[0]);
+        Record::from_json(&record.to_json()).unwrap_err().to_string()
+    };
+    let said = spoilt(|scan| scan.points.reverse());
+    let place = "the record is damaged: scan 0 (populate on CPU 1): ";
+    assert_eq!(said, format!("{place}its points are not in their order"));
+    assert!(spoilt(|scan| scan.points[1].pdlt.max = Nanos(7)).ends_with("not in this order"));
+    let upside_down = |scan: &mut Scan| {
+        scan.points[0].irt = Some(Spread { min: Nanos(1), ..Spread::default() });
+    };
+    assert!(spoilt(upside_down).ends_with("not in this order"));
+    assert!(spoilt(|scan| scan.duration.min = Nanos::MAX).ends_with("not in this order"));
+    assert!(spoilt(|scan| scan.points[0].repeats = 0).ends_with("never measured"));
+    assert!(spoilt(|scan| scan.regions[0].end = i64::MIN).ends_with("before it begins"));
+    let said = spoilt(|scan| scan.regions.extend(scan.regions.clone()));
+    assert!(said.ends_with("before the one before it ends"), "{said}");
+}
+
+#[test]
+fn points_at_one_moment_and_no_points_at_all_are_a_scan() {
+    let mut record = record(4, &[]);
+    record.scans[0].points[1].offset = -1_000;
+    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+    record.scans[0].points.clear();
+    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+    assert_eq!(record.scans[0].longest_unseen(), Nanos(50_002), "all of the call");
 }

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// Show records as pictures, in one page that needs no network
 ///
 /// The page holds the histogram of each series, the share of samples above each latency, and the
-/// worst latency over time, with the numbers, the machine and the plan below. Several records are
-/// laid over each other:
+/// worst latency over time, with the numbers, the machine and the plan below; of each call that
+/// was scanned, how late a task is over the moment of the interrupt. Several records are laid over
+/// each other:
 ///
 ///     latlab report before.json after.json -o report.html
 #[derive(Debug, clap::Args)]
@@ -25,11 +26,11 @@ pub(crate) struct Report {
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 
-    /// Also write histogram.svg, ccdf.svg and timeline.svg into this folder
+    /// Also write histogram.svg, ccdf.svg, timeline.svg and scan-CALL.svg into this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// Also write histogram.png, ccdf.png and timeline.png into this folder
+    /// Also write histogram.png, ccdf.png, timeline.png and scan-CALL.png into this folder
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
 }
@@ -61,8 +62,10 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     for path in paths {
         let place = path.display().to_string();
         let record = super::record(path)?;
-        if record.series.iter().all(|s| s.counts.recorded == 0) {
-            let nothing = "no series has a sample, so there is nothing to draw";
+        let measured = record.series.iter().any(|series| series.counts.recorded > 0)
+            || record.scans.iter().any(|scan| !scan.points.is_empty());
+        if !measured {
+            let nothing = "no series has a sample and no scan a point: there is nothing to draw";
             return Err(failed(&place, nothing));
         }
         if let Some(first) = sources.first() {

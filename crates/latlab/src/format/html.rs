@@ -2,6 +2,7 @@
 
 mod facts;
 mod numbers;
+mod scans;
 mod table;
 mod verdict;
 
@@ -41,6 +42,7 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
     for chart in charts {
         page += &figure(chart);
     }
+    page += &scans::tables(sources);
     page += &numbers::tables(sources);
     page += &facts::tables(sources);
     page += "</main>\n";
@@ -51,7 +53,7 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
 
 fn header(sources: &[Source]) -> String {
     let mut text = "<header>\n<h1>Latency report</h1>\n".to_owned();
-    for verdict in verdict::verdicts(sources) {
+    for verdict in verdict::verdicts(sources).into_iter().chain(scans::verdicts(sources)) {
         let _ = writeln!(
             text,
             "<p class=\"verdict\"><span>{}</span> {} <small>{}</small></p>",
@@ -104,7 +106,7 @@ fn warnings(sources: &[Source]) -> String {
 }
 
 fn figure(chart: &Chart) -> String {
-    let (name, title, about) = (chart.name, chart.title, escaped(&chart.about));
+    let (name, title, about) = (&chart.name, escaped(&chart.title), escaped(&chart.about));
     format!(
         "<figure aria-labelledby=\"{name}-title\">\n<h2 id=\"{name}-title\">{title}</h2>\n\
          <figcaption>{about}</figcaption>\n\
@@ -145,7 +147,8 @@ fn date(since_1970: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::picture::{charts, tests::source};
+    use crate::format::picture::charts;
+    use crate::format::picture::tests::{sample_scan, source};
 
     #[test]
     fn nothing_in_a_record_becomes_markup() {
@@ -154,6 +157,12 @@ mod tests {
         hostile.record.machine.cmdline = text.to_owned();
         hostile.record.series[0].probe = text.to_owned();
         hostile.record.warnings[0].text = text.to_owned();
+        hostile.record.scans = sample_scan::scans();
+        let scan = &mut hostile.record.scans[0];
+        scan.call.name = text.to_owned();
+        scan.call.params.insert(text.to_owned(), text.into());
+        scan.profile = Some(text.to_owned());
+        scan.regions[0].function = Some(text.to_owned());
         hostile.record.worst[0].causes[0].who = text.to_owned();
         let sources = [hostile];
         let page = page(&sources, &charts(&sources));

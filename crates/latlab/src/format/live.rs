@@ -38,6 +38,7 @@ struct Live {
 /// What is on the screen while a probe measures.
 struct Screen {
     all: MultiProgress,
+    head: ProgressBar,
     lanes: Vec<(u32, Arc<Tally>, ProgressBar)>,
     bar: ProgressBar,
 }
@@ -48,7 +49,7 @@ impl Watch for Live {
         let all = MultiProgress::new();
         let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
         let head = all.add(ProgressBar::new(1).with_style(line()));
-        head.set_message(heading(probe));
+        head.set_message(if lanes.is_empty() { probe.to_owned() } else { heading(probe) });
         head.tick();
         // What does not fit on the screen would scroll instead of staying in place.
         let fit = self.rows.saturating_sub(4).max(1);
@@ -63,7 +64,7 @@ impl Watch for Live {
         let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
             .expect("the template is constant");
         let bar = all.add(ProgressBar::new(total.0.max(1)).with_style(style));
-        self.on = Some(Screen { all, lanes, bar });
+        self.on = Some(Screen { all, head, lanes, bar });
         self.update(Nanos(0));
     }
 
@@ -86,6 +87,11 @@ impl Watch for Live {
     }
 
     fn note(&mut self, text: &str) {
+        // Below a heading of columns there is no place for it.
+        if let Some(screen) = self.on.as_ref().filter(|screen| screen.lanes.is_empty()) {
+            screen.head.set_message(text.to_owned());
+            return;
+        }
         if text.is_empty() {
             if let Some(note) = self.note.take() {
                 note.finish_and_clear();

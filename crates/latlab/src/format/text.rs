@@ -1,5 +1,7 @@
 //! Results as text for a terminal: tables, and a small histogram.
 
+mod scans;
+
 use super::{grouped, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
@@ -14,6 +16,7 @@ pub(crate) fn summary(record: &Record) -> String {
     for (title, histogram) in merged(record) {
         let _ = write!(text, "\n{title}\n{}", bars(&histogram));
     }
+    text += &scans::summary(record);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(
@@ -84,10 +87,10 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
     table
 }
 
-/// The distributions over all CPUs, one for each probe and span.
+/// The distributions over all CPUs, one for each probe and span, those of scans excepted.
 fn merged(record: &Record) -> Vec<(String, Histogram)> {
     let mut all: Vec<(String, Histogram)> = Vec::new();
-    for series in &record.series {
+    for series in record.series.iter().filter(|series| !series.is_of_scan()) {
         let title = format!("{}: {} → {}", series.probe, series.span.0, series.span.1);
         let Ok(histogram) = series.histogram() else {
             continue;

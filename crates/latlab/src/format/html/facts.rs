@@ -2,9 +2,10 @@
 
 use super::table::{number, of_each, side_by_side, words};
 use crate::format::picture::Source;
-use crate::format::{grouped, micro};
+use crate::format::{grouped, micro, part, plain, scan};
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::Record;
+use latlab_core::scan::ScanPlan;
 use serde_json::Value;
 
 /// All tables of facts, those without rows left out.
@@ -17,6 +18,7 @@ pub(super) fn tables(sources: &[Source]) -> String {
 
 fn plan(plan: &Plan) -> Vec<(String, String)> {
     let parts = |parts: &[Part]| parts.iter().map(part).collect::<Vec<_>>().join("  ");
+    let scans = plan.scans.iter().map(scan_plan).collect::<Vec<_>>();
     let settings = plan.settings.iter().map(|s| format!("{}={}", s.knob, s.value));
     let length = match plan.length {
         Length::For(time) => micro(time),
@@ -24,6 +26,7 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
     };
     let facts = [
         ("probes", parts(&plan.probes)),
+        ("scans", scans.join("  ")),
         ("loads", parts(&plan.loads)),
         ("target", plan.target.clone()),
         ("CPUs", plan.cpus.to_string()),
@@ -36,16 +39,15 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
     facts.map(|(what, value)| (what.to_owned(), value)).into()
 }
 
-/// A probe or load as it is written on the command line.
-fn part(part: &Part) -> String {
-    let params = part.params.iter();
-    let params: Vec<String> =
-        params.map(|(key, value)| format!("{key}={}", plain(value))).collect();
-    if params.is_empty() {
-        part.name.clone()
-    } else {
-        format!("{}:{}", part.name, params.join(","))
-    }
+fn scan_plan(plan: &ScanPlan) -> String {
+    format!(
+        "{} ({} points, edges to {}, up to {} times each, in at most {})",
+        scan::call(&plan.call),
+        plan.points,
+        micro(plan.resolution),
+        plan.repeat,
+        micro(plan.limit),
+    )
 }
 
 /// Every fact that the record holds, so that new ones show up by themselves.
@@ -66,16 +68,6 @@ fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
             }
         }
         _ => facts.push((name.to_owned(), plain(value))),
-    }
-}
-
-/// A value without the quotes and brackets of JSON.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
-        _ => value.to_string(),
     }
 }
 

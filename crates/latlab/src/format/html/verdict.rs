@@ -15,11 +15,12 @@ pub(super) struct Verdict {
     pub(super) but: String,
 }
 
-/// One verdict for each probe under each load of each record.
+/// One verdict for each probe, those of scans excepted, under each load of each record.
 pub(super) fn verdicts(sources: &[Source]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for source in sources {
-        let mut rest: Vec<&Series> = source.record.series.iter().collect();
+        let mut rest: Vec<&Series> =
+            source.record.series.iter().filter(|series| !series.is_of_scan()).collect();
         while let Some(first) = rest.first().copied() {
             let alike = |s: &&Series| {
                 let kind = |s: &Series| (s.probe.clone(), s.span.clone(), s.load.clone());

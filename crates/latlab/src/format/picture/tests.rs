@@ -2,10 +2,15 @@
 
 #![expect(clippy::float_cmp, reason = "whole numbers and powers of ten are exact")]
 
+use super::axis::real;
+use super::histogram::bin_of;
 use super::*;
+use latlab_core::time::Nanos;
 
 #[path = "../../../tests/sample/mod.rs"]
 mod sample;
+#[path = "../../../tests/sample_scan/mod.rs"]
+pub(crate) mod sample_scan;
 
 /// A record under a name, its latencies `times` as long as usual.
 pub(crate) fn source(name: &str, times: u64) -> Source {
@@ -48,7 +53,8 @@ fn a_single_stall_is_seen_in_every_picture() {
 #[test]
 fn only_a_series_that_missed_periods_has_a_corrected_line() {
     let ccdf = chart(&[source("run", 1)], "ccdf");
-    let dashed: Vec<&Line> = ccdf.lines.iter().filter(|line| line.dashed).collect();
+    let dashed: Vec<&Line> =
+        ccdf.lines.iter().filter(|line| line.stroke == Stroke::Dashed).collect();
     assert_eq!(dashed.len(), 1);
     assert_eq!(dashed[0].name, "cyclic · CPU 1 · corrected");
     let long = dashed[0].points.iter().rfind(|p| p.0 < 1e9).unwrap();

@@ -1,0 +1,66 @@
+//! The axes of pictures, and where they begin and end.
+
+use super::Line;
+use latlab_core::time::Nanos;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Axis {
+    pub(crate) label: String,
+    pub(crate) unit: Unit,
+    pub(crate) log: bool,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// What the numbers of an axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    /// Nanoseconds, shown in the unit that fits.
+    Nanos,
+    /// Microseconds, and shown as such.
+    Micros,
+    Second,
+    Count,
+    /// Of 1.
+    Share,
+}
+
+pub(super) fn highest(lines: &[Line]) -> f64 {
+    heights(lines).fold(1.0, f64::max)
+}
+
+pub(super) fn lowest(lines: &[Line]) -> f64 {
+    heights(lines).reduce(f64::min).unwrap_or(1.0)
+}
+
+fn heights(lines: &[Line]) -> impl Iterator<Item = f64> + '_ {
+    lines.iter().flat_map(|line| &line.points).map(|p| p.1)
+}
+
+pub(super) fn decade_below(value: f64) -> f64 {
+    10f64.powf(value.log10().floor())
+}
+
+/// The next power of ten: a value that is one itself would lie on the rim.
+pub(super) fn decade_above(value: f64) -> f64 {
+    10f64.powf(value.log10().floor() + 1.0)
+}
+
+/// A logarithmic axis has no place for 0.
+pub(super) fn at_least_one(latency: Nanos) -> f64 {
+    real(latency.0.max(1))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a picture is made of pixels")]
+pub(super) fn real(n: u64) -> f64 {
+    n as f64
+}
+
+/// The distance of ticks that makes four to eight of them in `span`, which is above 0.
+pub(crate) fn round_step(span: f64) -> f64 {
+    let power = 10f64.powf((span / 5.0).log10().floor());
+    let rounds = [1.0, 2.0, 5.0, 10.0].map(|round| round * power);
+    rounds.into_iter().find(|step| span / step <= 8.0).unwrap_or(span)
+}

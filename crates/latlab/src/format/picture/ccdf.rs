@@ -1,0 +1,69 @@
+//! How rare each latency is: the share of samples above each.
+
+use super::axis::{at_least_one, decade_below, lowest};
+use super::curve::{Curve, latency_axis};
+use super::{Axis, Chart, Line, Marks, Step, Stroke, Unit};
+use latlab_core::histogram::Histogram;
+use latlab_core::record::Series;
+
+/// The share of samples at or above a latency, both logarithmic.
+pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
+    let mut lines = Vec::new();
+    for curve in curves {
+        lines.push(curve.line(shares(&curve.histogram)));
+        if let Some(corrected) = corrected(curve.series, &curve.histogram) {
+            lines.push(Line {
+                name: format!("{} · corrected", curve.name),
+                stroke: Stroke::Dashed,
+                ..curve.line(shares(&corrected))
+            });
+        }
+    }
+    let mut about = "How large a share of the samples took this long or longer: the further down \
+                     and left, the better."
+        .to_owned();
+    if lines.iter().any(|line| line.stroke == Stroke::Dashed) {
+        about += " Dashed: as it would be, had every missed period been sampled.";
+    }
+    Chart {
+        name: "ccdf".to_owned(),
+        title: "How rare each latency is".to_owned(),
+        about,
+        x: latency_axis(curves),
+        y: Axis {
+            label: "share of samples at or above".to_owned(),
+            unit: Unit::Share,
+            log: true,
+            min: decade_below(lowest(&lines)),
+            max: 1.0,
+        },
+        step: Step::Start,
+        lines,
+        marks: Marks::default(),
+    }
+}
+
+/// The distribution of a series corrected for the periods it missed, if it missed any.
+pub(crate) fn corrected(series: &Series, histogram: &Histogram) -> Option<Histogram> {
+    let interval = series.interval?;
+    (series.counts.missed > 0).then(|| histogram.corrected(interval))
+}
+
+/// Latency and share of samples at or above it; without the points that no eye could tell from
+/// their neighbours.
+fn shares(histogram: &Histogram) -> Vec<(f64, f64)> {
+    const VISIBLE: f64 = 1.02;
+    let above = histogram.above();
+    let last = above.len() - 1;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    for (n, (latency, share)) in above.into_iter().enumerate() {
+        let x = at_least_one(latency);
+        let seen = |(kept_x, kept_share): &(f64, f64)| {
+            x / kept_x > VISIBLE || kept_share / share > VISIBLE
+        };
+        if n == last || points.last().is_none_or(seen) {
+            points.push((x, share));
+        }
+    }
+    points
+}

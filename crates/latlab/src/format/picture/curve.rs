@@ -1,0 +1,87 @@
+//! The series of all sources: the names and colours of their lines, and the axis they share.
+
+use super::axis::{at_least_one, decade_above, decade_below};
+use super::{Axis, COLOURS, Line, Source, Stroke, Unit};
+use crate::format::{numbered, printable, series_name};
+use latlab_core::histogram::Histogram;
+use latlab_core::record::Series;
+
+/// A series with its histogram at hand and all that its lines have in common.
+pub(super) struct Curve<'a> {
+    pub(super) name: String,
+    pub(super) colour: &'static str,
+    pub(super) series: &'a Series,
+    pub(super) histogram: Histogram,
+}
+
+impl Curve<'_> {
+    pub(super) fn line(&self, points: Vec<(f64, f64)>) -> Line {
+        Line { name: self.name.clone(), colour: self.colour, stroke: Stroke::Solid, points }
+    }
+}
+
+/// The series that have samples and no other picture.
+pub(super) fn curves(sources: &[Source]) -> Vec<Curve<'_>> {
+    let series = sources.iter().flat_map(|source| &source.record.series);
+    let measured = series.zip(names(sources));
+    measured
+        .filter(|(series, _)| series.counts.recorded > 0 && !series.is_of_scan())
+        .zip(COLOURS.iter().cycle())
+        .map(|((series, name), colour)| Curve {
+            name,
+            colour,
+            series,
+            histogram: distribution(series),
+        })
+        .collect()
+}
+
+/// The distribution of a series that was read from a record.
+pub(crate) fn distribution(series: &Series) -> Histogram {
+    series.histogram().expect("a record's histograms were read before")
+}
+
+/// A name for each series of all sources, in order. What is the same everywhere is left out,
+/// except the probe and the CPU.
+pub(crate) fn names(sources: &[Source]) -> Vec<String> {
+    let all: Vec<(&Source, &Series)> = sources
+        .iter()
+        .flat_map(|source| source.record.series.iter().map(move |s| (source, s)))
+        .collect();
+    let loads_differ = all.windows(2).any(|w| w[0].1.load != w[1].1.load);
+    let profiles_differ = all.windows(2).any(|w| w[0].1.profile != w[1].1.profile);
+    let name = |(source, series): (&Source, &Series)| {
+        let mut parts = Vec::new();
+        if sources.len() > 1 {
+            parts.push(source.name.clone());
+        }
+        parts.push(series_name(&source.record, series));
+        parts.push(format!("CPU {}", series.cpu));
+        if loads_differ {
+            parts.push(load(series));
+        }
+        if profiles_differ {
+            parts.extend(series.profile.clone());
+        }
+        printable(&parts.join(" · "))
+    };
+    numbered(all.into_iter().map(name))
+}
+
+/// What ran beside a series, in words.
+pub(crate) fn load(series: &Series) -> String {
+    if series.load.is_empty() { "no load".to_owned() } else { series.load.join(" + ") }
+}
+
+/// The axis on which all latencies have a place.
+pub(super) fn latency_axis(curves: &[Curve<'_>]) -> Axis {
+    let least = curves.iter().map(|c| c.histogram.min()).min();
+    let most = curves.iter().map(|c| c.histogram.max()).max();
+    Axis {
+        label: "latency".to_owned(),
+        unit: Unit::Nanos,
+        log: true,
+        min: decade_below(at_least_one(least.unwrap_or_default())),
+        max: decade_above(at_least_one(most.unwrap_or_default())),
+    }
+}

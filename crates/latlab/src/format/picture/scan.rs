@@ -1,0 +1,223 @@
+//! How late a task runs, over the moment of the interrupt that wakes it: figures 3 to 8 of
+//! Heursch et al. 2001, one picture for each call, the kernels laid over each other.
+
+use super::axis::{real, round_step};
+use super::{Area, Axis, Bar, COLOURS, Chart, Line, Marks, Source, Step, Stroke, Unit};
+use crate::format::{micro, numbered, printable, scan};
+use latlab_core::scan::{Offset, Point, Scan};
+use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// No eye follows more scans in one picture.
+const MOST: usize = 24;
+
+/// A call and all scans of it.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// As it is written on the command line, if that is not too long for a heading.
+    pub(crate) text: String,
+    /// The scans with what tells them apart, which of a single one is nothing.
+    pub(crate) scans: Vec<(String, &'a Scan)>,
+}
+
+/// The calls that the sources scanned, in order.
+pub(crate) fn calls(sources: &[Source]) -> Vec<Call<'_>> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut calls: Vec<(String, Vec<(&Source, &Scan)>)> = Vec::new();
+    for source in sources {
+        for scan in &source.record.scans {
+            let text = scan::call(&scan.call);
+            let next = calls.len();
+            let place = *places.entry(text.clone()).or_insert(next);
+            if place == next {
+                calls.push((text, Vec::new()));
+            }
+            calls[place].1.push((source, scan));
+        }
+    }
+    let call = |(text, scans)| Call { text: shortened(text), scans: named(scans) };
+    calls.into_iter().map(call).collect()
+}
+
+fn named<'a>(scans: Vec<(&Source, &'a Scan)>) -> Vec<(String, &'a Scan)> {
+    let names = names(&scans);
+    names.into_iter().zip(scans.into_iter().map(|(_, scan)| scan)).collect()
+}
+
+fn shortened(mut text: String) -> String {
+    const LONGEST: usize = 60;
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// What tells scans of one call apart: of kernel, record, interrupt and CPU as much as is needed.
+fn names(scans: &[(&Source, &Scan)]) -> Vec<String> {
+    let facets: [fn(&Source, &Scan) -> String; 4] = [
+        |_, scan| scan.profile.clone().unwrap_or_default(),
+        |source, _| source.name.clone(),
+        |_, scan| scan::interrupt(scan.interrupt).to_owned(),
+        |_, scan| format!("CPU {}", scan.cpu),
+    ];
+    let mut names = vec![String::new(); scans.len()];
+    for facet in facets {
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort();
+        if !sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            break;
+        }
+        let values: Vec<String> = scans.iter().map(|(source, scan)| facet(source, scan)).collect();
+        if values.windows(2).any(|pair| pair[0] != pair[1]) {
+            for (name, value) in names.iter_mut().zip(values).filter(|(_, value)| !value.is_empty())
+            {
+                *name = if name.is_empty() { value } else { format!("{name} · {value}") };
+            }
+        }
+    }
+    numbered(names.iter().map(|name| printable(name)))
+}
+
+/// A picture for each call of which something was measured.
+pub(super) fn charts(sources: &[Source]) -> Vec<Chart> {
+    let mut calls = calls(sources);
+    for call in &mut calls {
+        call.scans.retain(|(_, scan)| !scan.points.is_empty());
+    }
+    calls.retain(|call| !call.scans.is_empty());
+    let mut taken: BTreeMap<String, u32> = BTreeMap::new();
+    let name = |call: &Call<'_>| {
+        let name = file_name(&call.scans[0].1.call.name);
+        let times = taken.entry(name.clone()).or_default();
+        *times += 1;
+        if *times == 1 { name } else { format!("{name}.{times}") }
+    };
+    let names: Vec<String> = calls.iter().map(name).collect();
+    names.into_iter().zip(&calls).map(|(name, call)| chart(name, call)).collect()
+}
+
+/// A name that is one on every file system, whatever a record says.
+fn file_name(call: &str) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name: String = call.chars().take(40).map(fit).collect();
+    format!("scan-{name}")
+}
+
+fn chart(name: String, call: &Call<'_>) -> Chart {
+    let mut lines = Vec::new();
+    let mut marks = Marks::default();
+    let scans = &call.scans[..call.scans.len().min(MOST)];
+    let x = moments(scans);
+    for ((name, scan), colour) in scans.iter().zip(COLOURS.iter().cycle()) {
+        lines.extend(self::lines(name, scan, colour));
+        marks.areas.extend(triangles(scan, colour, marks.bars.len(), &x));
+        marks.bars.push(Bar { colour, end: micros(scan.duration.median) });
+    }
+    // One is easily seen; of several, each is lighter, or all together would hide the lines.
+    marks.shade = 0.24 / (1.0 + scans.iter().map(|_| 1.0).sum::<f64>());
+    let mut about = "PDLT: from the interrupt to the first instruction of the task that it wakes. \
+                     The thick line on the axis is the call. A stretch that can't be preempted is \
+                     a triangle, shaded, as high as it is long: the task waits for its end. \
+                     Bold: the least that was measured at a moment; thin: the most."
+        .to_owned();
+    if lines.iter().any(|line| line.stroke == Stroke::Dotted) {
+        about += " Dotted: IRT, from the interrupt to the first instruction of its service \
+                  routine, the most.";
+    }
+    let which = match (scans, &scans[0].1.profile) {
+        ([_], Some(profile)) => format!(" on {}", printable(profile)),
+        _ if scans.len() < call.scans.len() => format!(", {MOST} of {} scans", call.scans.len()),
+        _ => String::new(),
+    };
+    Chart {
+        name,
+        title: format!("How late a task runs that is woken during {}{which}", call.text),
+        about,
+        x,
+        y: latencies(scans),
+        step: Step::None,
+        lines,
+        marks,
+    }
+}
+
+fn lines(name: &str, scan: &Scan, colour: &'static str) -> Vec<Line> {
+    let line = |what: &str, stroke, value: &dyn Fn(&Point) -> Option<Nanos>| {
+        let name = if name.is_empty() { what.to_owned() } else { format!("{name} · {what}") };
+        let points = scan.points.iter();
+        let points = points.filter_map(|p| Some((at(p.offset), micros(value(p)?)))).collect();
+        Line { name, colour, stroke, points }
+    };
+    let mut lines = vec![
+        line("PDLT min", Stroke::Solid, &|point| Some(point.pdlt.min)),
+        line("PDLT max", Stroke::Thin, &|point| Some(point.pdlt.max)),
+        line("IRT max", Stroke::Dotted, &|point| point.irt.map(|irt| irt.max)),
+    ];
+    lines.retain(|line| !line.points.is_empty());
+    lines
+}
+
+/// The regions that are long enough to be seen, as the triangles that they are.
+fn triangles(scan: &Scan, colour: &'static str, bar: usize, x: &Axis) -> Vec<Area> {
+    let triangles = scan.regions.iter().map(|region| Area {
+        colour,
+        from: (at(region.start).max(x.min), micros(region.peak)),
+        to: (at(region.end).min(x.max), micros(scan.baseline)),
+        name: region.function.as_deref().map(printable).unwrap_or_default(),
+        bar,
+    });
+    triangles.filter(|area| area.to.0 - area.from.0 > (x.max - x.min) / 1_000.0).collect()
+}
+
+/// The axis of the interrupt's moment: all points, and all of the call.
+fn moments(scans: &[(String, &Scan)]) -> Axis {
+    let points = scans.iter().flat_map(|(_, scan)| &scan.points);
+    let offsets = points.map(|point| at(point.offset));
+    let durations = scans.iter().map(|(_, scan)| micros(scan.duration.median));
+    let ends = offsets.chain(durations);
+    let (min, max) = ends.fold((0.0, 0.0), |(min, max), end| (end.min(min), end.max(max)));
+    Axis {
+        label: "moment of the interrupt, after the call's begin (thick: the call)".to_owned(),
+        unit: Unit::Micros,
+        log: false,
+        min,
+        max: if min < max { max } else { 1.0 },
+    }
+}
+
+/// The axis of PDLT and IRT. A single measurement that something else delayed by far would make
+/// all the others a line on the ground: it goes out of the picture, and the label says how far.
+fn latencies(scans: &[(String, &Scan)]) -> Axis {
+    let points = || scans.iter().flat_map(|(_, scan)| &scan.points);
+    let least = points().map(|point| point.pdlt.min).max().unwrap_or_default();
+    let most = points().flat_map(|point| [Some(point.pdlt.max), point.irt.map(|irt| irt.max)]);
+    let mut most: Vec<Nanos> = most.flatten().collect();
+    most.sort_unstable();
+    let nearly_all = most.get(most.len() * 98 / 100).copied().unwrap_or_default().max(least);
+    let highest = most.last().copied().unwrap_or_default();
+    let mut label = "PDLT".to_owned();
+    if points().any(|point| point.irt.is_some()) {
+        label += ", IRT";
+    }
+    let mut top = micros(highest);
+    if top > 3.0 * micros(nearly_all) {
+        top = 1.5 * micros(nearly_all);
+        let _ = write!(label, " (up to {}, above the picture)", micro(highest));
+    }
+    let step = round_step(top.max(0.001));
+    let max = (top / step).floor().mul_add(step, step);
+    Axis { label, unit: Unit::Micros, log: false, min: 0.0, max }
+}
+
+fn micros(time: Nanos) -> f64 {
+    real(time.0) / 1e3
+}
+
+fn at(offset: Offset) -> f64 {
+    micros(Nanos(offset.unsigned_abs())).copysign(if offset < 0 { -1.0 } else { 1.0 })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! When it was late: the worst latency over time.
+
+use super::axis::{at_least_one, decade_above, decade_below, highest, lowest};
+use super::curve::Curve;
+use super::{Axis, Chart, Line, Marks, Step, Unit};
+use latlab_core::time::Nanos;
+
+/// The worst latency of each stretch of time.
+pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
+    let lines: Vec<Line> = curves
+        .iter()
+        .map(|curve| {
+            let points = curve.series.timeline.points();
+            let sampled = points.filter(|(_, worst)| *worst > Nanos(0));
+            curve.line(sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
+        })
+        .collect();
+    let ends = curves.iter().filter_map(|curve| {
+        let (last, _) = curve.series.timeline.points().last()?;
+        Some((last + curve.series.timeline.width()).as_secs_f64())
+    });
+    Chart {
+        name: "timeline".to_owned(),
+        title: "When it was late".to_owned(),
+        about:
+            "The worst latency of each stretch of time; a run is cut into at most 1024 of them. \
+                A stretch without samples shows the one before."
+                .to_owned(),
+        x: Axis {
+            label: "time since counting began".to_owned(),
+            unit: Unit::Second,
+            log: false,
+            min: 0.0,
+            max: ends.fold(0.001, f64::max),
+        },
+        y: Axis {
+            label: "worst latency".to_owned(),
+            unit: Unit::Nanos,
+            log: true,
+            min: decade_below(lowest(&lines)),
+            max: decade_above(highest(&lines)),
+        },
+        step: Step::End,
+        lines,
+        marks: Marks::default(),
+    }
+}

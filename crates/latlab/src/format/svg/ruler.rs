@@ -1,0 +1,126 @@
+//! The axes of SVG pictures: where their ticks are, and what stands there.
+
+use crate::format::picture::{Axis, Unit, round_step};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+
+/// An axis in the eyes of plotters.
+pub(super) struct Ruler<'a>(pub(super) &'a Axis);
+
+impl Ranged for Ruler<'_> {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    #[expect(clippy::cast_possible_truncation, reason = "a pixel is a small number")]
+    fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
+        let place = |v: f64| if self.0.log { v.log10() } else { v };
+        let (min, max) = (place(self.0.min), place(self.0.max));
+        let share = (place(*value) - min) / (max - min);
+        // What lies outside of the picture stands at its rim.
+        (f64::from(from) + f64::from(to - from) * share.clamp(0.0, 1.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() {
+            return Vec::new();
+        }
+        ticks(self.0)
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.0.min..self.0.max
+    }
+}
+
+impl ValueFormatter<f64> for Ruler<'_> {
+    fn format(value: &f64) -> String {
+        value.to_string()
+    }
+
+    fn format_ext(&self, value: &f64) -> String {
+        shown(*value, self.0.unit)
+    }
+}
+
+/// A linear axis has fewer.
+const MOST_TICKS: usize = 20;
+
+/// Powers of ten, or four to eight round values.
+fn ticks(axis: &Axis) -> Vec<f64> {
+    let mut ticks = Vec::new();
+    if axis.unit == Unit::Count {
+        ticks.push(axis.min);
+    }
+    if axis.log {
+        let mut exponent = axis.min.log10().ceil();
+        while exponent <= axis.max.log10() + 1e-9 {
+            ticks.push(10f64.powf(exponent));
+            exponent += 1.0;
+        }
+    } else {
+        let step = round_step(axis.max - axis.min);
+        let mut nth = (axis.min / step).ceil();
+        // An axis of huge numbers would not get on by adding small ones.
+        while nth * step <= axis.max && ticks.len() < MOST_TICKS {
+            // Without the sign of a zero that was rounded up.
+            ticks.push(nth * step + 0.0);
+            nth += 1.0;
+        }
+    }
+    ticks
+}
+
+/// A tick in the words of its unit.
+fn shown(value: f64, unit: Unit) -> String {
+    // Undoes what the logarithm did to a round number.
+    let brief = |value: f64| ((value * 1e4).round() / 1e4).to_string();
+    match unit {
+        // The end of a logarithmic axis stands for the 0 it does not have.
+        Unit::Count if value < 1.0 => "0".to_owned(),
+        Unit::Count => grouped(value),
+        Unit::Share if value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
+        Unit::Share => format!("{} %", brief(value * 100.0)),
+        // A minus, and digits in groups, as in tables.
+        Unit::Micros if value < 0.0 => format!("−{}", shown(-value, unit)),
+        Unit::Micros if value < 1e3 => format!("{} µs", brief(value)),
+        Unit::Micros => format!("{} µs", grouped(value)),
+        Unit::Second => format!("{} s", brief(value)),
+        Unit::Nanos if value < 0.999e3 => format!("{} ns", brief(value)),
+        Unit::Nanos if value < 0.999e6 => format!("{} µs", brief(value / 1e3)),
+        Unit::Nanos if value < 0.999e9 => format!("{} ms", brief(value / 1e6)),
+        Unit::Nanos => format!("{} s", brief(value / 1e9)),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count of samples or microseconds is positive and below 2⁶⁴"
+)]
+fn grouped(value: f64) -> String {
+    crate::format::grouped(value.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(min: f64, max: f64) -> Vec<String> {
+        let axis = Axis { label: String::new(), unit: Unit::Micros, log: false, min, max };
+        ticks(&axis).into_iter().map(|tick| shown(tick, axis.unit)).collect()
+    }
+
+    #[test]
+    fn a_linear_axis_has_round_ticks_and_a_zero() {
+        assert_eq!(labels(-3.1, 64.0)[..3], ["0 µs", "10 µs", "20 µs"]);
+        assert_eq!(labels(-600.0, 3_400.0)[..3], ["−500 µs", "0 µs", "500 µs"]);
+        assert_eq!(labels(-600.0, 3_400.0)[7], "3\u{202f}000 µs");
+        assert_eq!(labels(0.0, 0.04)[..3], ["0 µs", "0.005 µs", "0.01 µs"]);
+    }
+
+    #[test]
+    fn no_axis_has_more_ticks_than_can_be_read() {
+        for (min, max) in [(-9.3e15, 9.3e15), (0.0, 1.8e16), (-9.3e15, 1.0), (0.0, 1e-3)] {
+            assert!((3..=9).contains(&labels(min, max).len()), "{min} {max}");
+        }
+    }
+}

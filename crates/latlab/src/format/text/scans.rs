@@ -1,0 +1,66 @@
+//! What scans found out, as text for a terminal.
+
+use super::plain_table;
+use crate::format::scan::{call, finding, interrupt, micros};
+use crate::format::{grouped, printable};
+use latlab_core::record::Record;
+use latlab_core::scan::{Region, Scan};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// The most regions shown of one scan; the record has all.
+const SHOWN: usize = 10;
+
+/// The scans of a record, one after another.
+pub(super) fn summary(record: &Record) -> String {
+    record.scans.iter().map(|scan| format!("\n{}", of(scan))).collect()
+}
+
+fn of(scan: &Scan) -> String {
+    let kernel = scan.profile.as_deref().map(printable);
+    let mut text = format!(
+        "{}{} on CPU {}: takes {}, baseline {}, noise {}, {} points, interrupt: {}\n{}\n",
+        call(&scan.call),
+        kernel.map(|profile| format!(" on {profile}")).unwrap_or_default(),
+        scan.cpu,
+        scan.duration.median,
+        scan.baseline,
+        scan.noise,
+        grouped(u64::try_from(scan.points.len()).unwrap_or(u64::MAX)),
+        interrupt(scan.interrupt),
+        finding(scan, |time| time.to_string()),
+    );
+    if !scan.regions.is_empty() {
+        text += &regions(scan);
+    }
+    text
+}
+
+fn regions(scan: &Scan) -> String {
+    let mut longest: Vec<&Region> = scan.regions.iter().collect();
+    longest.sort_by_key(|region| std::cmp::Reverse(region.length()));
+    longest.truncate(SHOWN);
+    longest.sort_by_key(|region| region.start);
+    let mut header = vec!["start [us]", "end [us]", "length [us]", "peak PDLT [us]"];
+    let known = longest.iter().any(|region| region.function.is_some());
+    header.extend(known.then_some("function"));
+    let mut table = plain_table(&header);
+    for region in &longest {
+        let length = |time: Nanos| micros(i64::try_from(time.0).unwrap_or(i64::MAX));
+        let mut row = vec![micros(region.start), micros(region.end)];
+        row.extend([region.length(), region.peak].map(length));
+        if known {
+            row.push(region.function.as_deref().map(printable).unwrap_or_default());
+        }
+        table.add_row(row);
+    }
+    let mut text = format!("{}\n", table.trim_fmt());
+    let more = scan.regions.len() - longest.len();
+    if more > 0 {
+        let _ = writeln!(text, "and {more} shorter ones");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
