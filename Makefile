@@ -14,12 +14,12 @@ $(LATLAB): $(SOURCES) $(CHARTS)
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
 
 # The drawing code of reports: our own lines and the parts of ECharts that they need.
-$(CHARTS): charts/charts.js charts/package.json charts/package-lock.json
+$(CHARTS): charts/charts.js charts/marks.js charts/package.json charts/package-lock.json
 	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 # The main job: this machine idle and under load, side by side; then three real kernels in the
-# laboratory. Two reports to look at.
+# laboratory; then a call, scanned on two kernels and here. Reports to look at.
 demo: $(LATLAB)
 	tools/need qemu-system-x86_64=qemu-system-x86
 	@mkdir -p demo
@@ -31,10 +31,14 @@ demo: $(LATLAB)
 	@$(LATLAB) report demo/idle.json demo/loaded.json -o demo/report.html
 	@$(LATLAB) run --load fork --count 1000 --on lab:standard --on lab:rapid-reaction --on lab:rt --out demo/kernels
 	@$(LATLAB) report demo/kernels/*.json -o demo/kernels.html
-	@echo "The pictures are in demo/report.html and demo/kernels.html: open them in a browser."
+	@$(LATLAB) scan populate:4MiB --points 40 --resolution 2us --on lab:utime --on lab:preemptible-hr --out demo/scans
+	@! $(LATLAB) exec --fifo 1 -- true || $(LATLAB) scan munmap:4MiB --for 10s --out demo/scans/here.json
+	@$(LATLAB) report demo/scans/lab-*.json -o demo/scans.html
+	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
+	@echo "The pictures are in demo/*.html: open them in a browser."
 
 test: $(CHARTS) lint
-	tools/need chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
+	tools/need cc=gcc make=make /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
 	cargo test --locked --workspace
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.

@@ -9,7 +9,7 @@ mod survey;
 
 pub use survey::Survey;
 
-use crate::plan::Part;
+use crate::plan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl Interrupt {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScanPlan {
     /// The call with its parameters.
-    pub call: Part,
+    pub call: plan::Part,
     /// How many moments to begin with, spread evenly over the call.
     pub points: u32,
     /// How closely to close in on the edges of what can't be preempted.
@@ -66,11 +66,20 @@ pub struct Measurement {
     pub duration: Nanos,
 }
 
+/// A part of a call that is known to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// When it begins.
+    pub begin: Offset,
+    /// When it ends.
+    pub end: Offset,
+}
+
 /// What a scan found out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scan {
     /// The call with its parameters.
-    pub call: Part,
+    pub call: plan::Part,
     /// The kernel profile, where a laboratory ran it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub profile: Option<String>,
@@ -88,6 +97,9 @@ pub struct Scan {
     pub points: Vec<Point>,
     /// The stretches that can't be preempted, in the order of their starts.
     pub regions: Vec<Region>,
+    /// The parts of the test driver's loop by its own clock, the first 64: what was to be found.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<Part>,
 }
 
 /// Repeated measurements of one value.
@@ -145,9 +157,50 @@ impl Spread {
     }
 }
 
+impl Spread {
+    fn is_sound(self) -> bool {
+        self.min <= self.median && self.median <= self.max
+    }
+}
+
 impl Scan {
     /// The longest region, if there is any.
     pub fn longest(&self) -> Option<&Region> {
         self.regions.iter().max_by_key(|region| region.length())
+    }
+
+    /// How long a stretch that can't be preempted may be and still be no region.
+    ///
+    /// It begins after one point at the earliest, and how late the next one is says when it is
+    /// over: so it is no longer than the way between both and what the second is above the
+    /// baseline.
+    pub fn longest_unseen(&self) -> Nanos {
+        let unseen = |pair: &[Point]| {
+            let apart = Nanos(pair[0].offset.abs_diff(pair[1].offset));
+            apart + (pair[1].pdlt.min - self.baseline)
+        };
+        self.points.windows(2).map(unseen).max().unwrap_or(self.duration.max)
+    }
+
+    /// What can't be, if anything: a scan is believed only when its parts agree.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
+        let spreads = self.points.iter().flat_map(|point| [Some(point.pdlt), point.irt]);
+        let mut spreads = spreads.flatten().chain([self.duration]);
+        if !spreads.all(Spread::is_sound) {
+            return Some("a minimum, median and maximum are not in this order");
+        }
+        if !self.points.is_sorted_by_key(|point| point.offset) {
+            return Some("its points are not in their order");
+        }
+        if self.points.iter().any(|point| point.repeats == 0) {
+            return Some("a point was never measured");
+        }
+        if self.regions.iter().any(|region| region.start > region.end) {
+            return Some("a region ends before it begins");
+        }
+        if self.regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            return Some("a region begins before the one before it ends");
+        }
+        None
     }
 }

@@ -37,6 +37,13 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Has all file systems write what they hold back, and waits for it (`sync(2)`).
+#[inline]
+pub fn sync_all() {
+    // SAFETY: sync takes nothing and always succeeds.
+    unsafe { libc::sync() };
+}
+
 /// Keeps all CPUs from idle states that take longer than `latency` to leave, until this process,
 /// or the program it becomes, has ended (`Documentation/power/pm_qos_interface.rst`).
 pub fn hold_cpu_dma_latency(latency: Nanos) -> io::Result<()> {

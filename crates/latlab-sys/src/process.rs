@@ -1,9 +1,10 @@
 //! Processes whose life is tied to ours: the workers of a load, and the children they fork.
 
+use crate::sched::Policy;
 use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::marker::PhantomData;
@@ -173,6 +174,13 @@ pub fn inherit(command: &mut Command, file: &impl AsRawFd) -> RawFd {
     fd
 }
 
+/// Gives the program that `command` starts a scheduling policy.
+pub fn schedule(command: &mut Command, policy: Policy) {
+    let schedule = move || crate::sched::set_policy(policy);
+    // SAFETY: between fork and exec only a system call is made.
+    unsafe { command.pre_exec(schedule) };
+}
+
 /// What the parent has left open for us under this number by [`inherit`].
 pub fn inherited(fd: RawFd) -> io::Result<File> {
     // SAFETY: fcntl with F_SETFD takes no pointers; it fails where nothing is open.
@@ -215,8 +223,10 @@ impl Running {
         &mut self.0
     }
 
-    /// Ends it now.
+    /// Ends it now. One that the kernel does not let go, as it waits for a disk that does not
+    /// answer, is left to its end.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        const PATIENCE: Nanos = Nanos::from_secs(5);
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             let pid = i32::try_from(self.0.id()).unwrap_or(i32::MAX);
             // SAFETY: getpgid takes no pointers; the child is not reaped, so its number is its own.
@@ -224,7 +234,21 @@ impl Running {
             // SAFETY: as above; the group is the child's own.
             unsafe { libc::kill(if leads { -pid } else { pid }, libc::SIGKILL) };
         }
-        self.0.wait()
+        self.wait_for(PATIENCE)
+    }
+
+    /// Waits for its end, at most this long.
+    pub fn wait_for(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
+        let deadline = crate::clock::now() + patience;
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status);
+            }
+            if crate::clock::now() > deadline {
+                return Err(io::Error::other(format!("it had not ended after {patience}")));
+            }
+            crate::clock::sleep_for(Nanos::from_millis(1));
+        }
     }
 }
 
@@ -318,6 +342,35 @@ impl Drop for Forked {
         self.kill();
         // SAFETY: no status is asked for.
         unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// This very program with arguments, ready to be started by execve(2) alone.
+#[derive(Debug)]
+pub struct Itself {
+    arguments: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl Itself {
+    /// This program with these words after its name, and an empty environment.
+    pub fn with(words: &[&str]) -> io::Result<Itself> {
+        let all = std::iter::once("latlab").chain(words.iter().copied());
+        let arguments = all.map(CString::new).collect::<Result<Vec<_>, _>>()?;
+        let pointers = arguments.iter().map(|word| word.as_ptr());
+        let pointers = pointers.chain([std::ptr::null()]).collect();
+        Ok(Itself { arguments, pointers })
+    }
+
+    /// Becomes it: returns only if that failed.
+    #[inline]
+    pub fn become_it(&self) -> io::Error {
+        debug_assert_eq!(self.pointers.len(), self.arguments.len() + 1);
+        let nothing = [std::ptr::null()];
+        let path = c"/proc/self/exe".as_ptr();
+        // SAFETY: all strings end with a zero and both lists with a null pointer.
+        unsafe { libc::execve(path, self.pointers.as_ptr(), nothing.as_ptr()) };
+        io::Error::last_os_error()
     }
 }
 

@@ -1,21 +1,82 @@
 //! Calls: what can be scanned for stretches in which the kernel can't be preempted.
 
+mod driver;
+mod exec;
+mod exit;
 mod fork;
+mod futex;
+mod mprotect;
+mod mremap;
 mod munmap;
+mod open_close;
+mod pipe;
+mod populate;
+mod procfs;
+mod program;
+mod read;
+mod sched_yield;
+mod socket;
+mod stat;
+mod sync;
+mod thread;
+mod truncate;
+mod write;
+
+mod anonymous;
+mod store;
+
+pub(crate) use exec::is_for_nothing;
 
 use crate::failure::Result;
 use crate::registry::{self, About, Entry, Params};
-use crate::window::Window;
+use crate::window::{self, Window};
+use latlab_core::plan::Part;
 use serde_json::Value;
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// Every call, in the order `latlab list calls` shows them.
-pub(crate) static CALLS: &[Entry<dyn AnyCall>] =
-    &[entry::<munmap::Munmap>(), entry::<fork::Fork>()];
+pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
+    entry::<munmap::Munmap>(),
+    entry::<populate::Populate>(),
+    entry::<mprotect::Mprotect>(),
+    entry::<mremap::Mremap>(),
+    entry::<fork::Fork>(),
+    entry::<exec::Exec>(),
+    entry::<exit::Exit>(),
+    entry::<thread::Thread>(),
+    entry::<read::Read>(),
+    entry::<write::Write>(),
+    entry::<truncate::Truncate>(),
+    entry::<sync::Sync>(),
+    entry::<open_close::OpenClose>(),
+    entry::<stat::Stat>(),
+    entry::<procfs::Procfs>(),
+    entry::<pipe::Pipe>(),
+    entry::<socket::Socket>(),
+    entry::<futex::Futex>(),
+    entry::<sched_yield::SchedYield>(),
+    entry::<driver::Looping>(),
+    entry::<program::Program>(),
+];
 
 /// A system call to scan.
 pub(crate) trait Call: Params {
     const ABOUT: About;
+
+    /// Whether it is made of the test driver.
+    const NEEDS_DRIVER: bool = false;
+
+    /// The folder that it writes to, where that has to be on a disk.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The priority of the process that makes it, between those of ordinary tasks and of the
+    /// task that the interrupt wakes.
+    fn priority(&self) -> u32 {
+        window::CONSUMER
+    }
 
     /// Refuses what can't work here, before anything starts.
     fn check(&self) -> Result<()> {
@@ -35,11 +96,23 @@ pub(crate) trait Stage {
 
 /// A [`Call`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyCall: Send + Sync {
+    fn needs_driver(&self) -> bool;
+    fn folder(&self) -> Option<&Path>;
+    fn priority(&self) -> u32;
     fn check(&self) -> Result<()>;
     fn stage(&self) -> io::Result<Box<dyn Stage>>;
 }
 
 impl<C: Call> AnyCall for C {
+    fn needs_driver(&self) -> bool {
+        C::NEEDS_DRIVER
+    }
+    fn folder(&self) -> Option<&Path> {
+        Call::folder(self)
+    }
+    fn priority(&self) -> u32 {
+        Call::priority(self)
+    }
     fn check(&self) -> Result<()> {
         Call::check(self)
     }
@@ -55,4 +128,10 @@ const fn entry<C: Call>() -> Entry<dyn AnyCall> {
         read: registry::read::<C>,
         build: |params| Ok(Box::new(serde_json::from_value::<C>(Value::Object(params))?)),
     }
+}
+
+/// The folder that the call writes to, where that has to be on a disk.
+pub(crate) fn disk_folder(part: &Part) -> Result<Option<PathBuf>> {
+    let call = registry::build("call", CALLS, part)?;
+    Ok(call.folder().map(Path::to_owned))
 }

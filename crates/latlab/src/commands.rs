@@ -64,7 +64,9 @@ enum Command {
 
 /// The whole command line, with the tables' texts in the help.
 fn command_line() -> clap::Command {
-    Latlab::command().mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
+    Latlab::command()
+        .mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
+        .mut_subcommand("scan", |scan| scan.after_long_help(list::calls_help()))
 }
 
 /// Reads the command line and does what it says. The exit code, which is 0 but for a program's.

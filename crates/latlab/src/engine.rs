@@ -2,6 +2,7 @@
 
 mod results;
 
+use crate::call;
 use crate::failure::{Failure, Result, failed};
 use crate::load::{self, Crew};
 use crate::probe::{AnyProbe, PROBES};
@@ -19,6 +20,7 @@ use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What a run gave: always a record, and a verdict where a limit was set and exceeded.
@@ -32,6 +34,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     let root = Root::default();
     let plan = &Plan { cpus: cpus(&plan.cpus, &cpu::online(&root))?, ..plan.clone() };
     let probes = probes(plan)?;
+    plan.scans.iter().try_for_each(scan::check)?;
     let started = clock::since_1970();
     let mut warnings = mend(&root);
     let mut guard = turn_knobs(plan, &root)?;
@@ -39,16 +42,16 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.extend(severe_findings(&machine));
     let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
-    let scanned = scan_all(plan, signals, watch)?;
+    let (scanned, mut failure) = scan_all(plan, signals, watch)?;
     let mut rig = Rig::new(plan, signals, watch);
-    let failure = measure(&probes, &mut rig)?;
+    failure = failure.or(measure(&probes, &mut rig)?);
     memory::unlock_all();
     let (work, ended) = crew.stop();
     let happened = counters::read(&root, &machine).happened_since(&machine.counters);
     let changes = guard.restore();
     warnings.extend(ended);
     warnings.extend(happened.into_iter().map(|text| Warning::new("machine-disturbed", text)));
-    warnings.extend(results::rig_warnings(&rig));
+    warnings.extend(results::rig_warnings(&rig, scanned.iter().any(|scan| scan.interrupted)));
     let loads: Vec<String> = plan.loads.iter().map(|part| part.name.clone()).collect();
     let verdict = results::verdict(plan, &rig.measured, &loads);
     warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
@@ -80,7 +83,17 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
 
 /// The folder that `plan` needs a disk under, where a machine has none.
 pub(crate) fn disk_folder(plan: &Plan) -> Result<Option<PathBuf>> {
-    load::disk_folder(&plan.loads)
+    let of_loads = plan.loads.iter().map(load::disk_folder);
+    let of_calls = plan.scans.iter().map(|scan| call::disk_folder(&scan.call));
+    let folders: BTreeSet<Option<PathBuf>> = of_loads.chain(of_calls).collect::<Result<_>>()?;
+    let mut folders = folders.into_iter().flatten();
+    match (folders.next(), folders.next()) {
+        (_, Some(_)) => {
+            let why = "a guest has one disk: give all loads and calls the same dir=";
+            Err(Failure::Failed(why.to_owned()))
+        }
+        (folder, None) => Ok(folder),
+    }
 }
 
 /// The CPUs asked for, else all that are online and that this process may use.
@@ -102,15 +115,32 @@ fn probes(plan: &Plan) -> Result<Vec<Box<dyn AnyProbe>>> {
 }
 
 /// Scans one call after another, on the last of the CPUs: the first has most of the interrupts.
-fn scan_all(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Result<Vec<Scanned>> {
+/// A failure after something was measured comes beside it, not instead of it.
+fn scan_all(
+    plan: &Plan,
+    signals: &Signals,
+    watch: &mut dyn Watch,
+) -> Result<(Vec<Scanned>, Option<Failure>)> {
     let cpu = plan.cpus.iter().last().unwrap_or_default();
     let mut scanned: Vec<Scanned> = Vec::new();
     for scan in &plan.scans {
-        if scanned.last().is_none_or(|last| !last.interrupted) {
-            scanned.push(scan::run(scan, cpu, signals, watch)?);
+        match scan::run(scan, cpu, signals, watch) {
+            Ok(one) if one.scan.points.is_empty() => {
+                let Some(last) = scanned.last_mut() else {
+                    let why = "ended before anything was measured";
+                    return Err(Failure::Failed(why.to_owned()));
+                };
+                last.interrupted = true;
+            }
+            Ok(one) => scanned.push(one),
+            Err(failure) if scanned.is_empty() => return Err(failure),
+            Err(failure) => return Ok((scanned, Some(failure))),
+        }
+        if scanned.last().is_some_and(|last| last.interrupted) {
+            break;
         }
     }
-    Ok(scanned)
+    Ok((scanned, None))
 }
 
 /// Runs the probes one after another. A failure after something was measured comes beside it,

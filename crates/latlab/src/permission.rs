@@ -6,10 +6,12 @@ use latlab_sys::root::Root;
 use latlab_sys::{EBUSY, EINVAL, EPERM, machine};
 use std::io;
 
-/// The refusal of `policy` in words.
-pub(crate) fn refused(policy: &str, error: &io::Error) -> Failure {
+/// The refusal of `policy` in words. Where a right is missing, what to do `instead` ends them.
+pub(crate) fn refused(policy: &str, error: &io::Error, instead: &str) -> Failure {
     match error.raw_os_error() {
-        Some(EPERM) => missing(policy, &doctor::diagnose(&machine::read(&Root::default()))),
+        Some(EPERM) => {
+            missing(policy, &doctor::diagnose(&machine::read(&Root::default())), instead)
+        }
         Some(EBUSY) => Failure::Unsupported(
             "the kernel admits no more deadline tasks: their runtimes together exceed what \
              sched_rt_runtime_us leaves; give a smaller runtime, or fewer CPUs"
@@ -27,7 +29,7 @@ pub(crate) fn refused(policy: &str, error: &io::Error) -> Failure {
 /// What the doctor finds that explains it. The group's limit comes first: no right helps there.
 const REASONS: [&str; 3] = ["rt-group", "no-realtime-right", "priority-limit"];
 
-fn missing(policy: &str, findings: &[Finding]) -> Failure {
+fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {
     let reason = REASONS.iter().find_map(|code| findings.iter().find(|f| f.code == *code));
     let why = match reason {
         Some(finding) => format!("{}. {}", finding.what, finding.remedy.trim_end_matches('.')),
@@ -37,9 +39,7 @@ fn missing(policy: &str, findings: &[Finding]) -> Failure {
         }
         None => "CAP_SYS_NICE is needed".to_owned(),
     };
-    Failure::Unsupported(format!(
-        "the kernel refuses {policy} here: {why}; or measure as an ordinary task with --policy other"
-    ))
+    Failure::Unsupported(format!("the kernel refuses {policy} here: {why}{instead}"))
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     use latlab_core::machine::{Cgroup, Limit, Machine};
 
     fn said(machine: &Machine) -> String {
-        missing("fifo", &doctor::diagnose(machine)).to_string()
+        missing("fifo", &doctor::diagnose(machine), "").to_string()
     }
 
     #[test]

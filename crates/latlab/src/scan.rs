@@ -2,33 +2,33 @@
 //! runs that it wakes.
 
 mod consumer;
+mod pace;
 mod producer;
 
 pub(crate) use consumer::serve;
 
 use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
-use crate::registry;
 use crate::rig::Watch;
 use crate::window::Times;
-use consumer::Consumer;
+use crate::{driver, registry};
+use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::{Counts, Schedule, Series, Warning};
-use latlab_core::scan::{Interrupt, Measurement, Offset, Scan, ScanPlan, Spread, Survey};
+use latlab_core::scan::{Interrupt, Measurement, Offset, Part, Scan, ScanPlan, Spread, Survey};
 use latlab_core::time::Nanos;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::shared::SharedPage;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, process};
+use pace::Pace;
+use producer::Producer;
 
-/// Priorities of the two tasks: that of the interrupt's own task has to be the higher one.
+/// Priority of the task that the interrupt wakes.
 const PRODUCER: u32 = 90;
-const CONSUMER: u32 = 50;
 /// And of who looks after them, so that a Consumer that never ends is ended.
 const WATCHER: u32 = 99;
 
-/// Windows that are ordered at a time: so often a request to end is heard.
-const ORDER: usize = 16;
 /// Windows without an interrupt, by which it is known how long the call takes.
 const UNDISTURBED: usize = 9;
 
@@ -41,6 +41,12 @@ pub(crate) struct Scanned {
     pub(crate) interrupted: bool,
 }
 
+/// Refuses a scan that can't work here.
+pub(crate) fn check(plan: &ScanPlan) -> Result<()> {
+    registry::build("call", CALLS, &plan.call)?.check()?;
+    interrupt(plan).map(drop)
+}
+
 /// Scans a call on this CPU.
 pub(crate) fn run(
     plan: &ScanPlan,
@@ -48,25 +54,42 @@ pub(crate) fn run(
     signals: &Signals,
     watch: &mut dyn Watch,
 ) -> Result<Scanned> {
-    registry::build("call", CALLS, &plan.call)?.check()?;
     let interrupt = interrupt(plan)?;
-    let mut conduct = Conduct::start(plan, cpu, signals, watch)?;
+    let mut conduct = Conduct::start(plan, interrupt, cpu, signals, watch)?;
     let _watcher = Watcher::begin();
     conduct.watch.begin(&probe(plan), &[], plan.limit);
-    let scanned = conduct.scan(interrupt);
+    let scanned = conduct.scan();
     conduct.watch.end();
     scanned
 }
 
 /// What is to interrupt the call.
 fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
+    let driver_needed = registry::build("call", CALLS, &plan.call)?.needs_driver();
     let resolution = clock::resolution().map_err(|e| failed("the resolution of timers", e))?;
-    match plan.interrupt.unwrap_or(Interrupt::Timer) {
-        Interrupt::Timer if resolution > Nanos(1) => Err(Failure::Unsupported(format!(
+    let ticks = resolution > Nanos(1);
+    let fitting = match (ticks, driver_needed) {
+        (true, _) => Interrupt::Device,
+        (false, true) => Interrupt::Driver,
+        (false, false) => Interrupt::Timer,
+    };
+    if driver_needed {
+        driver::open()?;
+    }
+    let why = || {
+        format!(
             "timers only fire at ticks here, every {resolution}: they can't interrupt a call at a \
              chosen moment"
-        ))),
-        interrupt => Ok(interrupt),
+        )
+    };
+    match plan.interrupt.unwrap_or(fitting) {
+        Interrupt::Timer | Interrupt::Driver if ticks => Err(Failure::Unsupported(why())),
+        Interrupt::Timer => Ok(Interrupt::Timer),
+        Interrupt::Driver => driver::open().map(|_| Interrupt::Driver),
+        Interrupt::Device => {
+            let device = driver::check_device().map(|()| Interrupt::Device);
+            device.map_err(|failure| if ticks { failure.about(&why()) } else { failure })
+        }
     }
 }
 
@@ -78,11 +101,14 @@ fn probe(plan: &ScanPlan) -> String {
 /// Everything at work for a scan.
 struct Conduct<'a> {
     plan: &'a ScanPlan,
+    interrupt: Interrupt,
     cpu: u32,
     consumer: Consumer,
+    _producer: Producer,
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
     began: Nanos,
+    pace: Pace,
     interrupted: bool,
     measured: Vec<Measurement>,
 }
@@ -90,28 +116,34 @@ struct Conduct<'a> {
 impl<'a> Conduct<'a> {
     fn start(
         plan: &'a ScanPlan,
+        interrupt: Interrupt,
         cpu: u32,
         signals: &'a Signals,
         watch: &'a mut dyn Watch,
     ) -> Result<Conduct<'a>> {
-        let page = SharedPage::new().map_err(|e| failed("a shared page", e))?;
-        let theirs = page.try_clone().map_err(|e| failed("a shared page", e))?;
+        let times = SharedPage::new().map_err(|e| failed("a shared page", e))?;
+        let theirs = times.try_clone().map_err(|e| failed("a shared page", e))?;
         let (hear, alarm) = process::pipe().map_err(|e| failed("a pipe", e))?;
         // First who is woken: without the right to its priority nothing else is worth starting.
-        producer::start(cpu, Times::new(theirs), hear)?;
-        let consumer = Consumer::start(&plan.call, cpu, &Times::new(page), &alarm)?;
-        let (began, interrupted) = (clock::now(), false);
-        let measured = Vec::new();
-        Ok(Conduct { plan, cpu, consumer, signals, watch, began, interrupted, measured })
+        let producer = Producer::start(cpu, interrupt, Times::new(theirs), hear)?;
+        let consumer = Consumer::start(&plan.call, interrupt, cpu, &Times::new(times), &alarm)?;
+        Ok(Conduct {
+            plan,
+            interrupt,
+            cpu,
+            consumer,
+            _producer: producer,
+            signals,
+            watch,
+            began: clock::now(),
+            pace: Pace::unknown(),
+            interrupted: false,
+            measured: Vec::new(),
+        })
     }
 
-    fn scan(&mut self, interrupt: Interrupt) -> Result<Scanned> {
-        let undisturbed = self.order(&[None; UNDISTURBED])?;
-        // The first is the coldest.
-        let durations = undisturbed.iter().skip(1).map(|m| m.duration).collect();
-        let Some(duration) = Spread::of(durations) else {
-            return Err(Failure::Failed(format!("{}: ended too early", probe(self.plan))));
-        };
+    fn scan(&mut self) -> Result<Scanned> {
+        let (duration, parts) = self.undisturbed()?;
         let mut survey = Survey::new(self.plan, duration.median);
         let mut warnings = Vec::new();
         while !self.interrupted {
@@ -119,13 +151,16 @@ impl<'a> Conduct<'a> {
             if next.is_empty() {
                 break;
             }
-            if clock::now() - self.began > self.plan.limit {
+            let over = clock::now() - self.began > self.plan.limit;
+            if over && !self.measured.is_empty() {
                 warnings.push(self.too_short(&survey));
                 break;
             }
-            let next = &next[..next.len().min(ORDER)];
+            self.watch.note(&self.progress(next.len()));
+            let next = &next[..next.len().min(self.pace.windows())];
             let windows: Vec<Option<Offset>> = next.iter().copied().map(Some).collect();
-            for (asked, measurement) in next.iter().zip(self.order(&windows)?) {
+            for (asked, measured) in next.iter().zip(self.order(&windows)?) {
+                let measurement = measured.measurement;
                 survey.add(*asked, measurement);
                 self.measured.push(measurement);
             }
@@ -135,15 +170,43 @@ impl<'a> Conduct<'a> {
             call: self.plan.call.clone(),
             profile: None,
             cpu: self.cpu,
-            interrupt,
+            interrupt: self.interrupt,
             duration,
             baseline: findings.baseline,
             noise: findings.noise,
             points: findings.points,
             regions: findings.regions,
+            parts,
         };
         let interrupted = self.interrupted;
         Ok(Scanned { scan, series: self.series(), warnings, interrupted })
+    }
+
+    /// How long the call takes when nothing interrupts it, and what it is made of where it says so.
+    fn undisturbed(&mut self) -> Result<(Spread, Vec<Part>)> {
+        let mut all: Vec<Measured> = Vec::new();
+        // A call that takes long is not repeated for as long as everything is to take.
+        while all.len() < UNDISTURBED
+            && (all.len() < 2 || clock::now() - self.began < Nanos(self.plan.limit.0 / 8))
+        {
+            let windows = self.pace.windows().min(UNDISTURBED - all.len());
+            let measured = self.order(&vec![None; windows])?;
+            if self.interrupted {
+                return Ok((Spread::default(), Vec::new()));
+            }
+            all.extend(measured);
+        }
+        // The first is the coldest.
+        let warm = all.split_off(1);
+        let durations = warm.iter().map(|one| one.measurement.duration).collect();
+        let cleanest = warm.into_iter().min_by_key(|one| one.measurement.duration);
+        let parts = cleanest.map_or(Vec::new(), |one| one.parts);
+        Ok((Spread::of(durations).unwrap_or_default(), parts))
+    }
+
+    fn progress(&self, left: usize) -> String {
+        let (name, cpu, done) = (probe(self.plan), self.cpu, self.measured.len());
+        format!("{name} on CPU {cpu}: {done} measurements made, {left} wanted now")
     }
 
     fn too_short(&self, survey: &Survey) -> Warning {
@@ -157,21 +220,23 @@ impl<'a> Conduct<'a> {
     }
 
     /// Has these windows measured; none where the user ends it first.
-    fn order(&mut self, windows: &[Option<Offset>]) -> Result<Vec<Measurement>> {
-        let deadline = clock::now() + PATIENCE;
+    fn order(&mut self, windows: &[Option<Offset>]) -> Result<Vec<Measured>> {
+        let begin = clock::now();
+        let patience = self.pace.patience(windows.len());
         self.consumer.ask(windows)?;
         loop {
             if let Some(answers) = self.consumer.answer()? {
+                self.pace = Pace::after(windows.len(), clock::now() - begin);
                 return answers.into_iter().collect();
             }
-            let now = clock::now();
-            if now > deadline {
+            let waited = clock::now() - begin;
+            if waited > patience {
                 return Err(Failure::Failed(format!(
-                    "{}: the call did not end within {PATIENCE}",
+                    "{}: the call had not ended after {patience}, so latlab ended it",
                     probe(self.plan)
                 )));
             }
-            if self.signals.wait(self.watch.pace().min(deadline - now)) == Event::End {
+            if self.signals.wait(self.watch.pace().min(patience - waited)) == Event::End {
                 self.interrupted = true;
                 return Ok(Vec::new());
             }
@@ -211,9 +276,6 @@ impl<'a> Conduct<'a> {
         series
     }
 }
-
-/// How long a Consumer may take for what was ordered before it counts as hung.
-const PATIENCE: Nanos = Nanos::from_secs(20);
 
 /// Gives the calling thread the priority to end what hangs, as long as it exists.
 struct Watcher(Option<Policy>);

@@ -4,13 +4,20 @@
 //! *Producer*, of high priority, sleeps until the interrupt and notes when it runs. Both are
 //! bound to the CPU under test, and are processes of their own. (Heursch et al. 2001, figure 2)
 
-use latlab_core::scan::{Measurement, Offset};
+use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
+use latlab_sys::driver::{Driver, Piece, Pieces, Source};
 use latlab_sys::process::SingleThread;
 use latlab_sys::shared::SharedPage;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write as _};
+
+/// Priority of who makes the call.
+pub(crate) const CONSUMER: u32 = 50;
+/// And of who hears the marks of a program that makes it.
+pub(crate) const MARKS: u32 = 80;
 
 /// The places of the times in the shared page.
 const BEGIN: usize = 0;
@@ -44,25 +51,41 @@ impl Times {
 /// The Consumer's side of a window.
 pub(crate) struct Window {
     times: Times,
-    /// Where the Producer hears when it is to be woken.
-    alarm: File,
+    alarm: Alarm,
     single: SingleThread,
     asked: Option<Offset>,
+    parts: RefCell<Vec<Part>>,
+}
+
+/// How the interrupt is set.
+pub(crate) struct Alarm {
+    pub(crate) interrupt: Interrupt,
+    /// Where the Producer, asleep on a timer of its own, hears until when.
+    pub(crate) producer: File,
+    /// The test driver, where the call or the interrupt needs it.
+    pub(crate) driver: Option<Driver>,
 }
 
 /// Time for the Producer to hear when it is to be woken, and to fall asleep again.
 const LEAD: Nanos = Nanos::from_micros(150);
+/// What is longer is slept through rather than computed away.
+const LONG: Nanos = Nanos::from_millis(1);
 /// How long the Producer may keep us waiting.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
 impl Window {
-    pub(crate) fn new(times: Times, alarm: File, single: SingleThread) -> Window {
-        Window { times, alarm, single, asked: None }
+    pub(crate) fn new(times: Times, alarm: Alarm, single: SingleThread) -> Window {
+        Window { times, alarm, single, asked: None, parts: RefCell::default() }
     }
 
     /// The right to fork: the Consumer has one thread.
     pub(crate) fn single(&self) -> &SingleThread {
         &self.single
+    }
+
+    /// The test driver.
+    pub(crate) fn driver(&self) -> io::Result<&Driver> {
+        self.alarm.driver.as_ref().ok_or_else(|| io::Error::other("there is no test driver"))
     }
 
     /// Begins the window: the call has to follow at once. A child may do this for its parent.
@@ -71,19 +94,53 @@ impl Window {
     pub(crate) fn enter(&self) -> io::Result<()> {
         let begin = match self.asked {
             None => clock::now(),
-            Some(asked) => {
-                let ahead = Nanos(asked.unsigned_abs());
-                let soon = clock::now() + LEAD;
-                let (begin, due) =
-                    if asked < 0 { (soon + ahead, soon) } else { (soon, soon + ahead) };
-                self.times.0.note(DUE, due);
-                (&self.alarm).write_all(&due.0.to_ne_bytes())?;
-                begin
-            }
+            Some(asked) => self.set(asked)?,
         };
         self.times.0.note(BEGIN, Nanos(0));
         self.times.0.note(BEGIN, clock::spin_until(begin));
         Ok(())
+    }
+
+    /// Sets the interrupt. When the window has to begin, so that it comes at the moment asked for.
+    fn set(&self, asked: Offset) -> io::Result<Nanos> {
+        let ahead = Nanos(asked.unsigned_abs());
+        let soon = clock::now() + LEAD;
+        let wanted = if asked < 0 { soon } else { soon + ahead };
+        let due = match self.alarm.interrupt {
+            Interrupt::Timer => {
+                let mut producer = &self.alarm.producer;
+                producer.write_all(&wanted.0.to_ne_bytes()).map(|()| wanted)?
+            }
+            Interrupt::Driver => self.driver()?.arm(Source::Timer(wanted))?,
+            Interrupt::Device => self.driver()?.arm(Source::Device { threaded: false })?,
+        };
+        self.times.0.note(DUE, due);
+        let begin = if asked < 0 { due + ahead } else { due - ahead };
+        // A device comes when it wants to. Where timers only fire at ticks, a sleep may last two
+        // of them longer than asked for.
+        let short = clock::resolution()?;
+        let near = begin - Nanos(3 * short.0) - LEAD;
+        if near > clock::now() + LONG {
+            clock::sleep_until(near);
+        }
+        Ok(begin)
+    }
+
+    /// Says what the call was made of, by its own account.
+    pub(crate) fn made_of(&self, pieces: &Pieces) {
+        let began = signed(self.times.0.noted(BEGIN));
+        let part = |piece: &Piece| Part {
+            begin: signed(piece.begin) - began,
+            end: signed(piece.end) - began,
+        };
+        let mut parts = self.parts.borrow_mut();
+        parts.clear();
+        parts.extend(pieces.get().iter().map(part));
+    }
+
+    /// What the last call was made of, if it said so.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        self.parts.borrow().clone()
     }
 
     /// Ends the window.

@@ -4,19 +4,29 @@
 use super::{Measurement, Offset, Point, Region, ScanPlan, Spread};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What is known of a call so far.
 ///
-/// Two moments lie in the same region if the task that they wake runs at the same time, and the
-/// kernel can be preempted at both if it is equally late. Between two moments of which neither
-/// is true there is an edge. A region that is shorter than the grid is seen only by chance.
+/// Moments that wake the task at the same time lie in one region: it ran when that ended. Where
+/// such a run of moments begins and where it ends there is an edge. A region that is shorter than
+/// the grid is seen only by chance.
 /// Only minima count: whatever else the machine does makes later, and never earlier.
 #[derive(Clone, Debug)]
 pub struct Survey {
     resolution: i64,
     repeat: usize,
     duration: Nanos,
-    measured: BTreeMap<Offset, Vec<Measurement>>,
+    measured: BTreeMap<Offset, Tries>,
+}
+
+/// What came of asking for one moment.
+#[derive(Clone, Debug, Default)]
+struct Tries {
+    /// What was measured there.
+    hits: Vec<Measurement>,
+    /// How many came too far from it: something else ran when the call was to begin.
+    strays: usize,
 }
 
 /// What the points say.
@@ -34,12 +44,16 @@ pub struct Findings {
 
 /// Measurements that agree within this much are the same: an instruction more or less.
 const SAME: u64 = 64;
-/// And so are those that agree within this share of them.
+/// And so are those that agree within a hundredth of them.
 const SHARE: u64 = 100;
-/// What is less above the baseline than this is no region.
-const LEAST: u64 = 500;
-/// Measurements at a moment before their minimum can be trusted.
+/// What is less above the baseline than this is no region, nor what is less than [`SHARE`] of the
+/// longest: a loop that may be preempted at each turn would be as many regions as turns.
+const LEAST: u64 = 1_000;
+/// Measurements at a moment before their minimum can be trusted, at the least: where nothing
+/// disturbs, they are all the same. Where something does, it may disturb three in a row.
 const FEWEST: usize = 3;
+/// An interrupt that comes farther from the moment that was asked for does not count there.
+const STRAY: u64 = 1_000;
 /// Steps of the grid before the call and after it: they give the baseline.
 const OUTSIDE: i64 = 5;
 /// The most edges that are looked at in one round, the highest first.
@@ -57,37 +71,63 @@ impl Survey {
         let points = i64::from(plan.points.max(1));
         let step = (signed(duration) / points).max(survey.resolution);
         let steps = signed(duration) / step + 1;
-        let grid = (-OUTSIDE..=steps + OUTSIDE).map(|nth| (nth * step, Vec::new()));
+        let grid = (-OUTSIDE..=steps + OUTSIDE).map(|nth| (nth * step, Tries::default()));
         survey.measured.extend(grid);
         survey
     }
 
-    /// The moments at which to measure now, each as often as it stands here; none when all that
-    /// was asked for is known.
+    /// The moments at which to measure now, once each; none when all that was asked for is known.
+    /// Those that are known least come first, and in an order in which any number of them is
+    /// spread over the call: whenever time is up, all of it is known about equally.
     pub fn next(&self) -> Vec<Offset> {
-        let wanting = self.measured.iter().filter(|(_, measured)| !self.is_settled(measured));
-        let wanting = wanting.flat_map(|(offset, measured)| {
-            let times = FEWEST.min(self.repeat).saturating_sub(measured.len()).max(1);
-            std::iter::repeat_n(*offset, times)
+        let wanting = (0u32..).zip(&self.measured);
+        let wanting = wanting.filter(|(_, (_, tries))| !self.is_settled(tries));
+        let wanting = wanting.map(|(nth, (offset, tries))| {
+            // van der Corput's sequence: halves, then quarters, then eighths.
+            (tries.count(), nth.reverse_bits(), *offset)
         });
-        let wanting: Vec<Offset> = wanting.collect();
-        if wanting.is_empty() { self.edges() } else { wanting }
+        let mut wanting: Vec<_> = wanting.collect();
+        if wanting.is_empty() {
+            return self.edges();
+        }
+        wanting.sort_unstable();
+        wanting.into_iter().map(|(_, _, offset)| offset).collect()
     }
 
     /// What came of measuring at the moment that was asked for.
     pub fn add(&mut self, asked: Offset, measurement: Measurement) {
-        self.measured.entry(asked).or_default().push(measurement);
+        let tries = self.measured.entry(asked).or_default();
+        // Before the call it does not matter when: who is woken there delays the call's begin.
+        if asked < 0 || measurement.offset.abs_diff(asked) <= STRAY {
+            tries.hits.push(measurement);
+        } else {
+            tries.strays += 1;
+        }
     }
 
     /// What is known now.
     pub fn findings(&self) -> Findings {
-        let points: Vec<Point> = self.measured.values().filter_map(|m| point(m)).collect();
+        let (_, tries): (Vec<Offset>, Vec<&Tries>) = self.known().into_iter().unzip();
+        let points: Vec<Point> = tries.iter().filter_map(|tries| tries.point()).collect();
         let noises = points.iter().map(|point| point.pdlt.median - point.pdlt.min);
         let noise = Spread::of(noises.collect()).unwrap_or_default().median;
-        let moments = moments(&points);
-        let Ground { baseline, same } = self.ground(&moments);
-        let regions = regions(&moments, baseline, same);
-        Findings { baseline, noise, points, regions }
+        let ground = self.ground(&moments(&tries));
+        // A single measurement may have been late for any reason.
+        let fewest = FEWEST.min(self.repeat);
+        let sure: Vec<&Tries> =
+            tries.into_iter().filter(|tries| tries.hits.len() >= fewest).collect();
+        let regions = regions(&moments(&sure), &ground);
+        Findings { baseline: ground.baseline, noise, points, regions }
+    }
+
+    /// The moments that were asked for and what came of them, in the order in which it was
+    /// measured: an interrupt comes when it comes, not always when it was asked for.
+    fn known(&self) -> Vec<(Offset, &Tries)> {
+        let known = self.measured.iter().filter(|(_, tries)| !tries.hits.is_empty());
+        let mut known: Vec<(Offset, &Tries)> =
+            known.map(|(asked, tries)| (*asked, tries)).collect();
+        known.sort_by_key(|(_, tries)| tries.cleanest().map(|m| m.offset));
+        known
     }
 
     /// What measuring gives where the call is not running, so that all is the same.
@@ -96,15 +136,24 @@ impl Survey {
         let mut late: Vec<Nanos> = outside.map(|moment| moment.late()).collect();
         late.sort_unstable();
         let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
-        Ground { baseline: at(50), same: SAME + 2 * (at(90) - at(0)).0 }
+        let (baseline, same) = (at(50), SAME + 2 * (at(90) - at(10)).0);
+        let latest = moments.iter().map(|moment| moment.late()).max().unwrap_or_default();
+        let least = LEAST.max(2 * same).max((latest - baseline).0 / SHARE);
+        Ground { baseline, same, least }
     }
 
     /// Whether there is no need to measure there again.
-    fn is_settled(&self, measured: &[Measurement]) -> bool {
-        let mut late: Vec<u64> = measured.iter().map(|m| m.pdlt.0).collect();
+    fn is_settled(&self, tries: &Tries) -> bool {
+        let mut late: Vec<u64> = tries.hits.iter().map(|m| m.pdlt.0).collect();
         late.sort_unstable();
-        let agree = late.len() >= FEWEST && late[1] - late[0] <= SAME + late[0] / SHARE;
-        agree || late.len() >= self.repeat
+        let enough = late.len() >= self.fewest().max(2);
+        let agree = enough && late[1] - late[0] <= SAME + late[0] / SHARE;
+        agree || tries.count() >= self.repeat
+    }
+
+    /// How many measurements at one moment are enough where they agree.
+    fn fewest(&self) -> usize {
+        (self.repeat / 2).max(FEWEST).min(self.repeat)
     }
 
     fn is_outside(&self, offset: Offset) -> bool {
@@ -113,17 +162,22 @@ impl Survey {
 
     /// Between which points there is an edge that is not known closely enough: their middles.
     fn edges(&self) -> Vec<Offset> {
-        let known = self.measured.iter().filter_map(|(asked, m)| Some((*asked, point(m)?)));
-        let (asked, points): (Vec<Offset>, Vec<Point>) = known.unzip();
-        let moments = moments(&points);
-        let Ground { baseline, same } = self.ground(&moments);
+        let (asked, tries): (Vec<Offset>, Vec<&Tries>) = self.known().into_iter().unzip();
+        let moments = moments(&tries);
+        let ground = self.ground(&moments);
+        let runs = runs(&moments, ground.same);
         let mut edges = Vec::new();
-        for (asked, pair) in asked.windows(2).zip(moments.windows(2)) {
-            let (from, to, a, b) = (asked[0], asked[1], pair[0], pair[1]);
-            let jump = a.late().0.abs_diff(b.late().0);
-            let high = a.late().max(b.late()) > baseline + Nanos(least(same) / 2);
-            if to - from > self.resolution && high && jump > same && !together(a, b, same) {
-                edges.push((jump, from + (to - from) / 2));
+        for pair in runs.windows(2) {
+            let (last, next) = (pair[0].end - 1, pair[1].start);
+            // Nothing that could be closed in on happens before the call.
+            let (from, to) = (asked[last].max(0), asked[next]);
+            let middle = from + (to - from) / 2;
+            // What strays from its moment each time can't be closed in on.
+            let open = to - from > self.resolution && !self.measured.contains_key(&middle);
+            let is_region = |run: &Range<usize>| height(&moments[run.clone()], &ground).is_some();
+            if open && pair.iter().any(is_region) {
+                let jump = moments[last].late().0.abs_diff(moments[next].late().0);
+                edges.push((jump, middle));
             }
         }
         edges.sort_by_key(|(jump, offset)| (std::cmp::Reverse(*jump), *offset));
@@ -132,15 +186,38 @@ impl Survey {
     }
 }
 
-/// What outside of a region is late, and how far apart equal points can be.
+impl Tries {
+    fn count(&self) -> usize {
+        self.hits.len() + self.strays
+    }
+
+    /// What stands for them all: of those in which the call took no longer than it must, the one
+    /// with the least PDLT. Where something else delayed the call, the interrupt came at an earlier
+    /// moment of it than it seems.
+    fn cleanest(&self) -> Option<&Measurement> {
+        let shortest = self.hits.iter().map(|m| m.duration).min()?;
+        let clean = shortest + Nanos(SAME + shortest.0 / 1_000);
+        let outside = |m: &Measurement| m.offset < 0 || m.offset > signed(m.duration);
+        let hits = self.hits.iter().filter(|m| m.duration <= clean || outside(m));
+        hits.min_by_key(|m| (m.pdlt, m.offset))
+    }
+
+    fn point(&self) -> Option<Point> {
+        Some(Point {
+            offset: self.cleanest()?.offset,
+            repeats: u32::try_from(self.hits.len()).unwrap_or(u32::MAX),
+            pdlt: Spread::of(self.hits.iter().map(|m| m.pdlt).collect())?,
+            irt: Spread::of(self.hits.iter().filter_map(|m| m.irt).collect()),
+        })
+    }
+}
+
+/// What is late outside of a region, how far apart equal points can be, and how far above the
+/// baseline a region begins to be one.
 struct Ground {
     baseline: Nanos,
     same: u64,
-}
-
-/// How far above the baseline a region begins to be one.
-fn least(same: u64) -> u64 {
-    LEAST.max(2 * same)
+    least: u64,
 }
 
 /// An interrupt, and when the task that it wakes runs.
@@ -156,50 +233,53 @@ impl Moment {
     }
 }
 
-/// The least that the points say together: an interrupt that comes earlier can't be answered
-/// later, so what was measured at a later moment holds for all earlier ones too.
-fn moments(points: &[Point]) -> Vec<Moment> {
+/// The least that all say together: an interrupt that comes earlier can't be answered later,
+/// so what was measured at a later moment holds for all earlier ones too.
+fn moments(tries: &[&Tries]) -> Vec<Moment> {
     let mut least = i64::MAX;
-    let moment = |point: &Point| {
-        least = least.min(point.offset.saturating_add(signed(point.pdlt.min)));
-        Moment { offset: point.offset, woken: least.max(point.offset) }
+    let moment = |measurement: &Measurement| {
+        let Measurement { offset, pdlt, .. } = *measurement;
+        least = least.min(offset.saturating_add(signed(pdlt)));
+        Moment { offset, woken: least.max(offset) }
     };
-    let mut moments: Vec<Moment> = points.iter().rev().map(moment).collect();
+    let cleanest = tries.iter().rev().filter_map(|tries| tries.cleanest());
+    let mut moments: Vec<Moment> = cleanest.map(moment).collect();
     moments.reverse();
     moments
 }
 
+/// Moments that wake the task at the same time, one after another: the places of each such run.
+fn runs(moments: &[Moment], same: u64) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (place, moment) in moments.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if together(moments[run.start], *moment, same) => run.end = place + 1,
+            _ => runs.push(place..place + 1),
+        }
+    }
+    runs
+}
+
 /// Whether two moments lie in one region: the task that they wake runs at the same time.
 fn together(a: Moment, b: Moment, same: u64) -> bool {
-    a.woken.abs_diff(b.woken) <= same + a.late().max(b.late()).0 / SHARE
+    a.woken.abs_diff(b.woken) <= same + a.late().min(b.late()).0 / SHARE
 }
 
-fn point(measured: &[Measurement]) -> Option<Point> {
-    let offset = measured.iter().min_by_key(|m| (m.pdlt, m.offset))?.offset;
-    Some(Point {
-        offset,
-        repeats: u32::try_from(measured.len()).unwrap_or(u32::MAX),
-        pdlt: Spread::of(measured.iter().map(|m| m.pdlt).collect())?,
-        irt: Spread::of(measured.iter().filter_map(|m| m.irt).collect()),
-    })
+/// The longest latency of a run that is a region: one that is clearly later than the baseline.
+fn height(run: &[Moment], ground: &Ground) -> Option<Nanos> {
+    let peak = run.iter().map(|moment| moment.late()).max()?;
+    (peak > ground.baseline + Nanos(ground.least)).then_some(peak)
 }
 
-/// The moments that wake the task at the same time, and clearly later than the baseline.
-fn regions(moments: &[Moment], baseline: Nanos, same: u64) -> Vec<Region> {
-    let mut regions: Vec<Region> = Vec::new();
-    for run in moments.chunk_by(|a, b| together(*a, *b, same)) {
-        let Moment { offset: start, woken } = run[0];
-        let peak = run.iter().map(|moment| moment.late()).max().unwrap_or_default();
-        if (peak - baseline).0 <= least(same) {
-            continue;
-        }
-        // A region reaches to the next one at most: there the task that waited runs.
-        if let Some(before) = regions.last_mut() {
-            before.end = before.end.min(start);
-        }
-        regions.push(Region { start, end: woken - signed(baseline), peak, function: None });
-    }
-    regions
+/// The runs that are regions. Each reaches to the first moment that does not belong to it.
+fn regions(moments: &[Moment], ground: &Ground) -> Vec<Region> {
+    let region = |run: Range<usize>| {
+        let peak = height(&moments[run.clone()], ground)?;
+        let start = moments[run.start].offset;
+        let end = moments.get(run.end).or(moments.last())?.offset;
+        Some(Region { start, end, peak, function: None })
+    };
+    runs(moments, ground.same).into_iter().filter_map(region).collect()
 }
 
 fn signed(time: Nanos) -> i64 {

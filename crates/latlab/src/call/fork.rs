@@ -6,6 +6,8 @@ use crate::window::Window;
 use std::io;
 
 /// Forks a child that ends at once, and waits for it.
+///
+/// In the window: fork(2), the child's end, and waitpid(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fork {}
 

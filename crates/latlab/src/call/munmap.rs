@@ -1,22 +1,28 @@
 //! munmap(2): giving memory back.
 
+use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::failure::Result;
 use crate::registry::About;
 use crate::window::Window;
-use latlab_core::size::Bytes;
-use latlab_sys::memory::Mapping;
 use std::io;
 
 /// Unmaps memory that has been touched: the kernel frees page after page.
+///
+/// In the window: munmap(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Munmap {
-    /// How much memory
-    #[arg(long, default_value = "4MiB")]
-    size: Bytes,
+    #[command(flatten)]
+    #[serde(flatten)]
+    memory: Anonymous,
 }
 
 impl Call for Munmap {
     const ABOUT: About = About { name: "munmap", summary: "unmap memory that has been touched" };
+
+    fn check(&self) -> Result<()> {
+        self.memory.check(Self::ABOUT.name)
+    }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))
@@ -25,8 +31,7 @@ impl Call for Munmap {
 
 impl Stage for Munmap {
     fn play(&mut self, window: &Window) -> io::Result<()> {
-        let mut memory = Mapping::new(self.size)?;
-        memory.touch();
+        let memory = self.memory.touched()?;
         window.enter()?;
         drop(memory);
         window.leave();

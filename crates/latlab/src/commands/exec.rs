@@ -130,7 +130,7 @@ impl Exec {
             file::hold_cpu_dma_latency(latency).map_err(|e| held_back(&e))?;
         }
         if let Some((name, policy)) = self.policy() {
-            sched::set_policy(policy).map_err(|e| permission::refused(name, &e))?;
+            sched::set_policy(policy).map_err(|e| permission::refused(name, &e, ""))?;
         }
         let program = &self.command[0];
         let error = process::become_program(program, &self.command[1..]);

@@ -14,10 +14,10 @@ use latlab_core::suggest;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, loads, targets, profiles and knobs, or explain one of them
+/// List probes, calls, loads, targets, profiles and knobs, or explain one of them
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, loads, targets, profiles, knobs, or the name of one of them [default: everything]
+    /// probes, calls, loads, targets, profiles, knobs, or the name of one of them [default: everything]
     what: Option<String>,
 }
 
@@ -59,21 +59,34 @@ fn table(parts: impl Iterator<Item = About>) -> String {
     })
 }
 
-/// The long text of one part, and its keys.
+/// The long text of the parts of this name, and their keys: a load may be called as a call is.
 fn explain(name: &str) -> Result<String> {
-    if let Some(text) = keys_of(PROBES, name).or_else(|| keys_of(LOADS, name)) {
-        return Ok(text);
+    let parts = [
+        explain_part("probe", PROBES, name),
+        explain_part("call", CALLS, name),
+        explain_part("load", LOADS, name),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if !parts.is_empty() {
+        return Ok(parts.join("\n"));
     }
     let profiles = profile::shipped();
     if let Some(profile) = profiles.iter().find(|profile| profile.name == name) {
         return Ok(explain_profile(profile));
     }
     let rooms = ROOMS.iter().map(|(name, _)| *name);
-    let parts = PROBES.iter().map(|p| p.about.name).chain(LOADS.iter().map(|l| l.about.name));
+    let parts = parts_of_all_tables().map(|part| part.name);
     let profiles = profiles.iter().map(|profile| profile.name.as_str());
     let names: Vec<&str> = rooms.chain(parts).chain(profiles).collect();
     let hint = suggest::hint(name, &names);
     Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
+}
+
+/// What the probes, calls and loads say of themselves.
+fn parts_of_all_tables() -> impl Iterator<Item = About> {
+    let probes = PROBES.iter().map(|entry| entry.about);
+    let calls = CALLS.iter().map(|entry| entry.about);
+    probes.chain(calls).chain(LOADS.iter().map(|entry| entry.about))
 }
 
 fn explain_profile(profile: &Profile) -> String {
@@ -97,12 +110,14 @@ fn explain_profile(profile: &Profile) -> String {
     text + &format!("--on vm:{name} (wall time).\n")
 }
 
-fn keys_of<T: ?Sized>(table: &'static [Entry<T>], name: &str) -> Option<String> {
+fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -> Option<String> {
     let entry = table.iter().find(|entry| entry.about.name == name)?;
     let command = (entry.keys)();
     let about = command.get_long_about().or(command.get_about());
     let about = about.map(ToString::to_string).unwrap_or_default();
-    Some(format!("{name}: {about}\n\n{}", keys(&command)))
+    let (about, keys) = (about.trim_end(), keys(&command));
+    let keys = if keys.is_empty() { "  (it has no keys)\n".to_owned() } else { keys };
+    Some(format!("{name} ({kind}): {about}\n\n{keys}"))
 }
 
 /// `key=default`, with what it means.
@@ -127,7 +142,7 @@ fn with_default(key: &Arg) -> String {
 /// The probes and loads, for the help of `latlab run`.
 pub(super) fn parts_help() -> String {
     let mut text = String::new();
-    for (title, names) in [("Probes", ROOMS[0].1()), ("Loads", ROOMS[1].1())] {
+    for (title, names) in [("Probes", room("probes")), ("Loads", room("loads"))] {
         let _ = write!(text, "{title} (latlab list NAME explains one and its keys):\n{names}\n");
     }
     text + "Examples:\n  \
@@ -135,6 +150,22 @@ pub(super) fn parts_help() -> String {
         latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us\n  \
         latlab run nanosleep:interval=3.25ms --count 1000 --policy other\n  \
         latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/"
+}
+
+/// The calls, for the help of `latlab scan`.
+pub(super) fn calls_help() -> String {
+    let names = room("calls");
+    format!("Calls (latlab list NAME explains one and its keys):\n{names}\n")
+        + "Examples:\n  \
+        latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/\n  \
+        latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json\n  \
+        latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s\n  \
+        latlab scan -- ./window            a program between its own two marks"
+}
+
+/// What a room has to show.
+fn room(name: &str) -> String {
+    ROOMS.iter().find(|(room, _)| *room == name).map(|(_, list)| list()).unwrap_or_default()
 }
 
 /// Prints the help for who has typed nothing yet.
@@ -185,19 +216,27 @@ mod tests {
         for (_, room) in ROOMS {
             assert!(!room().is_empty());
         }
-        let parts: Vec<About> =
-            PROBES.iter().map(|p| p.about).chain(LOADS.iter().map(|l| l.about)).collect();
-        let names: BTreeSet<_> = parts.iter().map(|part| part.name).collect();
-        assert_eq!(names.len(), parts.len());
-        for part in parts {
-            assert!(part.name.bytes().all(|b| b.is_ascii_lowercase() || b"-.".contains(&b)));
+        for room in ["probes", "calls", "loads"] {
+            let names: Vec<String> = room_names(room);
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{room}");
+        }
+        for part in parts_of_all_tables() {
+            assert!(part.name.bytes().all(|b| b.is_ascii_lowercase() || b"-._".contains(&b)));
             assert!(part.summary.len() <= 72, "{}", part.name);
         }
+    }
+
+    fn room_names(name: &str) -> Vec<String> {
+        room(name)
+            .lines()
+            .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
+            .collect()
     }
 
     #[test]
     fn every_key_of_every_part_is_explained() {
         let commands = PROBES.iter().map(|p| (p.keys)()).chain(LOADS.iter().map(|l| (l.keys)()));
+        let commands = commands.chain(CALLS.iter().map(|call| (call.keys)()));
         for command in commands {
             assert!(command.get_about().is_some());
             for key in command.get_arguments() {

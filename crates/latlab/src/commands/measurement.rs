@@ -37,7 +37,7 @@ impl Measurement {
         let on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
         let plans: Vec<Plan> = self.on.iter().map(on).collect();
         let target = self.target()?;
-        if self.on[0] == "native" {
+        if self.is_here() {
             self.elsewhere.refuse_here()?;
         }
         let places = self.places(&plans)?;
@@ -62,6 +62,11 @@ impl Measurement {
     /// Whether the time of the targets is that of their instructions.
     pub(super) fn is_in_instructions(&self) -> bool {
         self.on[0].starts_with("lab:")
+    }
+
+    /// Whether it is this machine that measures.
+    pub(super) fn is_here(&self) -> bool {
+        self.on[0] == "native"
     }
 
     /// Keeps and shows what a run gave.

@@ -2,12 +2,14 @@
 
 use super::measurement::Measurement;
 use crate::call::CALLS;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::registry;
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::{Length, Plan};
+use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::scan::{Interrupt, ScanPlan};
 use latlab_core::time::Nanos;
+use serde_json::Value;
+use std::ffi::OsString;
 
 /// Find where in a system call the kernel can't be preempted
 ///
@@ -17,24 +19,28 @@ use latlab_core::time::Nanos;
 /// scan closes in on them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Scan {
-    /// Calls with their parameters, as munmap:4MiB (see: latlab list calls)
-    #[arg(value_name = "CALL[:key=value,…]", required = true)]
+    /// Calls with their parameters (see: latlab list calls) [default: munmap:4MiB]
+    #[arg(value_name = "CALL[:key=value,…]")]
     calls: Vec<String>,
+    /// A program whose window is scanned (latlab list program explains how it marks that)
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
     /// Moments to begin with, spread evenly over the call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     points: u32,
     /// How closely to close in on edges [default: 1us, in instruction time 50ns]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     resolution: Option<Nanos>,
-    /// Most measurements at one moment, where they do not agree before
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    repeat: u32,
+    /// Most measurements at one moment; half of them, where the lowest agree [default: 40, in
+    /// instruction time 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repeat: Option<u32>,
     /// What interrupts the call [default: what fits it and the machine]
     #[arg(long, value_parser = interrupt)]
     interrupt: Option<Interrupt>,
-    /// When to stop looking closer
-    #[arg(long = "for", value_name = "TIME", default_value = "45s", value_parser = super::positive)]
-    time: Nanos,
+    /// When to stop looking closer [default: 45s, in instruction time 2min of the guest]
+    #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
+    time: Option<Nanos>,
     /// The CPU to measure on [default: the last that may be used]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
@@ -50,24 +56,25 @@ fn interrupt(text: &str) -> std::result::Result<Interrupt, String> {
     })
 }
 
-/// In instruction time an edge can be closed in on as far as one likes, at no cost in noise.
-const FINE: Nanos = Nanos(50);
-const COARSE: Nanos = Nanos::from_micros(1);
-
 impl Scan {
     pub(super) fn run(&self) -> Result<()> {
         self.measurement.carry_out(&self.plan()?)
     }
 
     fn plan(&self) -> Result<Plan> {
-        let scans = self.calls.iter().map(|text| self.scan(text)).collect::<Result<_>>()?;
+        let default = ["munmap:4MiB".to_owned()];
+        let none = self.calls.is_empty() && self.command.is_empty();
+        let calls = if none { &default } else { self.calls.as_slice() };
+        let parts = calls.iter().map(|text| registry::parse("call", CALLS, text, &[]));
+        let parts = parts.chain(self.program().transpose()).collect::<Result<Vec<_>>>()?;
+        let scans = parts.into_iter().map(|call| self.scan(call)).collect();
         Ok(Plan {
             probes: Vec::new(),
             scans,
             loads: Vec::new(),
             target: String::new(),
             cpus: self.cpu.into_iter().collect::<CpuList>(),
-            length: Length::For(self.time),
+            length: Length::For(self.limit()),
             warm_up: Nanos(0),
             seed: 0,
             stop_above: None,
@@ -75,15 +82,42 @@ impl Scan {
         })
     }
 
-    fn scan(&self, text: &str) -> Result<ScanPlan> {
-        let by_kind = if self.measurement.is_in_instructions() { FINE } else { COARSE };
-        Ok(ScanPlan {
-            call: registry::parse("call", CALLS, text, &[])?,
+    /// The user's program, as the call that it stands for.
+    fn program(&self) -> Result<Option<Part>> {
+        if self.command.is_empty() {
+            return Ok(None);
+        }
+        if !self.measurement.is_here() {
+            let why = "-- COMMAND is scanned where latlab runs: for a guest bring both along, as latlab \
+                       exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
+            return Err(Failure::Unsupported(why.to_owned()));
+        }
+        let text = |word: &OsString| {
+            let not_text = || Failure::Failed(format!("{} is not text", word.display()));
+            word.to_str().map(|word| Value::from(word.to_owned())).ok_or_else(not_text)
+        };
+        let command: Vec<Value> = self.command.iter().map(text).collect::<Result<_>>()?;
+        let params = [("command".to_owned(), Value::from(command))].into_iter().collect();
+        Ok(Some(Part { name: "program".to_owned(), params }))
+    }
+
+    fn limit(&self) -> Nanos {
+        let by_target = if self.measurement.is_in_instructions() { 120 } else { 45 };
+        self.time.unwrap_or(Nanos::from_secs(by_target))
+    }
+
+    fn scan(&self, call: Part) -> ScanPlan {
+        // In instruction time nothing disturbs: an edge can be closed in on at no cost in noise.
+        let instructions = self.measurement.is_in_instructions();
+        let resolution = if instructions { Nanos(50) } else { Nanos::from_micros(1) };
+        let repeat = if instructions { 3 } else { 40 };
+        ScanPlan {
+            call,
             points: self.points,
-            resolution: self.resolution.unwrap_or(by_kind),
-            repeat: self.repeat,
+            resolution: self.resolution.unwrap_or(resolution),
+            repeat: self.repeat.unwrap_or(repeat),
             interrupt: self.interrupt,
-            limit: self.time,
-        })
+            limit: self.limit(),
+        }
     }
 }

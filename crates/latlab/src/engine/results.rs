@@ -100,10 +100,10 @@ fn lane_warnings(one: &Measured) -> Vec<Warning> {
     warnings
 }
 
-/// What befell the whole run.
-pub(super) fn rig_warnings(rig: &Rig<'_>) -> Vec<Warning> {
+/// What befell the whole run. A scan may have been ended early as well.
+pub(super) fn rig_warnings(rig: &Rig<'_>, scan_interrupted: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    if rig.interrupted {
+    if rig.interrupted || scan_interrupted {
         let text = "ended early at the user's request; what was measured until then is here";
         warnings.push(Warning::new("interrupted", text));
     }

@@ -4,6 +4,7 @@ use super::{Bench, Load, Place};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
 use latlab_core::size::Bytes;
+use latlab_sys::mapping::Mapping;
 use latlab_sys::memory;
 use std::io;
 
@@ -52,7 +53,7 @@ impl Load for Memory {
     fn work(&self, bench: &Bench) -> io::Result<()> {
         bench.ready();
         while bench.running() {
-            bench.done(memory::fault_in(self.size)?);
+            bench.done(Mapping::new(self.size)?.touch());
         }
         Ok(())
     }

@@ -40,6 +40,9 @@ pub(crate) enum Phase {
     Aligned,
 }
 
+/// What else can be done where a policy is refused.
+const INSTEAD: &str = "; or measure as an ordinary task with --policy other";
+
 /// Binds the thread to its CPU and gives it its policy; what it really got is read back.
 pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<Schedule> {
     let policy = policy(interval, wanted);
@@ -51,7 +54,7 @@ pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<S
     if let Some(slack) = wanted.slack {
         sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
     }
-    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e))?;
+    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e, INSTEAD))?;
     let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
     let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
     if effective != policy {

@@ -42,10 +42,12 @@ fn without_arguments_it_is_the_help_with_three_examples() {
 #[test]
 fn every_command_has_a_help_and_no_worker_is_among_them() {
     let commands = commands();
-    for expected in ["run", "compare", "report", "doctor", "exec", "kernel", "list", "generate"] {
+    for expected in
+        ["run", "scan", "compare", "report", "doctor", "exec", "kernel", "list", "generate"]
+    {
         assert!(commands.iter().any(|name| name == expected), "{expected}: {commands:?}");
     }
-    let hidden = ["load-worker", "agent"];
+    let hidden = ["load-worker", "scan-worker", "agent"];
     assert!(!commands.iter().any(|name| hidden.contains(&name.as_str())), "{commands:?}");
     for command in &commands {
         let help = printed(&format!("{command} --help"));
@@ -93,7 +95,7 @@ fn every_example_works_as_it_stands() {
 #[test]
 fn all_there_is_is_listed_and_explained() {
     let all = printed("list");
-    for room in ["probes", "loads", "targets", "knobs"] {
+    for room in ["probes", "calls", "loads", "targets", "knobs"] {
         let (table, title) = (printed(&format!("list {room}")), format!("{room}:\n"));
         assert!(all.contains(&(title + &table)), "{room}");
         if matches!(room, "targets" | "knobs") {
@@ -102,9 +104,12 @@ fn all_there_is_is_listed_and_explained() {
         for line in table.lines() {
             let name = line.split_whitespace().next().unwrap();
             let text = printed(&format!("list {name}"));
-            assert!(text.starts_with(&format!("{name}: ")), "{text}");
+            assert!(text.starts_with(&format!("{name} (")), "{text}");
         }
     }
+    // A load may be called as a call is.
+    let fork = printed("list fork");
+    assert!(fork.starts_with("fork (call): ") && fork.contains("\nfork (load): "), "{fork}");
     let cyclic = printed("list cyclic");
     for key in ["interval=1ms", "phase=shifted", "policy=fifo", "priority=90", "slack="] {
         assert!(cyclic.contains(key), "no {key} in {cyclic}");

@@ -7,6 +7,7 @@
 
 mod alone;
 mod bad_input;
+mod driver;
 mod exec;
 mod help;
 mod interruption;
@@ -20,6 +21,7 @@ mod loads;
 mod offline;
 mod program;
 mod records;
+mod scan;
 mod ssh;
 mod stall;
 mod user;

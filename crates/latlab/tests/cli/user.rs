@@ -35,6 +35,8 @@ fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() 
     as_nobody(&program, "run cyclic").refused(3, way_out);
     as_nobody(&program, "run timer --policy rr").refused(3, way_out);
     as_nobody(&program, "exec --fifo 5 -- true").refused(3, &way_out[..2]);
+    let scan = as_nobody(&program, "scan fork");
+    assert!(!scan.refused(3, &way_out[..2]).contains("--policy"), "a scan has none: {scan:?}");
     as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
     as_nobody(&program, "run --set swappiness=1").refused(3, &["swappiness", "root"]);
 }
@@ -56,6 +58,31 @@ fn an_ordinary_user_measures_as_an_ordinary_task() {
     assert_eq!((schedule.policy.as_str(), schedule.priority), ("other", 0));
     assert_eq!(schedule.slack, Nanos::from_micros(50));
     assert!(series.counts.recorded + series.counts.missed >= 100);
+}
+
+#[test]
+fn an_ordinary_user_with_the_right_to_real_time_scans() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let program = copy(folder.path());
+    let rights = ["cap_sys_nice,cap_ipc_lock+ep"];
+    let status = Command::new("setcap").args(rights).arg(&program).status();
+    assert!(status.expect("make test installs setcap").success());
+    let _alone = machine();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.current_dir("/").arg(&program).args("scan fork read exit --points 10".split(' '));
+    let said = run(command.args("--repeat 3 --for 5s --json".split(' ')));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert_eq!(record.scans.len(), 3);
+    assert!(record.scans.iter().all(|scan| scan.points.len() >= 10));
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
+    command.current_dir("/").arg(&program).args(["scan", "procfs:/proc/kmsg"]);
+    run(&mut command).refused(2, &["procfs: /proc/kmsg", "path="]);
 }
 
 /// A cgroup of our own that is gone with the test.

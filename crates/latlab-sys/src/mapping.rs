@@ -1,0 +1,179 @@
+//! Anonymous memory of our own, and what can be done to it page after page.
+
+use latlab_core::size::Bytes;
+use std::io;
+
+/// Anonymous memory, given back when it is dropped (`mmap(2)`, `munmap(2)`).
+#[derive(Debug)]
+pub struct Mapping {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
+/// What memory is made of (`Documentation/admin-guide/mm/transhuge.rst`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Huge pages of 2 MiB, where the kernel has them.
+    Huge,
+    /// Small pages only.
+    Small,
+}
+
+/// The size of a huge page.
+const HUGE: usize = 2 << 20;
+/// And of a small one.
+const SMALL: usize = 4096;
+
+impl Mapping {
+    /// So many bytes, none of which has memory behind it yet.
+    pub fn new(size: Bytes) -> io::Result<Mapping> {
+        let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapping { start, bytes })
+    }
+
+    /// The same, and they begin where a huge page can: kernels before 6.7 do not see to it.
+    pub fn aligned(size: Bytes) -> io::Result<Mapping> {
+        let room = size.0.checked_next_multiple_of(SMALL as u64);
+        let room = room.and_then(|size| size.checked_add(HUGE as u64));
+        let mut all = Mapping::new(Bytes(room.ok_or(io::ErrorKind::OutOfMemory)?))?;
+        let before = all.start.addr().next_multiple_of(HUGE) - all.start.addr();
+        let kept = all.bytes - HUGE;
+        all.split_off(before + kept);
+        Ok(all.split_off(before))
+    }
+
+    /// Gives away what comes after so many bytes, a multiple of the small page's size.
+    fn split_off(&mut self, at: usize) -> Mapping {
+        // SAFETY: the callers' `at` is at most the length of the mapping.
+        let start = unsafe { self.start.byte_add(at) };
+        let rest = Mapping { start, bytes: self.bytes - at };
+        self.bytes = at;
+        rest
+    }
+
+    /// Asks for pages of one kind, whatever the machine's default is. A kernel without huge
+    /// pages has small ones and refuses to be told so: that is no failure.
+    pub fn prefer(&mut self, pages: Pages) {
+        let advice = match pages {
+            Pages::Huge => libc::MADV_HUGEPAGE,
+            Pages::Small => libc::MADV_NOHUGEPAGE,
+        };
+        let _ = self.advise(advice);
+    }
+
+    /// Touches each page, so that it gets memory. How many small ones there are.
+    pub fn touch(&mut self) -> u64 {
+        let mut touched = 0;
+        for offset in (0..self.bytes).step_by(SMALL) {
+            // SAFETY: `offset` lies within the mapping.
+            let page = unsafe { self.start.cast::<u8>().add(offset) };
+            // SAFETY: the mapping is writable, and nobody else knows it.
+            unsafe { page.write_volatile(1) };
+            touched += 1;
+        }
+        touched
+    }
+
+    /// Has the kernel give all of it memory in one call (`MADV_POPULATE_WRITE`, Linux 5.14).
+    #[inline]
+    pub fn populate(&mut self) -> io::Result<()> {
+        self.advise(libc::MADV_POPULATE_WRITE)
+    }
+
+    #[inline]
+    fn advise(&mut self, advice: libc::c_int) -> io::Result<()> {
+        // SAFETY: exactly our mapping; none of the advices given here takes memory away.
+        crate::checked(unsafe { libc::madvise(self.start, self.bytes, advice) }).map(drop)
+    }
+
+    /// Forbids writing to it, for good (`mprotect(2)`): it can only be dropped then.
+    #[inline]
+    pub fn seal(self) -> io::Result<Sealed> {
+        // SAFETY: exactly our mapping, into which there is no reference.
+        crate::checked(unsafe { libc::mprotect(self.start, self.bytes, libc::PROT_READ) })?;
+        Ok(Sealed { _memory: self })
+    }
+
+    /// Moves its pages to the place of `other`, which is gone then (`mremap(2)`). Both have to
+    /// be of the same size.
+    #[inline]
+    pub fn move_to(&mut self, other: Mapping) -> io::Result<()> {
+        if other.bytes != self.bytes {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let (from, to, bytes) = (self.start, other.start, self.bytes);
+        // SAFETY: both are mappings of ours and of this size, into which there are no references.
+        let moved = unsafe { libc::mremap(from, bytes, bytes, flags, to) };
+        if moved == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // What `other` was is ours now.
+        std::mem::forget(other);
+        self.start = moved;
+        Ok(())
+    }
+}
+
+impl Drop for Mapping {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: exactly our mapping, and no reference into it is left; of nothing nothing is
+        // unmapped.
+        unsafe { libc::munmap(self.start, self.bytes) };
+    }
+}
+
+/// Memory that can't be written to any more.
+#[derive(Debug)]
+pub struct Sealed {
+    _memory: Mapping,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_is_touched_once() {
+        assert_eq!(Mapping::new(Bytes(1 << 20)).unwrap().touch(), 256);
+        assert_eq!(Mapping::aligned(Bytes(1)).unwrap().touch(), 1);
+    }
+
+    #[test]
+    fn it_begins_where_a_huge_page_can() {
+        for size in [1, 5 << 20] {
+            let memory = Mapping::aligned(Bytes(size)).unwrap();
+            assert_eq!(memory.start.addr() % HUGE, 0);
+            assert_eq!(memory.bytes as u64, size.next_multiple_of(SMALL as u64));
+        }
+    }
+
+    #[test]
+    fn what_was_moved_is_still_there() {
+        let (mut from, to) =
+            (Mapping::new(Bytes(1 << 20)).unwrap(), Mapping::new(Bytes(1 << 20)).unwrap());
+        let place = to.start;
+        from.touch();
+        from.move_to(to).unwrap();
+        assert_eq!(from.start, place);
+        // SAFETY: the mapping is readable and at least a page long.
+        assert_eq!(unsafe { from.start.cast::<u8>().read_volatile() }, 1);
+        assert!(from.move_to(Mapping::new(Bytes(1 << 21)).unwrap()).is_err());
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused_by_the_kernel_not_by_a_panic() {
+        for size in [1 << 60, u64::MAX - 10] {
+            assert!(Mapping::new(Bytes(size)).is_err());
+            assert!(Mapping::aligned(Bytes(size)).is_err());
+        }
+    }
+}

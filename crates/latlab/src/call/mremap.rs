@@ -1,0 +1,42 @@
+//! mremap(2): moving memory to other addresses.
+
+use super::anonymous::Anonymous;
+use super::{Call, Stage};
+use crate::failure::Result;
+use crate::registry::About;
+use crate::window::Window;
+use std::io;
+
+/// Moves memory that has been touched to other addresses: the kernel moves entry after entry of
+/// the page tables.
+///
+/// In the window: mremap(2) to addresses that are reserved beforehand.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Mremap {
+    #[command(flatten)]
+    #[serde(flatten)]
+    memory: Anonymous,
+}
+
+impl Call for Mremap {
+    const ABOUT: About = About { name: "mremap", summary: "move memory to other addresses" };
+
+    fn check(&self) -> Result<()> {
+        self.memory.check(Self::ABOUT.name)
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Stage for Mremap {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        let mut memory = self.memory.touched()?;
+        let place = self.memory.fresh()?;
+        window.enter()?;
+        let moved = memory.move_to(place);
+        window.leave();
+        moved
+    }
+}

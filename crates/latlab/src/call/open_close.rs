@@ -1,0 +1,51 @@
+//! open(2) and close(2): finding a file by its name.
+
+use super::{Call, Stage};
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use crate::window::Window;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// Opens a file and closes it.
+///
+/// In the window: open(2), read only, and close(2).
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct OpenClose {
+    /// The file
+    #[arg(long, default_value = "/proc/self/exe")]
+    path: PathBuf,
+}
+
+impl Call for OpenClose {
+    const ABOUT: About = About { name: "open-close", summary: "open a file and close it" };
+
+    fn check(&self) -> Result<()> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            let path = self.path.display();
+            Failure::Failed(format!(
+                "open-close: {path} can't be opened ({why}): name another with path="
+            ))
+        };
+        // Opening a named pipe would wait for a writer, and opening a device may do anything.
+        if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
+            return Err(cannot(&"it is not a file"));
+        }
+        File::open(&self.path).map(drop).map_err(|e| cannot(&e))
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Stage for OpenClose {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        window.enter()?;
+        let opened = File::open(&self.path);
+        let opened = opened.map(drop);
+        window.leave();
+        opened
+    }
+}

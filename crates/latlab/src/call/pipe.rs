@@ -1,0 +1,50 @@
+//! pipe(2): bytes through a pipe.
+
+use super::{Call, Stage};
+use crate::registry::About;
+use crate::window::Window;
+use latlab_core::size::Bytes;
+use latlab_sys::process;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+
+/// Writes to a pipe and reads it empty again.
+///
+/// In the window: one write(2) and one read(2).
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Pipe {
+    /// How much, at most what a pipe holds
+    #[arg(long, default_value = "64KiB", value_parser = size)]
+    size: Bytes,
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
+}
+
+impl Call for Pipe {
+    const ABOUT: About = About { name: "pipe", summary: "write to a pipe and read it empty" };
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        let (from, to) = process::pipe()?;
+        let buffer = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];
+        Ok(Box::new(Ends { from, to, buffer }))
+    }
+}
+
+struct Ends {
+    from: File,
+    to: File,
+    buffer: Vec<u8>,
+}
+
+impl Stage for Ends {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        window.enter()?;
+        self.to.write_all(&self.buffer)?;
+        self.from.read_exact(&mut self.buffer)?;
+        window.leave();
+        Ok(())
+    }
+}

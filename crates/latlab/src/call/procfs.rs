@@ -1,0 +1,79 @@
+//! The process file system: files of /proc that the kernel makes up while they are read.
+
+use super::store::size;
+use super::{Call, Stage};
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use crate::window::Window;
+use latlab_core::size::Bytes;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+
+/// Reads a file of /proc from its beginning: long loops in the kernel on behalf of a reader.
+///
+/// In the window: open(2), read(2) of 64 KiB at a time until its end or size= are reached, and
+/// close(2).
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Procfs {
+    /// The file
+    #[arg(long, default_value = "/proc/kallsyms")]
+    path: PathBuf,
+    /// How much of it at most
+    #[arg(long, default_value = "256KiB", value_parser = size)]
+    size: Bytes,
+}
+
+/// What is read at a time.
+const CHUNK: usize = 64 * 1024;
+
+impl Call for Procfs {
+    const ABOUT: About = About { name: "procfs", summary: "read a file of /proc" };
+
+    fn check(&self) -> Result<()> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            let path = self.path.display();
+            Failure::Failed(format!(
+                "procfs: {path} can't be read ({why}): name another with path="
+            ))
+        };
+        // Opening a named pipe would wait for a writer, and opening a device may do anything.
+        if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
+            return Err(cannot(&"it is not a file"));
+        }
+        File::open(&self.path).map(drop).map_err(|e| cannot(&e))
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(Reader { call: self.clone(), buffer: vec![0; CHUNK] }))
+    }
+}
+
+struct Reader {
+    call: Procfs,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    fn read(&mut self) -> io::Result<()> {
+        let mut file = File::open(&self.call.path)?;
+        let mut left = usize::try_from(self.call.size.0).unwrap_or(CHUNK);
+        while left > 0 {
+            let read = file.read(&mut self.buffer[..left.min(CHUNK)])?;
+            if read == 0 {
+                break;
+            }
+            left -= read;
+        }
+        Ok(())
+    }
+}
+
+impl Stage for Reader {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        window.enter()?;
+        let read = self.read();
+        window.leave();
+        read
+    }
+}

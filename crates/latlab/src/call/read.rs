@@ -1,0 +1,51 @@
+//! read(2): reading a file that is in memory.
+
+use super::store::Store;
+use super::{Call, Stage};
+use crate::failure::Result;
+use crate::registry::About;
+use crate::window::Window;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+/// Reads a file that is in memory, from its beginning: the kernel copies page after page.
+///
+/// In the window: one read(2). A file on a disk comes out of the page cache.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Read {
+    #[command(flatten)]
+    #[serde(flatten)]
+    store: Store,
+}
+
+impl Call for Read {
+    const ABOUT: About = About { name: "read", summary: "read a file that is in memory" };
+
+    fn folder(&self) -> Option<&Path> {
+        self.store.folder()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.store.check(Self::ABOUT.name)
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(Reader { file: self.store.full()?, buffer: self.store.content() }))
+    }
+}
+
+struct Reader {
+    file: File,
+    buffer: Vec<u8>,
+}
+
+impl Stage for Reader {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        window.enter()?;
+        let read = self.file.read(&mut self.buffer);
+        window.leave();
+        if read? == self.buffer.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}

@@ -1,0 +1,59 @@
+//! sync(2): having everything reach the disks.
+
+use super::store::{check_folder, size};
+use super::{Call, Stage};
+use crate::failure::Result;
+use crate::registry::About;
+use crate::window::Window;
+use latlab_core::size::Bytes;
+use latlab_sys::file;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Has all file systems write what they hold back, after a file was written.
+///
+/// In the window: sync(2), most of which is waiting for the disk. What other programs have written
+/// meanwhile is written as well.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Sync {
+    /// How much is written to a file before
+    #[arg(long, default_value = "1MiB", value_parser = size)]
+    size: Bytes,
+    /// Folder of that file, on a disk
+    #[arg(long, default_value = "/var/tmp")]
+    dir: PathBuf,
+}
+
+impl Call for Sync {
+    const ABOUT: About = About { name: "sync", summary: "have everything reach the disks" };
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.dir)
+    }
+
+    fn check(&self) -> Result<()> {
+        check_folder(Self::ABOUT.name, &self.dir, self.size)
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        let content = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];
+        Ok(Box::new(Writer { file: file::scratch(&self.dir)?, content }))
+    }
+}
+
+struct Writer {
+    file: File,
+    content: Vec<u8>,
+}
+
+impl Stage for Writer {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&self.content)?;
+        window.enter()?;
+        file::sync_all();
+        window.leave();
+        Ok(())
+    }
+}

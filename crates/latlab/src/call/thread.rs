@@ -1,0 +1,30 @@
+//! clone(2): making a thread.
+
+use super::{Call, Stage};
+use crate::registry::About;
+use crate::window::Window;
+use std::io;
+
+/// Starts a thread that ends at once, and waits for it.
+///
+/// In the window: mmap(2) and mprotect(2) for its stack, clone(2), its end, and futex(2) until
+/// then, as the C library does it.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Thread {}
+
+impl Call for Thread {
+    const ABOUT: About = About { name: "thread", summary: "start a thread that ends at once" };
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Stage for Thread {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        window.enter()?;
+        let ended = std::thread::Builder::new().spawn(|| {})?.join();
+        window.leave();
+        ended.map_err(|_| io::Error::other("a thread failed"))
+    }
+}

@@ -1,0 +1,52 @@
+//! ftruncate(2): emptying a file.
+
+use super::store::Store;
+use super::{Call, Stage};
+use crate::failure::Result;
+use crate::registry::About;
+use crate::window::Window;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+/// Empties a file that is in memory: the kernel gives page after page back.
+///
+/// In the window: ftruncate(2) to nothing.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Truncate {
+    #[command(flatten)]
+    #[serde(flatten)]
+    store: Store,
+}
+
+impl Call for Truncate {
+    const ABOUT: About = About { name: "truncate", summary: "empty a file that is in memory" };
+
+    fn folder(&self) -> Option<&Path> {
+        self.store.folder()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.store.check(Self::ABOUT.name)
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(Emptier { file: self.store.empty()?, content: self.store.content() }))
+    }
+}
+
+struct Emptier {
+    file: File,
+    content: Vec<u8>,
+}
+
+impl Stage for Emptier {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&self.content)?;
+        window.enter()?;
+        let emptied = self.file.set_len(0);
+        window.leave();
+        emptied
+    }
+}

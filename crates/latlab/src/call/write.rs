@@ -1,0 +1,52 @@
+//! write(2): writing a file.
+
+use super::store::Store;
+use super::{Call, Stage};
+use crate::failure::Result;
+use crate::registry::About;
+use crate::window::Window;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+/// Writes a file that was empty: the kernel finds page after page and copies.
+///
+/// In the window: one write(2). What goes to a disk stays in the page cache.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Write {
+    #[command(flatten)]
+    #[serde(flatten)]
+    store: Store,
+}
+
+impl Call for Write {
+    const ABOUT: About = About { name: "write", summary: "write a file that was empty" };
+
+    fn folder(&self) -> Option<&Path> {
+        self.store.folder()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.store.check(Self::ABOUT.name)
+    }
+
+    fn stage(&self) -> io::Result<Box<dyn Stage>> {
+        Ok(Box::new(Writer { file: self.store.empty()?, content: self.store.content() }))
+    }
+}
+
+struct Writer {
+    file: File,
+    content: Vec<u8>,
+}
+
+impl Stage for Writer {
+    fn play(&mut self, window: &Window) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        window.enter()?;
+        let written = self.file.write(&self.content);
+        window.leave();
+        if written? == self.content.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+}

@@ -1,0 +1,223 @@
+//! Scans: what a kernel can't be interrupted in is found, and nothing hangs.
+
+use super::program::{
+    LATLAB, Running, command, folder, latlab, machine, pause, root, run, running, until,
+};
+use latlab_core::record::Record;
+use latlab_core::scan::{Interrupt, Region, Scan};
+use latlab_core::time::Nanos;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// The records that were printed one after another.
+fn records(text: &str) -> Vec<Record> {
+    let texts = text.split_inclusive("\n}\n");
+    texts.map(|text| Record::from_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))).collect()
+}
+
+/// The length of the longest region.
+fn longest(scan: &Scan) -> Nanos {
+    scan.longest().map(Region::length).unwrap_or_default()
+}
+
+/// Whether the figures fit each other.
+fn is_sound(scan: &Scan) {
+    let Scan { duration, points, regions, .. } = scan;
+    assert!(duration.min <= duration.median && duration.median <= duration.max, "{scan:?}");
+    assert!(points.len() >= 10 && scan.baseline > Nanos(0), "{scan:?}");
+    for point in points {
+        let pdlt = point.pdlt;
+        assert!(pdlt.min <= pdlt.median && pdlt.median <= pdlt.max, "{point:?}");
+        assert!(point.repeats > 0 && pdlt.min > Nanos(0) && point.irt.is_none(), "{point:?}");
+    }
+    for region in regions {
+        assert!(region.start < region.end && region.peak > scan.baseline, "{region:?}");
+    }
+    assert!(regions.windows(2).all(|pair| pair[0].end <= pair[1].start), "{regions:?}");
+}
+
+/// What the method was made for: a kernel that can be preempted nowhere in a call shows one long
+/// triangle, and one that can be preempted almost everywhere shows none.
+#[test]
+fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_another() {
+    let words = "scan munmap:4MiB populate:4MiB --points 20 --resolution 2us --json --fresh \
+                 --on lab:utime --on lab:preemptible-hr";
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let records = records(&said.stdout);
+    let [none, full] = records.as_slice() else { panic!("{said:?}") };
+    for record in [none, full] {
+        assert_eq!(record.scans.len(), 2);
+        record.scans.iter().for_each(is_sound);
+        assert!(record.scans.iter().all(|scan| scan.interrupt == Interrupt::Timer));
+        assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+    }
+    let (munmap, populate) = (longest(&none.scans[0]), longest(&none.scans[1]));
+    assert!((50_000..100_000).contains(&munmap.0), "huge page after huge page: {munmap}");
+    assert!((2_000_000..2_300_000).contains(&populate.0), "one huge page: {populate}");
+    for scan in &full.scans {
+        assert!(longest(scan) < Nanos::from_micros(15), "{}: {:?}", scan.call.name, scan.regions);
+    }
+    assert_eq!(latlab(words).stdout, said.stdout, "the same bytes each time");
+}
+
+#[test]
+fn a_profile_whose_timers_fire_at_ticks_can_not_be_scanned_with_them() {
+    latlab("scan fork --on lab:standard").refused(3, &["ticks", "4 ms"]);
+}
+
+/// Every call but the program of the user's.
+fn calls() -> Vec<String> {
+    let list = latlab("list calls").stdout;
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| *name != "program").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_call_can_be_scanned_here() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let calls = calls();
+    assert!(calls.len() >= 16, "{calls:?}");
+    let words = calls.join(" ");
+    let said = latlab(&format!("scan {words} --points 10 --repeat 3 --for 5s --json"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert_eq!(record.scans.len(), calls.len());
+    for (scan, name) in record.scans.iter().zip(&calls) {
+        assert_eq!(&scan.call.name, name);
+        is_sound(scan);
+        let series = record.series.iter().find(|series| series.probe == format!("scan.{name}"));
+        let series = series.expect("what was measured is there as a distribution");
+        let repeats: u64 = scan.points.iter().map(|point| u64::from(point.repeats)).sum();
+        assert!(series.counts.recorded >= repeats && series.schedule.policy == "fifo");
+    }
+}
+
+#[test]
+fn every_call_can_be_scanned_in_a_guest() {
+    let words = calls().join(" ");
+    let said = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert_eq!(record.scans.len(), calls().len());
+    record.scans.iter().for_each(is_sound);
+}
+
+#[test]
+fn a_call_that_hangs_is_ended_and_nothing_of_it_is_left() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let program = folder.path().join("latlab");
+    fs::copy(LATLAB, &program).expect("there is room for a copy");
+    // It gives what the kernel has said, and then waits for what the kernel will say.
+    let scan = "scan procfs:/proc/kmsg,size=1GiB --for 5s";
+    let said = run(Command::new(&program).args(scan.split(' ')));
+    said.refused(2, &["scan.procfs", "had not ended after", "latlab ended it"]);
+    until("no process of the scan is left", || running(&program).is_empty());
+}
+
+/// Waits until the scan has a process that makes calls.
+fn scanning(program: &Path, scan: &Running) {
+    until("the call is made", || running(program).iter().any(|pid| *pid != scan.pid()));
+    pause(Duration::from_millis(500));
+}
+
+#[test]
+fn a_scan_that_is_asked_to_end_keeps_what_it_has_and_a_killed_one_leaves_nothing() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let program = folder.path().join("latlab");
+    fs::copy(LATLAB, &program).expect("there is room for a copy");
+    let start = || {
+        let words = "scan fork --for 60s --repeat 10000 --json";
+        let scan = Running::start(Command::new(&program).args(words.split(' ')));
+        scanning(&program, &scan);
+        scan
+    };
+    let scan = start();
+    scan.signal("INT");
+    let said = scan.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{said:?}");
+    assert!(!record.scans[0].points.is_empty());
+    let scan = start();
+    scan.signal("KILL");
+    assert_eq!(scan.finish().signal(), Some(9));
+    until("no process of the scan is left", || running(&program).is_empty());
+}
+
+/// The examples, compiled into `folder`.
+fn examples(folder: &Path) -> [PathBuf; 2] {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let [c, rust] = ["window-c", "window-rust"].map(|name| folder.join(name));
+    let compile = |compiler: &str, source: &str, options: &[&str], to: &Path| {
+        let mut command = Command::new(compiler);
+        command.args(options).arg("-o").arg(to).arg(examples.join(source));
+        assert!(command.status().expect("there is a compiler").success(), "{source}");
+    };
+    compile("cc", "window.c", &["-O2", "-Wall", "-Werror"], &c);
+    compile("rustc", "window.rs", &["-O"], &rust);
+    [c, rust]
+}
+
+#[test]
+fn a_program_marks_its_window() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    for program in examples(folder.path()) {
+        let said = run(command("scan --points 10 --for 5s --json --").arg(&program));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let record = said.record();
+        let [scan] = record.scans.as_slice() else { panic!("{said:?}") };
+        assert_eq!(scan.call.name, "program");
+        assert_eq!(scan.call.params["command"][0], program.display().to_string());
+        is_sound(scan);
+        until("the program has ended", || running(&program).is_empty());
+    }
+}
+
+#[test]
+fn a_program_in_a_guest_is_scanned_by_a_latlab_that_is_brought_along() {
+    let folder = folder();
+    let [program, _] = examples(folder.path());
+    latlab("scan --on lab:utime -- true").refused(3, &["latlab exec", "--with"]);
+    let program = program.display();
+    let words = format!(
+        "exec --on lab:utime --with {program} -- {LATLAB} scan --points 10 --resolution 10us \
+         --repeat 3 --json -- {program}"
+    );
+    let said = latlab(&words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    is_sound(&said.record().scans[0]);
+}
+
+#[test]
+fn a_program_that_does_not_mark_its_window_is_told_how() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let script = |text: &str| run(command("scan --for 5s -- sh -c").arg(text));
+    let how = ["LATLAB_SCAN", "write(fd, \"b\", 1)"];
+    script("exit 0").refused(2, &how);
+    script("sleep 100").refused(2, &["no mark came", how[0], how[1]]);
+    script("printf b >&$LATLAB_SCAN; exit 7").refused(2, &["within its window", "7"]);
+    script("exit 7").refused(2, &["sh failed", "7"]);
+    script("printf x >&$LATLAB_SCAN").refused(2, &["'x'", "'b'"]);
+    latlab("scan --for 5s -- ./nothing").refused(2, &["./nothing can't be started"]);
+}
