@@ -18,6 +18,8 @@ pub struct Survey {
     repeat: usize,
     duration: Nanos,
     measured: BTreeMap<Offset, Tries>,
+    /// The shortest time that the call took with an interrupt in it.
+    shortest: Nanos,
 }
 
 /// What came of asking for one moment.
@@ -54,6 +56,8 @@ const LEAST: u64 = 1_000;
 const FEWEST: usize = 3;
 /// An interrupt that comes farther from the moment that was asked for does not count there.
 const STRAY: u64 = 1_000;
+/// The least that another interrupt delays a call by.
+const DISTURBED: u64 = 1_500;
 /// Steps of the grid before the call and after it: they give the baseline.
 const OUTSIDE: i64 = 5;
 /// The most edges that are looked at in one round, the highest first.
@@ -67,6 +71,7 @@ impl Survey {
             repeat: plan.repeat.max(1) as usize,
             duration,
             measured: BTreeMap::new(),
+            shortest: Nanos::MAX,
         };
         let points = i64::from(plan.points.max(1));
         let step = (signed(duration) / points).max(survey.resolution);
@@ -100,6 +105,9 @@ impl Survey {
         // Before the call it does not matter when: who is woken there delays the call's begin.
         if asked < 0 || measurement.offset.abs_diff(asked) <= STRAY {
             tries.hits.push(measurement);
+            if within(&measurement) {
+                self.shortest = self.shortest.min(measurement.duration);
+            }
         } else {
             tries.strays += 1;
         }
@@ -136,7 +144,7 @@ impl Survey {
         let mut late: Vec<Nanos> = outside.map(|moment| moment.late()).collect();
         late.sort_unstable();
         let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
-        let (baseline, same) = (at(50), SAME + 2 * (at(90) - at(10)).0);
+        let (baseline, same) = (at(50), SAME + 4 * (at(75) - at(25)).0);
         let latest = moments.iter().map(|moment| moment.late()).max().unwrap_or_default();
         let least = LEAST.max(2 * same).max((latest - baseline).0 / SHARE);
         Ground { baseline, same, least }
@@ -148,7 +156,7 @@ impl Survey {
         late.sort_unstable();
         let enough = late.len() >= self.fewest().max(2);
         let agree = enough && late[1] - late[0] <= SAME + late[0] / SHARE;
-        agree || tries.count() >= self.repeat
+        agree && tries.is_clean(self.shortest) || tries.count() >= self.repeat
     }
 
     /// How many measurements at one moment are enough where they agree.
@@ -197,9 +205,15 @@ impl Tries {
     fn cleanest(&self) -> Option<&Measurement> {
         let shortest = self.hits.iter().map(|m| m.duration).min()?;
         let clean = shortest + Nanos(SAME + shortest.0 / 1_000);
-        let outside = |m: &Measurement| m.offset < 0 || m.offset > signed(m.duration);
-        let hits = self.hits.iter().filter(|m| m.duration <= clean || outside(m));
+        let hits = self.hits.iter().filter(|m| m.duration <= clean || !within(m));
         hits.min_by_key(|m| (m.pdlt, m.offset))
+    }
+
+    /// Whether there is one in which nothing else delayed the call, as far as that is known from
+    /// the `shortest` time that it took.
+    fn is_clean(&self, shortest: Nanos) -> bool {
+        let clean = shortest + Nanos(DISTURBED + shortest.0 / 1_000);
+        self.hits.iter().any(|m| m.duration <= clean || !within(m))
     }
 
     fn point(&self) -> Option<Point> {
@@ -210,6 +224,11 @@ impl Tries {
             irt: Spread::of(self.hits.iter().filter_map(|m| m.irt).collect()),
         })
     }
+}
+
+/// Whether the interrupt came while the call was made.
+fn within(measurement: &Measurement) -> bool {
+    (0..=signed(measurement.duration)).contains(&measurement.offset)
 }
 
 /// What is late outside of a region, how far apart equal points can be, and how far above the
@@ -271,15 +290,26 @@ fn height(run: &[Moment], ground: &Ground) -> Option<Nanos> {
     (peak > ground.baseline + Nanos(ground.least)).then_some(peak)
 }
 
-/// The runs that are regions. Each reaches to the first moment that does not belong to it.
+/// The runs that are regions.
 fn regions(moments: &[Moment], ground: &Ground) -> Vec<Region> {
-    let region = |run: Range<usize>| {
+    let runs = runs(moments, ground.same);
+    let region = |(nth, run): (usize, &Range<usize>)| {
         let peak = height(&moments[run.clone()], ground)?;
-        let start = moments[run.start].offset;
-        let end = moments.get(run.end).or(moments.last())?.offset;
-        Some(Region { start, end, peak, function: None })
+        let start = moments[run.start];
+        let end = match runs.get(nth + 1) {
+            Some(next) => end(start, moments[next.start], height(&moments[next.clone()], ground)),
+            None => moments[run.end - 1].offset,
+        };
+        Some(Region { start: start.offset, end, peak, function: None })
     };
-    runs(moments, ground.same).into_iter().filter_map(region).collect()
+    runs.iter().enumerate().filter_map(region).collect()
+}
+
+/// Where the region that begins at `start` ends, which `next` does not belong to. If that is a
+/// region too, there; else where waiting for the end takes as long as being served after it.
+fn end(start: Moment, next: Moment, next_height: Option<Nanos>) -> Offset {
+    let level = start.woken - signed(next.late());
+    if next_height.is_some() { next.offset } else { level.clamp(start.offset, next.offset) }
 }
 
 fn signed(time: Nanos) -> i64 {

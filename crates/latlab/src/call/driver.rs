@@ -9,7 +9,7 @@ use std::io;
 
 /// Runs a loop of the test driver, cut into equal parts by conditional preemption points.
 ///
-/// The read() of Heursch et al. 2001 (section 2.7): what a scan finds there is known before, part
+/// The driver of Heursch et al. 2001 (section 2.7): what a scan finds there is known before, part
 /// by part, and stands in the record beside what it found. Needs the module latlab (kmod/), which
 /// the laboratory brings along.
 #[derive(Clone, Copy, Debug, clap::Args, serde::Serialize, serde::Deserialize)]

@@ -32,7 +32,7 @@ pub(super) struct Scan {
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     resolution: Option<Nanos>,
     /// Most measurements at one moment; half of them, where the lowest agree [default: 40, in
-    /// instruction time 3]
+    /// instruction time 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
     /// What interrupts the call [default: what fits it and the machine]
@@ -110,7 +110,7 @@ impl Scan {
         // In instruction time nothing disturbs: an edge can be closed in on at no cost in noise.
         let instructions = self.measurement.is_in_instructions();
         let resolution = if instructions { Nanos(50) } else { Nanos::from_micros(1) };
-        let repeat = if instructions { 3 } else { 40 };
+        let repeat = if instructions { 6 } else { 40 };
         ScanPlan {
             call,
             points: self.points,

@@ -21,6 +21,7 @@ mod loads;
 mod offline;
 mod program;
 mod records;
+mod regions;
 mod scan;
 mod ssh;
 mod stall;

@@ -66,9 +66,8 @@ proptest! {
         prop_assert_eq!(found.regions.len(), stretches.len());
         for (region, (start, end)) in found.regions.iter().zip(&stretches) {
             prop_assert!(region.start >= *start && region.start - start <= signed(Nanos(resolution)).max(1));
-            // The last few moments of a region are as late as if they were outside of it.
-            let more = signed(Nanos(resolution)).max(1) + 100;
-            prop_assert!(region.end >= *end && region.end - end <= more, "{region:?} {end}");
+            let to_the_next = signed(Nanos(resolution)).max(1);
+            prop_assert!(region.end >= *end && region.end - end <= to_the_next, "{region:?}");
             prop_assert_eq!(region.peak, late(&stretches, region.start));
         }
     }
@@ -103,7 +102,7 @@ fn looking_closer_takes_a_few_points_not_all_of_them() {
     let plan = ScanPlan { repeat: 3, ..plan(1) };
     let (found, measurements) = scan(&plan, &[(0, 482_000)], || 0);
     assert_eq!(found.regions[0].start, 0);
-    assert!((482_000..482_100).contains(&found.regions[0].end));
+    assert_eq!(found.regions[0].end, 482_000);
     assert!(measurements < 3 * 140, "{measurements}");
 }
 
@@ -116,7 +115,8 @@ fn a_moment_whose_minimum_is_not_sure_is_measured_again() {
         survey.add(offset, Measurement { offset, pdlt, irt: None, duration: Nanos(100_000) });
     }
     assert_eq!(survey.next(), [0; 0]);
-    survey.add(0, Measurement { offset: 0, pdlt: Nanos(1_000), irt: None, duration: Nanos(0) });
+    let (pdlt, duration) = (Nanos(1_000), Nanos(100_000));
+    survey.add(0, Measurement { offset: 0, pdlt, irt: None, duration });
     assert_eq!(survey.next(), [0], "one that is lower than all others");
 }
 
@@ -180,6 +180,7 @@ fn what_is_small_beside_the_longest_is_not_closed_in_on() {
     let (found, measurements) = scan(&plan, &stretches, || 0);
     assert_eq!(found.regions.len(), 1);
     assert_eq!(found.regions[0].start, 0);
-    assert!((2_000_000..2_000_100).contains(&found.regions[0].end));
+    let end = found.regions[0].end;
+    assert!(end.abs_diff(2_000_000) < 4_000, "{end}: the next turn is late as well");
     assert!(measurements < 3 * 140, "{measurements}");
 }

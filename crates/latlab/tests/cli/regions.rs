@@ -1,0 +1,111 @@
+//! What a scan finds, against what the test driver is known to have done (Heursch et al. 2001,
+//! section 2.7, figures 3 to 8).
+
+use super::program::latlab;
+use latlab_core::record::Record;
+use latlab_core::scan::{Interrupt, Offset, Point, Region, Scan};
+use latlab_core::time::Nanos;
+
+/// Scans of the driver's loop, 482 µs long, in each of these ways.
+fn scans(profile: &str, ways: &[&str]) -> Vec<Scan> {
+    let calls: Vec<String> = ways.iter().map(|way| format!("driver:{way}")).collect();
+    let words = format!("scan {} --points 60 --json --on lab:{profile}", calls.join(" "));
+    let said = latlab(&words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = Record::from_json(&said.stdout).expect("a record was printed");
+    assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+    record.scans
+}
+
+/// The worst PDLT, of the least at each moment.
+fn worst(scan: &Scan) -> Nanos {
+    scan.points.iter().map(|point| point.pdlt.min).max().unwrap_or_default()
+}
+
+fn worst_irt(scan: &Scan) -> Nanos {
+    let irt = scan.points.iter().filter_map(|point| Some(point.irt?.min));
+    irt.max().unwrap_or_default()
+}
+
+/// Asserts that two moments are closer than a hundredth of a region.
+fn is_at(found: Offset, known: Offset, region: &Region) {
+    assert!(found.abs_diff(known) <= region.length().0 / 100, "{found} for {known}: {region:?}");
+}
+
+/// When the task ran that an interrupt at this point woke.
+fn woken(point: &Point) -> i64 {
+    point.offset + i64::try_from(point.pdlt.min.0).expect("a scan takes no centuries")
+}
+
+#[test]
+fn without_preemption_n_points_make_n_and_one_regions() {
+    let points = [0, 1, 2, 3, 23];
+    let ways = points.map(|points| format!("points={points}"));
+    let scans = scans("utime", &ways.each_ref().map(String::as_str));
+    for (scan, points) in scans.iter().zip(points) {
+        let Scan { regions, parts, .. } = scan;
+        assert_eq!(regions.len(), points + 1, "{regions:?}");
+        // Preemption points stand between parts.
+        for (pair, after) in regions.windows(2).zip(&parts[1..]) {
+            assert_eq!(pair[0].end, pair[1].start);
+            is_at(pair[1].start, after.begin, &pair[1]);
+        }
+        let each = 482_000 / (points as u64 + 1);
+        let peak = scan.longest().expect("there is a region").peak.0;
+        assert!((each..each + 6_000).contains(&peak), "{peak} ns, {points} points");
+    }
+    // The triangle falls by just as much as the interrupt comes later: who waits runs at its end,
+    // wherever in it the interrupt came.
+    let scan = &scans[0];
+    let within = scan.points.iter().filter(|p| (1_000..480_000).contains(&p.offset));
+    let ends: Vec<i64> = within.map(woken).collect();
+    let (first, last) = (ends.iter().min().unwrap(), ends.iter().max().unwrap());
+    assert!(ends.len() > 20 && last - first <= 100, "{first} to {last}");
+    assert!((3_000..5_000).contains(&scan.baseline.0) && worst_irt(scan) < Nanos(600));
+}
+
+#[test]
+fn a_preemptible_kernel_waits_for_its_locks_only() {
+    let none = ["points=0", "mode=lock-break,points=1000"];
+    let some = ["mode=spin,points=3", "mode=spin,points=23", "mode=raw-spin", "mode=preempt-off"];
+    let scans = scans("preemptible-hr", &[&none[..], &some, &["mode=irq-off"]].concat());
+    for scan in &scans[..2] {
+        assert!(worst(scan) < Nanos(5_000), "{:?}: {}", scan.call.params, worst(scan));
+        assert_eq!(scan.regions, [], "{:?}", scan.call.params);
+    }
+    for (scan, parts) in scans[2..].iter().zip([4, 24, 1, 1, 1]) {
+        let regions = &scan.regions;
+        assert_eq!((regions.len(), scan.parts.len()), (parts, parts), "{regions:?}");
+        for (region, part) in regions.iter().zip(&scan.parts) {
+            is_at(region.start, part.begin, region);
+            is_at(region.end, part.end, region);
+        }
+    }
+    let late = scans[2..].iter().map(|scan| worst_irt(scan) > Nanos(400_000));
+    assert_eq!(late.collect::<Vec<_>>(), [false, false, false, false, true], "interrupts off");
+}
+
+#[test]
+fn a_real_time_kernel_waits_for_raw_locks_only() {
+    let none = ["points=0", "mode=spin", "mode=lock-break,points=1000"];
+    let some = ["mode=raw-spin", "mode=preempt-off", "mode=irq-off"];
+    let scans = scans("rt", &[none, some].concat());
+    for scan in &scans[..3] {
+        assert!(worst(scan) < Nanos(5_500), "{:?}: {}", scan.call.params, worst(scan));
+        assert_eq!(scan.regions, [], "{:?}", scan.call.params);
+    }
+    for scan in &scans[3..] {
+        let [region] = scan.regions.as_slice() else { panic!("{:?}", scan.regions) };
+        is_at(region.start, scan.parts[0].begin, region);
+        is_at(region.end, scan.parts[0].end, region);
+    }
+}
+
+#[test]
+fn where_timers_fire_at_ticks_the_device_interrupts() {
+    let scans = scans("standard", &["points=0"]);
+    assert_eq!(scans[0].interrupt, Interrupt::Device);
+    let [region] = scans[0].regions.as_slice() else { panic!("{:?}", scans[0].regions) };
+    assert!((481_000..484_000).contains(&region.length().0), "{region:?}");
+    latlab("scan fork --interrupt timer --on lab:standard").refused(3, &["ticks", "4 ms"]);
+}
