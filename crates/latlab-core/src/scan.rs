@@ -120,7 +120,8 @@ pub struct Point {
     pub offset: Offset,
     /// How many measurements.
     pub repeats: u32,
-    /// Interrupt to first instruction of the task it woke.
+    /// Interrupt to first instruction of the task it woke; the least is of the calls that nothing
+    /// else delayed.
     pub pdlt: Spread,
     /// Interrupt to first instruction of its service routine, where it was taken.
     #[serde(skip_serializing_if = "Option::is_none", default)]

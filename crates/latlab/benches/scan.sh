@@ -8,9 +8,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 profiles=(monolithic utime rapid-reaction preemptible-hr rt rt-lazy)
 calls=("$@")
-[ $# -gt 0 ] || calls=(munmap:4MiB populate:4MiB mprotect:4MiB mremap:4MiB fork exec exit:64MiB read:tmpfs,1MiB write:tmpfs,1MiB procfs:/proc/kallsyms sync open-close futex pipe socket:unix sched_yield)
+[ $# -gt 0 ] || calls=(munmap:4MiB populate:4MiB mprotect:4MiB mremap:4MiB fork exec exit:16MiB read:tmpfs,1MiB write:tmpfs,1MiB procfs:/proc/kallsyms sync:1MiB open-close futex pipe socket:unix sched_yield)
 # shellcheck disable=SC2046
-$latlab scan "${calls[@]}" $(printf -- '--on lab:%s ' "${profiles[@]}") --out "$work" >/dev/null 2>"$work/said" || { cat "$work/said"; exit 1; }
+$latlab scan "${calls[@]}" --points 60 --resolution 1us $(printf -- '--on lab:%s ' "${profiles[@]}") --out "$work" >/dev/null 2>"$work/said" || { cat "$work/said"; exit 1; }
 python3 - "$work" "${profiles[@]}" <<'PYTHON'
 import json, sys
 folder, profiles = sys.argv[1], sys.argv[2:]

@@ -217,10 +217,12 @@ impl Tries {
     }
 
     fn point(&self) -> Option<Point> {
+        let Measurement { offset, pdlt: min, .. } = *self.cleanest()?;
+        let pdlt = Spread::of(self.hits.iter().map(|m| m.pdlt).collect())?;
         Some(Point {
-            offset: self.cleanest()?.offset,
+            offset,
             repeats: u32::try_from(self.hits.len()).unwrap_or(u32::MAX),
-            pdlt: Spread::of(self.hits.iter().map(|m| m.pdlt).collect())?,
+            pdlt: Spread { min, median: pdlt.median.max(min), max: pdlt.max },
             irt: Spread::of(self.hits.iter().filter_map(|m| m.irt).collect()),
         })
     }

@@ -10,12 +10,24 @@ use serde_json::Value;
 /// A call as it is written on the command line.
 pub(crate) fn call(call: &Part) -> String {
     let mut call = call.clone();
-    if let Some(size) = call.params.get_mut("size")
-        && let Some(bytes) = size.as_u64()
-    {
-        *size = Value::String(Bytes(bytes).to_string());
+    for (name, value) in &mut call.params {
+        let Some(number) = value.as_u64() else { continue };
+        // As plans keep them, numbers have no units.
+        match name.as_str() {
+            "size" => *value = Value::String(Bytes(number).to_string()),
+            "length" => *value = Value::String(written(Nanos(number))),
+            _ => {}
+        }
     }
     printable(&part(&call))
+}
+
+/// A time as it is written on the command line.
+fn written(time: Nanos) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let fits = |(_, scale): &&(&str, u64)| time.0 >= *scale && time.0.is_multiple_of(*scale);
+    let (unit, scale) = units.iter().find(fits).unwrap_or(&("ns", 1));
+    format!("{}{unit}", time.0 / scale)
 }
 
 /// What interrupts a call, as users write it.
@@ -48,4 +60,24 @@ pub(crate) fn micros(time: Offset) -> String {
     let (whole, rest) = (time.unsigned_abs() / 1_000, time.unsigned_abs() % 1_000);
     let sign = if time < 0 { "−" } else { "" };
     format!("{sign}{}.{rest:03}", grouped(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_shown_as_it_was_written() {
+        let shown = |params: Value| {
+            let Value::Object(params) = params else { panic!("{params}") };
+            call(&Part { name: "driver".to_owned(), params })
+        };
+        assert_eq!(
+            shown(json!({ "length": 482_000, "points": 3 })),
+            "driver:length=482us,points=3"
+        );
+        assert_eq!(shown(json!({ "size": 4 << 20 })), "driver:size=4MiB");
+        assert_eq!(shown(json!({ "length": 0 })), "driver:length=0ns");
+    }
 }
