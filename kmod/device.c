@@ -149,6 +149,8 @@ static int __init latlab_init(void)
 	int err;
 
 	iterations_per_second = latlab_calibrate();
+	if (!iterations_per_second)
+		return -EOPNOTSUPP;
 	latlab_interrupt_init();
 	err = latlab_device_init();
 	if (err)

@@ -135,8 +135,9 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 	writel(EDU_BUFFER, edu->registers + EDU_DMA_DESTINATION);
 	writel(1, edu->registers + EDU_DMA_COUNT);
 	edu->threaded = arm->flags & LATLAB_THREADED;
+	WRITE_ONCE(edu->wanted, true);
+	/* It takes 99 ms at least: long enough to know the time before it ends. */
 	edu->due = edu_start(edu);
-	edu->wanted = true;
 	arm->time = edu->due;
 	return 0;
 }
@@ -221,6 +222,7 @@ static void edu_remove(struct pci_dev *pci)
 
 	mutex_lock(&edu_mutex);
 	WRITE_ONCE(the_edu, NULL);
+	edu_disarm(edu);
 	mutex_unlock(&edu_mutex);
 	edu_let_end(edu);
 	free_irq(edu->irq, edu);

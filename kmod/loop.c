@@ -21,7 +21,10 @@ static noinline void latlab_loop(u64 iterations)
 		barrier();
 }
 
-/* Interrupts make a round longer; the shortest of some has had none. */
+/*
+ * Interrupts make a round longer; the shortest of some has had none. 0 where the clock is too
+ * coarse to tell: then nothing would bound a loop.
+ */
 u64 latlab_calibrate(void)
 {
 	const u64 iterations = 20000;
@@ -34,7 +37,10 @@ u64 latlab_calibrate(void)
 		latlab_loop(iterations);
 		shortest = min(shortest, ktime_get_ns() - begin);
 	}
-	return div64_u64(iterations * NSEC_PER_SEC, max(shortest, 1ULL));
+	/* No processor does ten iterations in a nanosecond. */
+	if (shortest < iterations / 10)
+		return 0;
+	return div64_u64(iterations * NSEC_PER_SEC, shortest);
 }
 
 static void timed(struct latlab_run *run, u64 iterations, u32 nth)

@@ -26,12 +26,24 @@ pub enum Interrupt {
     Driver,
     /// A device that the test driver makes interrupt.
     Device,
+    /// The same, but its interrupt thread wakes the task.
+    #[serde(rename = "device-thread")]
+    DeviceThread,
 }
 
 impl Interrupt {
     /// All of them, with the words that users write.
-    pub const ALL: [(&'static str, Interrupt); 3] =
-        [("timer", Interrupt::Timer), ("driver", Interrupt::Driver), ("device", Interrupt::Device)];
+    pub const ALL: [(&'static str, Interrupt); 4] = [
+        ("timer", Interrupt::Timer),
+        ("driver", Interrupt::Driver),
+        ("device", Interrupt::Device),
+        ("device-thread", Interrupt::DeviceThread),
+    ];
+
+    /// Whether it is a device.
+    pub fn is_device(self) -> bool {
+        matches!(self, Interrupt::Device | Interrupt::DeviceThread)
+    }
 }
 
 /// What is to be scanned, and how finely.
@@ -107,7 +119,7 @@ pub struct Scan {
 pub struct Spread {
     /// The least: what nothing else has disturbed.
     pub min: Nanos,
-    /// Half of them are at or below.
+    /// Half of them are at or below; never below `min`, where that is not the least of all.
     pub median: Nanos,
     /// The most.
     pub max: Nanos,
@@ -180,7 +192,11 @@ impl Scan {
             let apart = Nanos(pair[0].offset.abs_diff(pair[1].offset));
             apart + (pair[1].pdlt.min - self.baseline)
         };
-        self.points.windows(2).map(unseen).max().unwrap_or(self.duration.max)
+        let between = self.points.windows(2).map(unseen).max().unwrap_or(self.duration.max);
+        // Nor is anything known of what comes after the last point.
+        let end = i64::try_from(self.duration.median.0).unwrap_or(i64::MAX);
+        let after = self.points.last().map_or(0, |last| end.saturating_sub(last.offset).max(0));
+        between.max(Nanos(after.unsigned_abs()))
     }
 
     /// What can't be, if anything: a scan is believed only when its parts agree.

@@ -9,7 +9,7 @@ mod tests;
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd as _;
 
 /// What each part of a loop is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,12 +205,6 @@ impl Driver {
         }
     }
 
-    /// That which the parent has opened, and left open under this number by
-    /// [`crate::process::inherit`].
-    pub fn inherited(fd: RawFd) -> io::Result<Driver> {
-        crate::process::inherited(fd).map(Driver)
-    }
-
     /// What it is.
     pub fn version(&self) -> io::Result<Version> {
         let mut version = Version::default();
@@ -255,11 +249,5 @@ impl Driver {
         // SAFETY: each call is made with the type whose size is a part of its number; the driver
         // reads and writes no more than that, and keeps no reference.
         crate::checked(unsafe { libc::ioctl(self.0.as_raw_fd(), call, with) }).map(drop)
-    }
-}
-
-impl AsRawFd for Driver {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
     }
 }

@@ -60,6 +60,11 @@ pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
     entry::<program::Program>(),
 ];
 
+/// Whether a call is made of the test driver.
+pub(crate) fn needs_driver(call: &Part) -> bool {
+    registry::build("call", CALLS, call).is_ok_and(|call| call.needs_driver())
+}
+
 /// A system call to scan.
 pub(crate) trait Call: Params {
     const ABOUT: About;

@@ -132,7 +132,13 @@ fn scan_all(
                 };
                 last.interrupted = true;
             }
-            Ok(one) => scanned.push(one),
+            Ok(mut one) => {
+                let failure = one.failure.take();
+                scanned.push(one);
+                if failure.is_some() {
+                    return Ok((scanned, failure));
+                }
+            }
             Err(failure) if scanned.is_empty() => return Err(failure),
             Err(failure) => return Ok((scanned, Some(failure))),
         }

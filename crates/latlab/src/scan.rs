@@ -39,6 +39,8 @@ pub(crate) struct Scanned {
     pub(crate) series: Vec<Series>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) interrupted: bool,
+    /// What ended it early; what was measured until then is here.
+    pub(crate) failure: Option<Failure>,
 }
 
 /// Refuses a scan that can't work here.
@@ -86,8 +88,8 @@ fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
         Interrupt::Timer | Interrupt::Driver if ticks => Err(Failure::Unsupported(why())),
         Interrupt::Timer => Ok(Interrupt::Timer),
         Interrupt::Driver => driver::open().map(|_| Interrupt::Driver),
-        Interrupt::Device => {
-            let device = driver::check_device().map(|()| Interrupt::Device);
+        device @ (Interrupt::Device | Interrupt::DeviceThread) => {
+            let device = driver::check_device().map(|()| device);
             device.map_err(|failure| if ticks { failure.about(&why()) } else { failure })
         }
     }
@@ -104,7 +106,7 @@ struct Conduct<'a> {
     interrupt: Interrupt,
     cpu: u32,
     consumer: Consumer,
-    _producer: Producer,
+    producer: Producer,
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
     began: Nanos,
@@ -132,7 +134,7 @@ impl<'a> Conduct<'a> {
             interrupt,
             cpu,
             consumer,
-            _producer: producer,
+            producer,
             signals,
             watch,
             began: clock::now(),
@@ -145,7 +147,7 @@ impl<'a> Conduct<'a> {
     fn scan(&mut self) -> Result<Scanned> {
         let (duration, parts) = self.undisturbed()?;
         let mut survey = Survey::new(self.plan, duration.median);
-        let mut warnings = Vec::new();
+        let (mut warnings, mut failure) = (Vec::new(), None);
         while !self.interrupted {
             let next = survey.next();
             if next.is_empty() {
@@ -159,7 +161,14 @@ impl<'a> Conduct<'a> {
             self.watch.note(&self.progress(next.len()));
             let next = &next[..next.len().min(self.pace.windows())];
             let windows: Vec<Option<Offset>> = next.iter().copied().map(Some).collect();
-            for (asked, measured) in next.iter().zip(self.order(&windows)?) {
+            let measured = match self.order(&windows) {
+                Err(why) if !self.measured.is_empty() => {
+                    failure = Some(why);
+                    break;
+                }
+                measured => measured?,
+            };
+            for (asked, measured) in next.iter().zip(measured) {
                 let measurement = measured.measurement;
                 survey.add(*asked, measurement);
                 self.measured.push(measurement);
@@ -179,7 +188,7 @@ impl<'a> Conduct<'a> {
             parts,
         };
         let interrupted = self.interrupted;
-        Ok(Scanned { scan, series: self.series(), warnings, interrupted })
+        Ok(Scanned { scan, series: self.series(), warnings, interrupted, failure })
     }
 
     /// How long the call takes when nothing interrupts it, and what it is made of where it says so.
@@ -227,7 +236,8 @@ impl<'a> Conduct<'a> {
         loop {
             if let Some(answers) = self.consumer.answer()? {
                 self.pace = Pace::after(windows.len(), clock::now() - begin);
-                return answers.into_iter().collect();
+                let measured: Result<_> = answers.into_iter().collect();
+                return measured.map_err(|why| self.producer.complaint().unwrap_or(why));
             }
             let waited = clock::now() - begin;
             if waited > patience {

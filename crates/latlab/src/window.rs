@@ -1,8 +1,8 @@
 //! The window of a scan: what lies between a call's begin and its end, and the interrupt within.
 //!
-//! Three parties share a page of times. The *Consumer*, of low priority, makes the call. The
-//! *Producer*, of high priority, sleeps until the interrupt and notes when it runs. Both are
-//! bound to the CPU under test, and are processes of their own. (Heursch et al. 2001, figure 2)
+//! Two tasks share a page of times. The *Consumer*, of low priority, makes the call; it is a
+//! process of its own. The *Producer*, of high priority, sleeps until the interrupt and notes when
+//! it runs. Both are bound to the CPU under test. (Heursch et al. 2001, figure 2)
 
 use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
 use latlab_core::time::Nanos;
@@ -113,9 +113,16 @@ impl Window {
             }
             Interrupt::Driver => self.driver()?.arm(Source::Timer(wanted))?,
             Interrupt::Device => self.driver()?.arm(Source::Device { threaded: false })?,
+            Interrupt::DeviceThread => self.driver()?.arm(Source::Device { threaded: true })?,
         };
         self.times.0.note(DUE, due);
         let begin = if asked < 0 { due + ahead } else { due - ahead };
+        if begin < clock::now() && self.alarm.interrupt.is_device() {
+            return Err(io::Error::other(format!(
+                "the device interrupts 99 ms after it is asked at the latest, and can't come {ahead} \
+                 into a call"
+            )));
+        }
         // A device comes when it wants to. Where timers only fire at ticks, a sleep may last two
         // of them longer than asked for.
         let short = clock::resolution()?;

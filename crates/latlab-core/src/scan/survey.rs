@@ -74,7 +74,9 @@ impl Survey {
             shortest: Nanos::MAX,
         };
         let points = i64::from(plan.points.max(1));
-        let step = (signed(duration) / points).max(survey.resolution);
+        // Nothing is looked at more closely than is wanted, but each call in ten steps at least.
+        let closest = survey.resolution.min(signed(duration) / 10).max(1);
+        let step = (signed(duration) / points).max(closest);
         let steps = signed(duration) / step + 1;
         let grid = (-OUTSIDE..=steps + OUTSIDE).map(|nth| (nth * step, Tries::default()));
         survey.measured.extend(grid);
@@ -300,9 +302,9 @@ fn regions(moments: &[Moment], ground: &Ground) -> Vec<Region> {
         let start = moments[run.start];
         let end = match runs.get(nth + 1) {
             Some(next) => end(start, moments[next.start], height(&moments[next.clone()], ground)),
-            None => moments[run.end - 1].offset,
+            None => start.woken - signed(ground.baseline),
         };
-        Some(Region { start: start.offset, end, peak, function: None })
+        Some(Region { start: start.offset, end: end.max(start.offset), peak, function: None })
     };
     runs.iter().enumerate().filter_map(region).collect()
 }

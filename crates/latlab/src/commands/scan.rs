@@ -4,6 +4,7 @@ use super::measurement::Measurement;
 use crate::call::CALLS;
 use crate::failure::{Failure, Result};
 use crate::registry;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::scan::{Interrupt, ScanPlan};
@@ -35,8 +36,8 @@ pub(super) struct Scan {
     /// instruction time 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
-    /// What interrupts the call [default: what fits it and the machine]
-    #[arg(long, value_parser = interrupt)]
+    /// What interrupts the call; all but the timer need the test driver [default: what fits]
+    #[arg(long, value_parser = interrupts())]
     interrupt: Option<Interrupt>,
     /// When to stop looking closer [default: 45s, in instruction time 2min of the guest]
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
@@ -48,12 +49,10 @@ pub(super) struct Scan {
     measurement: Measurement,
 }
 
-fn interrupt(text: &str) -> std::result::Result<Interrupt, String> {
-    let found = Interrupt::ALL.iter().find(|(name, _)| *name == text);
-    found.map(|(_, interrupt)| *interrupt).ok_or_else(|| {
-        let names = Interrupt::ALL.map(|(name, _)| name);
-        latlab_core::suggest::hint(text, &names)
-    })
+fn interrupts() -> impl TypedValueParser<Value = Interrupt> {
+    let of = |text: String| Interrupt::ALL.iter().find(|(name, _)| *name == text).map(|one| one.1);
+    let names = Interrupt::ALL.map(|(name, _)| name);
+    PossibleValuesParser::new(names).map(move |text| of(text).expect("it is one of the names"))
 }
 
 impl Scan {

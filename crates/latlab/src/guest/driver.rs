@@ -2,6 +2,7 @@
 
 use super::Time;
 use super::orders::Job;
+use crate::call;
 use crate::profile::Profile;
 use latlab_core::plan::Plan;
 use latlab_core::scan::{Interrupt, ScanPlan};
@@ -20,9 +21,9 @@ pub(super) fn is_needed(profile: &Profile, job: &Job) -> bool {
 fn needs(scan: &ScanPlan, profile: &Profile) -> bool {
     let ticks = profile.cmdline.split_whitespace().any(|word| word == "highres=off");
     match scan.interrupt {
-        Some(Interrupt::Driver | Interrupt::Device) => true,
-        Some(Interrupt::Timer) => scan.call.name == "driver",
-        None => ticks || scan.call.name == "driver",
+        Some(Interrupt::Timer) => call::needs_driver(&scan.call),
+        Some(_) => true,
+        None => ticks || call::needs_driver(&scan.call),
     }
 }
 
@@ -37,15 +38,13 @@ pub(super) fn device(time: Time) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile;
-    use latlab_core::plan::Part;
+    use crate::{profile, registry};
     use latlab_core::time::Nanos;
-    use serde_json::Map;
 
     #[test]
     fn a_scan_needs_it_where_its_call_or_its_interrupt_is_the_drivers() {
         let needed = |call: &str, interrupt, profile: &str| {
-            let call = Part { name: call.to_owned(), params: Map::new() };
+            let call = registry::parse("call", call::CALLS, call, &[]).unwrap();
             let (points, resolution, repeat, limit) = (1, Nanos(1), 1, Nanos(1));
             let scan = ScanPlan { call, points, resolution, repeat, interrupt, limit };
             needs(&scan, &profile::find(profile, &[]).unwrap())

@@ -1,6 +1,6 @@
 //! The Producer: the task of high priority that the interrupt wakes.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::window::Times;
 use crate::{driver, permission};
 use latlab_core::cpulist::CpuList;
@@ -12,9 +12,8 @@ use latlab_sys::{clock, cpu, memory, signal};
 use std::fs::File;
 use std::io::ErrorKind::{Interrupted, TimedOut, UnexpectedEof};
 use std::io::{self, Read as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
 /// The Producer at work. Dropping it ends it.
@@ -22,6 +21,8 @@ pub(super) struct Producer {
     thread: Option<JoinHandle<()>>,
     id: i32,
     stop: Arc<AtomicBool>,
+    /// Why it can't do its part.
+    complaint: Arc<OnceLock<Failure>>,
 }
 
 /// What it sleeps on.
@@ -42,30 +43,42 @@ impl Producer {
     ) -> Result<Producer> {
         let mut sleep = match interrupt {
             Interrupt::Timer => Sleep::Timer(alarm),
-            Interrupt::Driver | Interrupt::Device => Sleep::Driver(driver::open()?, 0),
+            _ => Sleep::Driver(driver::open()?, 0),
         };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let complaint = Arc::new(OnceLock::new());
+        let complain = Arc::clone(&complaint);
         let (say, hear) = mpsc::channel();
         let life = move || {
             let ready = set_up(on);
-            let failed = ready.is_err();
+            let refused = ready.is_err();
             let heard = say.send(ready.map(|()| sched::thread_id()));
             drop(say);
-            while !failed && heard.is_ok() && !stopped.load(SeqCst) {
+            while !refused && heard.is_ok() && !stopped.load(SeqCst) {
                 match sleep.until_woken() {
                     Ok((woken, served)) => times.woken(woken, served),
                     // A request to stop, or nothing to do for a while.
                     Err(e) if matches!(e.kind(), Interrupted | TimedOut) => {}
                     // Nobody is left who could set the interrupt.
-                    Err(_) => break,
+                    Err(e) if e.kind() == UnexpectedEof => break,
+                    Err(e) => {
+                        let why = failed("the task of high priority can't wait", e);
+                        let _ = complain.set(why);
+                        break;
+                    }
                 }
             }
         };
         let thread = std::thread::Builder::new().name("producer".to_owned()).stack_size(512 * 1024);
         let thread = thread.spawn(life).map_err(|e| failed("a thread could not be started", e))?;
         let id = hear.recv().map_err(|e| failed("the task of high priority", e))??;
-        Ok(Producer { thread: Some(thread), id, stop })
+        Ok(Producer { thread: Some(thread), id, stop, complaint })
+    }
+
+    /// Why it can't do its part, where that is so.
+    pub(super) fn complaint(&self) -> Option<Failure> {
+        self.complaint.get().cloned()
     }
 }
 
