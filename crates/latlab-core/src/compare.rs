@@ -1,8 +1,13 @@
 //! Two records side by side: the same latency, quantile by quantile, and what differs between
 //! the machines and plans behind them. No statistics: one run each says nothing about chance.
 
+mod scans;
+
+pub use scans::ScanPair;
+
 use crate::histogram::{DamagedHistogram, Histogram};
 use crate::record::{Incomparable, Record, Series};
+use crate::scan::Scan;
 use crate::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +17,10 @@ use serde_json::Value;
 pub struct Comparison {
     /// The latencies that both have, all CPUs together.
     pub latencies: Vec<Latency>,
-    /// Latencies that only one has, in words.
+    /// The calls that were scanned in both.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scans: Vec<ScanPair>,
+    /// Latencies and scans that only one has, in words.
     pub unmatched: Vec<String>,
     /// What differs between the machines.
     pub machine: Vec<Difference>,
@@ -69,7 +77,7 @@ pub enum NotCompared {
     #[error(transparent)]
     Incomparable(#[from] Incomparable),
     /// They have nothing in common.
-    #[error("they have no latency in common: one has {0}, the other {1}")]
+    #[error("they have nothing in common: one has {0}, the other {1}")]
     NothingInCommon(String, String),
     /// A record that was not read by [`Record::from_json`].
     #[error(transparent)]
@@ -93,11 +101,17 @@ pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
         .enumerate()
         .filter(|(nth, other)| twin(other, &theirs[..*nth], &ours).is_none());
     unmatched.extend(alone.map(|(_, other)| format!("{} is only in the second", other.name())));
-    if latencies.is_empty() {
-        return Err(NotCompared::NothingInCommon(names(&ours), names(&theirs)));
+    let scans = scans::pairs(&a.scans, &b.scans);
+    for (mine, others, which) in [(a, b, "first"), (b, a, "second")] {
+        let alone = scans::alone(&mine.scans, &others.scans).into_iter();
+        unmatched.extend(alone.map(|scan| format!("{} is only in the {which}", scanned(scan))));
+    }
+    if latencies.is_empty() && scans.is_empty() {
+        return Err(NotCompared::NothingInCommon(names(a, &ours), names(b, &theirs)));
     }
     Ok(Comparison {
         latencies,
+        scans,
         unmatched,
         machine: differences(&a.machine, &b.machine),
         plan: differences(&a.plan, &b.plan),
@@ -124,7 +138,8 @@ struct Distribution<'a> {
 
 fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistogram> {
     let mut all: Vec<Distribution<'_>> = Vec::new();
-    for series in &record.series {
+    // The moments of a scan were chosen: their distribution says little about the kernel.
+    for series in record.series.iter().filter(|series| !series.is_of_scan()) {
         let one = Distribution {
             first: series,
             histogram: series.histogram()?,
@@ -184,8 +199,13 @@ impl Distribution<'_> {
     }
 }
 
-fn names(distributions: &[Distribution<'_>]) -> String {
-    let names: Vec<String> = distributions.iter().map(Distribution::name).collect();
+fn scanned(scan: &Scan) -> String {
+    format!("a scan of {}", scan.call.name)
+}
+
+fn names(record: &Record, distributions: &[Distribution<'_>]) -> String {
+    let scans = record.scans.iter().map(scanned);
+    let names: Vec<String> = distributions.iter().map(Distribution::name).chain(scans).collect();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
@@ -199,18 +219,19 @@ fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
     figures(a)
         .into_iter()
         .zip(figures(b))
-        .map(|((name, a), (_, b))| Row {
-            name: format!("{prefix}{name}"),
-            a,
-            b,
-            ratio: ratio(a, b).filter(|_| fair || name != "max"),
+        .map(|((name, a), (_, b))| {
+            let row = Row::new(&format!("{prefix}{name}"), a, b);
+            Row { ratio: row.ratio.filter(|_| fair || name != "max"), ..row }
         })
         .collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
-fn ratio(a: Nanos, b: Nanos) -> Option<f64> {
-    (a.0 > 0).then(|| b.0 as f64 / a.0 as f64)
+impl Row {
+    #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
+    fn new(name: &str, a: Nanos, b: Nanos) -> Row {
+        let ratio = (a.0 > 0).then(|| b.0 as f64 / a.0 as f64);
+        Row { name: name.to_owned(), a, b, ratio }
+    }
 }
 
 /// Fields of a machine that are measured, and differ from run to run on the same machine.

@@ -1,10 +1,9 @@
 //! `latlab compare`: two records side by side.
 
 use crate::failure::{Result, failed};
-use crate::format;
-use crate::format::grouped;
 use crate::format::text::plain_table;
-use latlab_core::compare::{self, Comparison, Difference, Latency};
+use crate::format::{self, grouped, scan};
+use latlab_core::compare::{self, Comparison, Difference, Latency, Row};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -41,6 +40,10 @@ impl Compare {
         for latency in &comparison.latencies {
             let _ = write!(text, "\n{}", of_latency(latency));
         }
+        for pair in &comparison.scans {
+            let call = scan::call(&pair.call);
+            let _ = writeln!(text, "\nscan of {call}\n{}", table(&pair.rows));
+        }
         for unmatched in &comparison.unmatched {
             let _ = writeln!(text, "\n{unmatched}");
         }
@@ -66,16 +69,20 @@ fn of_latency(latency: &Latency) -> String {
         grouped(latency.missed.1),
         load(&latency.load.1),
     );
-    let mut table = plain_table(&["", "A", "B", "B/A"]);
-    for row in &latency.rows {
-        let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
-        table.add_row([row.name.clone(), row.a.to_string(), row.b.to_string(), ratio]);
-    }
-    let _ = writeln!(text, "{}", table.trim_fmt());
+    let _ = writeln!(text, "{}", table(&latency.rows));
     if latency.recorded.0 != latency.recorded.1 {
         text.push_str("maxima of unequal numbers of samples are not compared\n");
     }
     text
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = plain_table(&["", "A", "B", "B/A"]);
+    for row in rows {
+        let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
+        table.add_row([row.name.clone(), row.a.to_string(), row.b.to_string(), ratio]);
+    }
+    table.trim_fmt()
 }
 
 fn of_differences(what: &str, differences: &[Difference]) -> String {
