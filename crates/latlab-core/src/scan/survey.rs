@@ -74,8 +74,9 @@ impl Survey {
             shortest: Nanos::MAX,
         };
         let points = i64::from(plan.points.max(1));
-        // Nothing is looked at more closely than is wanted, but each call in ten steps at least.
-        let closest = survey.resolution.min(signed(duration) / 10).max(1);
+        // Nothing is looked at more closely than is wanted; but a call in ten steps at least, where
+        // they are as long as what strays.
+        let closest = survey.resolution.min((signed(duration) / 10).max(signed(Nanos(STRAY))));
         let step = (signed(duration) / points).max(closest);
         let steps = signed(duration) / step + 1;
         let grid = (-OUTSIDE..=steps + OUTSIDE).map(|nth| (nth * step, Tries::default()));

@@ -42,7 +42,6 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --set swappines=1 --for 1s", &["there is no knob 'swappines'", "swappiness"]),
     ("run --set swappiness --for 1s", &["--set", "KNOB=VALUE"]),
     ("run timer:source=itimer --cpus 0,8000", &["CPU 8000 is not online"]),
-    ("scan", &["<CALL"]),
     ("scan forc", &["there is no call 'forc'", "fork"]),
     ("scan munmap:0B", &["munmap: size", "4KiB"]),
     ("scan munmap:999GiB", &["munmap: size", "64GiB"]),
