@@ -12,7 +12,7 @@ use crate::scan::{self, Scanned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::doctor;
 use latlab_core::machine::Machine;
-use latlab_core::plan::Plan;
+use latlab_core::plan::{Part, Plan};
 use latlab_core::record::{Record, SCHEMA, Series, Warning};
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::machine::counters;
@@ -94,6 +94,11 @@ pub(crate) fn disk_folder(plan: &Plan) -> Result<Option<PathBuf>> {
         }
         (folder, None) => Ok(folder),
     }
+}
+
+/// Whether a call is made of the test driver.
+pub(crate) fn needs_driver(call: &Part) -> bool {
+    call::needs_driver(call)
 }
 
 /// The CPUs asked for, else all that are online and that this process may use.

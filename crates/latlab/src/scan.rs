@@ -57,8 +57,9 @@ pub(crate) fn run(
     watch: &mut dyn Watch,
 ) -> Result<Scanned> {
     let interrupt = interrupt(plan)?;
-    let mut conduct = Conduct::start(plan, interrupt, cpu, signals, watch)?;
+    // Before there is anything that could hang.
     let _watcher = Watcher::begin();
+    let mut conduct = Conduct::start(plan, interrupt, cpu, signals, watch)?;
     conduct.watch.begin(&probe(plan), &[], plan.limit);
     let scanned = conduct.scan();
     conduct.watch.end();

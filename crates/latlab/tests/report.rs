@@ -140,7 +140,7 @@ fn a_browser_draws_scans_over_each_other_with_their_marks() {
         "one stretch can't be preempted: 482 µs, beginning 0 ns into the call",
         "no stretch that can't be preempted is longer than 4.97 µs",
         "What can't be preempted: populate:size=4MiB · low-latency",
-        "<td class=\"n\">365.000</td>",
+        "<td class=\"n\">490.000</td>",
     ] {
         assert!(dom.contains(text), "{text}");
     }

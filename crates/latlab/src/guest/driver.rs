@@ -2,7 +2,7 @@
 
 use super::Time;
 use super::orders::Job;
-use crate::call;
+use crate::engine;
 use crate::profile::Profile;
 use latlab_core::plan::Plan;
 use latlab_core::scan::{Interrupt, ScanPlan};
@@ -21,9 +21,9 @@ pub(super) fn is_needed(profile: &Profile, job: &Job) -> bool {
 fn needs(scan: &ScanPlan, profile: &Profile) -> bool {
     let ticks = profile.cmdline.split_whitespace().any(|word| word == "highres=off");
     match scan.interrupt {
-        Some(Interrupt::Timer) => call::needs_driver(&scan.call),
+        Some(Interrupt::Timer) => engine::needs_driver(&scan.call),
         Some(_) => true,
-        None => ticks || call::needs_driver(&scan.call),
+        None => ticks || engine::needs_driver(&scan.call),
     }
 }
 
@@ -38,13 +38,20 @@ pub(super) fn device(time: Time) -> &'static [&'static str] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{profile, registry};
+    use crate::profile;
+    use latlab_core::plan::Part;
     use latlab_core::time::Nanos;
+    use serde_json::json;
 
     #[test]
     fn a_scan_needs_it_where_its_call_or_its_interrupt_is_the_drivers() {
         let needed = |call: &str, interrupt, profile: &str| {
-            let call = registry::parse("call", call::CALLS, call, &[]).unwrap();
+            let params = match call {
+                "driver" => json!({ "length": 1_000, "points": 0, "mode": "plain" }),
+                _ => json!({}),
+            };
+            let params = params.as_object().unwrap().clone();
+            let call = Part { name: call.to_owned(), params };
             let (points, resolution, repeat, limit) = (1, Nanos(1), 1, Nanos(1));
             let scan = ScanPlan { call, points, resolution, repeat, interrupt, limit };
             needs(&scan, &profile::find(profile, &[]).unwrap())

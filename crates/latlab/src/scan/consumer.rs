@@ -76,6 +76,9 @@ impl Consumer {
             let said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
             let (say, answers) = mpsc::channel();
             let listen = move || {
+                // Who listens must not disturb those that are measured: ours is the highest
+                // priority while a scan runs, but not this thread's.
+                let _ = sched::set_policy(Policy::Other);
                 // Each line answers one order; a Consumer that is gone says nothing more.
                 for line in BufReader::new(said).lines().map_while(io::Result::ok) {
                     let Ok(answer) = serde_json::from_str(&line) else { break };
