@@ -27,11 +27,12 @@ mod store;
 
 pub(crate) use exec::is_for_nothing;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::registry::{self, About, Entry, Params};
 use crate::window::{self, Window};
 use latlab_core::plan::Part;
 use serde_json::Value;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +64,21 @@ pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
 /// Whether a call is made of the test driver.
 pub(crate) fn needs_driver(call: &Part) -> bool {
     registry::build("call", CALLS, call).is_ok_and(|call| call.needs_driver())
+}
+
+/// Refuses a path of `call` that can't be opened as a file; `opened` says what is done with it.
+fn check_file(call: &str, path: &Path, opened: &str) -> Result<()> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Failure::Failed(format!(
+            "{call}: {path} can't be {opened} ({why}): name another with path="
+        ))
+    };
+    // Opening a named pipe would wait for a writer, and opening a device may do anything.
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(cannot(&"it is not a file"));
+    }
+    File::open(path).map(drop).map_err(|e| cannot(&e))
 }
 
 /// A system call to scan.

@@ -1,7 +1,7 @@
 //! open(2) and close(2): finding a file by its name.
 
-use super::{Call, Stage};
-use crate::failure::{Failure, Result};
+use super::{Call, Stage, check_file};
+use crate::failure::Result;
 use crate::registry::About;
 use crate::window::Window;
 use std::fs::File;
@@ -22,17 +22,7 @@ impl Call for OpenClose {
     const ABOUT: About = About { name: "open-close", summary: "open a file and close it" };
 
     fn check(&self) -> Result<()> {
-        let cannot = |why: &dyn std::fmt::Display| {
-            let path = self.path.display();
-            Failure::Failed(format!(
-                "open-close: {path} can't be opened ({why}): name another with path="
-            ))
-        };
-        // Opening a named pipe would wait for a writer, and opening a device may do anything.
-        if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
-            return Err(cannot(&"it is not a file"));
-        }
-        File::open(&self.path).map(drop).map_err(|e| cannot(&e))
+        check_file(Self::ABOUT.name, &self.path, "opened")
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {

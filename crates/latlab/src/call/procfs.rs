@@ -1,8 +1,8 @@
 //! The process file system: files of /proc that the kernel makes up while they are read.
 
 use super::store::size;
-use super::{Call, Stage};
-use crate::failure::{Failure, Result};
+use super::{Call, Stage, check_file};
+use crate::failure::Result;
 use crate::registry::About;
 use crate::window::Window;
 use latlab_core::size::Bytes;
@@ -31,17 +31,7 @@ impl Call for Procfs {
     const ABOUT: About = About { name: "procfs", summary: "read a file of /proc" };
 
     fn check(&self) -> Result<()> {
-        let cannot = |why: &dyn std::fmt::Display| {
-            let path = self.path.display();
-            Failure::Failed(format!(
-                "procfs: {path} can't be read ({why}): name another with path="
-            ))
-        };
-        // Opening a named pipe would wait for a writer, and opening a device may do anything.
-        if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
-            return Err(cannot(&"it is not a file"));
-        }
-        File::open(&self.path).map(drop).map_err(|e| cannot(&e))
+        check_file(Self::ABOUT.name, &self.path, "read")
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
