@@ -31,6 +31,10 @@ pub struct Plan {
     pub stop_above: Option<Nanos>,
     /// Knobs of the machine to turn for the time of the run.
     pub settings: Vec<Setting>,
+    /// Whether probes and loads that this machine lacks something for are left out and named in
+    /// the record, rather than refused.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub skip_missing: bool,
 }
 
 /// How long a probe measures.

@@ -1,5 +1,6 @@
 //! The data of one run: what is written, read, merged and compared.
 
+use crate::cpulist::CpuList;
 use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -55,6 +56,10 @@ pub struct Series {
     pub span: (String, String),
     /// The CPU it was measured on.
     pub cpu: u32,
+    /// Where it was measured on several CPUs at once, as a throughput is: all of them; `cpu` is
+    /// the first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub together: Option<CpuList>,
     /// The loads that ran beside it.
     pub load: Vec<String>,
     /// The kernel profile, where a laboratory ran it.
@@ -301,12 +306,18 @@ impl Series {
         self.probe.starts_with("scan.")
     }
 
+    /// The CPU, or the CPUs, that it was measured on, as they are shown.
+    pub fn cpus(&self) -> String {
+        self.together.as_ref().map_or_else(|| self.cpu.to_string(), CpuList::to_string)
+    }
+
     /// Whether `other` is the same latency, measured under the same conditions.
     pub fn same_kind(&self, other: &Series) -> bool {
         let key = |s: &Series| {
             (s.probe.clone(), s.span.clone(), s.cpu, s.load.clone(), s.profile.clone(), s.interval)
         };
-        key(self) == key(other) && self.schedule == other.schedule
+        let place = self.together == other.together;
+        key(self) == key(other) && place && self.schedule == other.schedule
     }
 
     fn add(&mut self, other: &Series) -> Result<(), DamagedHistogram> {

@@ -28,13 +28,14 @@ mod store;
 pub(crate) use exec::is_for_nothing;
 
 use crate::failure::{Failure, Result};
+use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};
 use crate::window::{self, Window};
 use latlab_core::plan::Part;
 use serde_json::Value;
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Every call, in the order `latlab list calls` shows them.
 pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
@@ -61,9 +62,11 @@ pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
     entry::<program::Program>(),
 ];
 
-/// Whether a call is made of the test driver.
-pub(crate) fn needs_driver(call: &Part) -> bool {
-    registry::build("call", CALLS, call).is_ok_and(|call| call.needs_driver())
+/// What a call needs.
+pub(crate) fn needs(call: &Part) -> Result<Needs> {
+    let call = registry::build("call", CALLS, call)?;
+    let folders = call.folder().map(Path::to_owned).into_iter().collect();
+    Ok(Needs { driver: call.needs_driver(), folders, ..Needs::default() })
 }
 
 /// Refuses a path of `call` that can't be opened as a file; `opened` says what is done with it.
@@ -149,10 +152,4 @@ const fn entry<C: Call>() -> Entry<dyn AnyCall> {
         read: registry::read::<C>,
         build: |params| Ok(Box::new(serde_json::from_value::<C>(Value::Object(params))?)),
     }
-}
-
-/// The folder that the call writes to, where that has to be on a disk.
-pub(crate) fn disk_folder(part: &Part) -> Result<Option<PathBuf>> {
-    let call = registry::build("call", CALLS, part)?;
-    Ok(call.folder().map(Path::to_owned))
 }

@@ -5,7 +5,8 @@ mod results;
 use crate::call;
 use crate::failure::{Failure, Result, failed};
 use crate::load::{self, Crew};
-use crate::probe::{AnyProbe, PROBES};
+use crate::needs::Needs;
+use crate::probe::{self, AnyProbe, PROBES};
 use crate::registry;
 use crate::rig::{self, Rig, Watch};
 use crate::scan::{self, Scanned};
@@ -20,8 +21,6 @@ use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu, machine};
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 /// What a run gave: always a record, and a verdict where a limit was set and exceeded.
 pub(crate) struct Outcome {
@@ -33,14 +32,16 @@ pub(crate) struct Outcome {
 pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Result<Outcome> {
     let root = Root::default();
     let plan = &Plan { cpus: cpus(&plan.cpus, &cpu::online(&root))?, ..plan.clone() };
-    let probes = probes(plan)?;
+    let mut warnings = Vec::new();
+    let probes = probes(plan, &mut warnings)?;
     plan.scans.iter().try_for_each(scan::check)?;
     let started = clock::since_1970();
-    let mut warnings = mend(&root);
+    warnings.extend(mend(&root));
     let mut guard = turn_knobs(plan, &root)?;
     let machine = read_machine(&root);
     warnings.extend(severe_findings(&machine));
-    let crew = Crew::start(&plan.loads, &plan.cpus, &machine, plan.seed, signals)?;
+    let parts = loads(plan, &machine, &mut warnings)?;
+    let crew = Crew::start(&parts, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
     let (scanned, mut failure) = scan_all(plan, signals, watch)?;
     let mut rig = Rig::new(plan, signals, watch);
@@ -52,9 +53,11 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.extend(ended);
     warnings.extend(happened.into_iter().map(|text| Warning::new("machine-disturbed", text)));
     warnings.extend(results::rig_warnings(&rig, scanned.iter().any(|scan| scan.interrupted)));
-    let loads: Vec<String> = plan.loads.iter().map(|part| part.name.clone()).collect();
+    let loads: Vec<String> = parts.iter().map(|part| part.name.clone()).collect();
     let verdict = results::verdict(plan, &rig.measured, &loads);
     warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
+    warnings.append(&mut rig.warnings);
+    let figures = results::figures(rig.figures, &loads);
     let (mut series, worst) = results::results(rig.measured, &loads, &mut warnings);
     let mut scans = Vec::new();
     for one in scanned {
@@ -71,7 +74,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         machine,
         series,
         scans,
-        figures: Vec::new(),
+        figures,
         worst,
         work,
         changes,
@@ -81,24 +84,12 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     Ok(Outcome { record, verdict })
 }
 
-/// The folder that `plan` needs a disk under, where a machine has none.
-pub(crate) fn disk_folder(plan: &Plan) -> Result<Option<PathBuf>> {
-    let of_loads = plan.loads.iter().map(load::disk_folder);
-    let of_calls = plan.scans.iter().map(|scan| call::disk_folder(&scan.call));
-    let folders: BTreeSet<Option<PathBuf>> = of_loads.chain(of_calls).collect::<Result<_>>()?;
-    let mut folders = folders.into_iter().flatten();
-    match (folders.next(), folders.next()) {
-        (_, Some(_)) => {
-            let why = "a guest has one disk: give all loads and calls the same dir=";
-            Err(Failure::Failed(why.to_owned()))
-        }
-        (folder, None) => Ok(folder),
-    }
-}
-
-/// Whether a call is made of the test driver.
-pub(crate) fn needs_driver(call: &Part) -> bool {
-    call::needs_driver(call)
+/// What the parts of `plan` need.
+pub(crate) fn needs(plan: &Plan) -> Result<Needs> {
+    let probes = plan.probes.iter().map(probe::needs);
+    let loads = plan.loads.iter().map(load::needs);
+    let calls = plan.scans.iter().map(|scan| call::needs(&scan.call));
+    probes.chain(loads).chain(calls).try_fold(Needs::default(), |all, needs| Ok(all.and(needs?)))
 }
 
 /// The CPUs asked for, else all that are online and that this process may use.
@@ -110,13 +101,47 @@ fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
     Ok(allowed.iter().filter(|cpu| online.is_empty() || online.contains(*cpu)).collect())
 }
 
+/// What is missing for a part, where it is only left out for that.
+fn missing(plan: &Plan, part: &Part, checked: Result<()>) -> Result<Option<Warning>> {
+    match checked {
+        Err(Failure::Unsupported(why)) if plan.skip_missing => {
+            let text = format!("{} was left out: {why}", part.name);
+            Ok(Some(Warning::new("skipped", text)))
+        }
+        checked => checked.map(|()| None),
+    }
+}
+
 /// The probes of the plan, each willing to run here: nothing is started before all are.
-fn probes(plan: &Plan) -> Result<Vec<Box<dyn AnyProbe>>> {
-    let build = |part| {
+fn probes(plan: &Plan, warnings: &mut Vec<Warning>) -> Result<Vec<Box<dyn AnyProbe>>> {
+    let mut probes = Vec::new();
+    for part in &plan.probes {
         let probe = registry::build("probe", PROBES, part)?;
-        probe.check(&plan.cpus).map(|()| probe)
-    };
-    plan.probes.iter().map(build).collect()
+        match missing(plan, part, probe.check(&plan.cpus))? {
+            Some(skipped) => warnings.push(skipped),
+            None => probes.push(probe),
+        }
+    }
+    if probes.is_empty() && plan.scans.is_empty() {
+        let why = warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>();
+        return Err(Failure::Unsupported(format!(
+            "nothing is left to measure: {}",
+            why.join("; ")
+        )));
+    }
+    Ok(probes)
+}
+
+/// The loads of the plan, each able to work here.
+fn loads(plan: &Plan, machine: &Machine, warnings: &mut Vec<Warning>) -> Result<Vec<Part>> {
+    let mut loads = Vec::new();
+    for part in &plan.loads {
+        match missing(plan, part, load::check(part, &plan.cpus, machine))? {
+            Some(skipped) => warnings.push(skipped),
+            None => loads.push(part.clone()),
+        }
+    }
+    Ok(loads)
 }
 
 /// Scans one call after another, on the last of the CPUs: the first has most of the interrupts.

@@ -68,6 +68,15 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
+/// A value of any size, with four digits that count; large whole ones with all.
+pub(crate) fn decimal(value: f64) -> String {
+    if value.fract() == 0.0 || value.abs() >= 1_000.0 {
+        return format!("{value:.0}");
+    }
+    let digits = 3 - value.abs().log10().floor() as i32;
+    format!("{value:.*}", usize::try_from(digits).unwrap_or(0))
+}
+
 /// A series' probe, with the end of its span where the probe has several.
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);

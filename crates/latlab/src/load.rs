@@ -8,6 +8,7 @@ mod memory;
 mod procfs;
 
 use crate::failure::{Failure, Result, failed};
+use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
@@ -21,7 +22,6 @@ use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
-use std::path::{Path, PathBuf};
 
 /// Every load, in the order `latlab list loads` shows them.
 pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
@@ -45,9 +45,9 @@ pub(crate) trait Load: Params {
     /// Where it is to run.
     fn place(&self) -> &Place;
 
-    /// The folder that it writes to, where that has to be on a disk.
-    fn folder(&self) -> Option<&Path> {
-        None
+    /// What it needs beyond a kernel.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// Refuses what can't work here with this many workers, before anything starts.
@@ -64,15 +64,14 @@ pub(crate) trait AnyLoad: Send + Sync {
     fn unit(&self) -> &'static str;
     fn one_worker(&self) -> bool;
     fn place(&self) -> &Place;
-    fn folder(&self) -> Option<&Path>;
+    fn needs(&self) -> Needs;
     fn check(&self, workers: u64) -> Result<()>;
     fn work(&self, bench: &Bench) -> io::Result<()>;
 }
 
-/// The folder that the load writes to, where that has to be on a disk.
-pub(crate) fn disk_folder(part: &Part) -> Result<Option<PathBuf>> {
-    let load = registry::build("load", LOADS, part)?;
-    Ok(load.folder().map(Path::to_owned))
+/// What a load needs.
+pub(crate) fn needs(load: &Part) -> Result<Needs> {
+    registry::build("load", LOADS, load).map(|load| load.needs())
 }
 
 impl<L: Load> AnyLoad for L {
@@ -85,8 +84,8 @@ impl<L: Load> AnyLoad for L {
     fn place(&self) -> &Place {
         Load::place(self)
     }
-    fn folder(&self) -> Option<&Path> {
-        Load::folder(self)
+    fn needs(&self) -> Needs {
+        Load::needs(self)
     }
     fn check(&self, workers: u64) -> Result<()> {
         Load::check(self, workers)
@@ -204,6 +203,23 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     load.work(&bench).map_err(|e| failed(&orders.part.name, e))
 }
 
+/// Refuses a load that can't work here, before anything starts.
+pub(crate) fn check(part: &Part, probed: &CpuList, machine: &Machine) -> Result<()> {
+    checked(part, probed, machine).map(drop)
+}
+
+/// A load that can work here, and its CPUs.
+fn checked(
+    part: &Part,
+    probed: &CpuList,
+    machine: &Machine,
+) -> Result<(Box<dyn AnyLoad>, CpuList)> {
+    let load = registry::build("load", LOADS, part)?;
+    let cpus = load.place().cpus(&part.name, probed, machine)?;
+    load.check(if load.one_worker() { 1 } else { cpus.len() as u64 })?;
+    Ok((load, cpus))
+}
+
 /// All loads of a run at work. Dropping it ends them.
 pub(crate) struct Crew(Vec<Team>);
 
@@ -225,9 +241,7 @@ impl Crew {
     ) -> Result<Crew> {
         let mut ready = Vec::new();
         for part in parts {
-            let load = registry::build("load", LOADS, part)?;
-            let cpus = load.place().cpus(&part.name, probed, machine)?;
-            load.check(if load.one_worker() { 1 } else { cpus.len() as u64 })?;
+            let (load, cpus) = checked(part, probed, machine)?;
             ready.push((part, load, cpus));
         }
         let mut crew = Crew(Vec::new());

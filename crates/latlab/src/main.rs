@@ -12,6 +12,7 @@ mod guest;
 mod kernel;
 mod load;
 mod message;
+mod needs;
 mod permission;
 mod probe;
 mod profile;

@@ -23,10 +23,10 @@ pub(crate) const KEPT: &str = "record.json";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// A probe begins; it will take about this long.
-    Begin { probe: String, total: Nanos },
-    /// The probe has measured for this long.
-    Update { elapsed: Nanos },
+    /// A probe begins.
+    Begin { probe: String },
+    /// The probe has measured for so long, out of about `total`.
+    Update { elapsed: Nanos, total: Nanos },
     /// The probe has ended.
     End,
     /// The plan was carried out.
@@ -76,8 +76,8 @@ impl Message {
     /// Shows what is progress to who looks on; gives back what is not.
     pub(crate) fn relay(self, watch: &mut dyn Watch) -> Option<Message> {
         match self {
-            Message::Begin { probe, total } => watch.begin(&probe, &[], total),
-            Message::Update { elapsed } => watch.update(elapsed),
+            Message::Begin { probe } => watch.begin(&probe, &[]),
+            Message::Update { elapsed, total } => watch.update(elapsed, total),
             Message::End => watch.end(),
             other => return Some(other),
         }
@@ -109,11 +109,11 @@ impl<W: Write> Messenger<W> {
 }
 
 impl<W: Write> Watch for Messenger<W> {
-    fn begin(&mut self, probe: &str, _: &[(u32, Arc<Tally>)], total: Nanos) {
-        self.say(&Message::Begin { probe: probe.to_owned(), total });
+    fn begin(&mut self, probe: &str, _: &[(String, Arc<Tally>)]) {
+        self.say(&Message::Begin { probe: probe.to_owned() });
     }
-    fn update(&mut self, elapsed: Nanos) {
-        self.say(&Message::Update { elapsed });
+    fn update(&mut self, elapsed: Nanos, total: Nanos) {
+        self.say(&Message::Update { elapsed, total });
     }
     fn end(&mut self) {
         self.say(&Message::End);

@@ -5,9 +5,11 @@ mod nanosleep;
 mod timer;
 
 use crate::failure::Result;
+use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};
 use crate::rig::Rig;
 use latlab_core::cpulist::CpuList;
+use latlab_core::plan::Part;
 use latlab_core::time::Nanos;
 use serde_json::Value;
 
@@ -18,6 +20,11 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
 /// One benchmark.
 pub(crate) trait Probe: Params {
     const ABOUT: About;
+
+    /// What it needs beyond a kernel.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
 
     /// Refuses what can't work on these CPUs, before anything starts.
     fn check(&self, _cpus: &CpuList) -> Result<()> {
@@ -30,11 +37,16 @@ pub(crate) trait Probe: Params {
 
 /// A [`Probe`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyProbe: Send + Sync {
+    fn needs(&self) -> Needs;
     fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 }
 
 impl<P: Probe> AnyProbe for P {
+    fn needs(&self) -> Needs {
+        Probe::needs(self)
+    }
+
     fn check(&self, cpus: &CpuList) -> Result<()> {
         Probe::check(self, cpus)
     }
@@ -42,6 +54,11 @@ impl<P: Probe> AnyProbe for P {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         Probe::run(self, rig)
     }
+}
+
+/// What a probe needs.
+pub(crate) fn needs(probe: &Part) -> Result<Needs> {
+    registry::build("probe", PROBES, probe).map(|probe| probe.needs())
 }
 
 const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {

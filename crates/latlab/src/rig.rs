@@ -4,35 +4,37 @@
 //! formatting, no system call but the probe's own.
 
 mod lane;
+mod meeting;
+mod partner;
 mod scheduling;
 
 pub(crate) use lane::{Lane, record_cost};
+pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling};
 
 use crate::failure::{Failure, Result, failed};
 use lane::{Conditions, Finished};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
-use latlab_core::record::Schedule;
+use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
-use latlab_sys::sched;
-use latlab_sys::signal::{self, Event, Signals};
+use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu, memory};
+use meeting::{Done, Meeting};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The two ends of a latency, in words.
 pub(crate) type Span = (&'static str, &'static str);
 
 /// Who looks on while a probe measures.
 pub(crate) trait Watch {
-    /// A probe begins on these lanes; it will take about `total`.
-    fn begin(&mut self, probe: &str, lanes: &[(u32, Arc<Tally>)], total: Nanos);
-    /// Time has passed.
-    fn update(&mut self, elapsed: Nanos);
+    /// A probe begins on these lanes, each with its CPUs.
+    fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]);
+    /// So much time has passed, out of about `total`.
+    fn update(&mut self, elapsed: Nanos, total: Nanos);
     /// The probe has ended.
     fn end(&mut self);
     /// What goes on besides measuring, in a few words; each takes the place of the one before.
@@ -41,14 +43,40 @@ pub(crate) trait Watch {
     fn pace(&self) -> Nanos;
 }
 
-/// What measured on one CPU, and what came out.
+/// How the samples of a probe follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rhythm {
+    /// Periodically.
+    Every(Nanos),
+    /// One after another. Where none comes for so long, a wake-up was lost or somebody who takes
+    /// part is dead: the probe ends as a failure.
+    Within(Nanos),
+}
+
+impl Rhythm {
+    fn interval(self) -> Option<Nanos> {
+        match self {
+            Rhythm::Every(interval) => Some(interval),
+            Rhythm::Within(_) => None,
+        }
+    }
+}
+
+/// What measured on one CPU, or on several together, and what came out.
 pub(crate) struct Measured {
     pub(crate) probe: &'static str,
     pub(crate) spans: Vec<Span>,
-    pub(crate) interval: Nanos,
-    pub(crate) cpu: u32,
+    pub(crate) interval: Option<Nanos>,
+    pub(crate) cpus: CpuList,
     pub(crate) schedule: Schedule,
     pub(crate) lane: Finished,
+}
+
+impl Measured {
+    /// The CPU, or the first of several.
+    pub(crate) fn first_cpu(&self) -> u32 {
+        self.cpus.iter().next().unwrap_or_default()
+    }
 }
 
 /// Everything a probe needs to measure, and what it has measured.
@@ -59,28 +87,14 @@ pub(crate) struct Rig<'a> {
     watch: &'a mut dyn Watch,
     /// What each CPU gave, probe by probe.
     pub(crate) measured: Vec<Measured>,
+    /// What probes found that is no distribution.
+    pub(crate) figures: Vec<Figure>,
+    /// What the reader of their results must know.
+    pub(crate) warnings: Vec<Warning>,
     /// CPUs that went offline under a probe.
     pub(crate) lost: CpuList,
     /// Whether the user ended it early.
     pub(crate) interrupted: bool,
-}
-
-/// What the threads of one probe and the thread that watches them share.
-struct Shared {
-    stop: Vec<AtomicBool>,
-    thread_ids: Vec<AtomicI32>,
-    finished: AtomicUsize,
-    gathering: Mutex<Gathering>,
-    changed: Condvar,
-}
-
-/// Who has come to the start.
-#[derive(Default)]
-struct Gathering {
-    arrived: usize,
-    start: Nanos,
-    /// What kept somebody from coming; then nobody starts.
-    failure: Option<Failure>,
 }
 
 impl<'a> Rig<'a> {
@@ -93,6 +107,8 @@ impl<'a> Rig<'a> {
             signals,
             watch,
             measured: Vec::new(),
+            figures: Vec::new(),
+            warnings: Vec::new(),
             lost: CpuList::default(),
             interrupted: false,
         }
@@ -103,180 +119,212 @@ impl<'a> Rig<'a> {
         self.interrupted || self.measured.iter().any(|m| m.lane.tripped.is_some())
     }
 
+    /// The CPUs under test.
+    pub(crate) fn cpus(&self) -> &CpuList {
+        &self.cpus
+    }
+
+    /// Keeps a single value that a probe found.
+    pub(crate) fn figure(&mut self, probe: &str, name: &str, value: f64, unit: &str) {
+        self.figures.push(Figure {
+            probe: probe.to_owned(),
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            load: Vec::new(),
+            profile: None,
+        });
+    }
+
     /// Runs `body` on a thread of its own on each CPU, all starting together, and keeps what
     /// their lanes recorded: one series for each span.
     pub(crate) fn on_each_cpu<F>(
         &mut self,
         probe: &'static str,
         spans: &[Span],
-        interval: Nanos,
+        rhythm: Rhythm,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        let cpus: Vec<u32> = self.cpus.iter().collect();
-        let shared = Shared::new(cpus.len());
-        let lanes: Vec<Lane<'_>> = (0..cpus.len())
-            .map(|place| Lane::new(place, spans.len(), interval, self.conditions, &shared.stop))
+        let each = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
+        self.on_each_of(each, probe, spans, rhythm, scheduling, body)
+    }
+
+    /// Runs `body` on one thread that may use all the CPUs.
+    pub(crate) fn on_all_cpus<F>(
+        &mut self,
+        probe: &'static str,
+        spans: &[Span],
+        rhythm: Rhythm,
+        scheduling: &Scheduling,
+        body: F,
+    ) -> Result<()>
+    where
+        F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+    {
+        self.on_each_of(vec![self.cpus.clone()], probe, spans, rhythm, scheduling, body)
+    }
+
+    /// Runs `body` on a thread of its own for each of these sets of CPUs.
+    pub(crate) fn on_each_of<F>(
+        &mut self,
+        places: Vec<CpuList>,
+        probe: &'static str,
+        spans: &[Span],
+        rhythm: Rhythm,
+        scheduling: &Scheduling,
+        body: F,
+    ) -> Result<()>
+    where
+        F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+    {
+        let meeting = Meeting::of(places.len());
+        let interval = rhythm.interval();
+        let lanes: Vec<Lane<'_>> = (0..places.len())
+            .map(|place| Lane::new(place, spans.len(), interval, self.conditions, &meeting))
             .collect();
-        let views: Vec<_> = cpus.iter().copied().zip(lanes.iter().map(Lane::view)).collect();
-        let total = self.conditions.about(interval);
+        let views: Vec<(String, Arc<Tally>)> =
+            places.iter().map(CpuList::to_string).zip(lanes.iter().map(Lane::view)).collect();
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for (cpu, lane) in cpus.iter().copied().zip(lanes) {
-                let (shared, body) = (&shared, &body);
-                let life = move || measure(lane, cpu, interval, scheduling, shared, body);
-                let thread = std::thread::Builder::new().name(format!("{probe}/{cpu}"));
+            for (cpus, lane) in places.iter().zip(lanes) {
+                let (meeting, body) = (&meeting, &body);
+                let life = move || measure(lane, cpus, interval, scheduling, meeting, body);
+                let thread = std::thread::Builder::new().name(format!("{probe}/{cpus}"));
                 match thread.stack_size(512 * 1024).spawn_scoped(scope, life) {
                     Ok(thread) => threads.push(thread),
-                    Err(e) => shared.fail(failed("a thread could not be started", e)),
+                    Err(e) => meeting.fail(failed("a thread could not be started", e)),
                 }
             }
-            self.watch.begin(probe, &views, total);
-            self.look_on(&shared, &cpus, threads.len());
+            self.watch.begin(probe, &views);
+            let mut looking = Looking::on(&meeting, &places, &views, threads.len());
+            self.look_on(probe, &mut looking, rhythm);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
         let finished = finished.into_iter().flatten();
-        self.measured.extend(finished.map(|(cpu, schedule, lane)| {
+        self.measured.extend(finished.map(|(cpus, schedule, lane)| {
             let spans = spans.to_vec();
-            Measured { probe, spans, interval, cpu, schedule, lane }
+            Measured { probe, spans, interval, cpus, schedule, lane }
         }));
-        shared.into_failure().map_or(Ok(()), Err)
+        meeting.into_failure().map_or(Ok(()), Err)
     }
 
     /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
-    /// end on to them, and sees whether their CPUs are still there.
-    fn look_on(&mut self, shared: &Shared, cpus: &[u32], threads: usize) {
+    /// end on to them, and sees whether their CPUs are still there and samples still come.
+    fn look_on(&mut self, probe: &str, looking: &mut Looking<'_>, rhythm: Rhythm) {
         const URGENT: Nanos = Nanos::from_millis(20);
-        let begin = clock::now();
-        while shared.finished.load(SeqCst) < threads {
-            let stopping = shared.stop.iter().any(|stop| stop.load(SeqCst));
-            let pace = if stopping { URGENT } else { self.watch.pace() };
+        let meeting = looking.meeting;
+        while meeting.finished() < looking.threads {
+            let pace = match rhythm {
+                _ if meeting.is_stopping() => URGENT,
+                Rhythm::Every(_) => self.watch.pace(),
+                Rhythm::Within(limit) => self.watch.pace().min(limit),
+            };
             if self.signals.wait(pace) == Event::End {
                 self.interrupted = true;
-                shared.stop_all();
+                meeting.stop_all();
             }
-            self.look_for_lost_cpus(shared, cpus);
-            shared.nudge_the_stopped();
-            self.watch.update(clock::now() - begin);
+            self.look_for_lost_cpus(meeting, looking.places);
+            if let Rhythm::Within(limit) = rhythm {
+                looking.look_for_the_stuck(probe, limit);
+            }
+            meeting.nudge_the_stopped();
+            let elapsed = clock::now() - looking.began;
+            self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
         }
     }
 
     /// A thread whose CPU goes offline is moved by the kernel, and what it measures from then on
     /// is another CPU's: it is stopped.
-    fn look_for_lost_cpus(&mut self, shared: &Shared, cpus: &[u32]) {
+    fn look_for_lost_cpus(&mut self, meeting: &Meeting, places: &[CpuList]) {
         let online = cpu::online(&Root::default());
-        let gone: CpuList = cpus.iter().copied().filter(|cpu| !online.contains(*cpu)).collect();
-        if online.is_empty() || gone.is_empty() {
+        if online.is_empty() {
             return;
         }
-        for (cpu, stop) in cpus.iter().zip(&shared.stop) {
-            if gone.contains(*cpu) {
-                stop.store(true, SeqCst);
-            }
-        }
-        self.lost = self.lost.iter().chain(gone.iter()).collect();
-    }
-}
-
-impl Shared {
-    fn new(lanes: usize) -> Shared {
-        Shared {
-            stop: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
-            thread_ids: (0..lanes).map(|_| AtomicI32::new(0)).collect(),
-            finished: AtomicUsize::new(0),
-            gathering: Mutex::default(),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn stop_all(&self) {
-        self.stop.iter().for_each(|stop| stop.store(true, SeqCst));
-    }
-
-    /// Interrupts the sleep of threads that are to stop. One that is about to sleep misses it, so
-    /// this is done again and again.
-    fn nudge_the_stopped(&self) {
-        for (stop, thread) in self.stop.iter().zip(&self.thread_ids) {
-            let thread = thread.load(SeqCst);
-            if stop.load(SeqCst) && thread != 0 {
-                signal::nudge(thread);
+        for (place, cpus) in places.iter().enumerate() {
+            let gone = cpus.minus(&online);
+            if !gone.is_empty() {
+                meeting.stop(place);
+                self.lost = self.lost.iter().chain(gone.iter()).collect();
             }
         }
     }
-
-    fn gathering(&self) -> MutexGuard<'_, Gathering> {
-        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until all threads are set up. When they start; none if one could not be.
-    fn gather(&self) -> Option<Nanos> {
-        let lanes = self.stop.len();
-        let mut gathering = self.gathering();
-        gathering.arrived += 1;
-        if gathering.arrived == lanes {
-            gathering.start = clock::now() + Nanos::from_millis(5);
-            self.changed.notify_all();
-        }
-        while gathering.arrived < lanes && gathering.failure.is_none() {
-            gathering = self.changed.wait(gathering).unwrap_or_else(PoisonError::into_inner);
-        }
-        gathering.failure.is_none().then_some(gathering.start)
-    }
-
-    /// Says why the probe can't go on. The first reason counts.
-    fn fail(&self, failure: Failure) {
-        self.gathering().failure.get_or_insert(failure);
-        self.changed.notify_all();
-        self.stop_all();
-    }
-
-    fn into_failure(self) -> Option<Failure> {
-        self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).failure
-    }
 }
 
-/// Says that a thread is done, however it ends: a panic must leave nobody waiting.
-struct Done<'a>(&'a Shared, usize);
+/// What is seen from outside of the lanes of a probe.
+struct Looking<'a> {
+    meeting: &'a Meeting,
+    places: &'a [CpuList],
+    views: &'a [(String, Arc<Tally>)],
+    threads: usize,
+    began: Nanos,
+    /// For each lane, how many samples it had when that last changed, and when that was.
+    seen: Vec<(u64, Nanos)>,
+}
 
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let why = "a measuring thread panicked; what was changed is given back";
-            self.0.fail(Failure::Failed(why.to_owned()));
+impl<'a> Looking<'a> {
+    fn on(
+        meeting: &'a Meeting,
+        places: &'a [CpuList],
+        views: &'a [(String, Arc<Tally>)],
+        threads: usize,
+    ) -> Looking<'a> {
+        let began = clock::now();
+        Looking { meeting, places, views, threads, began, seen: vec![(0, began); views.len()] }
+    }
+
+    /// The samples of the lane that has the fewest.
+    fn fewest(&self) -> u64 {
+        self.views.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
+    }
+
+    /// Ends a probe of which a lane has recorded nothing for too long.
+    fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
+        let now = clock::now();
+        for ((cpus, tally), seen) in self.views.iter().zip(&mut self.seen) {
+            let recorded = tally.recorded();
+            if recorded != seen.0 {
+                *seen = (recorded, now);
+            }
+            if now - seen.1 > limit && !self.meeting.is_stopping() {
+                self.meeting.fail(Failure::Failed(format!(
+                    "{probe} on CPU {cpus}: nothing came for {limit}: a wake-up was lost, or a \
+                     task that takes part is dead or never runs"
+                )));
+            }
         }
-        self.0.thread_ids[self.1].store(0, SeqCst);
-        self.0.finished.fetch_add(1, SeqCst);
-        signal::tell();
     }
 }
 
 /// The life of a measuring thread. None if it, or another, could not be set up.
 fn measure<F>(
     mut lane: Lane<'_>,
-    cpu: u32,
-    interval: Nanos,
+    cpus: &CpuList,
+    interval: Option<Nanos>,
     scheduling: &Scheduling,
-    shared: &Shared,
+    meeting: &Meeting,
     body: &F,
-) -> Option<(u32, Schedule, Finished)>
+) -> Option<(CpuList, Schedule, Finished)>
 where
     F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 {
     let place = lane.place();
-    let _done = Done(shared, place);
+    let _done = Done(meeting, place);
     memory::touch_stack();
-    let schedule = scheduling::set_up(cpu, interval, scheduling)
-        .map_err(|failure| shared.fail(failure))
+    let schedule = scheduling::set_up(cpus, interval, scheduling)
+        .map_err(|failure| meeting.fail(failure))
         .ok()?;
-    let start = shared.gather()?;
-    shared.thread_ids[place].store(sched::thread_id(), SeqCst);
+    let start = meeting.gather()?;
+    meeting.here(place);
     lane.prepare(start);
-    if let Err(error) = body(&mut lane) {
-        shared.fail(failed(&format!("measuring on CPU {cpu}"), error));
+    if let Err(error) = body(&mut lane)
+        && !meeting.is_stopped(place)
+    {
+        meeting.fail(failed(&format!("measuring on CPU {cpus}"), error));
     }
-    Some((cpu, schedule, lane.finish()))
+    Some((cpus.clone(), schedule, lane.finish()))
 }

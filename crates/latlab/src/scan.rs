@@ -60,7 +60,7 @@ pub(crate) fn run(
     // Before there is anything that could hang.
     let _watcher = Watcher::begin();
     let mut conduct = Conduct::start(plan, interrupt, cpu, signals, watch)?;
-    conduct.watch.begin(&probe(plan), &[], plan.limit);
+    conduct.watch.begin(&probe(plan), &[]);
     let scanned = conduct.scan();
     conduct.watch.end();
     scanned
@@ -251,7 +251,7 @@ impl<'a> Conduct<'a> {
                 self.interrupted = true;
                 return Ok(Vec::new());
             }
-            self.watch.update(clock::now() - self.began);
+            self.watch.update(clock::now() - self.began, self.plan.limit);
         }
     }
 

@@ -158,7 +158,8 @@ fn rooms_do_not_know_each_other() {
 fn left_out(room: &str, shared: &[&str]) -> Vec<String> {
     let table = code(&read(&format!("crates/latlab/src/{room}.rs")));
     let folder = format!("crates/latlab/src/{room}/");
-    let stem = |file: &str| file.strip_prefix(&folder)?.strip_suffix(".rs").map(str::to_owned);
+    let stem =
+        |file: &str| Some(file.strip_prefix(&folder)?.strip_suffix(".rs")?.replace('/', "::"));
     let names = sources(&folder).into_iter().filter_map(|(file, _)| stem(&file));
     let listed = |name: &String| table.contains(&format!("entry::<{name}::"));
     names.filter(|name| !listed(name) && !shared.contains(&name.as_str())).collect()

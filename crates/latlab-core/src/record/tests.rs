@@ -21,6 +21,7 @@ fn plan() -> Plan {
         seed: 0,
         stop_above: None,
         settings: Vec::new(),
+        skip_missing: false,
     }
 }
 

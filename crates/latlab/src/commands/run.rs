@@ -42,6 +42,9 @@ pub(super) struct Run {
     /// Turn a knob of the machine while measuring, and back afterwards (see: latlab list knobs)
     #[arg(long = "set", value_name = "KNOB=VALUE", value_parser = setting)]
     settings: Vec<Setting>,
+    /// Leave out probes and loads that this machine lacks something for; the record names them
+    #[arg(long)]
+    skip_missing: bool,
     /// Seed of everything that the loads draw by chance
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -86,6 +89,7 @@ impl Run {
             seed: self.seed,
             stop_above: self.stop_above,
             settings: self.settings.clone(),
+            skip_missing: self.skip_missing,
         })
     }
 }

@@ -78,6 +78,7 @@ impl Scan {
             seed: 0,
             stop_above: None,
             settings: Vec::new(),
+            skip_missing: false,
         })
     }
 

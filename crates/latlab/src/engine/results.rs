@@ -2,7 +2,7 @@
 
 use crate::rig::{Measured, Rig};
 use latlab_core::plan::Plan;
-use latlab_core::record::{self, Counts, Sample, Series, Warning};
+use latlab_core::record::{self, Counts, Figure, Sample, Series, Warning};
 
 /// The worst sample above the limit, in a sentence.
 pub(super) fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
@@ -13,13 +13,18 @@ pub(super) fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> O
     Some(format!(
         "{} on CPU {}: {} from {} to {}, above {limit}: period {}, {} after counting began, under {beside}",
         first.probe,
-        first.cpu,
+        first.cpus,
         tripped.late.latency,
         first.spans[0].0,
         first.spans[0].1,
         tripped.period,
         tripped.late.at,
     ))
+}
+
+/// The single values, with the loads that ran beside them.
+pub(super) fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
+    figures.into_iter().map(|one| Figure { load: loads.to_vec(), ..one }).collect()
 }
 
 /// The lanes as series, and the worst samples of all.
@@ -33,7 +38,7 @@ pub(super) fn results(
         warnings.extend(lane_warnings(&one));
         worst.extend(one.lane.worst.iter().map(|late| Sample {
             probe: one.probe.to_owned(),
-            cpu: one.cpu,
+            cpu: one.first_cpu(),
             at: late.at,
             latency: late.latency,
             causes: Vec::new(),
@@ -51,10 +56,11 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
     let mut series = Series {
         probe: one.probe.to_owned(),
         span: (span.0.to_owned(), span.1.to_owned()),
-        cpu: one.cpu,
+        cpu: one.first_cpu(),
+        together: (one.cpus.len() > 1).then(|| one.cpus.clone()),
         load: loads.to_vec(),
         schedule: one.schedule.clone(),
-        interval: Some(one.interval),
+        interval: one.interval,
         counts: Counts {
             recorded: tally.recorded(),
             missed: tally.missed(),
@@ -73,7 +79,7 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
 }
 
 fn lane_warnings(one: &Measured) -> Vec<Warning> {
-    let (probe, cpu, disturbed) = (one.probe, one.cpu, one.lane.disturbed);
+    let (probe, cpu, disturbed) = (one.probe, &one.cpus, one.lane.disturbed);
     let mut warnings = Vec::new();
     let faults = disturbed.minor_faults + disturbed.major_faults;
     if faults > 0 {

@@ -20,8 +20,8 @@ pub(crate) fn view() -> Box<dyn Watch> {
 struct Blind;
 
 impl Watch for Blind {
-    fn begin(&mut self, _: &str, _: &[(u32, Arc<Tally>)], _: Nanos) {}
-    fn update(&mut self, _: Nanos) {}
+    fn begin(&mut self, _: &str, _: &[(String, Arc<Tally>)]) {}
+    fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
     fn note(&mut self, _: &str) {}
     fn pace(&self) -> Nanos {
@@ -39,12 +39,12 @@ struct Live {
 struct Screen {
     all: MultiProgress,
     head: ProgressBar,
-    lanes: Vec<(u32, Arc<Tally>, ProgressBar)>,
+    lanes: Vec<(String, Arc<Tally>, ProgressBar)>,
     bar: ProgressBar,
 }
 
 impl Watch for Live {
-    fn begin(&mut self, probe: &str, lanes: &[(u32, Arc<Tally>)], total: Nanos) {
+    fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]) {
         self.note("");
         let all = MultiProgress::new();
         let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
@@ -56,24 +56,24 @@ impl Watch for Live {
         let lanes = lanes
             .iter()
             .take(fit)
-            .map(|(cpu, tally)| {
+            .map(|(cpus, tally)| {
                 let bar = all.add(ProgressBar::new(1).with_style(line()));
-                (*cpu, Arc::clone(tally), bar)
+                (cpus.clone(), Arc::clone(tally), bar)
             })
             .collect();
         let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
             .expect("the template is constant");
-        let bar = all.add(ProgressBar::new(total.0.max(1)).with_style(style));
+        let bar = all.add(ProgressBar::new(1).with_style(style));
         self.on = Some(Screen { all, head, lanes, bar });
-        self.update(Nanos(0));
+        self.update(Nanos(0), Nanos(1));
     }
 
-    fn update(&mut self, elapsed: Nanos) {
+    fn update(&mut self, elapsed: Nanos, total: Nanos) {
         let Some(screen) = &self.on else { return };
-        for (cpu, tally, bar) in &screen.lanes {
-            bar.set_message(line(*cpu, tally));
+        for (cpus, tally, bar) in &screen.lanes {
+            bar.set_message(line(cpus, tally));
         }
-        let total = Nanos(screen.bar.length().unwrap_or(0));
+        screen.bar.set_length(total.0.max(1));
         let left = Duration::from_nanos((total - elapsed).0);
         screen.bar.set_position(elapsed.0.min(total.0));
         screen.bar.set_message(format!("{} left", indicatif::HumanDuration(left)));
@@ -114,10 +114,10 @@ fn heading(probe: &str) -> String {
     format!("{probe:<9}{columns}")
 }
 
-fn line(cpu: u32, tally: &Tally) -> String {
+fn line(cpus: &str, tally: &Tally) -> String {
     let seen = tally.histogram();
     let quantiles = seen.quantiles();
     let values = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];
     let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
-    format!("CPU {cpu:<5}{values}{:>10}", tally.missed())
+    format!("CPU {cpus:<5}{values}{:>10}", tally.missed())
 }

@@ -2,7 +2,7 @@
 
 mod scans;
 
-use super::{grouped, series_name};
+use super::{decimal, grouped, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
 use latlab_core::record::Record;
@@ -17,6 +17,7 @@ pub(crate) fn summary(record: &Record) -> String {
         let _ = write!(text, "\n{title}\n{}", bars(&histogram));
     }
     text += &scans::summary(record);
+    text += &figures(record);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(
@@ -34,6 +35,19 @@ pub(crate) fn summary(record: &Record) -> String {
     text
 }
 
+/// What is no distribution, a line each.
+fn figures(record: &Record) -> String {
+    if record.figures.is_empty() {
+        return String::new();
+    }
+    let mut table = plain_table(&["figure", "value", "unit"]);
+    for figure in &record.figures {
+        let name = format!("{}: {}", figure.probe, figure.name);
+        table.add_row([name, decimal(figure.value), figure.unit.clone()]);
+    }
+    format!("\n{}\n", table.trim_fmt())
+}
+
 fn series_table(record: &Record) -> Table {
     let mut table = plain_table(&[
         "probe", "CPU", "recorded", "missed", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max",
@@ -41,7 +55,7 @@ fn series_table(record: &Record) -> Table {
     for series in &record.series {
         let name = series_name(record, series);
         table.add_row(row(
-            &[name, series.cpu.to_string()],
+            &[name, series.cpus()],
             &[grouped(series.counts.recorded), grouped(series.counts.missed)],
             &[series.min, series.mean],
             series.quantiles,

@@ -7,6 +7,7 @@ use super::{Time, driver, library, module};
 use crate::engine;
 use crate::failure::{Failure, Result, failed};
 use crate::kernel::{Kernel, Source};
+use crate::needs::Needs;
 use crate::profile::Profile;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::size::Bytes;
@@ -125,15 +126,22 @@ impl Cell {
         Cell { target: target.to_owned(), profile, kernel, time, timer, job, driver, files, links }
     }
 
+    /// What the job needs beyond a kernel.
+    pub(super) fn needs(&self) -> Result<Needs> {
+        match &self.job {
+            Job::Run(plan) => engine::needs(plan),
+            _ => Ok(Needs::default()),
+        }
+    }
+
     /// Makes the archive and the command line.
     pub(super) fn boot(&self) -> Result<Boot> {
-        let disk = match &self.job {
-            Job::Run(plan) => engine::disk_folder(plan)?,
-            _ => None,
-        };
+        let needs = self.needs()?;
+        let disk = disk(&needs)?;
         let mut files = self.files.clone();
         let mut wanted = self.profile.modules.clone();
         wanted.retain(|name| name != driver::MODULE);
+        wanted.extend(needs.modules.iter().map(|name| (*name).to_owned()));
         let mut cmdline = format!("{CMDLINE} {}", self.profile.cmdline);
         if disk.is_some() {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
@@ -203,6 +211,15 @@ impl Cell {
         };
         Nanos::from_secs(120) + Nanos(guest_time.0.saturating_mul(50))
     }
+}
+
+/// The folder that is to lie on the guest's disk.
+fn disk(needs: &Needs) -> Result<Option<PathBuf>> {
+    if needs.folders.len() > 1 {
+        let why = "a guest has one disk: give all loads and calls the same dir=";
+        return Err(Failure::Failed(why.to_owned()));
+    }
+    Ok(needs.folders.first().cloned())
 }
 
 /// How long a plan measures.

@@ -10,20 +10,23 @@ use latlab_core::scan::{Interrupt, ScanPlan};
 /// The module's name.
 pub(super) const MODULE: &str = "latlab";
 
-/// Whether a guest is to have the test driver: its profile names the module, or a scan needs it.
+/// Whether a guest is to have the test driver: its profile names the module, or something in its
+/// plan needs it.
 pub(super) fn is_needed(profile: &Profile, job: &Job) -> bool {
     let scans = |plan: &Plan| plan.scans.iter().any(|scan| needs(scan, profile));
+    let parts = |plan: &Plan| engine::needs(plan).is_ok_and(|needs| needs.driver);
     let asked = profile.modules.iter().any(|name| name == MODULE);
-    asked || matches!(job, Job::Run(plan) if scans(plan))
+    asked || matches!(job, Job::Run(plan) if parts(plan) || scans(plan))
 }
 
-/// Where timers only fire at ticks, only a device interrupts at a moment that was chosen.
+/// Whether the interrupt of a scan is the driver's: where timers only fire at ticks, only a device
+/// interrupts at a moment that was chosen.
 fn needs(scan: &ScanPlan, profile: &Profile) -> bool {
     let ticks = profile.cmdline.split_whitespace().any(|word| word == "highres=off");
     match scan.interrupt {
-        Some(Interrupt::Timer) => engine::needs_driver(&scan.call),
+        Some(Interrupt::Timer) => false,
         Some(_) => true,
-        None => ticks || engine::needs_driver(&scan.call),
+        None => ticks,
     }
 }
 
@@ -54,7 +57,12 @@ mod tests {
             let call = Part { name: call.to_owned(), params };
             let (points, resolution, repeat, limit) = (1, Nanos(1), 1, Nanos(1));
             let scan = ScanPlan { call, points, resolution, repeat, interrupt, limit };
-            needs(&scan, &profile::find(profile, &[]).unwrap())
+            let plan = json!({
+                "probes": [], "scans": [scan], "loads": [], "target": "lab:x", "cpus": "0",
+                "length": { "count": 1 }, "warm_up": 0, "seed": 0, "settings": [],
+            });
+            let job = Job::Run(Box::new(serde_json::from_value(plan).unwrap()));
+            is_needed(&profile::find(profile, &[]).unwrap(), &job)
         };
         assert!(!needed("fork", None, "rt"));
         assert!(needed("driver", None, "rt") && needed("driver", Some(Interrupt::Timer), "rt"));

@@ -4,6 +4,7 @@ use super::cell::{Boot, Cell};
 use super::{Accel, Time, debugger, driver};
 use crate::failure::{Failure, Result, failed};
 use crate::message::Message;
+use crate::needs::Device;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::{clock, file};
@@ -206,8 +207,18 @@ pub(super) fn arguments(cell: &Cell) -> Vec<String> {
     let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let size = format!("-smp {cpus} -m {memory}M");
     let words = [time, machine, &size].into_iter().flat_map(str::split_whitespace);
-    let device = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
-    words.chain(device.iter().copied()).map(str::to_owned).collect()
+    let driver = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
+    let devices = cell.needs().unwrap_or_default().devices;
+    let devices = devices.into_iter().flat_map(device);
+    let devices = driver.iter().chain(devices).map(|word| (*word).to_owned());
+    words.map(str::to_owned).chain(devices).collect()
+}
+
+/// How QEMU plays it.
+fn device(device: Device) -> &'static [&'static str] {
+    match device {
+        Device::Display => &["-vga", "std"],
+    }
 }
 
 /// QEMU's own name and version; where there is none, how to get it.

@@ -2,12 +2,13 @@
 
 use super::{Bench, Load, Place};
 use crate::failure::{Failure, Result};
+use crate::needs::Needs;
 use crate::registry::About;
 use latlab_core::random::Random;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Writes a scratch file and syncs it, again and again, one worker on each CPU.
 ///
@@ -38,8 +39,8 @@ impl Load for Disk {
         &self.place
     }
 
-    fn folder(&self) -> Option<&Path> {
-        Some(&self.dir)
+    fn needs(&self) -> Needs {
+        Needs::folder(&self.dir)
     }
 
     fn check(&self, workers: u64) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::Result;
 use crate::registry::About;
-use crate::rig::{Lane, Phase, Rig, Scheduling};
+use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
@@ -34,10 +34,16 @@ impl Probe for Cyclic {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("timer expiry", "thread running")];
-        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
-            self.cycle(lane);
-            Ok(())
-        })
+        rig.on_each_cpu(
+            Self::ABOUT.name,
+            &spans,
+            Rhythm::Every(self.interval),
+            &self.scheduling,
+            |lane| {
+                self.cycle(lane);
+                Ok(())
+            },
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Phase, Rig, Scheduling};
+use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -46,10 +46,16 @@ impl Probe for Nanosleep {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("end of the sleep asked for", "thread running")];
-        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
-            self.sleep_again_and_again(lane);
-            Ok(())
-        })
+        rig.on_each_cpu(
+            Self::ABOUT.name,
+            &spans,
+            Rhythm::Every(self.interval),
+            &self.scheduling,
+            |lane| {
+                self.sleep_again_and_again(lane);
+                Ok(())
+            },
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rig, Scheduling};
+use crate::rig::{Lane, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, timer};
@@ -64,9 +64,13 @@ impl Probe for Timer {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("period", "time between activations"), ("activation", "next activation")];
-        rig.on_each_cpu(Self::ABOUT.name, &spans, self.interval, &self.scheduling, |lane| {
-            self.activate(lane)
-        })
+        rig.on_each_cpu(
+            Self::ABOUT.name,
+            &spans,
+            Rhythm::Every(self.interval),
+            &self.scheduling,
+            |lane| self.activate(lane),
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! The hot side of a rig: where a thread records what it sees.
 
-use super::Phase;
+use super::meeting::Meeting;
+use super::{Phase, Rhythm};
 use latlab_core::periods;
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
@@ -12,7 +13,6 @@ use latlab_core::worst::{Late, Worst};
 use latlab_sys::clock;
 use latlab_sys::usage::{self, Usage};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How long a lane measures, and what ends it early.
 #[derive(Clone, Copy, Debug)]
@@ -24,24 +24,30 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// How long a run under these conditions should take.
-    pub(super) fn about(self, interval: Nanos) -> Nanos {
-        let length = match self.length {
-            Length::For(time) => time,
-            Length::Count(periods) => Nanos(interval.0.saturating_mul(periods)),
-        };
-        self.warm_up + length
+    /// How long a run under these conditions should take, of which `elapsed` has passed and
+    /// `recorded` samples have come.
+    pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
+        match (self.length, rhythm) {
+            (Length::For(time), _) => self.warm_up + time,
+            (Length::Count(count), Rhythm::Every(interval)) => {
+                self.warm_up + Nanos(interval.0.saturating_mul(count))
+            }
+            (Length::Count(count), Rhythm::Within(_)) => {
+                let each = (elapsed - self.warm_up).0 as f64 / recorded.max(1) as f64;
+                self.warm_up + Nanos((each * count as f64) as u64)
+            }
+        }
     }
 }
 
 /// One thread's record of its samples. Recording is wait-free and can't fail; all memory is
 /// there before the first sample.
 pub(crate) struct Lane<'a> {
+    pub(super) meeting: &'a Meeting,
     place: usize,
-    lanes: usize,
+    /// 0 where there is none.
     interval: Nanos,
     conditions: Conditions,
-    stop: &'a [AtomicBool],
     channels: Vec<Channel>,
     /// When the first period begins.
     start: Nanos,
@@ -49,6 +55,8 @@ pub(crate) struct Lane<'a> {
     origin: Nanos,
     /// The end of the last period that is accounted for.
     reached: Nanos,
+    /// When the thread last rested.
+    rested: Nanos,
     warming: bool,
     warm_up: WarmUp,
     first: Option<Nanos>,
@@ -88,20 +96,20 @@ impl<'a> Lane<'a> {
     pub(super) fn new(
         place: usize,
         spans: usize,
-        interval: Nanos,
+        interval: Option<Nanos>,
         conditions: Conditions,
-        stop: &'a [AtomicBool],
+        meeting: &'a Meeting,
     ) -> Lane<'a> {
         Lane {
+            meeting,
             place,
-            lanes: stop.len(),
-            interval,
+            interval: interval.unwrap_or(Nanos(0)),
             conditions,
-            stop,
             channels: (0..spans).map(|_| Channel::new()).collect(),
             start: Nanos(0),
             origin: Nanos(0),
             reached: Nanos(0),
+            rested: Nanos(0),
             warming: true,
             warm_up: WarmUp::default(),
             first: None,
@@ -124,6 +132,7 @@ impl<'a> Lane<'a> {
     pub(super) fn prepare(&mut self, start: Nanos) {
         self.start = start;
         self.reached = start;
+        self.rested = start;
     }
 
     /// When the first wake-up is due: one period after all lanes start, later by this lane's
@@ -131,7 +140,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn begin(&mut self, phase: Phase) -> Nanos {
         let shift = match phase {
             Phase::Aligned => 0,
-            Phase::Shifted => self.interval.0 * self.place as u64 / self.lanes as u64,
+            Phase::Shifted => self.interval.0 * self.place as u64 / self.meeting.lanes() as u64,
         };
         self.begin_at(Nanos(self.start.0 + shift));
         self.start + self.interval
@@ -141,12 +150,13 @@ impl<'a> Lane<'a> {
     pub(crate) fn begin_at(&mut self, now: Nanos) {
         self.start = now;
         self.reached = now;
+        self.rested = now;
     }
 
     /// Whether to measure on. To be asked before each period.
     #[inline]
     pub(crate) fn running(&mut self) -> bool {
-        if self.stop[self.place].load(Relaxed) {
+        if self.meeting.is_stopped(self.place) {
             return false;
         }
         if self.warming {
@@ -220,6 +230,26 @@ impl<'a> Lane<'a> {
         }
     }
 
+    /// Accounts for time as [`Lane::pass`] does with no period missed, and sleeps as long as the
+    /// thread has worked, where that has become long: a task of real-time priority that takes all
+    /// of a CPU keeps everything else from it, and loses it by force once a second (sched(7)).
+    /// To be called between two repetitions of a probe that has no period.
+    #[inline]
+    pub(crate) fn rest(&mut self, now: Nanos) {
+        const WORK: Nanos = Nanos::from_millis(50);
+        self.reached = now;
+        if now - self.rested > WORK {
+            self.sleep_after(WORK);
+        }
+    }
+
+    #[cold]
+    fn sleep_after(&mut self, work: Nanos) {
+        clock::sleep_for(work);
+        self.rested = clock::now();
+        self.reached = self.rested;
+    }
+
     /// Notes that the sample to be recorded came before it was due.
     #[cold]
     fn early(&mut self) {
@@ -248,7 +278,7 @@ impl<'a> Lane<'a> {
     #[cold]
     fn trip(&mut self, late: Late) {
         self.tripped.get_or_insert(Tripped { late, period: self.periods() });
-        self.stop.iter().for_each(|stop| stop.store(true, Relaxed));
+        self.meeting.stop_all();
     }
 
     pub(super) fn finish(self) -> Finished {
@@ -281,10 +311,10 @@ impl Channel {
 /// samples vary as real ones do, so that the buckets are not all in the cache.
 pub(crate) fn record_cost() -> Nanos {
     const SAMPLES: u16 = 2_000;
-    let stop = [AtomicBool::new(false)];
+    let meeting = Meeting::of(1);
     let conditions =
         Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
-    let mut lane = Lane::new(0, 1, Nanos::from_millis(1), conditions, &stop);
+    let mut lane = Lane::new(0, 1, Some(Nanos::from_millis(1)), conditions, &meeting);
     let mut due = lane.begin(Phase::Aligned);
     let delays: Vec<Nanos> =
         Random::new(0).map(|n| Nanos(3_000 + n % 30_000)).take(SAMPLES.into()).collect();

@@ -44,12 +44,16 @@ pub(crate) enum Phase {
 const INSTEAD: &str = "; or measure as an ordinary task with --policy other";
 
 /// Binds the thread to its CPU and gives it its policy; what it really got is read back.
-pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<Schedule> {
-    let policy = policy(interval, wanted);
-    let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpu}: {what}"), e);
+pub(super) fn set_up(
+    cpus: &CpuList,
+    interval: Option<Nanos>,
+    wanted: &Scheduling,
+) -> Result<Schedule> {
+    let policy = policy(interval, wanted)?;
+    let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpus}: {what}"), e);
     // The kernel admits deadline tasks only where they may use every CPU of their domain.
     if wanted.policy != "deadline" {
-        cpu::pin(&CpuList::from_iter([cpu])).map_err(|e| on_cpu("a thread can't be bound", e))?;
+        cpu::pin(cpus).map_err(|e| on_cpu("a thread can't be bound", e))?;
     }
     if let Some(slack) = wanted.slack {
         sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
@@ -58,7 +62,7 @@ pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<S
     let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
     let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
     if effective != policy {
-        let why = format!("CPU {cpu}: the kernel gave {effective:?} instead of {policy:?}");
+        let why = format!("CPU {cpus}: the kernel gave {effective:?} instead of {policy:?}");
         return Err(Failure::Failed(why));
     }
     let priority = match effective {
@@ -68,14 +72,32 @@ pub(super) fn set_up(cpu: u32, interval: Nanos, wanted: &Scheduling) -> Result<S
     Ok(Schedule { policy: wanted.policy.clone(), priority, slack })
 }
 
-fn policy(interval: Nanos, wanted: &Scheduling) -> Policy {
-    match wanted.policy.as_str() {
-        "fifo" => Policy::Fifo(wanted.priority),
-        "rr" => Policy::Rr(wanted.priority),
-        "deadline" => {
-            let runtime = wanted.runtime.unwrap_or(Nanos(interval.0 / 5));
-            Policy::Deadline { runtime, period: interval }
+fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
+    if wanted.policy != "deadline" {
+        return Ok(wanted.policy_at(0));
+    }
+    let Some(period) = interval else {
+        let why = "policy=deadline is for probes with an interval: this one has none";
+        return Err(Failure::Failed(why.to_owned()));
+    };
+    let runtime = wanted.runtime.unwrap_or(Nanos(period.0 / 5));
+    Ok(Policy::Deadline { runtime, period })
+}
+
+impl Scheduling {
+    /// Tasks of no priority.
+    pub(crate) fn ordinary() -> Scheduling {
+        Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None }
+    }
+
+    /// The policy of a task that is to stand so far above (or below) the measuring threads.
+    /// Ordinary tasks all stand the same.
+    pub(crate) fn policy_at(&self, above: i32) -> Policy {
+        let priority = self.priority.saturating_add_signed(above).clamp(1, 99);
+        match self.policy.as_str() {
+            "fifo" => Policy::Fifo(priority),
+            "rr" => Policy::Rr(priority),
+            _ => Policy::Other,
         }
-        _ => Policy::Other,
     }
 }

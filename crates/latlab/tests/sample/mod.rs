@@ -41,6 +41,7 @@ pub(crate) fn record(times: u64) -> Record {
             seed: 7,
             stop_above: None,
             settings: vec![],
+            skip_missing: false,
         },
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),

@@ -2,7 +2,7 @@
 
 use super::table::{number, of_each, section, words};
 use crate::format::picture::{Source, load, names};
-use crate::format::{grouped, micro};
+use crate::format::{decimal, grouped, micro};
 use latlab_core::histogram::Quantiles;
 use latlab_core::record::Series;
 
@@ -138,7 +138,7 @@ fn figures(sources: &[Source]) -> String {
             vec![
                 figure.probe.clone(),
                 figure.name.clone(),
-                figure.value.to_string(),
+                decimal(figure.value),
                 figure.unit.clone(),
                 figure.load.join(" + "),
                 figure.profile.clone().unwrap_or_default(),

@@ -56,7 +56,7 @@ pub(crate) fn names(sources: &[Source]) -> Vec<String> {
             parts.push(source.name.clone());
         }
         parts.push(series_name(&source.record, series));
-        parts.push(format!("CPU {}", series.cpu));
+        parts.push(format!("CPU {}", series.cpus()));
         if loads_differ {
             parts.push(load(series));
         }
