@@ -7,6 +7,8 @@ mod lane;
 mod meeting;
 mod partner;
 mod scheduling;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use lane::{Lane, record_cost};
 pub(crate) use partner::Partner;
