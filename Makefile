@@ -53,10 +53,11 @@ lint: $(CHARTS)
 
 # Compares latlab with its peers and with its own promises; docs/results/ keeps what came out.
 bench: $(LATLAB)
-	tools/need cyclictest=rt-tests
+	tools/need cyclictest=rt-tests tbench=dbench
 	cargo bench --locked --package latlab-core --bench record
 	cargo bench --locked --package latlab --bench report
 	cargo bench --locked --package latlab --bench cyclictest
+	cargo bench --locked --package latlab --bench peers
 	crates/latlab/benches/laboratory.sh
 
 clean:
