@@ -3,11 +3,13 @@
 
 mod call;
 mod commands;
+mod cost;
 mod driver;
 mod engine;
 mod errand;
 mod failure;
 mod format;
+mod groups;
 mod guest;
 mod kernel;
 mod load;
@@ -21,6 +23,7 @@ mod rig;
 mod scan;
 mod target;
 mod window;
+mod worker;
 
 use std::process::ExitCode;
 
