@@ -3,6 +3,7 @@
 mod cyclic;
 mod hackbench;
 mod nanosleep;
+mod netbench;
 mod timer;
 
 use crate::failure::Result;
@@ -22,6 +23,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<nanosleep::Nanosleep>(),
     entry::<timer::Timer>(),
     entry::<hackbench::Hackbench>(),
+    entry::<netbench::Netbench>(),
 ];
 
 /// One benchmark.
