@@ -22,6 +22,7 @@ mod registry;
 mod rig;
 mod scan;
 mod target;
+mod token;
 mod traffic;
 mod window;
 mod worker;

@@ -1,5 +1,6 @@
 //! Probes: each asks one question about one latency.
 
+mod context;
 mod cyclic;
 mod hackbench;
 mod nanosleep;
@@ -22,6 +23,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<cyclic::Cyclic>(),
     entry::<nanosleep::Nanosleep>(),
     entry::<timer::Timer>(),
+    entry::<context::Context>(),
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
 ];
