@@ -289,6 +289,14 @@ impl SingleThread {
 
     /// Forks a child that runs `body`, ends, and never returns from here. It dies with us.
     pub fn fork(&self, body: impl FnOnce()) -> io::Result<Forked> {
+        self.try_fork(|| {
+            body();
+            Ok(())
+        })
+    }
+
+    /// Forks a child as [`SingleThread::fork`] does, which fails where `body` does.
+    pub fn try_fork(&self, body: impl FnOnce() -> io::Result<()>) -> io::Result<Forked> {
         let parent = std::process::id();
         // SAFETY: there is one thread, so the child has the whole program in a sound state.
         let pid = crate::checked(unsafe { libc::fork() })?;
@@ -297,7 +305,8 @@ impl SingleThread {
         }
         let code = match die_with(parent) {
             Ok(()) => match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
-                Ok(()) => 0,
+                Ok(Ok(())) => 0,
+                Ok(Err(_)) => 1,
                 Err(_) => 101,
             },
             Err(_) => 1,
@@ -322,6 +331,45 @@ impl Forked {
         }
         if answer > 0 && status == 0 { Ok(()) } else { Err(io::Error::other("a child failed")) }
     }
+}
+
+/// Waits for all these children to end by themselves, in whatever order they do. When one fails,
+/// the others are ended: those that wait for it would wait for ever. A process that waits like
+/// this has no other children.
+pub fn await_all(mut children: Vec<Forked>) -> io::Result<()> {
+    use std::os::unix::process::ExitStatusExt as _;
+    while !children.is_empty() {
+        let mut status = 0;
+        // SAFETY: status is valid to write to.
+        match crate::checked(unsafe { libc::waitpid(-1, &raw mut status, 0) }) {
+            Ok(pid) => {
+                let gone = children.iter().position(|child| child.0 == pid);
+                if let Some(place) = gone {
+                    std::mem::forget(children.swap_remove(place));
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        }
+        if status != 0 {
+            end_all(children);
+            let status = ExitStatus::from_raw(status);
+            return Err(io::Error::other(format!(
+                "a process that takes part has ended ({status})"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Lets this process have as many files open as it may.
+pub fn allow_many_files() -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit to write to.
+    crate::checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid rlimit.
+    crate::checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).map(drop)
 }
 
 /// Ends many children at once: those that still run would keep each other from ending.

@@ -25,6 +25,29 @@ pub fn of_thread() -> Usage {
     }
 }
 
+/// How often tasks have given up their CPU by themselves, and how often it was taken from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Because they waited for something.
+    pub voluntary: u64,
+    /// Because another task was to run.
+    pub involuntary: u64,
+}
+
+/// The context switches of this process, and of all its children that have ended and been waited
+/// for.
+pub fn switches() -> Switches {
+    let mut switches = Switches::default();
+    for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
+        let mut usage = empty();
+        // SAFETY: `usage` is a valid rusage to write to.
+        unsafe { libc::getrusage(who, &raw mut usage) };
+        switches.voluntary += count(usage.ru_nvcsw);
+        switches.involuntary += count(usage.ru_nivcsw);
+    }
+    switches
+}
+
 pub(crate) fn empty() -> libc::rusage {
     // SAFETY: rusage is made of integers, for which all bits zero is a value.
     unsafe { std::mem::zeroed() }

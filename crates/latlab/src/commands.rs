@@ -14,7 +14,7 @@ mod run;
 mod scan;
 
 use crate::failure::{Failure, Result, failed};
-use crate::load;
+use crate::{load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -52,6 +52,12 @@ enum Command {
     #[command(hide = true)]
     LoadWorker {
         /// The worker's orders, as JSON
+        orders: String,
+    },
+    /// A probe's worker: started by latlab itself
+    #[command(hide = true)]
+    ProbeWorker {
+        /// Its orders, as JSON
         orders: String,
     },
     /// The task of low priority of a scan: started by latlab itself
@@ -93,6 +99,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Generate(generate) => generate.run(command_line()),
         Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
+        Command::ProbeWorker { orders } => probe::serve(&orders),
         Command::ScanWorker { orders } => crate::scan::serve(&orders),
     };
     done.map(|()| 0)

@@ -5,6 +5,7 @@ mod disk;
 mod fork;
 mod hackbench;
 mod memory;
+mod netbench;
 mod procfs;
 
 use crate::failure::{Failure, Result, failed};
@@ -31,6 +32,7 @@ pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
     entry::<fork::Fork>(),
     entry::<procfs::Procfs>(),
     entry::<hackbench::Hackbench>(),
+    entry::<netbench::Netbench>(),
 ];
 
 /// A stressor: something that competes with the probe.

@@ -3,11 +3,13 @@
 
 mod call;
 mod commands;
+mod cost;
 mod driver;
 mod engine;
 mod errand;
 mod failure;
 mod format;
+mod groups;
 mod guest;
 mod kernel;
 mod load;
@@ -20,7 +22,10 @@ mod registry;
 mod rig;
 mod scan;
 mod target;
+mod token;
+mod traffic;
 mod window;
+mod worker;
 
 use std::process::ExitCode;
 

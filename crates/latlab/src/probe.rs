@@ -1,21 +1,32 @@
 //! Probes: each asks one question about one latency.
 
+mod context;
 mod cyclic;
+mod hackbench;
 mod nanosleep;
+mod netbench;
 mod timer;
 
 use crate::failure::Result;
 use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};
 use crate::rig::Rig;
+use crate::worker::Post;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Part;
 use latlab_core::time::Nanos;
 use serde_json::Value;
+use std::io;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
-    &[entry::<cyclic::Cyclic>(), entry::<nanosleep::Nanosleep>(), entry::<timer::Timer>()];
+pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
+    entry::<cyclic::Cyclic>(),
+    entry::<nanosleep::Nanosleep>(),
+    entry::<timer::Timer>(),
+    entry::<context::Context>(),
+    entry::<hackbench::Hackbench>(),
+    entry::<netbench::Netbench>(),
+];
 
 /// One benchmark.
 pub(crate) trait Probe: Params {
@@ -33,6 +44,11 @@ pub(crate) trait Probe: Params {
 
     /// Measures until the rig says that it is over.
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
+
+    /// What its worker does, in a process of its own, where it has started one.
+    fn work(&self, _post: &Post) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A [`Probe`] whose type has been erased, as the table holds it.
@@ -40,6 +56,7 @@ pub(crate) trait AnyProbe: Send + Sync {
     fn needs(&self) -> Needs;
     fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
+    fn work(&self, post: &Post) -> io::Result<()>;
 }
 
 impl<P: Probe> AnyProbe for P {
@@ -54,6 +71,18 @@ impl<P: Probe> AnyProbe for P {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         Probe::run(self, rig)
     }
+
+    fn work(&self, post: &Post) -> io::Result<()> {
+        Probe::work(self, post)
+    }
+}
+
+/// The life of a worker: `latlab probe-worker ORDERS`.
+pub(crate) fn serve(orders: &str) -> Result<()> {
+    let (part, post) = Post::take_up(orders)?;
+    let probe = registry::build("probe", PROBES, &part)?;
+    // What went wrong is the answer: who gave the order says it.
+    probe.work(&post).or_else(|why| Post::complain(&why))
 }
 
 /// What a probe needs.

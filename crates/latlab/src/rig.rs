@@ -10,9 +10,9 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use lane::{Lane, record_cost};
+pub(crate) use lane::{Lane, Share, record_cost};
 pub(crate) use partner::Partner;
-pub(crate) use scheduling::{Phase, Scheduling};
+pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 
 use crate::failure::{Failure, Result, failed};
 use lane::{Conditions, Finished};
@@ -202,7 +202,8 @@ impl<'a> Rig<'a> {
                 }
             }
             self.watch.begin(probe, &views);
-            let mut looking = Looking::on(&meeting, &places, &views, threads.len());
+            let warm_up = self.conditions.warm_up;
+            let mut looking = Looking::on(&meeting, &places, &views, threads.len(), warm_up);
             self.look_on(probe, &mut looking, rhythm);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
@@ -274,9 +275,12 @@ impl<'a> Looking<'a> {
         places: &'a [CpuList],
         views: &'a [(String, Arc<Tally>)],
         threads: usize,
+        warm_up: Nanos,
     ) -> Looking<'a> {
         let began = clock::now();
-        Looking { meeting, places, views, threads, began, seen: vec![(0, began); views.len()] }
+        // Samples of the warm-up are not counted.
+        let seen = vec![(0, began + warm_up); views.len()];
+        Looking { meeting, places, views, threads, began, seen }
     }
 
     /// The samples of the lane that has the fewest.

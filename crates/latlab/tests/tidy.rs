@@ -142,6 +142,10 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}load"), &but(&["load::"]));
     nothing_in(&format!("{source}call"), &but(&["call::"]));
     nothing_in(&format!("{source}window"), &but(&[]));
+    // What several parts are made of knows none of them.
+    for shared in ["cost", "groups", "token", "traffic", "worker"] {
+        nothing_in(&format!("{source}{shared}"), &but(&[]));
+    }
     nothing_in(&format!("{source}scan"), &but(&["call::"]));
     // A target carries plans out, and the engine says what comes of it.
     nothing_in(&format!("{source}target"), &but(&["target::", "engine::", "guest::"]));

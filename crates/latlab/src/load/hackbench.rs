@@ -1,13 +1,13 @@
 //! Messages between many processes: groups in which every sender writes to every receiver.
 
 use super::{Bench, Load, Place};
+use crate::groups::{self, Groups, Over, Role};
 use crate::registry::About;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
-use latlab_sys::process::{self, Forked};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use latlab_sys::{clock, process};
+use std::fs::File;
+use std::io;
 
 /// Groups of processes in which each sender writes messages to each receiver of its group.
 ///
@@ -23,16 +23,11 @@ pub(super) struct Hackbench {
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=500))]
     fan: u32,
     /// Length of a message
-    #[arg(long, default_value = "100B", value_parser = length)]
+    #[arg(long, default_value = "100B", value_parser = groups::length)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
-}
-
-fn length(text: &str) -> Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
 }
 
 impl Load for Hackbench {
@@ -46,10 +41,16 @@ impl Load for Hackbench {
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {
-        let mut children = Vec::new();
-        for _ in 0..self.groups {
-            self.start_group(bench, &mut children)?;
-        }
+        let groups = Groups { number: self.groups, fan: self.fan, over: Over::Sockets };
+        let children = groups.fork(bench.single(), |role| {
+            let mut message = groups::message(self.size);
+            match role {
+                Role::Receiver(from) => receive(bench, &from, &mut message),
+                Role::Sender(to) => loop {
+                    groups::send(&to, &message)?;
+                },
+            }
+        })?;
         bench.ready();
         while bench.running() {
             clock::sleep_for(Nanos::from_millis(100));
@@ -59,42 +60,11 @@ impl Load for Hackbench {
     }
 }
 
-impl Hackbench {
-    /// Receivers first, so that each sender finds all of its sockets made.
-    fn start_group(&self, bench: &Bench, children: &mut Vec<Forked>) -> io::Result<()> {
-        let mut to_receivers = Vec::new();
-        for _ in 0..self.fan {
-            let (near, far) = UnixStream::pair()?;
-            children.push(bench.single().fork(|| self.receive(bench, far))?);
-            to_receivers.push(near);
-        }
-        for _ in 0..self.fan {
-            children.push(bench.single().fork(|| self.send(&to_receivers))?);
-        }
-        Ok(())
-    }
-
-    fn message(&self) -> Vec<u8> {
-        vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)]
-    }
-
-    /// Reads until nobody is left who writes.
-    fn receive(&self, bench: &Bench, mut from: UnixStream) {
-        /// Counted in batches: one shared counter must not become what the load is made of.
-        const BATCH: u64 = 64;
-        let mut message = self.message();
-        let mut received = 0;
-        while from.read_exact(&mut message).is_ok() {
-            received += 1;
-            if received == BATCH {
-                bench.done(received);
-                received = 0;
-            }
-        }
-    }
-
-    fn send(&self, to: &[UnixStream]) {
-        let message = self.message();
-        while to.iter().all(|mut receiver| receiver.write_all(&message).is_ok()) {}
+fn receive(bench: &Bench, from: &File, message: &mut [u8]) -> io::Result<()> {
+    /// Counted in batches: one shared counter must not become what the load is made of.
+    const BATCH: u64 = 64;
+    loop {
+        (0..BATCH).try_for_each(|_| groups::receive(from, message))?;
+        bench.done(BATCH);
     }
 }

@@ -58,6 +58,8 @@ pub(crate) struct Lane<'a> {
     /// When the thread last rested.
     rested: Nanos,
     warming: bool,
+    /// Whether others measure, whose samples it keeps.
+    collects: bool,
     warm_up: WarmUp,
     first: Option<Nanos>,
     worst: Worst,
@@ -65,6 +67,13 @@ pub(crate) struct Lane<'a> {
     /// What the thread had used when counting began.
     usage: Usage,
     cpu: Nanos,
+}
+
+/// An equal part of what was left of a run: when it ends, or at how many samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Share {
+    Until(Nanos),
+    Samples(u64),
 }
 
 /// One series in the making.
@@ -111,6 +120,7 @@ impl<'a> Lane<'a> {
             reached: Nanos(0),
             rested: Nanos(0),
             warming: true,
+            collects: false,
             warm_up: WarmUp::default(),
             first: None,
             worst: Worst::new(),
@@ -153,6 +163,12 @@ impl<'a> Lane<'a> {
         self.rested = now;
     }
 
+    /// Says that others measure, whose samples it keeps: what befalls this thread befalls none of
+    /// them.
+    pub(crate) fn collect(&mut self) {
+        self.collects = true;
+    }
+
     /// Whether to measure on. To be asked before each period.
     #[inline]
     pub(crate) fn running(&mut self) -> bool {
@@ -169,6 +185,36 @@ impl<'a> Lane<'a> {
             Length::For(time) => self.reached < self.origin + time,
             Length::Count(periods) => self.periods() < periods,
         }
+    }
+
+    /// The next of `left` equal parts of what is left of the run.
+    pub(crate) fn share(&self, left: u64) -> Share {
+        match self.conditions.length {
+            Length::For(time) => {
+                let origin =
+                    if self.warming { self.start + self.conditions.warm_up } else { self.origin };
+                let from = self.reached.max(origin);
+                Share::Until(from + Nanos((origin + time - from).0 / left))
+            }
+            Length::Count(samples) => Share::Samples(
+                self.periods() + samples.saturating_sub(self.periods()).div_ceil(left),
+            ),
+        }
+    }
+
+    /// Whether to measure on in this share, as [`Lane::running`] says it of the whole run.
+    #[inline]
+    pub(crate) fn running_in(&mut self, share: Share) -> bool {
+        self.running()
+            && match share {
+                Share::Until(end) => self.reached < end,
+                Share::Samples(samples) => self.warming || self.periods() < samples,
+            }
+    }
+
+    /// When counting began; none while the lane warms up.
+    pub(crate) fn counting_since(&self) -> Option<Nanos> {
+        (!self.warming).then_some(self.origin)
     }
 
     #[cold]
@@ -250,9 +296,9 @@ impl<'a> Lane<'a> {
         self.reached = self.rested;
     }
 
-    /// Notes that the sample to be recorded came before it was due.
+    /// Notes that the sample to be recorded came before it was due, or is below zero.
     #[cold]
-    fn early(&mut self) {
+    pub(crate) fn early(&mut self) {
         if !self.warming {
             self.channels[0].tally.early();
         }
@@ -283,7 +329,7 @@ impl<'a> Lane<'a> {
 
     pub(super) fn finish(self) -> Finished {
         let now = usage::of_thread();
-        let counted = !self.warming;
+        let counted = !self.warming && !self.collects;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
         Finished {
             series: self.channels.into_iter().map(|c| (c.tally, c.timeline)).collect(),

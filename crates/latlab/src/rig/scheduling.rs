@@ -28,6 +28,25 @@ pub(crate) struct Scheduling {
     pub(crate) runtime: Option<Nanos>,
 }
 
+/// What probes of throughput, whose tasks are ordinary ones, may be told about their scheduling.
+#[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Tasks {
+    /// Scheduling policy of all tasks that take part
+    #[arg(long, default_value = "other", value_parser = ["other", "fifo", "rr"])]
+    policy: String,
+    /// Their real-time priority under fifo and rr
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
+    priority: u32,
+}
+
+impl Tasks {
+    /// The scheduling of the thread that starts them: they have its policy from it.
+    pub(crate) fn scheduling(&self) -> Scheduling {
+        let Tasks { policy, priority } = self.clone();
+        Scheduling { policy, priority, slack: None, runtime: None }
+    }
+}
+
 /// When the threads of different CPUs wake up.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,

@@ -47,7 +47,7 @@ fn every_command_has_a_help_and_no_worker_is_among_them() {
     {
         assert!(commands.iter().any(|name| name == expected), "{expected}: {commands:?}");
     }
-    let hidden = ["load-worker", "scan-worker", "agent"];
+    let hidden = ["load-worker", "probe-worker", "scan-worker", "agent"];
     assert!(!commands.iter().any(|name| hidden.contains(&name.as_str())), "{commands:?}");
     for command in &commands {
         let help = printed(&format!("{command} --help"));

@@ -13,7 +13,7 @@ use std::process::Command;
 fn each_of_them_reports_its_work() {
     let _alone = machine();
     let folder = folder();
-    let names = ["cpu", "memory", "fork", "procfs", "hackbench", "disk"];
+    let names = ["cpu", "memory", "fork", "procfs", "hackbench", "netbench", "disk"];
     let words = names.map(|name| format!("--load {name}")).join(" ");
     let dir = folder.path().display();
     let said = latlab(&format!("run --policy other --for 1s --json {words}:dir={dir}"));

@@ -25,4 +25,5 @@ mod regions;
 mod scan;
 mod ssh;
 mod stall;
+mod throughput;
 mod user;

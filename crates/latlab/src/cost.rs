@@ -1,0 +1,87 @@
+//! What throughput costs besides time: context switches, and misses of the TLB and of the cache.
+
+use crate::rig::Rig;
+use latlab_core::record::Warning;
+use latlab_sys::perf::{Counter, Event};
+use latlab_sys::usage::{self, Switches};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What not every processor counts.
+const MISSES: [(&str, Event); 2] =
+    [("data TLB misses", Event::TlbMisses), ("last-level cache misses", Event::CacheMisses)];
+
+/// What some work has cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    voluntary: u64,
+    involuntary: u64,
+    /// Each of [`MISSES`], or why it can't be counted.
+    misses: [Result<u64, String>; MISSES.len()],
+}
+
+/// Counts in the process that has it, and in the children that are forked after it was made.
+pub(crate) struct Meter {
+    switches: Switches,
+    misses: [io::Result<Counter>; MISSES.len()],
+}
+
+impl Meter {
+    /// Begins to count.
+    pub(crate) fn start() -> Meter {
+        let misses = MISSES.map(|(_, event)| Counter::open(event));
+        Meter { switches: usage::switches(), misses }
+    }
+
+    /// What it has cost since then. The switches of children are known when they have ended.
+    pub(crate) fn read(&self) -> Cost {
+        let now = usage::switches();
+        Cost {
+            voluntary: now.voluntary - self.switches.voluntary,
+            involuntary: now.involuntary - self.switches.involuntary,
+            misses: self.misses.each_ref().map(count),
+        }
+    }
+}
+
+fn count(counter: &io::Result<Counter>) -> Result<u64, String> {
+    let counter = counter.as_ref().map_err(why_not)?;
+    let count = counter.count().map_err(|e| why_not(&e))?;
+    count.ok_or_else(|| "all counters of the processor are taken".to_owned())
+}
+
+fn why_not(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
+            "the processor has no counter for them, or the hypervisor keeps it".to_owned()
+        }
+        io::ErrorKind::PermissionDenied => {
+            "kernel.perf_event_paranoid forbids it: be root, or set it to 1".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Keeps the sum of all these costs as figures, divided by so many units of work; a warning says
+/// what can't be counted here.
+#[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
+pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Cost], units: u64, per: &str) {
+    if costs.is_empty() || units == 0 {
+        return;
+    }
+    let each = |total: u64| total as f64 / units as f64;
+    let voluntary = costs.iter().map(|cost| cost.voluntary).sum();
+    rig.figure(probe, "voluntary context switches", each(voluntary), per);
+    let involuntary = costs.iter().map(|cost| cost.involuntary).sum();
+    rig.figure(probe, "involuntary context switches", each(involuntary), per);
+    for (nth, (name, _)) in MISSES.iter().enumerate() {
+        let total: Result<u64, &String> = costs.iter().map(|cost| cost.misses[nth].as_ref()).sum();
+        match total {
+            Ok(total) => rig.figure(probe, name, each(total), per),
+            Err(why) => {
+                let text = format!("{probe}: {name} are not available here: {why}");
+                rig.warnings.push(Warning::new("not-available", text));
+            }
+        }
+    }
+}

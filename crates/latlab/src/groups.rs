@@ -1,0 +1,152 @@
+//! Groups in which every sender writes messages to every receiver, as hackbench has them.
+
+use latlab_core::size::Bytes;
+use latlab_sys::process::{self, Forked, SingleThread};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+/// What messages go through.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Over {
+    /// Unix stream sockets.
+    Sockets,
+    /// Pipes.
+    Pipes,
+}
+
+/// How many groups there are, and of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Groups {
+    pub(crate) number: u32,
+    /// Senders in each, and as many receivers.
+    pub(crate) fan: u32,
+    pub(crate) over: Over,
+}
+
+/// The part that a task plays in its group.
+#[derive(Clone, Debug)]
+pub(crate) enum Role {
+    /// Reads what comes here.
+    Receiver(Arc<File>),
+    /// Writes to each of these.
+    Sender(Arc<[File]>),
+}
+
+impl Groups {
+    /// How many tasks there are.
+    pub(crate) fn tasks(self) -> usize {
+        2 * self.number as usize * self.fan as usize
+    }
+
+    /// Hands out all roles, group after group: `start` makes a task of each. Receivers come
+    /// first, so that each sender finds all of its receivers made.
+    pub(crate) fn start(self, mut start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
+        for _ in 0..self.number {
+            let mut to_receivers = Vec::new();
+            for _ in 0..self.fan {
+                let (far, near) = self.over.pair()?;
+                start(Role::Receiver(Arc::new(far)))?;
+                to_receivers.push(near);
+            }
+            let to_receivers: Arc<[File]> = to_receivers.into();
+            for _ in 0..self.fan {
+                start(Role::Sender(Arc::clone(&to_receivers)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a process of each role, which lives this `life`.
+    pub(crate) fn fork(
+        self,
+        single: &SingleThread,
+        life: impl Fn(Role) -> io::Result<()>,
+    ) -> io::Result<Vec<Forked>> {
+        let mut children = Vec::with_capacity(self.tasks());
+        self.start(|role| {
+            children.push(single.try_fork(|| life(role))?);
+            Ok(())
+        })?;
+        Ok(children)
+    }
+}
+
+impl Over {
+    /// The end to read from, and the one to write to.
+    fn pair(self) -> io::Result<(File, File)> {
+        match self {
+            Over::Pipes => process::pipe(),
+            Over::Sockets => {
+                let (from, to) = UnixStream::pair()?;
+                Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
+            }
+        }
+    }
+}
+
+/// A message of this length.
+pub(crate) fn message(size: Bytes) -> Vec<u8> {
+    vec![b'-'; usize::try_from(size.0).unwrap_or(1)]
+}
+
+/// Writes a message to each.
+#[inline]
+pub(crate) fn send(to: &[File], message: &[u8]) -> io::Result<()> {
+    to.iter().try_for_each(|mut receiver| receiver.write_all(message))
+}
+
+/// Reads a message.
+#[inline]
+pub(crate) fn receive(mut from: &File, message: &mut [u8]) -> io::Result<()> {
+    from.read_exact(message)
+}
+
+/// Reads the length of a message.
+pub(crate) fn length(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sender_reaches_every_receiver_of_its_group_and_no_other() {
+        for over in [Over::Sockets, Over::Pipes] {
+            let groups = Groups { number: 2, fan: 3, over };
+            let mut roles = Vec::new();
+            groups
+                .start(|role| {
+                    roles.push(role);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(roles.len(), groups.tasks());
+            let (first, second) = roles.split_at(6);
+            for role in first {
+                if let Role::Sender(to) = role {
+                    send(to, &message(Bytes(10))).unwrap();
+                }
+            }
+            for role in second {
+                if let Role::Sender(to) = role {
+                    send(to, b"other").unwrap();
+                }
+            }
+            for role in first {
+                if let Role::Receiver(from) = role {
+                    let mut all = [0; 30];
+                    receive(from, &mut all).unwrap();
+                    assert_eq!(all, [b'-'; 30]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Requests and replies over TCP, as clients and a file server exchange them in tbench.
+
+use latlab_core::random::Random;
+use latlab_sys::process::{Forked, SingleThread};
+use latlab_sys::socket;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+/// A request and its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    /// Bytes of the request, its head included.
+    pub(crate) request: u32,
+    /// Bytes of the reply, its head included.
+    pub(crate) reply: u32,
+    /// Bytes of a file in either of them.
+    pub(crate) payload: u32,
+}
+
+/// How often in a thousand a client does what, and how long the messages for it are: the rates of
+/// the operations and the mean sizes of what they carry in dbench's load for clients, with the
+/// lengths that tbench gives each operation's messages.
+const MIX: &[(u32, Exchange)] = &[
+    // Opening or creating a file, asking for one by its path, closing, removing, renaming.
+    (173, plain(153, 87)),
+    (157, plain(135, 71)),
+    (127, plain(47, 39)),
+    (35, plain(123, 39)),
+    (7, plain(210, 39)),
+    // Listing a folder without and with a match.
+    (31, plain(114, 39)),
+    (30, plain(114, 1029)),
+    // Asking for the state of a file or of the file system, setting it, flushing, locking.
+    (56, plain(59, 71)),
+    (14, plain(71, 47)),
+    (12, plain(41, 39)),
+    (1, plain(51, 39)),
+    (6, read(16)),
+    (13, read(400)),
+    (18, read(2_048)),
+    (182, read(4_096)),
+    (11, read(8_192)),
+    (4, read(16_384)),
+    (37, read(60_788)),
+    (17, write(4)),
+    (2, write(400)),
+    (4, write(2_048)),
+    (22, write(4_096)),
+    (7, write(10_761)),
+    (3, write(23_490)),
+    (31, write(64_221)),
+];
+
+const fn plain(request: u32, reply: u32) -> Exchange {
+    Exchange { request, reply, payload: 0 }
+}
+
+const fn read(payload: u32) -> Exchange {
+    Exchange { request: 59, reply: 59 + payload, payload }
+}
+
+const fn write(payload: u32) -> Exchange {
+    Exchange { request: 59 + payload, reply: 55, payload }
+}
+
+/// A thousand exchanges, always in the same order, which looks random.
+pub(crate) fn mix() -> Vec<Exchange> {
+    let all = MIX.iter().flat_map(|(times, one)| std::iter::repeat_n(*one, *times as usize));
+    let mut all: Vec<(u64, Exchange)> = Random::new(0).zip(all).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, exchange)| exchange).collect()
+}
+
+/// Each message begins with how many bytes follow this number.
+const HEAD: usize = 4;
+/// A request says after that how many bytes of the reply are to follow its head.
+const HEADS: usize = 2 * HEAD;
+/// Room for the longest message.
+const ROOM: usize = 70_000;
+
+/// A client's end of a connection.
+pub(crate) struct Client {
+    connection: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    fn connect(to: SocketAddr) -> io::Result<Client> {
+        let connection = set_up(TcpStream::connect(to)?)?;
+        let mut client = Client { connection, buffer: vec![0; ROOM] };
+        client.exchange(plain(8, 8))?;
+        Ok(client)
+    }
+
+    /// Sends a request and waits for the reply.
+    #[inline]
+    pub(crate) fn exchange(&mut self, exchange: Exchange) -> io::Result<()> {
+        let (request, reply) = (exchange.request as usize, exchange.reply as usize);
+        put(&mut self.buffer, 0, request - HEAD);
+        put(&mut self.buffer, HEAD, reply - HEAD);
+        self.connection.write_all(&self.buffer[..request])?;
+        let (head, body) = self.buffer.split_at_mut(HEAD);
+        let there = socket::receive(&self.connection, head)?
+            && socket::discard(&self.connection, &mut body[..reply - HEAD])?;
+        if !there {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let announced = get(&self.buffer, 0);
+        if announced == reply - HEAD { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+}
+
+/// Answers a client until it hangs up.
+fn serve(connection: &mut TcpStream) -> io::Result<()> {
+    let mut buffer = vec![0; ROOM];
+    while socket::receive(connection, &mut buffer[..HEAD])? {
+        let request = HEAD + get(&buffer, 0);
+        let rest = buffer.get_mut(HEAD..request).ok_or(io::ErrorKind::InvalidData)?;
+        if !socket::receive(connection, rest)? || request < HEADS {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let reply = get(&buffer, HEAD);
+        put(&mut buffer, 0, reply);
+        let reply = buffer.get(..HEAD + reply).ok_or(io::ErrorKind::InvalidData)?;
+        match connection.write_all(reply) {
+            // The client did not want it any more.
+            Err(e) if is_hung_up(&e) => return Ok(()),
+            written => written?,
+        }
+    }
+    Ok(())
+}
+
+fn is_hung_up(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
+
+fn get(buffer: &[u8], at: usize) -> usize {
+    let bytes = buffer[at..][..HEAD].try_into().expect("these are four bytes");
+    u32::from_be_bytes(bytes) as usize
+}
+
+fn put(buffer: &mut [u8], at: usize, number: usize) {
+    let number = u32::try_from(number).unwrap_or(u32::MAX);
+    buffer[at..][..HEAD].copy_from_slice(&number.to_be_bytes());
+}
+
+fn set_up(connection: TcpStream) -> io::Result<TcpStream> {
+    connection.set_nodelay(true)?;
+    socket::forget_when_closed(&connection)?;
+    Ok(connection)
+}
+
+/// Forks so many clients, each with its own server process at the other end, over the loopback
+/// and on a port that is free. A client lives this `life`, with its number.
+pub(crate) fn start(
+    single: &SingleThread,
+    clients: usize,
+    life: impl Fn(usize, Client) -> io::Result<()>,
+) -> io::Result<Vec<Forked>> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = listener.local_addr()?;
+    let mut children = Vec::with_capacity(2 * clients);
+    for nth in 0..clients {
+        children.push(single.try_fork(|| life(nth, Client::connect(port)?))?);
+        let (connection, _) = listener.accept()?;
+        let mut connection = set_up(connection)?;
+        children.push(single.try_fork(move || serve(&mut connection))?);
+    }
+    Ok(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_mix_is_a_thousand_exchanges_in_their_shares_and_always_the_same() {
+        let count = |all: &[Exchange]| {
+            let mut counts = BTreeMap::new();
+            for one in all {
+                *counts.entry((one.request, one.reply)).or_insert(0) += 1;
+            }
+            counts
+        };
+        assert_eq!(mix().len(), 1_000);
+        assert_eq!(mix(), mix());
+        assert_eq!(count(&mix())[&(59, 59 + 4_096)], 182);
+        let reads: u32 = mix().iter().filter(|one| one.reply > one.request).map(|_| 1).sum();
+        assert!((300..400).contains(&reads), "{reads}");
+        // dbench's own load has a mean of 5428 bytes of files an operation.
+        let payload: u32 = mix().iter().map(|one| one.payload).sum();
+        assert!((5_374_000..5_482_000).contains(&payload), "{payload}");
+        let longest = mix().iter().map(|one| one.request.max(one.reply)).max();
+        assert!(longest.is_some_and(|longest| (longest as usize) < ROOM));
+    }
+
+    #[test]
+    fn a_server_answers_as_it_is_asked_until_the_client_hangs_up() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap();
+        let server = std::thread::spawn(move || serve(&mut listener.accept().unwrap().0));
+        let mut client = Client::connect(port).unwrap();
+        for exchange in mix() {
+            client.exchange(exchange).unwrap();
+        }
+        drop(client);
+        server.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_server_refuses_what_is_no_request() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut server = listener.accept().unwrap().0;
+        client.write_all(&[0xff; 8]).unwrap();
+        assert!(serve(&mut server).is_err());
+    }
+}

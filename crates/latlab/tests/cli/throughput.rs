@@ -1,0 +1,217 @@
+//! Probes whose work many processes do: they measure, say what it cost, and leave nobody behind.
+
+use crate::program::{
+    LATLAB, Running, Said, field, folder, latlab, machine, pause, running, send, until,
+};
+use latlab_core::record::Record;
+use latlab_core::time::Nanos;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// The value of a figure.
+fn figure(record: &Record, name: &str) -> Option<f64> {
+    record.figures.iter().find(|figure| figure.name == name).map(|figure| figure.value)
+}
+
+/// Asserts that something that not every processor counts is a figure or a warning, never both,
+/// and no figure of nothing.
+fn counted_or_said(record: &Record, name: &str) {
+    let said = |text: &str| text.contains(name) && text.contains("not available here");
+    let warned = record.warnings.iter().any(|warning| said(&warning.text));
+    match figure(record, name) {
+        Some(count) => assert!(count > 0.0 && !warned, "{name}: {count}"),
+        None => assert!(warned, "{name}: {:?}", record.warnings),
+    }
+}
+
+#[test]
+fn hackbench_measures_its_repetitions_whatever_its_tasks_are() {
+    let _alone = machine();
+    for keys in ["tasks=processes", "tasks=threads,over=pipes"] {
+        let words = format!("hackbench:groups=2,fan=4,loops=50,{keys}");
+        let said = latlab(&format!("run {words} --warm-up 0 --count 3 --json"));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let record = said.record();
+        assert_eq!(record.series.len(), 1);
+        let series = &record.series[0];
+        assert_eq!((series.counts.recorded, series.counts.missed), (3, 0));
+        assert_eq!(series.schedule.policy, "other");
+        let rate = figure(&record, "messages").unwrap();
+        let messages = 2.0 * 4.0 * 4.0 * 50.0;
+        let took: Nanos = format!("{}ns", messages * 1e9 / rate).parse().unwrap();
+        assert!((series.min..=series.max + Nanos(1)).contains(&took), "{took} in {series:?}");
+        // Each task waits at least once: to be let go.
+        assert!(figure(&record, "voluntary context switches").unwrap() >= 16.0);
+        counted_or_said(&record, "data TLB misses");
+        counted_or_said(&record, "last-level cache misses");
+    }
+}
+
+#[test]
+fn netbench_measures_each_request_and_what_passes() {
+    let _alone = machine();
+    let said = latlab("run netbench:clients=3 --for 500ms --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.series[0].counts.recorded > 1_000, "{:?}", record.series[0].counts);
+    assert!(figure(&record, "throughput").unwrap() > 1.0);
+    assert!(figure(&record, "voluntary context switches").unwrap() > 0.01);
+    counted_or_said(&record, "data TLB misses");
+    counted_or_said(&record, "last-level cache misses");
+    let counted = latlab("run netbench:clients=2 --count 500 --warm-up 0 --json").record();
+    assert_eq!(counted.series[0].counts.recorded, 500);
+}
+
+#[test]
+fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
+    let _alone = machine();
+    let said = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let names: Vec<&str> = record.figures.iter().map(|figure| figure.name.as_str()).collect();
+    let all = [
+        "pipe and 0B alone",
+        "2 processes, 0B",
+        "5 processes, 0B",
+        "pipe and 8KiB alone",
+        "2 processes, 8KiB",
+        "5 processes, 8KiB",
+    ];
+    assert_eq!(names, all);
+    assert!(record.figures.iter().all(|figure| figure.value > 0.0), "{:?}", record.figures);
+    assert_eq!(record.series.len(), 1);
+    let said = latlab("run context:processes=2/3/4,size=0 --warm-up 0 --count 2 --json");
+    let record = said.record();
+    assert_eq!(record.series[0].counts.recorded, 2);
+    assert_eq!(figure(&record, "4 processes, 0B"), None);
+    let warned = record.warnings.iter().find(|warning| warning.code == "not-measured");
+    assert!(warned.is_some_and(|warning| warning.text.contains("2 of 3")), "{record:?}");
+}
+
+#[test]
+fn what_can_not_be_is_refused_in_a_sentence() {
+    for (words, why) in [
+        ("context:processes=1", "2 to 256"),
+        ("context:size=7B", "multiple of 8B"),
+        ("hackbench:size=0B", "1B to 64KiB"),
+        ("hackbench:tasks=fibres", "threads"),
+        ("netbench:clients=0", "clients"),
+    ] {
+        latlab(&format!("run {words} --for 1s")).refused(2, &[why]);
+    }
+}
+
+/// A probe at work, in a program that no other test runs.
+struct Alone {
+    program: PathBuf,
+    run: Running,
+    _folder: tempfile::TempDir,
+}
+
+impl Alone {
+    /// Starts it, and waits until its worker has forked.
+    fn start(probe: &str) -> Alone {
+        let folder = folder();
+        let program = folder.path().join("latlab");
+        fs::copy(LATLAB, &program).expect("the folder can be written");
+        let words = format!("run {probe} --for 60s --warm-up 0 --json");
+        let mut run = Running::start(Command::new(&program).args(words.split_whitespace()));
+        run.measuring();
+        let alone = Alone { program, run, _folder: folder };
+        until("the worker has forked", || !alone.forked().is_empty());
+        alone
+    }
+
+    fn children(&self, of: u32) -> Vec<u32> {
+        let parent = |pid: &u32| field(*pid, "PPid") == Some(of.to_string());
+        running(&self.program).into_iter().filter(parent).collect()
+    }
+
+    fn forked(&self) -> Vec<u32> {
+        let workers = self.children(self.run.pid());
+        workers.into_iter().flat_map(|worker| self.children(worker)).collect()
+    }
+
+    fn finish(self) -> Said {
+        let said = self.run.finish();
+        until("nobody is left", || running(&self.program).is_empty());
+        said
+    }
+}
+
+/// Probes that go on for longer than any test.
+const LONG: [&str; 3] =
+    ["hackbench:groups=2,fan=4,loops=1000000", "netbench:clients=2", "context:processes=8,size=0"];
+
+#[test]
+fn a_process_that_dies_ends_the_probe_with_a_sentence_and_all_the_others() {
+    let _alone = machine();
+    for probe in LONG {
+        let probe = Alone::start(probe);
+        let forked = probe.forked();
+        send("KILL", forked[forked.len() - 1]);
+        let said = probe.finish();
+        assert_eq!(said.code(), Some(2), "{said:?}");
+        let told = said.stderr.lines().filter(|line| line.contains("has ended"));
+        assert_eq!(told.count(), 1, "{said:?}");
+        assert!(!said.stderr.contains("panicked"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
+    let _alone = machine();
+    for probe in LONG {
+        let probe = Alone::start(probe);
+        send("KILL", probe.children(probe.run.pid())[0]);
+        let said = probe.finish();
+        assert_eq!(said.code(), Some(2), "{said:?}");
+        assert!(said.stderr.contains("the process that works for the probe has ended"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_process() {
+    let _alone = machine();
+    for probe in LONG {
+        let probe = Alone::start(probe);
+        probe.run.signal("KILL");
+        assert_eq!(probe.finish().signal(), Some(9));
+    }
+}
+
+#[test]
+fn a_request_to_end_keeps_what_was_measured() {
+    let _alone = machine();
+    for probe in ["hackbench:groups=1,fan=2,loops=10", "netbench:clients=2", "context:size=0"] {
+        let probe = Alone::start(probe);
+        // What has been measured is not seen from outside; a moment is enough for some of it.
+        pause(Duration::from_secs(1));
+        probe.run.signal("INT");
+        let said = probe.finish();
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let record = said.record();
+        assert!(record.series[0].counts.recorded > 0, "{record:?}");
+        assert!(!record.figures.is_empty());
+        assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
+    }
+}
+
+/// In instruction time everything is the same each time: hundreds of switches, thousands of
+/// requests.
+#[test]
+fn in_the_laboratory_they_give_the_same_bytes_each_time() {
+    for (probe, count) in [
+        ("hackbench:groups=1,fan=5,loops=20", 2),
+        ("netbench:clients=2", 300),
+        ("context:processes=2/8,size=0/16KiB", 200),
+    ] {
+        let words = format!("run {probe} --on lab:rt --count {count} --json --fresh");
+        let once = latlab(&words);
+        assert_eq!(once.code(), Some(0), "{once:?}");
+        assert_eq!(once.record().series[0].counts.recorded, count);
+        assert_eq!(once.stdout, latlab(&words).stdout, "{probe}");
+    }
+}
