@@ -1,7 +1,10 @@
 //! Probes: each asks one question about one latency.
 
 mod cyclic;
+mod mutex;
 mod nanosleep;
+mod rhealstone;
+mod signal;
 mod timer;
 
 use crate::failure::Result;
@@ -14,8 +17,20 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
-    &[entry::<cyclic::Cyclic>(), entry::<nanosleep::Nanosleep>(), entry::<timer::Timer>()];
+pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
+    entry::<cyclic::Cyclic>(),
+    entry::<nanosleep::Nanosleep>(),
+    entry::<timer::Timer>(),
+    entry::<rhealstone::Rhealstone>(),
+    entry::<rhealstone::switch::Switch>(),
+    entry::<rhealstone::preemption::Preemption>(),
+    entry::<rhealstone::interrupt::Interrupt>(),
+    entry::<rhealstone::semaphore::Semaphore>(),
+    entry::<rhealstone::deadlock::Deadlock>(),
+    entry::<rhealstone::message::Message>(),
+    entry::<signal::Signal>(),
+    entry::<mutex::Mutex>(),
+];
 
 /// One benchmark.
 pub(crate) trait Probe: Params {
@@ -24,6 +39,11 @@ pub(crate) trait Probe: Params {
     /// What it needs beyond a kernel.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// How many times the run's length it measures.
+    fn lengths(&self) -> u64 {
+        1
     }
 
     /// Refuses what can't work on these CPUs, before anything starts.
@@ -38,6 +58,7 @@ pub(crate) trait Probe: Params {
 /// A [`Probe`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyProbe: Send + Sync {
     fn needs(&self) -> Needs;
+    fn lengths(&self) -> u64;
     fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 }
@@ -45,6 +66,10 @@ pub(crate) trait AnyProbe: Send + Sync {
 impl<P: Probe> AnyProbe for P {
     fn needs(&self) -> Needs {
         Probe::needs(self)
+    }
+
+    fn lengths(&self) -> u64 {
+        Probe::lengths(self)
     }
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
@@ -59,6 +84,11 @@ impl<P: Probe> AnyProbe for P {
 /// What a probe needs.
 pub(crate) fn needs(probe: &Part) -> Result<Needs> {
     registry::build("probe", PROBES, probe).map(|probe| probe.needs())
+}
+
+/// How many times the run's length a probe measures.
+pub(crate) fn lengths(probe: &Part) -> Result<u64> {
+    registry::build("probe", PROBES, probe).map(|probe| probe.lengths())
 }
 
 const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {
