@@ -13,6 +13,7 @@ pub mod periods;
 pub mod plan;
 pub mod random;
 pub mod record;
+pub mod rhealstone;
 pub mod scan;
 pub mod size;
 pub mod suggest;

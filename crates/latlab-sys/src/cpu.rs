@@ -28,13 +28,19 @@ pub fn allowed() -> io::Result<CpuList> {
 
 /// Binds the calling thread, and what it starts, to `cpus`.
 pub fn pin(cpus: &CpuList) -> io::Result<()> {
+    pin_thread(0, cpus)
+}
+
+/// Binds the thread with this number to `cpus`; 0 is the calling one.
+pub fn pin_thread(thread_id: i32, cpus: &CpuList) -> io::Result<()> {
     let mut mask: Mask = [0; WORDS];
     for cpu in cpus.iter() {
         mask[cpu as usize / 64] |= 1 << (cpu % 64);
     }
     let size = size_of::<Mask>();
-    // SAFETY: `mask` is as long as announced; pid 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size, mask.as_ptr()) };
+    let mask = mask.as_ptr();
+    // SAFETY: `mask` is as long as announced.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread_id, size, mask) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

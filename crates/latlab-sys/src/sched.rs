@@ -58,6 +58,13 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Makes a thread an ordinary task. One that is gone is no harm.
+pub fn make_ordinary(thread_id: i32) {
+    let attr = SchedAttr { size: SIZE, policy: OTHER, ..SchedAttr::default() };
+    // SAFETY: `attr` is a valid sched_attr of the size it states.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, thread_id, &raw const attr, 0) };
+}
+
 /// The attributes that the calling thread really has.
 fn attributes() -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();

@@ -41,9 +41,9 @@ impl Signals {
         let mut before = set_of(&[]);
         let ending: Vec<libc::c_int> =
             ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
-        let timers = [NEWS, libc::SIGALRM, posix_signal()];
+        let awaited = [NEWS, libc::SIGALRM, posix_signal(), passed_on()];
         // A timer's signal must find no thread but the one that waits for it.
-        let held = set_of(&[ending.as_slice(), &timers].concat());
+        let held = set_of(&[ending.as_slice(), &awaited].concat());
         // SAFETY: both sets are valid; the call changes the calling thread's mask only.
         let answer =
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before) };
@@ -102,6 +102,29 @@ pub fn nudge(thread_id: i32) {
     unsafe { libc::syscall(libc::SYS_tgkill, us, thread_id, NUDGE) };
 }
 
+/// Sends a thread of this process the signal that [`await_passed`] waits for.
+#[inline]
+pub fn pass_to(thread_id: i32) {
+    let us = std::process::id();
+    // SAFETY: the signal is held back by every thread, so it can't kill.
+    unsafe { libc::syscall(libc::SYS_tgkill, us, thread_id, passed_on()) };
+}
+
+/// Waits until another thread passes the signal on to this one. False if another signal ended the
+/// wait.
+#[inline]
+pub fn await_passed() -> bool {
+    wait_for(passed_on())
+}
+
+/// Waits for a signal that is held back. False if another signal ended the wait.
+#[inline]
+pub(crate) fn wait_for(signal: libc::c_int) -> bool {
+    let set = set_of(&[signal]);
+    // SAFETY: the set is valid; what the signal carried is not asked for.
+    unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) == signal }
+}
+
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
 /// From now on a request to terminate is noted for [`terminated`] instead of killing.
@@ -155,6 +178,11 @@ fn is_ignored(signal: libc::c_int) -> bool {
 /// The signal of POSIX timers; each goes to the thread that made its timer.
 pub(crate) fn posix_signal() -> libc::c_int {
     libc::SIGRTMIN() + 1
+}
+
+/// The signal that threads of ours pass on to each other.
+fn passed_on() -> libc::c_int {
+    libc::SIGRTMIN() + 2
 }
 
 /// A set of signals.

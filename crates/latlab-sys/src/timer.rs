@@ -3,7 +3,7 @@
 //! Their signals are waited for, never handled: [`crate::signal::Signals::hold`] comes first.
 
 use crate::clock::timespec;
-use crate::signal::posix_signal;
+use crate::signal::{posix_signal, wait_for};
 use latlab_core::time::Nanos;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -105,12 +105,4 @@ fn set_itimer(period: Nanos) -> io::Result<()> {
 
 fn periodic(period: Nanos) -> libc::itimerspec {
     libc::itimerspec { it_interval: timespec(period), it_value: timespec(period) }
-}
-
-/// Waits for a signal that is held back. False if another signal ended the wait.
-#[inline]
-fn wait_for(signal: libc::c_int) -> bool {
-    let set = crate::signal::set_of(&[signal]);
-    // SAFETY: the set is valid; what the signal carried is not asked for.
-    unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) == signal }
 }

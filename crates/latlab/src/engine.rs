@@ -92,6 +92,11 @@ pub(crate) fn needs(plan: &Plan) -> Result<Needs> {
     probes.chain(loads).chain(calls).try_fold(Needs::default(), |all, needs| Ok(all.and(needs?)))
 }
 
+/// How many times the run's length a probe of a plan measures.
+pub(crate) fn lengths(probe: &Part) -> Result<u64> {
+    probe::lengths(probe)
+}
+
 /// The CPUs asked for, else all that are online and that this process may use.
 fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
     if !wanted.is_empty() {

@@ -3,7 +3,7 @@
 
 mod call;
 mod commands;
-mod cost;
+
 mod driver;
 mod engine;
 mod errand;
@@ -14,6 +14,7 @@ mod guest;
 mod kernel;
 mod load;
 mod message;
+mod meter;
 mod needs;
 mod permission;
 mod probe;

@@ -3,8 +3,11 @@
 mod context;
 mod cyclic;
 mod hackbench;
+mod mutex;
 mod nanosleep;
 mod netbench;
+mod rhealstone;
+mod signal;
 mod timer;
 
 use crate::failure::Result;
@@ -26,6 +29,15 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<context::Context>(),
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
+    entry::<rhealstone::Rhealstone>(),
+    entry::<rhealstone::switch::Switch>(),
+    entry::<rhealstone::preemption::Preemption>(),
+    entry::<rhealstone::interrupt::Interrupt>(),
+    entry::<rhealstone::semaphore::Semaphore>(),
+    entry::<rhealstone::deadlock::Deadlock>(),
+    entry::<rhealstone::message::Message>(),
+    entry::<signal::Signal>(),
+    entry::<mutex::Mutex>(),
 ];
 
 /// One benchmark.
@@ -35,6 +47,11 @@ pub(crate) trait Probe: Params {
     /// What it needs beyond a kernel.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// How many times the run's length it measures.
+    fn lengths(&self) -> u64 {
+        1
     }
 
     /// Refuses what can't work on these CPUs, before anything starts.
@@ -54,6 +71,7 @@ pub(crate) trait Probe: Params {
 /// A [`Probe`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyProbe: Send + Sync {
     fn needs(&self) -> Needs;
+    fn lengths(&self) -> u64;
     fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
     fn work(&self, post: &Post) -> io::Result<()>;
@@ -62,6 +80,10 @@ pub(crate) trait AnyProbe: Send + Sync {
 impl<P: Probe> AnyProbe for P {
     fn needs(&self) -> Needs {
         Probe::needs(self)
+    }
+
+    fn lengths(&self) -> u64 {
+        Probe::lengths(self)
     }
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
@@ -88,6 +110,11 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
 /// What a probe needs.
 pub(crate) fn needs(probe: &Part) -> Result<Needs> {
     registry::build("probe", PROBES, probe).map(|probe| probe.needs())
+}
+
+/// How many times the run's length a probe measures.
+pub(crate) fn lengths(probe: &Part) -> Result<u64> {
+    registry::build("probe", PROBES, probe).map(|probe| probe.lengths())
 }
 
 const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {

@@ -3,6 +3,7 @@
 //! What happens between two samples is in [`Lane`] and is short: no allocation, no lock, no
 //! formatting, no system call but the probe's own.
 
+mod cost;
 mod lane;
 mod meeting;
 mod partner;
@@ -10,6 +11,7 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cost::Cost;
 pub(crate) use lane::{Lane, Share, record_cost};
 pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling, Tasks};
@@ -56,6 +58,9 @@ pub(crate) enum Rhythm {
 }
 
 impl Rhythm {
+    /// Repetitions that take microseconds, on a machine that may be very busy.
+    pub(crate) const REPETITIONS: Rhythm = Rhythm::Within(Nanos::from_secs(5));
+
     fn interval(self) -> Option<Nanos> {
         match self {
             Rhythm::Every(interval) => Some(interval),
@@ -195,7 +200,9 @@ impl<'a> Rig<'a> {
             for (cpus, lane) in places.iter().zip(lanes) {
                 let (meeting, body) = (&meeting, &body);
                 let life = move || measure(lane, cpus, interval, scheduling, meeting, body);
-                let thread = std::thread::Builder::new().name(format!("{probe}/{cpus}"));
+                // The kernel keeps fifteen letters of it.
+                let short = probe.rsplit('.').next().unwrap_or(probe);
+                let thread = std::thread::Builder::new().name(format!("{short}/{cpus}"));
                 match thread.stack_size(512 * 1024).spawn_scoped(scope, life) {
                     Ok(thread) => threads.push(thread),
                     Err(e) => meeting.fail(failed("a thread could not be started", e)),
@@ -208,12 +215,15 @@ impl<'a> Rig<'a> {
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
-        let finished = finished.into_iter().flatten();
+        let failure = meeting.into_failure();
+        // A lane on which nothing came is no result of a probe that failed.
+        let is_result = |lane: &Finished| failure.is_none() || lane.first().recorded() > 0;
+        let finished = finished.into_iter().flatten().filter(|(_, _, lane)| is_result(lane));
         self.measured.extend(finished.map(|(cpus, schedule, lane)| {
             let spans = spans.to_vec();
             Measured { probe, spans, interval, cpus, schedule, lane }
         }));
-        meeting.into_failure().map_or(Ok(()), Err)
+        failure.map_or(Ok(()), Err)
     }
 
     /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
@@ -236,6 +246,7 @@ impl<'a> Rig<'a> {
                 looking.look_for_the_stuck(probe, limit);
             }
             meeting.nudge_the_stopped();
+            looking.look_for_those_who_stay();
             let elapsed = clock::now() - looking.began;
             self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
         }
@@ -267,6 +278,8 @@ struct Looking<'a> {
     began: Nanos,
     /// For each lane, how many samples it had when that last changed, and when that was.
     seen: Vec<(u64, Nanos)>,
+    /// When a lane was first seen to be told to stop.
+    stopping: Option<Nanos>,
 }
 
 impl<'a> Looking<'a> {
@@ -280,12 +293,26 @@ impl<'a> Looking<'a> {
         let began = clock::now();
         // Samples of the warm-up are not counted.
         let seen = vec![(0, began + warm_up); views.len()];
-        Looking { meeting, places, views, threads, began, seen }
+        Looking { meeting, places, views, threads, began, seen, stopping: None }
     }
 
     /// The samples of the lane that has the fewest.
     fn fewest(&self) -> u64 {
         self.views.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
+    }
+
+    /// Lets go of threads that are to stop and do not.
+    fn look_for_those_who_stay(&mut self) {
+        const LONG: Nanos = Nanos::from_secs(1);
+        if !self.meeting.is_stopping() {
+            return;
+        }
+        let now = clock::now();
+        if now - *self.stopping.get_or_insert(now) > LONG
+            && let Ok(everywhere) = cpu::allowed()
+        {
+            self.meeting.let_go_of_the_stopped(&everywhere);
+        }
     }
 
     /// Ends a probe of which a lane has recorded nothing for too long.

@@ -224,14 +224,18 @@ fn disk(needs: &Needs) -> Result<Option<PathBuf>> {
 
 /// How long a plan measures.
 fn expected(plan: &Plan) -> Nanos {
-    let of = |part: &latlab_core::plan::Part| match plan.length {
+    let once = |part: &latlab_core::plan::Part| match plan.length {
         Length::For(time) => time,
         Length::Count(count) => {
             let interval = part.params.get("interval").and_then(serde_json::Value::as_u64);
             Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
         }
     };
-    let probes = plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part) + plan.warm_up);
+    let of = |part| {
+        let lengths = engine::lengths(part).unwrap_or(1);
+        Nanos((once(part) + plan.warm_up).0.saturating_mul(lengths))
+    };
+    let probes = plan.probes.iter().fold(Nanos(0), |sum, part| sum + of(part));
     // A scan's limit is far more than most need.
     plan.scans.iter().fold(probes, |sum, scan| sum + Nanos(scan.limit.0 / 4))
 }

@@ -1,9 +1,9 @@
 //! Groups of tasks that send each other messages: how long all of them take, and what it costs.
 
 use super::Probe;
-use crate::cost::{self, Cost, Meter};
 use crate::failure::Result;
 use crate::groups::{self, Groups, Over, Role};
+use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Tasks};
 use crate::worker::{Post, Worker};
@@ -63,7 +63,7 @@ enum Kind {
 struct Repetition {
     begin: Nanos,
     end: Nanos,
-    cost: Cost,
+    cost: Reading,
 }
 
 impl Probe for Hackbench {
@@ -135,8 +135,8 @@ impl Hackbench {
             let rate = (repetitions * self.messages()) as f64 * 1e9 / time as f64;
             rig.figure(Self::ABOUT.name, "messages", rate, "per second");
         }
-        let costs: Vec<Cost> = counted.iter().map(|one| one.cost.clone()).collect();
-        cost::report(rig, Self::ABOUT.name, &costs, repetitions, "per repetition");
+        let costs: Vec<Reading> = counted.iter().map(|one| one.cost.clone()).collect();
+        meter::report(rig, Self::ABOUT.name, &costs, repetitions, "per repetition");
     }
 
     fn in_processes(&self, single: &SingleThread, message: &[u8]) -> io::Result<(Nanos, Nanos)> {

@@ -1,8 +1,8 @@
 //! Requests and replies over TCP: how long each takes, and how much passes.
 
 use super::Probe;
-use crate::cost::{self, Cost, Meter};
 use crate::failure::Result;
+use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Tasks};
 use crate::traffic::{self, Client};
@@ -42,7 +42,7 @@ struct Passed {
     bytes: u64,
     /// Requests of which the cost is, the warm-up's included.
     requests: u64,
-    cost: Option<Cost>,
+    cost: Option<Reading>,
 }
 
 impl Probe for Netbench {
@@ -88,7 +88,7 @@ impl Netbench {
         let mut worker = Worker::start(Self::ABOUT.name, self, &samples, clients)?;
         let (mut taken, mut lost) = (Vec::new(), 0);
         while lane.running() {
-            if worker.answer_within::<Cost>(PACE)?.is_some() {
+            if worker.answer_within::<Reading>(PACE)?.is_some() {
                 return Err(io::Error::other("the clients ended before they were told to"));
             }
             samples.take(&mut taken);
@@ -142,5 +142,5 @@ fn report(rig: &mut Rig<'_>, passed: &Passed) {
         rig.figure(name, "throughput", passed.bytes as f64 * 1e3 / time, "MB/s");
     }
     let cost = passed.cost.as_slice();
-    cost::report(rig, name, cost, passed.requests, "per request");
+    meter::report(rig, name, cost, passed.requests, "per request");
 }

@@ -12,6 +12,7 @@ use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Late, Worst};
 use latlab_sys::clock;
 use latlab_sys::usage::{self, Usage};
+use std::io;
 use std::sync::Arc;
 
 /// How long a lane measures, and what ends it early.
@@ -64,6 +65,8 @@ pub(crate) struct Lane<'a> {
     first: Option<Nanos>,
     worst: Worst,
     tripped: Option<Tripped>,
+    /// How often the thread gave the CPU away on purpose while it could have run.
+    yields: u64,
     /// What the thread had used when counting began.
     usage: Usage,
     cpu: Nanos,
@@ -125,6 +128,7 @@ impl<'a> Lane<'a> {
             first: None,
             worst: Worst::new(),
             tripped: None,
+            yields: 0,
             usage: Usage::default(),
             cpu: Nanos(0),
         }
@@ -217,6 +221,19 @@ impl<'a> Lane<'a> {
         (!self.warming).then_some(self.origin)
     }
 
+    /// Waits with `wait`, which says whether it is through or was interrupted by a signal. False
+    /// if the lane is to stop.
+    #[inline]
+    pub(crate) fn wait_for(&self, wait: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
+        self.meeting.wait_for(self.place, wait)
+    }
+
+    /// How many samples a channel has.
+    #[inline]
+    pub(crate) fn recorded(&self, channel: usize) -> u64 {
+        self.channels[channel].tally.recorded()
+    }
+
     #[cold]
     fn count_from_here(&mut self) {
         self.warming = false;
@@ -296,6 +313,15 @@ impl<'a> Lane<'a> {
         self.reached = self.rested;
     }
 
+    /// Notes that the thread gave the CPU to another with `sched_yield`, which the kernel counts as
+    /// if it had been taken away.
+    #[inline]
+    pub(crate) fn yielded(&mut self) {
+        if !self.warming {
+            self.yields += 1;
+        }
+    }
+
     /// Notes that the sample to be recorded came before it was due, or is below zero.
     #[cold]
     pub(crate) fn early(&mut self) {
@@ -340,10 +366,17 @@ impl<'a> Lane<'a> {
             disturbed: Disturbed {
                 minor_faults: since(now.minor_faults, self.usage.minor_faults),
                 major_faults: since(now.major_faults, self.usage.major_faults),
-                preempted: since(now.preempted, self.usage.preempted),
+                preempted: since(now.preempted, self.usage.preempted).saturating_sub(self.yields),
             },
             cpu_ns: Nanos(since(clock::of_thread().0, self.cpu.0)),
         }
+    }
+}
+
+impl Finished {
+    /// What was counted on the first channel.
+    pub(crate) fn first(&self) -> &Tally {
+        &self.series[0].0
     }
 }
 

@@ -2,9 +2,11 @@
 //! who is to stop, who has finished, and why it can't go on.
 
 use crate::failure::Failure;
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::signal;
-use latlab_sys::{clock, sched};
+use latlab_sys::{clock, cpu, sched};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -51,6 +53,22 @@ impl Meeting {
         self.stop[place].load(Relaxed)
     }
 
+    /// Waits, after each signal again, until `wait` says that it is through. False if the lane at
+    /// this place is to stop.
+    #[inline]
+    pub(super) fn wait_for(
+        &self,
+        place: usize,
+        mut wait: impl FnMut() -> io::Result<bool>,
+    ) -> io::Result<bool> {
+        while !self.is_stopped(place) {
+            if wait()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether any lane is to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.iter().any(|stop| stop.load(SeqCst))
@@ -72,17 +90,24 @@ impl Meeting {
     /// Interrupts the sleep of threads that are to stop. One that is about to sleep misses it, so
     /// this is done again and again.
     pub(super) fn nudge_the_stopped(&self) {
-        for (place, thread) in self.thread_ids.iter().enumerate() {
-            let thread = thread.load(SeqCst);
-            if self.is_stopped(place) && thread != 0 {
-                signal::nudge(thread);
-            }
+        self.stopped_threads().into_iter().for_each(signal::nudge);
+    }
+
+    /// Takes from the threads that are to stop their priority and their CPU: something above them
+    /// may keep them from it, and nothing that they do is measured any more.
+    pub(super) fn let_go_of_the_stopped(&self, everywhere: &CpuList) {
+        for thread in self.stopped_threads() {
+            sched::make_ordinary(thread);
+            // Where it may not go elsewhere, it ends here when it gets to run.
+            let _ = cpu::pin_thread(thread, everywhere);
         }
-        for (place, thread) in self.partners().iter() {
-            if self.is_stopped(*place) {
-                signal::nudge(*thread);
-            }
-        }
+    }
+
+    fn stopped_threads(&self) -> Vec<i32> {
+        let lanes = self.thread_ids.iter().map(|thread| thread.load(SeqCst)).enumerate();
+        let partners = self.partners().clone();
+        let all = lanes.filter(|(_, thread)| *thread != 0).chain(partners);
+        all.filter(|(place, _)| self.is_stopped(*place)).map(|(_, thread)| thread).collect()
     }
 
     /// Waits until all threads are set up. When they start; none if one could not be.

@@ -19,6 +19,13 @@ impl Partner<'_> {
     pub(crate) fn running(&self) -> bool {
         !self.meeting.is_stopped(self.place)
     }
+
+    /// Waits with `wait`, which says whether it is through or was interrupted by a signal. False
+    /// if the partner is to stop.
+    #[inline]
+    pub(crate) fn wait_for(&self, wait: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
+        self.meeting.wait_for(self.place, wait)
+    }
 }
 
 /// Ends a lane's partners, however the lane ends.

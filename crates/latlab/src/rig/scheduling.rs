@@ -109,6 +109,26 @@ impl Scheduling {
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None }
     }
 
+    /// Refuses what gives no order to the measuring threads and so many ranks below them.
+    pub(crate) fn check_ranks(&self, probe: &str, below: u32) -> Result<()> {
+        if !matches!(self.policy.as_str(), "fifo" | "rr") {
+            return Err(Failure::Failed(format!(
+                "{probe}: tasks of policy={} have no priorities, on which this depends: use \
+                 policy=fifo or policy=rr",
+                self.policy
+            )));
+        }
+        if self.priority > below {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!(
+            "{probe}: priority={} leaves no room for {below} below it, where other tasks are to \
+             stand: use priority={} or more",
+            self.priority,
+            below + 1
+        )))
+    }
+
     /// The policy of a task that is to stand so far above (or below) the measuring threads.
     /// Ordinary tasks all stand the same.
     pub(crate) fn policy_at(&self, above: i32) -> Policy {

@@ -13,7 +13,7 @@ const MISSES: [(&str, Event); 2] =
 
 /// What some work has cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cost {
+pub(crate) struct Reading {
     voluntary: u64,
     involuntary: u64,
     /// Each of [`MISSES`], or why it can't be counted.
@@ -34,9 +34,9 @@ impl Meter {
     }
 
     /// What it has cost since then. The switches of children are known when they have ended.
-    pub(crate) fn read(&self) -> Cost {
+    pub(crate) fn read(&self) -> Reading {
         let now = usage::switches();
-        Cost {
+        Reading {
             voluntary: now.voluntary - self.switches.voluntary,
             involuntary: now.involuntary - self.switches.involuntary,
             misses: self.misses.each_ref().map(count),
@@ -65,7 +65,7 @@ fn why_not(error: &io::Error) -> String {
 /// Keeps the sum of all these costs as figures, divided by so many units of work; a warning says
 /// what can't be counted here.
 #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
-pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Cost], units: u64, per: &str) {
+pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Reading], units: u64, per: &str) {
     if costs.is_empty() || units == 0 {
         return;
     }

@@ -1,0 +1,105 @@
+//! Mutexes as the C library has them, with and without priority inheritance
+//! (`pthread_mutexattr_setprotocol(3)`).
+
+use latlab_core::time::Nanos;
+use std::cell::UnsafeCell;
+use std::io;
+use std::marker::PhantomData;
+
+/// What happens to the holder when somebody of a higher priority waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Nothing.
+    None,
+    /// It inherits that priority until it unlocks (`PTHREAD_PRIO_INHERIT`).
+    Inherit,
+}
+
+/// `pthread.h`; the libc crate lacks it for Linux.
+const PTHREAD_PRIO_INHERIT: libc::c_int = 1;
+
+/// A mutex for the threads of this process.
+#[derive(Debug)]
+pub struct Mutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: a mutex is for several threads to use at once; only [`Held`] belongs to one of them.
+unsafe impl Send for Mutex {}
+// SAFETY: as above.
+unsafe impl Sync for Mutex {}
+
+/// The mutex, locked. Dropping it unlocks; it can't go to another thread.
+#[derive(Debug)]
+pub struct Held<'a> {
+    mutex: &'a Mutex,
+    of_one_thread: PhantomData<*const ()>,
+}
+
+impl Mutex {
+    /// A mutex with this protocol. `Unsupported` where the kernel has no priority inheritance.
+    pub fn new(protocol: Protocol) -> io::Result<Mutex> {
+        // SAFETY: the attributes are made of integers, for which zero is a value.
+        let mut attributes: libc::pthread_mutexattr_t = unsafe { std::mem::zeroed() };
+        // SAFETY: `attributes` is valid to write to.
+        done(unsafe { libc::pthread_mutexattr_init(&raw mut attributes) })?;
+        if protocol == Protocol::Inherit {
+            let inherit = PTHREAD_PRIO_INHERIT;
+            // SAFETY: the attributes were initialised.
+            done(unsafe { libc::pthread_mutexattr_setprotocol(&raw mut attributes, inherit) })?;
+        }
+        let mutex = Mutex(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)));
+        // SAFETY: the memory is ours and stays where it is; the attributes were initialised.
+        done(unsafe { libc::pthread_mutex_init(mutex.0.get(), &raw const attributes) })?;
+        Ok(mutex)
+    }
+
+    /// Locks it, and waits for it until this time on the wall clock ([`crate::clock::since_1970`]):
+    /// `TimedOut`. A signal does not end the wait, so that the time limit has to.
+    #[inline]
+    pub fn lock_until(&self, limit: Nanos) -> io::Result<Held<'_>> {
+        let limit = crate::clock::timespec(limit);
+        // SAFETY: the mutex was initialised and lives as long as self; the time is valid.
+        done(unsafe { libc::pthread_mutex_timedlock(self.0.get(), &raw const limit) })?;
+        Ok(Held { mutex: self, of_one_thread: PhantomData })
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the calling thread has locked it: it made this, which can't be sent to another.
+        unsafe { libc::pthread_mutex_unlock(self.mutex.0.get()) };
+    }
+}
+
+impl Drop for Mutex {
+    fn drop(&mut self) {
+        // SAFETY: nobody holds it or waits for it: that would take a reference to self.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) };
+    }
+}
+
+/// The answer of a call that gives the error's number.
+#[inline]
+fn done(answer: libc::c_int) -> io::Result<()> {
+    if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn what_is_held_is_waited_for_until_the_limit_and_then_had() {
+        for protocol in [Protocol::None, Protocol::Inherit] {
+            let mutex = Mutex::new(protocol).unwrap();
+            let soon = || clock::since_1970() + Nanos::from_millis(20);
+            let held = mutex.lock_until(soon()).unwrap();
+            let other = || mutex.lock_until(soon()).map(drop).map_err(|error| error.kind());
+            let refused = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+            assert_eq!(refused, Err(io::ErrorKind::TimedOut), "{protocol:?}");
+            drop(held);
+            std::thread::scope(|scope| scope.spawn(other).join().unwrap()).unwrap();
+        }
+    }
+}

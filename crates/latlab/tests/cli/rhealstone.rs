@@ -1,0 +1,212 @@
+//! Rhealstone, signals and mutexes: exact in the laboratory, whole everywhere, nothing left behind.
+
+use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
+use latlab_core::machine::TimeDomain;
+use latlab_core::record::{Record, Series};
+use latlab_core::time::Nanos;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const COMPONENTS: [&str; 6] = [
+    "rhealstone.switch",
+    "rhealstone.preemption",
+    "rhealstone.interrupt",
+    "rhealstone.semaphore",
+    "rhealstone.deadlock",
+    "rhealstone.message",
+];
+
+/// The series of a probe on its first CPU, in their order.
+fn of<'a>(record: &'a Record, probe: &str) -> Vec<&'a Series> {
+    let cpu = record.plan.cpus.iter().next().or(record.series.first().map(|series| series.cpu));
+    let its = |series: &&Series| series.probe == probe && Some(series.cpu) == cpu;
+    record.series.iter().filter(its).collect()
+}
+
+/// The mean of the first series of a probe.
+fn mean(record: &Record, probe: &str) -> Nanos {
+    of(record, probe).first().unwrap_or_else(|| panic!("no {probe}")).mean
+}
+
+/// Asserts that all components were measured, in their order, and none of their series is empty.
+fn is_whole(record: &Record) {
+    let mut names: Vec<&str> = record.series.iter().map(|series| series.probe.as_str()).collect();
+    names.retain(|name| COMPONENTS.contains(name));
+    names.dedup();
+    assert_eq!(names, COMPONENTS);
+    for series in &record.series {
+        assert!(series.counts.recorded > 0 && series.min > Nanos(0), "{series:?}");
+    }
+}
+
+/// The records that several targets gave.
+fn records(text: &str) -> Vec<Record> {
+    let mut texts: Vec<String> = text.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
+    texts.pop();
+    texts.iter().map(|text| Record::from_json(text).expect("a record")).collect()
+}
+
+#[test]
+fn in_the_laboratory_all_six_are_the_same_twice_and_no_larger_than_their_parts() {
+    let targets = "--on lab:rt --on lab:low-latency --on lab:preemptible";
+    let words = format!(
+        "run rhealstone:figure=mean signal:tasks=3 mutex {targets} --count 20 --warm-up 5ms \
+         --json --fresh"
+    );
+    let said = latlab(&words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(said.stdout, latlab(&words).stdout);
+    let records = records(&said.stdout);
+    assert_eq!(records.len(), 3);
+    for record in &records {
+        assert_eq!(record.machine.time_domain, TimeDomain::Instructions);
+        assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+        is_whole(record);
+        is_plausible(record);
+    }
+}
+
+/// Asserts what follows from what the components are made of.
+fn is_plausible(record: &Record) {
+    let switch = mean(record, "rhealstone.switch");
+    for probe in COMPONENTS {
+        assert!(mean(record, probe) < Nanos(20_000), "{probe}: {:?}", of(record, probe));
+    }
+    // Two switches and more, and with a third task not less.
+    let (semaphore, deadlock) =
+        (mean(record, "rhealstone.semaphore"), mean(record, "rhealstone.deadlock"));
+    assert!(Nanos(2 * switch.0) < semaphore && semaphore < deadlock, "{record:?}");
+    // Without inheritance, the holder waits until the third task has done its half millisecond.
+    let plain = of(record, "rhealstone.deadlock")[1];
+    assert!(plain.min > Nanos(400_000) && plain.max < Nanos(600_000), "{plain:?}");
+    let interrupt = of(record, "rhealstone.interrupt");
+    assert_eq!(interrupt.len(), 2, "the handler's time is known: {interrupt:?}");
+    assert!(interrupt[0].max < Nanos(2_000), "{interrupt:?}");
+    let signal = of(record, "signal");
+    assert!(signal[0].mean + Nanos(2 * switch.0) < signal[1].mean, "{signal:?}");
+    assert!(mean(record, "mutex") < deadlock);
+    let sum: u64 = COMPONENTS.iter().map(|probe| mean(record, probe).0).sum();
+    let figure = record.figures.iter().find(|figure| figure.name == "Rhealstone figure");
+    let expected = 6e9 / f64::from(u32::try_from(sum).expect("they are microseconds"));
+    let ratio = figure.expect("it was asked for").value / expected;
+    assert!((0.999..1.001).contains(&ratio), "{figure:?} {expected}");
+}
+
+#[test]
+fn on_this_machine_it_is_whole_and_says_what_is_missing() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let said = latlab("run rhealstone signal mutex --count 200 --warm-up 10ms --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    is_whole(&record);
+    let said_so = record.warnings.iter().any(|warning| warning.code == "no-test-driver");
+    assert_eq!(said_so, !Path::new("/dev/latlab").exists());
+    assert!(!record.figures.iter().any(|figure| figure.name == "Rhealstone figure"));
+    for series in &record.series {
+        let enough = if series.span.0.contains("plain mutex req") { 5 } else { 200 };
+        assert!(series.counts.recorded >= enough, "{series:?}");
+    }
+}
+
+#[test]
+fn what_gives_no_answer_is_refused() {
+    for probe in ["rhealstone", "rhealstone.switch", "signal", "mutex"] {
+        let words = format!("run {probe}:policy=other --for 100ms");
+        latlab(&words).refused(2, &["policy=other", "no priorities", "policy=fifo"]);
+    }
+    let words = "run rhealstone.deadlock:priority=2 --for 100ms";
+    latlab(words).refused(2, &["priority=2", "priority=3 or more"]);
+    let words = "run rhealstone:figure=1/2/3 --for 100ms";
+    latlab(words).refused(2, &["figure", "'1/2/3' is neither mean nor six weights"]);
+    let words = "run rhealstone.message:kind=pipes --for 100ms";
+    latlab(words).refused(2, &["kind can't be 'pipes'", "pipe"]);
+    if !Path::new("/dev/latlab").exists() {
+        let words = "run rhealstone:source=driver --for 100ms";
+        latlab(words).refused(3, &["/dev/latlab", "insmod", "lab:PROFILE"]);
+    }
+}
+
+#[test]
+fn without_a_namespace_of_its_own_it_says_what_can_be_measured() {
+    if !root() {
+        return;
+    }
+    for (probe, instead) in
+        [("rhealstone.semaphore", "kind=posix"), ("rhealstone.message", "kind=pipe")]
+    {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
+        command.args([LATLAB, "run", probe, "--for", "100ms"]);
+        run(&mut command).refused(3, &[probe, "CAP_SYS_ADMIN", instead]);
+    }
+}
+
+/// What there is of System V's objects.
+fn objects() -> [String; 2] {
+    ["/proc/sysvipc/sem", "/proc/sysvipc/msg"]
+        .map(|list| fs::read_to_string(list).expect("this kernel has System V IPC"))
+}
+
+#[test]
+fn whoever_is_killed_leaves_no_objects() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let before = objects();
+    for probe in ["rhealstone.semaphore", "rhealstone.message"] {
+        let mut run = Running::start(&mut command(&format!("run {probe} --for 60s")));
+        run.measuring();
+        pause(Duration::from_millis(200));
+        assert_eq!(objects(), before, "they are seen by others");
+        run.signal("KILL");
+        assert_eq!(run.finish().signal(), Some(9));
+        assert_eq!(objects(), before);
+    }
+}
+
+#[test]
+fn a_request_to_end_ends_it_whatever_it_waits_for() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    for probe in COMPONENTS.into_iter().chain(["rhealstone", "signal:tasks=5", "mutex"]) {
+        let mut run = Running::start(&mut command(&format!("run {probe} --for 60s --json")));
+        run.measuring();
+        pause(Duration::from_millis(300));
+        run.signal("INT");
+        let said = run.finish();
+        assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
+        let record = said.record();
+        assert!(record.series[0].counts.recorded > 0, "{probe}: {record:?}");
+        assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{probe}");
+    }
+}
+
+/// A task that takes part and never gets to run: another one of its priority has the CPU.
+#[test]
+fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    // It ends by itself where nobody ends it.
+    let spin = "ulimit -t 60; while :; do :; done";
+    let mut hog = command("exec --fifo 89 --cpus 0 -- sh -c");
+    let hog = Running::start(hog.arg(spin));
+    until("the other task spins", || {
+        let file = format!("/proc/{}/stat", hog.pid());
+        fs::read_to_string(file).is_ok_and(|stat| stat.contains("(sh) R"))
+    });
+    for probe in ["rhealstone.semaphore", "mutex"] {
+        let said = latlab(&format!("run {probe} --cpus 0 --for 30s"));
+        said.refused(2, &[probe, "CPU 0", "nothing came for 5 s"]);
+    }
+    drop(hog);
+}
