@@ -1,5 +1,5 @@
 //! latlab's benchmarks and those of the field that ask the same, in turns on the same CPUs: rt-tests
-//! (hackbench, svsematest, ptsematest, pmqtest, pi_stress, signaltest, oslat) and dbench (tbench).
+//! (hackbench, svsematest, ptsematest, pmqtest, `pi_stress`, signaltest, oslat) and dbench (tbench).
 //! Quoted are medians and the ratios pair by pair; single figures of a shared machine mean nothing.
 //!
 //! `make bench` runs it; arguments: number of pairs, and the names of the benchmarks to compare.

@@ -73,8 +73,11 @@ pub(crate) fn decimal(value: f64) -> String {
     if value.fract() == 0.0 || value.abs() >= 1_000.0 {
         return format!("{value:.0}");
     }
-    let digits = 3 - value.abs().log10().floor() as i32;
-    format!("{value:.*}", usize::try_from(digits).unwrap_or(0))
+    let (mut digits, mut scaled) = (0, value.abs());
+    while scaled < 1_000.0 && digits < 12 {
+        (digits, scaled) = (digits + 1, scaled * 10.0);
+    }
+    format!("{value:.digits$}")
 }
 
 /// A series' probe, with the end of its span where the probe has several.
@@ -120,4 +123,15 @@ pub(crate) fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
         if *times == 1 { name } else { format!("{name} ({times})").trim_start().to_owned() }
     });
     numbered.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_has_four_digits_that_count() {
+        let shown = [0.0, 12.0, 123_456.7, 12.345_67, 0.012_345, -3.5, 1e-9].map(decimal);
+        assert_eq!(shown, ["0", "12", "123457", "12.35", "0.01235", "-3.500", "0.000000001000"]);
+    }
 }

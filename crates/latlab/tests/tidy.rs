@@ -143,7 +143,7 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}call"), &but(&["call::"]));
     nothing_in(&format!("{source}window"), &but(&[]));
     // What several parts are made of knows none of them.
-    for shared in ["cost", "groups", "token", "traffic", "worker"] {
+    for shared in ["groups", "meter", "token", "traffic", "worker"] {
         nothing_in(&format!("{source}{shared}"), &but(&[]));
     }
     nothing_in(&format!("{source}scan"), &but(&["call::"]));

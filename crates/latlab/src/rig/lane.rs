@@ -34,8 +34,9 @@ impl Conditions {
                 self.warm_up + Nanos(interval.0.saturating_mul(count))
             }
             (Length::Count(count), Rhythm::Within(_)) => {
-                let each = (elapsed - self.warm_up).0 as f64 / recorded.max(1) as f64;
-                self.warm_up + Nanos((each * count as f64) as u64)
+                let measured = u128::from((elapsed - self.warm_up).0);
+                let total = measured * u128::from(count) / u128::from(recorded.max(1));
+                self.warm_up + Nanos(u64::try_from(total).unwrap_or(u64::MAX))
             }
         }
     }
