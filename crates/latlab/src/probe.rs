@@ -1,7 +1,10 @@
 //! Probes: each asks one question about one latency.
 
 mod cyclic;
+mod migrate;
 mod nanosleep;
+mod noise;
+mod schedule;
 mod timer;
 
 use crate::failure::Result;
@@ -14,8 +17,14 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
-    &[entry::<cyclic::Cyclic>(), entry::<nanosleep::Nanosleep>(), entry::<timer::Timer>()];
+pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
+    entry::<cyclic::Cyclic>(),
+    entry::<nanosleep::Nanosleep>(),
+    entry::<timer::Timer>(),
+    entry::<schedule::Schedule>(),
+    entry::<migrate::Migrate>(),
+    entry::<noise::Noise>(),
+];
 
 /// One benchmark.
 pub(crate) trait Probe: Params {

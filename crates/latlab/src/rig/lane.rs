@@ -24,6 +24,14 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// The length of one of so many equal parts.
+    pub(super) fn share(self, parts: u64) -> Length {
+        match self.length {
+            Length::For(time) => Length::For(Nanos((time.0 / parts).max(1))),
+            Length::Count(count) => Length::Count(count.div_ceil(parts)),
+        }
+    }
+
     /// How long a run under these conditions should take, of which `elapsed` has passed and
     /// `recorded` samples have come.
     pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
@@ -32,7 +40,7 @@ impl Conditions {
             (Length::Count(count), Rhythm::Every(interval)) => {
                 self.warm_up + Nanos(interval.0.saturating_mul(count))
             }
-            (Length::Count(count), Rhythm::Within(_)) => {
+            (Length::Count(count), Rhythm::Within(_) | Rhythm::Irregular) => {
                 let each = (elapsed - self.warm_up).0 as f64 / recorded.max(1) as f64;
                 self.warm_up + Nanos((each * count as f64) as u64)
             }
@@ -169,6 +177,12 @@ impl<'a> Lane<'a> {
             Length::For(time) => self.reached < self.origin + time,
             Length::Count(periods) => self.periods() < periods,
         }
+    }
+
+    /// Whether what is measured now counts: the warm-up is over.
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        !self.warming
     }
 
     #[cold]

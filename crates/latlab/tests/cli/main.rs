@@ -23,6 +23,7 @@ mod program;
 mod records;
 mod regions;
 mod scan;
+mod schedule;
 mod ssh;
 mod stall;
 mod user;
