@@ -97,9 +97,11 @@ impl Noise {
         lane.begin_at(begin);
         while lane.running() {
             self.spin(lane, begin + self.busy, &mut noticed);
-            clock::sleep_until(begin + self.period);
-            begin = clock::now();
-            lane.pass(begin, 0);
+            if lane.running() {
+                clock::sleep_until(begin + self.period);
+                begin = clock::now();
+                lane.pass(begin, 0);
+            }
         }
         noticed
     }
@@ -133,7 +135,7 @@ impl Noise {
         (wanted > most && self.scheduling.policy != "other").then(|| {
             let text = format!(
                 "noise runs for up to {wanted} of {window}, and the kernel lets real-time tasks run \
-                 for {most}: the rest is in the figures; give a shorter busy=, or \
+                 for {most}: what they lose is in the figures; give a shorter busy=, or \
                  --set rt_runtime_us=-1"
             );
             Warning::new("throttled", text)
