@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The test driver of latlab: a loop in the kernel that can or can't be preempted, an interrupt at
- * a known time in the middle of it, and a task that waits for the interrupt.
+ * a known time in the middle of it, a task that waits for the interrupt, and how long the scheduler
+ * takes to switch to one.
  *
  * After "Preemption concepts, Rhealstone Benchmark and scheduler analysis of Linux 2.4"
  * (Heursch et al. 2001), sections 2.5 to 2.7.
@@ -17,7 +18,7 @@
 #include "driver.h"
 
 /* What is going on: of each of these, only one at a time. */
-enum { RUNNING, ARMING, WAITING };
+enum { RUNNING, ARMING, WAITING, WATCHING };
 
 static unsigned long busy;
 /* How many have it open: who is interrupted and who waits for it may be two programs. */
@@ -67,6 +68,28 @@ static long wait(void __user *user)
 	return copy_to_user(user, &wait, sizeof(wait)) ? -EFAULT : 0;
 }
 
+static long watch(void __user *user)
+{
+	struct latlab_watch watch;
+	int err;
+
+	err = latlab_watch(&watch);
+	if (err)
+		return err;
+	return copy_to_user(user, &watch, sizeof(watch)) ? -EFAULT : 0;
+}
+
+static long switches(void __user *user)
+{
+	struct latlab_switches switches;
+	int err;
+
+	err = latlab_switches(&switches);
+	if (err)
+		return err;
+	return copy_to_user(user, &switches, sizeof(switches)) ? -EFAULT : 0;
+}
+
 static long version(void __user *user)
 {
 	struct latlab_version version = {
@@ -102,6 +125,10 @@ static long latlab_ioctl(struct file *file, unsigned int number, unsigned long a
 		return alone(ARMING, arm, user);
 	case LATLAB_IOC_WAIT:
 		return alone(WAITING, wait, user);
+	case LATLAB_IOC_WATCH:
+		return alone(WATCHING, watch, user);
+	case LATLAB_IOC_SWITCHES:
+		return alone(WATCHING, switches, user);
 	default:
 		return -ENOTTY;
 	}
@@ -117,13 +144,14 @@ static int latlab_open(struct inode *inode, struct file *file)
 	return nonseekable_open(inode, file);
 }
 
-/* After the last one nobody is in a call any more, and no interrupt comes later. */
+/* After the last one nobody is in a call any more, nobody is watched, and no interrupt comes. */
 static int latlab_release(struct inode *inode, struct file *file)
 {
 	mutex_lock(&opened_mutex);
 	if (!--opened) {
 		latlab_device_disarm();
 		latlab_interrupt_reset();
+		latlab_unwatch();
 	}
 	mutex_unlock(&opened_mutex);
 	return 0;
@@ -170,6 +198,6 @@ static void __exit latlab_exit(void)
 module_init(latlab_init);
 module_exit(latlab_exit);
 
-MODULE_DESCRIPTION("Test driver of latlab: non-preemptible loops and interrupts at known times");
+MODULE_DESCRIPTION("Test driver of latlab: non-preemptible loops, interrupts at known times, time of the scheduler");
 MODULE_AUTHOR("the latlab authors");
 MODULE_LICENSE("GPL");

@@ -20,6 +20,11 @@ int latlab_arm(struct latlab_arm *arm);
 int latlab_wait(struct latlab_wait *wait);
 void latlab_interrupted(u64 due, u64 served);
 
+/* schedule.c: how long it takes to switch to a task. */
+int latlab_watch(struct latlab_watch *watch);
+int latlab_switches(struct latlab_switches *answer);
+void latlab_unwatch(void);
+
 /* edu.c: a device that interrupts at a known time. */
 #if IS_ENABLED(CONFIG_PCI) && IS_ENABLED(CONFIG_X86_64)
 int latlab_device_init(void);

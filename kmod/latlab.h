@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Raised with every change of what a call means. */
-#define LATLAB_VERSION		1
+#define LATLAB_VERSION		2
 
 /* A call of the loop returns the times of so many of its parts, the first ones. */
 #define LATLAB_PARTS		64
@@ -19,6 +19,8 @@
 #define LATLAB_MAX_POINTS	1023
 /* An interrupt may be so far away, and is waited for so long. */
 #define LATLAB_LONGEST_NS	10000000000ULL
+/* So many switches to a task are remembered until it asks. */
+#define LATLAB_SWITCHES		16
 
 /* What the driver is, and what it has. */
 struct latlab_version {
@@ -80,10 +82,24 @@ struct latlab_wait {
 	__u64 served;		/* out: first instruction of its service routine */
 };
 
+/* The scheduler is watched: how long it takes to switch to the caller. */
+struct latlab_watch {
+	__u64 cost;		/* out: of watching; to be taken off each time below */
+};
+
+/* The switches to the caller since it asked last. */
+struct latlab_switches {
+	__u32 count;		/* out: how many of took[] are set */
+	__u32 lost;		/* out: how many there were after those */
+	__u64 took[LATLAB_SWITCHES];	/* out: how long each took */
+};
+
 /* Numbers below 0x10 are for calls that measure. */
 #define LATLAB_IOC_VERSION	_IOR(0xEF, 0x00, struct latlab_version)
 #define LATLAB_IOC_RUN		_IOWR(0xEF, 0x01, struct latlab_run)
 #define LATLAB_IOC_ARM		_IOWR(0xEF, 0x02, struct latlab_arm)
 #define LATLAB_IOC_WAIT		_IOWR(0xEF, 0x03, struct latlab_wait)
+#define LATLAB_IOC_WATCH	_IOR(0xEF, 0x04, struct latlab_watch)
+#define LATLAB_IOC_SWITCHES	_IOR(0xEF, 0x05, struct latlab_switches)
 
 #endif

@@ -28,20 +28,46 @@ pub fn allowed() -> io::Result<CpuList> {
 
 /// Binds the calling thread, and what it starts, to `cpus`.
 pub fn pin(cpus: &CpuList) -> io::Result<()> {
-    pin_thread(0, cpus)
+    Binding::to(cpus).take()
 }
 
-/// Binds the thread with this number to `cpus`; 0 is the calling one.
-pub fn pin_thread(thread_id: i32, cpus: &CpuList) -> io::Result<()> {
-    let mut mask: Mask = [0; WORDS];
-    for cpu in cpus.iter() {
-        mask[cpu as usize / 64] |= 1 << (cpu % 64);
+/// CPUs that a thread may be bound to, in the kernel's form: made before it matters how long that
+/// takes.
+#[derive(Clone, Debug)]
+pub struct Binding(Mask);
+
+impl Binding {
+    /// These CPUs.
+    pub fn to(cpus: &CpuList) -> Binding {
+        let mut mask: Mask = [0; WORDS];
+        for cpu in cpus.iter() {
+            mask[cpu as usize / 64] |= 1 << (cpu % 64);
+        }
+        Binding(mask)
     }
-    let size = size_of::<Mask>();
-    let mask = mask.as_ptr();
-    // SAFETY: `mask` is as long as announced.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread_id, size, mask) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+
+    /// Binds the calling thread, and what it starts. When it comes back, it runs there.
+    #[inline]
+    pub fn take(&self) -> io::Result<()> {
+        self.bind(0)
+    }
+
+    /// Binds the thread with this number; 0 is the calling one.
+    #[inline]
+    pub fn bind(&self, thread_id: i32) -> io::Result<()> {
+        let (size, mask) = (size_of::<Mask>(), self.0.as_ptr());
+        // SAFETY: the mask is as long as announced.
+        let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread_id, size, mask) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// The CPU that the calling thread runs on, which may be another one at once if it is not bound.
+#[inline]
+pub fn current() -> io::Result<u32> {
+    // SAFETY: sched_getcpu takes nothing.
+    let cpu = unsafe { libc::sched_getcpu() };
+    u32::try_from(cpu).map_err(|_| io::Error::last_os_error())
 }
 
 #[cfg(test)]
@@ -55,6 +81,7 @@ mod tests {
             let one: CpuList = all.iter().take(1).collect();
             pin(&one).unwrap();
             assert_eq!(allowed().unwrap(), one);
+            assert!(one.contains(current().unwrap()));
         })
         .join()
         .unwrap();

@@ -115,6 +115,34 @@ pub struct Arrival {
     pub served: Nanos,
 }
 
+/// The switches to a task that is watched, and how long each took the scheduler. What watching costs
+/// is in each, and known: [`Driver::watch`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Switches {
+    count: u32,
+    /// How many there were besides, after the first [`Switches::MOST`].
+    pub lost: u32,
+    took: [Nanos; Switches::MOST],
+}
+
+impl Switches {
+    /// The most of which the time is known.
+    pub const MOST: usize = 16;
+
+    /// How long each took, in order.
+    pub fn get(&self) -> &[Nanos] {
+        &self.took[..(self.count as usize).min(Switches::MOST)]
+    }
+}
+
+/// As `struct latlab_watch` in `kmod/latlab.h`.
+#[derive(Default)]
+#[repr(C)]
+struct Watch {
+    cost: u64,
+}
+
 /// What the driver is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -128,7 +156,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program knows.
-    pub const OURS: u32 = 1;
+    pub const OURS: u32 = 2;
 
     /// Whether [`Source::Device`] is there.
     pub fn has_device(&self) -> bool {
@@ -189,6 +217,8 @@ const GET_VERSION: libc::Ioctl = call(READ, 0, size_of::<Version>());
 const RUN: libc::Ioctl = call(READ_WRITE, 1, size_of::<Pieces>());
 const ARM: libc::Ioctl = call(READ_WRITE, 2, size_of::<Arm>());
 const WAIT: libc::Ioctl = call(READ_WRITE, 3, size_of::<Arrival>());
+const WATCH: libc::Ioctl = call(READ, 4, size_of::<Watch>());
+const SWITCHES: libc::Ioctl = call(READ, 5, size_of::<Switches>());
 
 impl Driver {
     /// Opens it.
@@ -241,6 +271,24 @@ impl Driver {
         let mut arrival = Arrival { sequence: seen, ..Arrival::default() };
         self.ask(WAIT, &mut arrival)?;
         Ok(arrival)
+    }
+
+    /// Watches how long the scheduler takes to switch to the calling thread, and to nobody else,
+    /// until all who have the driver open have closed it. What watching adds to each time.
+    /// `Unsupported` where the kernel has no kprobes, or no function where they would be set.
+    pub fn watch(&self) -> io::Result<Nanos> {
+        let mut watch = Watch::default();
+        self.ask(WATCH, &mut watch)?;
+        Ok(Nanos(watch.cost))
+    }
+
+    /// The switches to the calling thread since it asked last. EPERM where it is not watched, as
+    /// where another one is by now.
+    #[inline]
+    pub fn switches(&self) -> io::Result<Switches> {
+        let mut switches = Switches::default();
+        self.ask(SWITCHES, &mut switches)?;
+        Ok(switches)
     }
 
     #[inline]

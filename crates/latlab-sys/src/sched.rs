@@ -43,7 +43,7 @@ const DEADLINE: u32 = 6;
 
 /// Gives the calling thread a policy. It goes through the raw system call: musl refuses its own.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
-    let mut attr = SchedAttr { size: SIZE, ..SchedAttr::default() };
+    let mut attr = SchedAttr::default();
     match policy {
         Policy::Other => (attr.policy, attr.nice) = (OTHER, attributes()?.nice),
         Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
@@ -53,6 +53,16 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
             (attr.runtime, attr.deadline, attr.period) = (runtime.0, period.0, period.0);
         }
     }
+    set_attributes(attr)
+}
+
+/// Makes the calling thread an ordinary one that all others go before: `SCHED_OTHER`, nice 19.
+pub fn stand_back() -> io::Result<()> {
+    set_attributes(SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
+}
+
+fn set_attributes(attr: SchedAttr) -> io::Result<()> {
+    let attr = SchedAttr { size: SIZE, ..attr };
     // SAFETY: `attr` is a valid sched_attr of the size it states; pid 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -114,6 +124,17 @@ mod tests {
         std::thread::spawn(|| {
             set_slack(Nanos(12_345)).unwrap();
             assert_eq!(slack().unwrap(), Nanos(12_345));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_stands_back() {
+        std::thread::spawn(|| {
+            stand_back().unwrap();
+            assert_eq!(policy().unwrap(), Policy::Other);
+            assert_eq!(attributes().unwrap().nice, 19);
         })
         .join()
         .unwrap();

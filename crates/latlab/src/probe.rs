@@ -3,10 +3,13 @@
 mod context;
 mod cyclic;
 mod hackbench;
+mod migrate;
 mod mutex;
 mod nanosleep;
 mod netbench;
+mod noise;
 mod rhealstone;
+mod schedule;
 mod signal;
 mod timer;
 
@@ -26,9 +29,12 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<cyclic::Cyclic>(),
     entry::<nanosleep::Nanosleep>(),
     entry::<timer::Timer>(),
+    entry::<signal::Signal>(),
+    entry::<mutex::Mutex>(),
+    entry::<migrate::Migrate>(),
+    entry::<schedule::Schedule>(),
     entry::<context::Context>(),
-    entry::<hackbench::Hackbench>(),
-    entry::<netbench::Netbench>(),
+    entry::<noise::Noise>(),
     entry::<rhealstone::Rhealstone>(),
     entry::<rhealstone::switch::Switch>(),
     entry::<rhealstone::preemption::Preemption>(),
@@ -36,8 +42,8 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<rhealstone::semaphore::Semaphore>(),
     entry::<rhealstone::deadlock::Deadlock>(),
     entry::<rhealstone::message::Message>(),
-    entry::<signal::Signal>(),
-    entry::<mutex::Mutex>(),
+    entry::<hackbench::Hackbench>(),
+    entry::<netbench::Netbench>(),
 ];
 
 /// One benchmark.

@@ -4,6 +4,7 @@
 //! formatting, no system call but the probe's own.
 
 mod cost;
+mod crowd;
 mod lane;
 mod meeting;
 mod partner;
@@ -19,7 +20,7 @@ pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 use crate::failure::{Failure, Result, failed};
 use lane::{Conditions, Finished};
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::Plan;
+use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
@@ -55,16 +56,19 @@ pub(crate) enum Rhythm {
     /// One after another. Where none comes for so long, a wake-up was lost or somebody who takes
     /// part is dead: the probe ends as a failure.
     Within(Nanos),
+    /// Whenever something happens, which may be never: only time ends it.
+    Irregular,
 }
 
 impl Rhythm {
     /// Repetitions that take microseconds, on a machine that may be very busy.
     pub(crate) const REPETITIONS: Rhythm = Rhythm::Within(Nanos::from_secs(5));
 
-    fn interval(self) -> Option<Nanos> {
+    /// The period.
+    pub(crate) fn interval(self) -> Option<Nanos> {
         match self {
             Rhythm::Every(interval) => Some(interval),
-            Rhythm::Within(_) => None,
+            Rhythm::Within(_) | Rhythm::Irregular => None,
         }
     }
 }
@@ -73,7 +77,7 @@ impl Rhythm {
 pub(crate) struct Measured {
     pub(crate) probe: &'static str,
     pub(crate) spans: Vec<Span>,
-    pub(crate) interval: Option<Nanos>,
+    pub(crate) rhythm: Rhythm,
     pub(crate) cpus: CpuList,
     pub(crate) schedule: Schedule,
     pub(crate) lane: Finished,
@@ -143,6 +147,25 @@ impl<'a> Rig<'a> {
         });
     }
 
+    /// Measures with `part` several times, of which each takes its share of what was asked for.
+    pub(crate) fn in_parts<P>(
+        &mut self,
+        parts: impl ExactSizeIterator<Item = P>,
+        mut part: impl FnMut(&mut Self, P) -> Result<()>,
+    ) -> Result<()> {
+        let whole = self.conditions;
+        self.conditions.length = whole.share(parts.len() as u64);
+        let mut ended = Ok(());
+        for each in parts {
+            ended = part(self, each);
+            if ended.is_err() || self.is_over() {
+                break;
+            }
+        }
+        self.conditions = whole;
+        ended
+    }
+
     /// Runs `body` on a thread of its own on each CPU, all starting together, and keeps what
     /// their lanes recorded: one series for each span.
     pub(crate) fn on_each_cpu<F>(
@@ -188,6 +211,10 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
+        if let (Rhythm::Irregular, Length::Count(_)) = (rhythm, self.conditions.length) {
+            let why = "what it counts may never come: say how long with --for, not how much";
+            return Err(Failure::Failed(format!("{probe}: {why}")));
+        }
         let meeting = Meeting::of(places.len());
         let interval = rhythm.interval();
         let lanes: Vec<Lane<'_>> = (0..places.len())
@@ -221,7 +248,7 @@ impl<'a> Rig<'a> {
         let finished = finished.into_iter().flatten().filter(|(_, _, lane)| is_result(lane));
         self.measured.extend(finished.map(|(cpus, schedule, lane)| {
             let spans = spans.to_vec();
-            Measured { probe, spans, interval, cpus, schedule, lane }
+            Measured { probe, spans, rhythm, cpus, schedule, lane }
         }));
         failure.map_or(Ok(()), Err)
     }
@@ -234,7 +261,7 @@ impl<'a> Rig<'a> {
         while meeting.finished() < looking.threads {
             let pace = match rhythm {
                 _ if meeting.is_stopping() => URGENT,
-                Rhythm::Every(_) => self.watch.pace(),
+                Rhythm::Every(_) | Rhythm::Irregular => self.watch.pace(),
                 Rhythm::Within(limit) => self.watch.pace().min(limit),
             };
             if self.signals.wait(pace) == Event::End {

@@ -25,12 +25,15 @@ fn the_interface_is_that_of_the_header() {
     assert_eq!(defined("LATLAB_VERSION"), Version::OURS.to_string());
     assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
+    assert_eq!(defined("LATLAB_SWITCHES"), Switches::MOST.to_string());
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
     for (number, nth, kind, of) in [
         (GET_VERSION, 0, "_IOR", "version"),
         (RUN, 1, "_IOWR", "run"),
         (ARM, 2, "_IOWR", "arm"),
         (WAIT, 3, "_IOWR", "wait"),
+        (WATCH, 4, "_IOR", "watch"),
+        (SWITCHES, 5, "_IOR", "switches"),
     ] {
         let words = format!("{kind}(0xEF, 0x{nth:02X}, struct latlab_{of})");
         assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
@@ -68,9 +71,11 @@ fn fields(of: &str) -> Vec<(&'static str, usize)> {
     let field = |(declaration, _): (&'static str, &str)| {
         let (kind, name) = declaration.trim().rsplit_once(' ')?;
         let size = match kind {
+            "__u64" if name.ends_with("[LATLAB_SWITCHES]") => 8 * Switches::MOST,
             "__u64" => 8,
             "__u32" => 4,
-            _ => Pieces::MOST * size_of::<Piece>(),
+            "struct latlab_part" => Pieces::MOST * size_of::<Piece>(),
+            _ => panic!("{kind}"),
         };
         Some((name, size))
     };
@@ -118,4 +123,11 @@ fn structures_are_laid_out_as_in_the_header() {
         ("served", offset_of!(Arrival, served)),
     ];
     check("wait", &wait, size_of::<Arrival>());
+    check("watch", &[("cost", offset_of!(Watch, cost))], size_of::<Watch>());
+    let switches = [
+        ("count", offset_of!(Switches, count)),
+        ("lost", offset_of!(Switches, lost)),
+        ("took[LATLAB_SWITCHES]", offset_of!(Switches, took)),
+    ];
+    check("switches", &switches, size_of::<Switches>());
 }

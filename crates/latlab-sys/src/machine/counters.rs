@@ -9,7 +9,7 @@ pub fn read(root: &Root, machine: &Machine) -> Counters {
         uptime_s: uptime_s(root),
         steal_ticks: steal_ticks(root),
         throttles: throttles(root, machine),
-        smi: smi(root, machine),
+        smi: smi(root, machine, 0),
     }
 }
 
@@ -21,8 +21,7 @@ fn uptime_s(root: &Root) -> Option<u64> {
 /// The eighth number of the first line, which sums up all CPUs (`proc_stat(5)`).
 fn steal_ticks(root: &Root) -> Option<u64> {
     let text = root.text("proc/stat")?;
-    let numbers = text.lines().next()?.strip_prefix("cpu ")?;
-    numbers.split_whitespace().nth(7)?.parse().ok()
+    eighth(text.lines().next()?.strip_prefix("cpu ")?)
 }
 
 /// Of all CPUs, for being too hot themselves or in too hot a package.
@@ -39,9 +38,21 @@ fn throttles(root: &Root, machine: &Machine) -> Option<u64> {
     (!counts.is_empty()).then(|| counts.into_iter().fold(0, u64::saturating_add))
 }
 
-/// The register is Intel's (`MSR_SMI_COUNT`), and a hypervisor does not tell the truth about it.
-fn smi(root: &Root, machine: &Machine) -> Option<u64> {
+/// Time that the hypervisor gave to others while this CPU wanted to run, in ticks as above.
+pub fn steal_ticks_of(root: &Root, cpu: u32) -> Option<u64> {
+    let name = format!("cpu{cpu} ");
+    let text = root.text("proc/stat")?;
+    eighth(text.lines().find_map(|line| line.strip_prefix(&name))?)
+}
+
+fn eighth(numbers: &str) -> Option<u64> {
+    numbers.split_whitespace().nth(7)?.parse().ok()
+}
+
+/// System management interrupts of a CPU. The register is Intel's (`MSR_SMI_COUNT`), and a
+/// hypervisor does not tell the truth about it.
+pub fn smi(root: &Root, machine: &Machine, cpu: u32) -> Option<u64> {
     let info = root.text("proc/cpuinfo")?;
     let intel = info.contains("GenuineIntel") && machine.hypervisor.is_none();
-    intel.then(|| root.word_at("dev/cpu/0/msr", 0x34)).flatten()
+    intel.then(|| root.word_at(format!("dev/cpu/{cpu}/msr"), 0x34)).flatten()
 }

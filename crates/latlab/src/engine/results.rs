@@ -1,6 +1,6 @@
 //! What the lanes of a run recorded, as the series, samples and warnings of a record.
 
-use crate::rig::{Measured, Rig};
+use crate::rig::{Measured, Rhythm, Rig};
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Figure, Sample, Series, Warning};
 
@@ -60,7 +60,7 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
         together: (one.cpus.len() > 1).then(|| one.cpus.clone()),
         load: loads.to_vec(),
         schedule: one.schedule.clone(),
-        interval: one.interval,
+        interval: one.rhythm.interval(),
         counts: Counts {
             recorded: tally.recorded(),
             missed: tally.missed(),
@@ -99,7 +99,9 @@ fn lane_warnings(one: &Measured) -> Vec<Warning> {
         );
         warnings.push(Warning::new("not-bound", text));
     }
-    if one.lane.series[0].0.recorded() == 0 {
+    // Where nothing had to come, that is a result.
+    let quiet = matches!(one.rhythm, Rhythm::Irregular);
+    if one.lane.series[0].0.recorded() == 0 && !quiet {
         let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended in its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));
     }

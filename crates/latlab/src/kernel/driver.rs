@@ -16,6 +16,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("interrupt.c", include_str!("../../../../kmod/interrupt.c")),
     ("latlab.h", include_str!("../../../../kmod/latlab.h")),
     ("loop.c", include_str!("../../../../kmod/loop.c")),
+    ("schedule.c", include_str!("../../../../kmod/schedule.c")),
 ];
 
 /// What has to be on the machine.

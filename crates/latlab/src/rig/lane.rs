@@ -25,6 +25,14 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// The length of one of so many equal parts.
+    pub(super) fn share(self, parts: u64) -> Length {
+        match self.length {
+            Length::For(time) => Length::For(Nanos((time.0 / parts).max(1))),
+            Length::Count(count) => Length::Count(count.div_ceil(parts)),
+        }
+    }
+
     /// How long a run under these conditions should take, of which `elapsed` has passed and
     /// `recorded` samples have come.
     pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
@@ -33,7 +41,7 @@ impl Conditions {
             (Length::Count(count), Rhythm::Every(interval)) => {
                 self.warm_up + Nanos(interval.0.saturating_mul(count))
             }
-            (Length::Count(count), Rhythm::Within(_)) => {
+            (Length::Count(count), Rhythm::Within(_) | Rhythm::Irregular) => {
                 let measured = u128::from((elapsed - self.warm_up).0);
                 let total = measured * u128::from(count) / u128::from(recorded.max(1));
                 self.warm_up + Nanos(u64::try_from(total).unwrap_or(u64::MAX))

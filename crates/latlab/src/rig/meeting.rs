@@ -4,8 +4,9 @@
 use crate::failure::Failure;
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
+use latlab_sys::cpu::Binding;
 use latlab_sys::signal;
-use latlab_sys::{clock, cpu, sched};
+use latlab_sys::{clock, sched};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -96,10 +97,11 @@ impl Meeting {
     /// Takes from the threads that are to stop their priority and their CPU: something above them
     /// may keep them from it, and nothing that they do is measured any more.
     pub(super) fn let_go_of_the_stopped(&self, everywhere: &CpuList) {
+        let everywhere = Binding::to(everywhere);
         for thread in self.stopped_threads() {
             sched::make_ordinary(thread);
             // Where it may not go elsewhere, it ends here when it gets to run.
-            let _ = cpu::pin_thread(thread, everywhere);
+            let _ = everywhere.bind(thread);
         }
     }
 

@@ -24,6 +24,7 @@ mod records;
 mod regions;
 mod rhealstone;
 mod scan;
+mod schedule;
 mod ssh;
 mod stall;
 mod throughput;

@@ -115,6 +115,24 @@ static void interrupts(void)
 	expect("the device's interrupt", wait_after(1), 0);
 }
 
+static void watching(void)
+{
+	struct latlab_switches switches;
+	struct latlab_watch watch;
+
+	expect("asking without being watched", ioctl(fd, LATLAB_IOC_SWITCHES, &switches), EPERM);
+	expect("being watched", ioctl(fd, LATLAB_IOC_WATCH, &watch), 0);
+	expect("being watched twice", ioctl(fd, LATLAB_IOC_WATCH, &watch), 0);
+	usleep(1000);
+	expect("asking", ioctl(fd, LATLAB_IOC_SWITCHES, &switches), 0);
+	if (switches.count != 1 || switches.lost || switches.took[0] <= watch.cost)
+		printf("one sleep was %u switches, and %u lost\n", switches.count, switches.lost);
+	expect("asking again", ioctl(fd, LATLAB_IOC_SWITCHES, &switches), 0);
+	if (switches.count || switches.lost)
+		printf("no sleep was %u switches\n", switches.count);
+	expect("nowhere to write to", ioctl(fd, LATLAB_IOC_SWITCHES, NULL), EFAULT);
+}
+
 static void rights(void)
 {
 	struct stat there;
@@ -136,10 +154,12 @@ static void rights(void)
 static void unloading(void)
 {
 	int module = open("/modules/latlab.ko", O_RDONLY);
+	struct latlab_watch watch;
 
 	expect("unloading what is used", syscall(SYS_delete_module, "latlab", O_NONBLOCK), EAGAIN);
 	expect("arming a timer", arm(now() + 50000000, LATLAB_TIMER, 0), 0);
 	expect("arming the device", arm(0, LATLAB_DEVICE, LATLAB_THREADED), 0);
+	expect("still being watched", ioctl(fd, LATLAB_IOC_WATCH, &watch), 0);
 	close(fd);
 	expect("unloading", syscall(SYS_delete_module, "latlab", O_NONBLOCK), 0);
 	usleep(200000);
@@ -158,6 +178,7 @@ int main(void)
 	expect("opening", fd, 0);
 	loops();
 	interrupts();
+	watching();
 	rights();
 	unloading();
 	puts("done");

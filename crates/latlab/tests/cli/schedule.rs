@@ -1,0 +1,108 @@
+//! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
+
+use super::program::{command, folder, latlab, machine, run};
+use latlab_core::record::{Figure, Record};
+use std::fs;
+
+fn figure<'a>(record: &'a Record, name: &str) -> &'a Figure {
+    let found = record.figures.iter().find(|figure| figure.name.starts_with(name));
+    found.unwrap_or_else(|| panic!("no {name}: {:?}", record.figures))
+}
+
+fn value(record: &Record, name: &str) -> f64 {
+    figure(record, name).value
+}
+
+/// Table 3 of Heursch et al. 2001 has 260 ns for each task. The schedulers of today keep tasks in a
+/// tree.
+#[test]
+fn the_scheduler_of_today_is_not_linear_and_the_same_each_time() {
+    let words = "run schedule:0/10/40/160 --count 120 --json --fresh --on lab:preemptible";
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.warnings.is_empty(), "{:?}", record.warnings);
+    assert_eq!(record.series.len(), 4);
+    for (series, tasks) in record.series.iter().zip([0, 10, 40, 160]) {
+        let end = format!("task switched to, {tasks} runnable");
+        assert_eq!(series.span, ("__schedule entered".to_owned(), end));
+        assert_eq!((series.counts.recorded, series.counts.missed), (30, 0));
+        assert!((300..20_000).contains(&series.min.0), "{series:?}");
+        let mean = value(&record, &format!("mean at {tasks} tasks"));
+        assert!((series.mean.as_secs_f64() * 1e9 - mean).abs() < 1.0, "{mean}");
+    }
+    let growth = figure(&record, "growth from 10 tasks on: ");
+    assert!(!growth.name.ends_with("linear") && growth.value.abs() < 26.0, "{growth:?}");
+    assert!(value(&record, "ratio at 160 tasks") < 3.0, "{:?}", record.figures);
+    assert_eq!(latlab(words).stdout, said.stdout);
+}
+
+#[test]
+fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
+    let _alone = machine();
+    let said = latlab("run schedule:0/3,policy=other --count 20 --cpus 0 --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let spans: Vec<&str> = record.series.iter().map(|series| series.span.1.as_str()).collect();
+    assert_eq!(spans, ["thread running, 0 runnable", "thread running, 3 runnable"]);
+    let warned = record.warnings.iter().find(|warning| warning.code == "dispatch-latency");
+    assert!(warned.expect("it is said").text.contains("/dev/latlab"));
+    latlab("run schedule:by=driver --count 1").refused(3, &["insmod", "--on lab:"]);
+    latlab("run schedule:0/many --count 1").refused(2, &["'many'", "0/50/200"]);
+}
+
+#[test]
+fn the_noise_of_a_quiet_kernel_is_its_ticks() {
+    let words = "run noise:period=100ms,busy=80ms --for 300ms --json --fresh --on lab:rt";
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let series = &record.series[0];
+    // 250 ticks a second, while the loop runs.
+    assert!((40..120).contains(&series.counts.recorded), "{series:?}");
+    let lost = value(&record, "share lost on CPU 0") / 100.0 * value(&record, "time watched");
+    let sum = series.mean.as_secs_f64() * f64::from(u32::try_from(series.counts.recorded).unwrap());
+    assert!((lost - sum).abs() < 1e-6, "{lost}: {series:?}");
+    let largest = value(&record, "largest gap on CPU 0");
+    assert!((largest - series.max.as_secs_f64() * 1e9).abs() < 0.5, "{largest}");
+    assert_eq!(latlab(words).stdout, said.stdout);
+    // Where nothing is above the threshold, that is a result.
+    let quiet = latlab(&words.replace("noise:", "noise:threshold=50ms,"));
+    assert_eq!(quiet.code(), Some(0), "{quiet:?}");
+    let quiet = quiet.record();
+    assert!(quiet.warnings.is_empty(), "{:?}", quiet.warnings);
+    assert_eq!((quiet.series[0].counts.recorded, value(&quiet, "share lost")), (0, 0.0));
+}
+
+#[test]
+fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
+    let _alone = machine();
+    let said = latlab("run noise:policy=other --for 200ms --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let online = record.machine.cpus.len();
+    let left_out = record.warnings.iter().any(|warning| warning.code == "housekeeping");
+    assert_eq!((record.series.len(), left_out), ((online - 1).max(1), online > 1), "{record:?}");
+    assert!(record.figures.iter().any(|figure| figure.name.starts_with("loops on CPU")));
+    latlab("run noise:policy=other --count 5").refused(2, &["noise", "--for"]);
+    latlab("run noise:busy=1s --for 1s").refused(2, &["busy=1 s", "give less"]);
+}
+
+#[test]
+fn a_task_moves_and_is_woken_on_another_cpu() {
+    let folder = folder();
+    let profile = folder.path().join("two.toml");
+    let text =
+        "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-rt-amd64' }\ncpus = 2\n";
+    fs::write(&profile, text).expect("the folder can be written");
+    for (by, end) in [("affinity", "running on the other CPU"), ("wakeup", "running")] {
+        let mut words = command(&format!("run migrate:by={by} --count 40 --json --on"));
+        let said = run(words.arg(format!("lab:{}", profile.display())));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let series = &said.record().series[0];
+        assert_eq!((series.span.1.as_str(), series.counts.recorded), (end, 40));
+        assert!(series.min.0 > 100, "{series:?}");
+        assert_eq!(series.cpus(), "0-1");
+    }
+    latlab("run migrate --cpus 0 --count 1").refused(3, &["CPU 0 is one", "cpus = 2"]);
+}

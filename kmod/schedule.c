@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long the scheduler takes to switch to a task: from the first instruction of __schedule() to
+ * that of finish_task_switch(), which is the first function to run as the task switched to. That
+ * is what puts away the task that ran, chooses the next one, and switches memory and stack.
+ *
+ * Both ends are kprobes. What these take themselves is part of what they measure: it is measured
+ * with two empty functions, one called after the other, of which each has a kprobe of the same
+ * kind.
+ */
+#include <linux/compiler.h>
+#include <linux/irqflags.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/minmax.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/timekeeping.h>
+
+#include "driver.h"
+
+/* When the scheduler was entered, for the last time on this processor. */
+static DEFINE_PER_CPU(u64, entered);
+
+/* Only compared with current: it may be gone. */
+static struct task_struct *watched;
+/* Written while it is switched to, and read by itself: never both. */
+static u64 took[LATLAB_SWITCHES];
+static u32 switches;
+static u64 cost;
+static bool watching;
+
+/* The clock is read as late as possible here, and as early as possible below. */
+static int on_entry(struct kprobe *kprobe, struct pt_regs *regs)
+{
+	this_cpu_write(entered, ktime_get_mono_fast_ns());
+	return 0;
+}
+
+static int on_switch(struct kprobe *kprobe, struct pt_regs *regs)
+{
+	u64 now = ktime_get_mono_fast_ns();
+	u32 nth = READ_ONCE(switches);
+
+	if (current != READ_ONCE(watched))
+		return 0;
+	if (nth < LATLAB_SWITCHES)
+		took[nth] = now - this_cpu_read(entered);
+	WRITE_ONCE(switches, nth + 1);
+	return 0;
+}
+
+/*
+ * A kprobe that has something to do afterwards is never turned into a jump, which the kernel does
+ * to others some time after they were set, and which would change what they take.
+ */
+static void afterwards(struct kprobe *kprobe, struct pt_regs *regs, unsigned long flags)
+{
+}
+
+/* As __schedule(), of which ftrace does not know, and as finish_task_switch(), of which it does. */
+static noinline notrace void latlab_first(void)
+{
+	asm volatile("nop");
+}
+
+static noinline void latlab_second(void)
+{
+	asm volatile("nop");
+}
+
+static int place(struct kprobe *kprobe, const char *symbol, kprobe_pre_handler_t handler)
+{
+	/* What an earlier one left in it would be refused. */
+	*kprobe = (struct kprobe) {
+		.symbol_name = symbol,
+		.pre_handler = handler,
+		.post_handler = afterwards,
+	};
+	return register_kprobe(kprobe);
+}
+
+/* Compilers give functions they have changed a name with a tail. */
+static int place_switch(struct kprobe *kprobe)
+{
+	static const char * const names[] = {
+		"finish_task_switch.isra.0",
+		"finish_task_switch",
+		"finish_task_switch.constprop.0",
+		"finish_task_switch.isra.0.constprop.0",
+	};
+	int err = -ENOENT;
+	size_t nth;
+
+	for (nth = 0; err && nth < ARRAY_SIZE(names); nth++)
+		err = place(kprobe, names[nth], on_switch);
+	return err;
+}
+
+/* The least of some calls; the caller is being watched. */
+static u64 least_cost(void)
+{
+	u64 least = U64_MAX;
+	int call;
+
+	for (call = 0; call < 100; call++) {
+		local_irq_disable();
+		WRITE_ONCE(switches, 0);
+		latlab_first();
+		latlab_second();
+		if (READ_ONCE(switches))
+			least = min(least, READ_ONCE(took[0]));
+		local_irq_enable();
+	}
+	return least;
+}
+
+static int measure_cost(struct kprobe *real)
+{
+	struct kprobe first, second;
+	int err;
+
+	err = place(&first, "latlab_first", on_entry);
+	if (err)
+		return err;
+	err = place(&second, "latlab_second", on_switch);
+	if (err)
+		goto only_first;
+	/* Those that go through ftrace do not take what others take. */
+	cost = least_cost();
+	if (cost == U64_MAX || kprobe_ftrace(&second) != kprobe_ftrace(real))
+		err = -EOPNOTSUPP;
+	unregister_kprobe(&second);
+only_first:
+	unregister_kprobe(&first);
+	return err;
+}
+
+static struct kprobe entry, end;
+
+static int begin(void)
+{
+	int err;
+
+	err = place(&entry, "__schedule", on_entry);
+	if (err)
+		return err;
+	err = place_switch(&end);
+	if (err)
+		goto only_entry;
+	err = measure_cost(&end);
+	if (err)
+		goto both;
+	watching = true;
+	return 0;
+both:
+	unregister_kprobe(&end);
+only_entry:
+	unregister_kprobe(&entry);
+	return err;
+}
+
+/* Watches the caller, and nobody else any more. */
+int latlab_watch(struct latlab_watch *watch)
+{
+	WRITE_ONCE(watched, current);
+	/* Whatever it is: there are no kprobes, or these functions are not there. */
+	if (!watching && begin()) {
+		WRITE_ONCE(watched, NULL);
+		return -EOPNOTSUPP;
+	}
+	preempt_disable();
+	switches = 0;
+	preempt_enable();
+	watch->cost = cost;
+	return 0;
+}
+
+void latlab_unwatch(void)
+{
+	WRITE_ONCE(watched, NULL);
+	if (!watching)
+		return;
+	unregister_kprobe(&end);
+	unregister_kprobe(&entry);
+	watching = false;
+}
+
+/* Only the one who is watched may ask. */
+int latlab_switches(struct latlab_switches *answer)
+{
+	if (current != READ_ONCE(watched))
+		return -EPERM;
+	/* It is not switched to meanwhile. */
+	preempt_disable();
+	answer->count = min_t(u32, switches, LATLAB_SWITCHES);
+	answer->lost = switches - answer->count;
+	memcpy(answer->took, took, sizeof(took));
+	switches = 0;
+	preempt_enable();
+	return 0;
+}
