@@ -5,16 +5,20 @@
 //! `CLOCK_MONOTONIC`.
 
 pub mod clock;
+pub mod console;
 pub mod cpu;
 pub mod driver;
 pub mod file;
 pub mod futex;
 pub mod guard;
+pub mod icmp;
 pub mod init;
 pub mod knob;
 pub mod machine;
 pub mod mapping;
+pub mod membarrier;
 pub mod memory;
+pub mod namespace;
 pub mod process;
 pub mod root;
 pub mod sched;
