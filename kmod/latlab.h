@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Raised with every change of what a call means. */
-#define LATLAB_VERSION		1
+#define LATLAB_VERSION		2
 
 /* A call of the loop returns the times of so many of its parts, the first ones. */
 #define LATLAB_PARTS		64
@@ -63,12 +63,14 @@ enum latlab_source {
 
 /* The interrupt handler of the device wakes a thread, and that wakes who waits. */
 #define LATLAB_THREADED		1
+/* The device interrupts now, and not when it has done something. */
+#define LATLAB_AT_ONCE		2
 
 /* The next interrupt. One that was armed before and has not come does not come. */
 struct latlab_arm {
 	__u64 time;		/* in, timer: when, a past time at once; out: when it comes */
 	__u32 source;		/* in: enum latlab_source */
-	__u32 flags;		/* in: LATLAB_THREADED or 0 */
+	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
 };
 
 /* An interrupt that came. */
