@@ -133,14 +133,22 @@ impl Part {
             Part::Active => {
                 console.tell(VT_ACTIVATE, number)?;
                 wait_until(|| Ok(console.active()? == number))?;
+                // This descriptor is that of the terminal seen until now, and keeps it in use.
                 drop(console);
-                // The descriptor was that of the terminal seen until now, and kept it from being
-                // freed. Where somebody else has it open, it stays.
-                let _ = Console::open(path)?.tell(VT_DISALLOCATE, SPARE);
-                Ok(())
+                free_spare(&Console::open(path)?)
             }
         }
     }
+}
+
+/// Frees the terminal that loads switched to, when the kernel has noticed that it is closed. Where
+/// somebody else has it open, it stays.
+fn free_spare(console: &Console) -> io::Result<()> {
+    if wait_until(|| Ok(!console.spare_is_taken()?)).is_ok() {
+        // One that was never made counts as busy.
+        let _ = console.tell(VT_DISALLOCATE, SPARE);
+    }
+    Ok(())
 }
 
 /// LEDs follow the keyboard's state, unless they had been told otherwise before us.
