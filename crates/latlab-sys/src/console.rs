@@ -135,7 +135,8 @@ impl Part {
                 wait_until(|| Ok(console.active()? == number))?;
                 // This descriptor is that of the terminal seen until now, and keeps it in use.
                 drop(console);
-                free_spare(&Console::open(path)?)
+                free_spare(&Console::open(path)?);
+                Ok(())
             }
         }
     }
@@ -143,12 +144,11 @@ impl Part {
 
 /// Frees the terminal that loads switched to, when the kernel has noticed that it is closed. Where
 /// somebody else has it open, it stays.
-fn free_spare(console: &Console) -> io::Result<()> {
+fn free_spare(console: &Console) {
     if wait_until(|| Ok(!console.spare_is_taken()?)).is_ok() {
         // One that was never made counts as busy.
         let _ = console.tell(VT_DISALLOCATE, SPARE);
     }
-    Ok(())
 }
 
 /// LEDs follow the keyboard's state, unless they had been told otherwise before us.

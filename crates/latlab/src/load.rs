@@ -265,8 +265,8 @@ fn checked(
     let least = load.least_cpus();
     if cpus.len() < least {
         return Err(Failure::Unsupported(format!(
-            "{}: it needs {least} CPUs, and has {cpus} alone: choose another on=, or a machine or a \
-             profile with more (cpus = {least}, see docs/laboratory.md)",
+            "{}: it needs {least} CPUs, and is to run on CPU {cpus}: choose another on=, or a machine \
+             or a profile with more (cpus = {least})",
             part.name
         )));
     }

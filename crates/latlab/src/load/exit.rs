@@ -38,10 +38,15 @@ impl Load for Exit {
         bench.ready();
         while bench.running() {
             let grow_and_end = || {
-                let mut memory = Mapping::new(self.size).expect("there was enough of it");
-                memory.touch();
-                // It is the end of the process that gives the memory back.
-                std::mem::forget(memory);
+                match Mapping::new(self.size) {
+                    Ok(mut memory) => {
+                        memory.touch();
+                        // It is the end of the process that gives the memory back.
+                        std::mem::forget(memory);
+                    }
+                    // Without a word: the parent hears that it failed.
+                    Err(e) => std::panic::resume_unwind(Box::new(e)),
+                }
             };
             bench.single().fork(grow_and_end)?.wait()?;
             bench.done(1);

@@ -63,6 +63,9 @@ impl Load for PageCache {
                 offset += length as u64;
                 bench.done(length as u64 / PAGE);
             }
+            if !bench.running() {
+                break;
+            }
             file::write_back(&file)?;
             bench.done(Mapping::of_file(&file, Bytes(offset))?.touch());
             file::write_back(&file)?;

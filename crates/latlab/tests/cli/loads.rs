@@ -91,7 +91,7 @@ fn those_that_fill_a_network_do_it_in_one_of_their_own() {
 fn one_that_interrupts_other_processors_wants_two_of_them() {
     let _alone = machine();
     let alone = latlab("run --policy other --cpus 0 --for 100ms --load ipi:on=probe");
-    alone.refused(3, &["ipi: it needs 2 CPUs", "CPU", "on=", "cpus = 2"]);
+    alone.refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
     if online().len() > 1 {
         let said = latlab("run --policy other --for 200ms --load ipi --json");
         worked(&said.record(), &[("ipi", "broadcasts")]);
