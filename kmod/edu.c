@@ -23,6 +23,7 @@
 #include "driver.h"
 
 #define EDU_IRQ_STATUS		0x24
+#define EDU_IRQ_RAISE		0x60
 #define EDU_IRQ_ACKNOWLEDGE	0x64
 #define EDU_DMA_SOURCE		0x80
 #define EDU_DMA_DESTINATION	0x88
@@ -30,6 +31,8 @@
 #define EDU_DMA_COMMAND		0x98
 #define EDU_DMA_START		0x01
 #define EDU_DMA_IRQ		0x04
+/* Any number: the device has it as its status until it is acknowledged. */
+#define EDU_RAISED		0x02
 /* Where the device sees its own memory. */
 #define EDU_BUFFER		0x40000
 #define EDU_DMA_TIME_MS		100
@@ -124,17 +127,32 @@ static u64 edu_start(struct edu *edu)
 	return time_of((millisecond + EDU_DMA_TIME_MS) * NSEC_PER_MSEC, &now);
 }
 
+/* Has it interrupt without any transfer. */
+static void edu_raise(struct edu *edu)
+{
+	edu->due = ktime_get_ns();
+	WRITE_ONCE(edu->wanted, true);
+	writel(EDU_RAISED, edu->registers + EDU_IRQ_RAISE);
+}
+
 static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 {
-	if (!time_is_known())
+	bool at_once = arm->flags & LATLAB_AT_ONCE;
+
+	if (!at_once && !time_is_known())
 		return -EOPNOTSUPP;
 	/* A transfer can't be called back: the one that was armed before has to end. */
 	if (readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START)
 		return -EBUSY;
+	edu->threaded = arm->flags & LATLAB_THREADED;
+	if (at_once) {
+		edu_raise(edu);
+		arm->time = edu->due;
+		return 0;
+	}
 	writel(0, edu->registers + EDU_DMA_SOURCE);
 	writel(EDU_BUFFER, edu->registers + EDU_DMA_DESTINATION);
 	writel(1, edu->registers + EDU_DMA_COUNT);
-	edu->threaded = arm->flags & LATLAB_THREADED;
 	WRITE_ONCE(edu->wanted, true);
 	/* It takes 99 ms at least: long enough to know the time before it ends. */
 	edu->due = edu_start(edu);

@@ -99,7 +99,7 @@ int latlab_arm(struct latlab_arm *arm)
 	case LATLAB_TIMER:
 		return arm_timer(arm);
 	case LATLAB_DEVICE:
-		if (arm->flags & ~LATLAB_THREADED)
+		if (arm->flags & ~(LATLAB_THREADED | LATLAB_AT_ONCE))
 			return -EINVAL;
 		hrtimer_cancel(&timer);
 		return latlab_device_arm(arm);

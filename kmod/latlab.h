@@ -65,12 +65,14 @@ enum latlab_source {
 
 /* The interrupt handler of the device wakes a thread, and that wakes who waits. */
 #define LATLAB_THREADED		1
+/* The device interrupts now, and not when it has done something. */
+#define LATLAB_AT_ONCE		2
 
 /* The next interrupt. One that was armed before and has not come does not come. */
 struct latlab_arm {
 	__u64 time;		/* in, timer: when, a past time at once; out: when it comes */
 	__u32 source;		/* in: enum latlab_source */
-	__u32 flags;		/* in: LATLAB_THREADED or 0 */
+	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
 };
 
 /* An interrupt that came. */

@@ -101,6 +101,8 @@ pub enum Source {
         /// Whether its handler lets a thread wake who waits.
         threaded: bool,
     },
+    /// The same device, now.
+    DeviceAtOnce,
 }
 
 /// An interrupt that came.
@@ -205,6 +207,7 @@ struct Arm {
 const TIMER: u32 = 0;
 const EDU: u32 = 1;
 const THREADED: u32 = 1;
+const AT_ONCE: u32 = 2;
 
 /// As `_IOC()` in `asm-generic/ioctl.h`: direction, size, type, number.
 const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
@@ -259,6 +262,7 @@ impl Driver {
         let (time, source, flags) = match source {
             Source::Timer(time) => (time.0, TIMER, 0),
             Source::Device { threaded } => (0, EDU, u32::from(threaded) * THREADED),
+            Source::DeviceAtOnce => (0, EDU, AT_ONCE),
         };
         let mut arm = Arm { time, source, flags };
         self.ask(ARM, &mut arm)?;

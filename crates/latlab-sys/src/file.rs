@@ -37,6 +37,22 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Whether reading and writing pass the page cache by (`O_DIRECT`): buffers, places and lengths are
+/// to be multiples of 4096 bytes then. EINVAL where the file system can't.
+pub fn pass_cache_by(file: &File, so: bool) -> io::Result<()> {
+    let flags = libc::O_RDWR | if so { libc::O_DIRECT } else { 0 };
+    // SAFETY: fcntl with F_SETFL takes no pointers.
+    crate::checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+}
+
+/// Has the kernel begin to write back what is dirty of `file`, and does not wait for it
+/// (`sync_file_range(2)`).
+pub fn write_back(file: &File) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WRITE;
+    // SAFETY: sync_file_range takes no pointers; a length of 0 is all of the file.
+    crate::checked(unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) }).map(drop)
+}
+
 /// Has all file systems write what they hold back, and waits for it (`sync(2)`).
 #[inline]
 pub fn sync_all() {

@@ -4,6 +4,7 @@
 //! next latlab that finds an unlocked journal knows that its owner died, and puts the old values
 //! back. `/run` is emptied by a reboot, and so are the knobs.
 
+use crate::console;
 use crate::knob::{self, KNOBS, Knob, Place};
 use crate::root::Root;
 use latlab_core::record::Change;
@@ -50,7 +51,8 @@ struct Entry {
     knob: String,
     path: PathBuf,
     was: String,
-    set: String,
+    /// None where it is changed again and again, so that any value may be ours.
+    set: Option<String>,
 }
 
 /// What a journal holds.
@@ -93,8 +95,20 @@ impl Guard {
         })?;
         let change = match knob.place {
             Place::Held => self.hold(knob, value)?,
-            Place::Files(_) | Place::IdleStates => self.write(knob, value)?,
+            _ => self.write(knob, value)?,
         };
+        self.changes.push(Change { because: because.to_owned(), ..change });
+        Ok(())
+    }
+
+    /// Writes down how a knob stands that a part of the run is about to change again and again:
+    /// whatever it is at the end, it is turned back to that.
+    pub fn keep(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
+        let knob =
+            Knob::kept(name).ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
+        let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
+        let entries = self.write_all_down(knob, paths)?;
+        let change = change(knob, &summary(&entries), "various");
         self.changes.push(Change { because: because.to_owned(), ..change });
         Ok(())
     }
@@ -135,24 +149,34 @@ impl Guard {
 
     fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
         let writes = knob.writes(&self.root, value).map_err(|_| not_a_number(knob, value))?;
-        if writes.is_empty() {
+        let writes = writes.into_iter().map(|(path, set)| (path, Some(set))).collect();
+        let entries = self.write_all_down(knob, writes)?;
+        for entry in &entries {
+            turn(knob, entry, entry.set.as_deref().unwrap_or(value))?;
+        }
+        Ok(change(knob, &summary(&entries), value))
+    }
+
+    /// Adds what a knob has at these places, and what it will have, to the journal.
+    fn write_all_down(
+        &mut self,
+        knob: &'static Knob,
+        places: Vec<(PathBuf, Option<String>)>,
+    ) -> Result<Vec<Entry>, GuardError> {
+        if places.is_empty() {
             return Err(missing(knob));
         }
         let _turn = self.take_turn(knob)?;
         self.refuse_if_taken(knob)?;
-        let entries: Vec<Entry> = writes
+        let entries: Vec<Entry> = places
             .into_iter()
             .map(|(path, set)| {
-                let was = knob::read(&path).ok_or(GuardError::NotAllowed(knob.name))?;
+                let was = knob::read(knob.name, &path).ok_or(GuardError::NotAllowed(knob.name))?;
                 Ok(Entry { knob: knob.name.to_owned(), path, was, set })
             })
             .collect::<Result<_, GuardError>>()?;
-        let was = summary(&entries);
-        for entry in entries {
-            self.write_down(knob, &entry)?;
-            turn(knob, &entry)?;
-        }
-        Ok(change(knob, &was, value))
+        entries.iter().try_for_each(|entry| self.write_down(knob, entry))?;
+        Ok(entries)
     }
 
     /// Two runs that turn one knob would give back each other's values.
@@ -231,6 +255,7 @@ fn missing(knob: &'static Knob) -> GuardError {
         Place::Files(pattern) => format!("/{pattern}"),
         Place::Held => "/dev/cpu_dma_latency".to_owned(),
         Place::IdleStates => "an idle state slower than that".to_owned(),
+        Place::Console(_) => console::PATH.to_owned(),
     };
     GuardError::Missing(knob.name, what)
 }
@@ -246,24 +271,20 @@ fn summary(entries: &[Entry]) -> String {
 }
 
 /// Writes a knob's file and reads it back: some files take a value and keep another.
-fn turn(knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
-    let refused = |why: String| GuardError::Refused(knob.name, entry.set.clone(), why);
-    put(&entry.path, &entry.set).map_err(|e| match e.kind() {
+fn turn(knob: &'static Knob, entry: &Entry, to: &str) -> Result<(), GuardError> {
+    let refused = |why: String| GuardError::Refused(knob.name, to.to_owned(), why);
+    knob::put(knob.name, &entry.path, to).map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
         _ => refused(format!("writing {}: {e}", entry.path.display())),
     })?;
-    let now = knob::read(&entry.path).unwrap_or_default();
-    if now == entry.set {
+    let now = knob::read(knob.name, &entry.path).unwrap_or_default();
+    if now == to {
         return Ok(());
     }
     // What it says now would look like somebody else's doing when all is given back.
-    let back = put(&entry.path, &entry.was);
+    let back = knob::put(knob.name, &entry.path, &entry.was);
     let stays = if back.is_ok() { "" } else { ", and can't be turned back" };
     Err(refused(format!("{} says {now} after it was written{stays}", entry.path.display())))
-}
-
-fn put(path: &Path, value: &str) -> io::Result<()> {
-    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }
 
 /// Puts the old values back, the newest change first. The knobs that somebody else has turned
@@ -271,9 +292,9 @@ fn put(path: &Path, value: &str) -> io::Result<()> {
 fn give_back(entries: &[Entry]) -> Vec<String> {
     let mut left = Vec::new();
     for entry in entries.iter().rev() {
-        let now = knob::read(&entry.path).unwrap_or_default();
-        let ours = now == entry.set;
-        let back = ours && put(&entry.path, &entry.was).is_ok();
+        let now = knob::read(&entry.knob, &entry.path).unwrap_or_default();
+        let ours = entry.set.as_ref().is_none_or(|set| now == *set);
+        let back = ours && knob::put(&entry.knob, &entry.path, &entry.was).is_ok();
         if !back && now != entry.was {
             left.push(entry.knob.clone());
         }
@@ -341,12 +362,17 @@ fn set_aside(path: &Path) -> Vec<String> {
 fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
     let Entry { knob, path, was, set } = entry;
     let path = path.display();
-    if left.contains(knob) {
-        format!(
+    match set {
+        Some(set) if left.contains(knob) => format!(
             "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"
-        )
-    } else {
-        format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
+        ),
+        Some(set) => {
+            format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
+        }
+        None if left.contains(knob) => {
+            format!("latlab {pid} was killed; {knob} ({path}) was {was}, and can't be turned back")
+        }
+        None => format!("latlab {pid} was killed; {knob} ({path}) is {was} again"),
     }
 }
 

@@ -1,8 +1,11 @@
 //! The knobs of a machine that a run may turn, each with the files behind it.
 
+use crate::console;
 use crate::root::Root;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::num::ParseIntError;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One setting of the machine that decides about latency.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,8 @@ pub(crate) enum Place {
     Held,
     /// Idle states whose exit takes longer than the value, in microseconds, are disabled.
     IdleStates,
+    /// A part of the console.
+    Console(console::Part),
 }
 
 /// Every knob, in the order `latlab list knobs` shows them.
@@ -95,10 +100,38 @@ pub static KNOBS: &[Knob] = &[
     },
 ];
 
+/// What users don't set, but loads change while they work.
+static KEPT: &[Knob] = &[
+    Knob {
+        name: "console_leds",
+        summary: "the LEDs of the keyboard",
+        place: Place::Console(console::Part::Leds),
+    },
+    Knob {
+        name: "active_console",
+        summary: "the virtual terminal that is to be seen",
+        place: Place::Console(console::Part::Active),
+    },
+];
+
 impl Knob {
     /// The knob of this name.
     pub fn named(name: &str) -> Option<&'static Knob> {
         KNOBS.iter().find(|knob| knob.name == name)
+    }
+
+    /// The one of this name among all that runs change.
+    pub(crate) fn kept(name: &str) -> Option<&'static Knob> {
+        Knob::named(name).or_else(|| KEPT.iter().find(|knob| knob.name == name))
+    }
+
+    /// Where it is, as files that are read and written.
+    pub(crate) fn paths(&self, root: &Root) -> Vec<PathBuf> {
+        match self.place {
+            Place::Files(pattern) => expand(root, pattern),
+            Place::Console(_) => expand(root, console::PATH.trim_start_matches('/')),
+            Place::Held | Place::IdleStates => Vec::new(),
+        }
     }
 
     /// The files that turning it writes, and what goes into each.
@@ -109,8 +142,8 @@ impl Knob {
     ) -> Result<Vec<(PathBuf, String)>, ParseIntError> {
         Ok(match self.place {
             Place::Held => Vec::new(),
-            Place::Files(pattern) => {
-                expand(root, pattern).into_iter().map(|path| (path, value.to_owned())).collect()
+            Place::Files(_) | Place::Console(_) => {
+                self.paths(root).into_iter().map(|path| (path, value.to_owned())).collect()
             }
             Place::IdleStates => idle_states_above(root, value.parse()?),
         })
@@ -122,7 +155,7 @@ fn idle_states_above(root: &Root, limit: u64) -> Vec<(PathBuf, String)> {
     expand(root, "sys/devices/system/cpu/cpu*/cpuidle/state*/latency")
         .into_iter()
         .filter(|path| {
-            read(path).and_then(|text| text.parse::<u64>().ok()).is_some_and(|us| us > limit)
+            text(path).and_then(|text| text.parse::<u64>().ok()).is_some_and(|us| us > limit)
         })
         .map(|path| (path.with_file_name("disable"), "1".to_owned()))
         .collect()
@@ -141,7 +174,7 @@ fn expand(root: &Root, pattern: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn numbered(folder: &std::path::Path, stem: &str) -> Vec<PathBuf> {
+fn numbered(folder: &Path, stem: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_prefix(stem)?.parse::<u32>().ok();
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -151,9 +184,33 @@ fn numbered(folder: &std::path::Path, stem: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// What a knob's file says, with the choice taken out of `always [madvise] never` and
-/// `none (full)`.
-pub(crate) fn read(path: &std::path::Path) -> Option<String> {
+/// What the knob of this name has at `path`.
+pub(crate) fn read(name: &str, path: &Path) -> Option<String> {
+    match console_part(name) {
+        Some(part) => part.read(path),
+        None => text(path),
+    }
+}
+
+/// Has the knob of this name have that at `path`.
+pub(crate) fn put(name: &str, path: &Path, value: &str) -> io::Result<()> {
+    match console_part(name) {
+        Some(part) => part.put(path, value),
+        None => {
+            OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
+        }
+    }
+}
+
+fn console_part(name: &str) -> Option<console::Part> {
+    match Knob::kept(name)?.place {
+        Place::Console(part) => Some(part),
+        _ => None,
+    }
+}
+
+/// What a file says, with the choice taken out of `always [madvise] never` and `none (full)`.
+fn text(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let chosen = text.split_whitespace().find_map(|word| {
         let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
@@ -169,7 +226,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let names: BTreeSet<_> = KNOBS.iter().map(|knob| knob.name).collect();
-        assert_eq!(names.len(), KNOBS.len());
+        let names: BTreeSet<_> = KNOBS.iter().chain(KEPT).map(|knob| knob.name).collect();
+        assert_eq!(names.len(), KNOBS.len() + KEPT.len());
     }
 }

@@ -5,19 +5,22 @@
 //! `CLOCK_MONOTONIC`.
 
 pub mod clock;
+pub mod console;
 pub mod cpu;
 pub mod driver;
 pub mod file;
 pub mod futex;
 pub mod gate;
 pub mod guard;
+pub mod icmp;
 pub mod init;
-pub mod ipc;
 pub mod knob;
 pub mod machine;
 pub mod mapping;
+pub mod membarrier;
 pub mod memory;
 pub mod mutex;
+pub mod namespace;
 pub mod perf;
 pub mod process;
 pub mod queue;

@@ -1,9 +1,11 @@
-//! Anonymous memory of our own, and what can be done to it page after page.
+//! Memory of our own, and what can be done to it page after page.
 
 use latlab_core::size::Bytes;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd as _, RawFd};
 
-/// Anonymous memory, given back when it is dropped (`mmap(2)`, `munmap(2)`).
+/// Anonymous memory or that of a file, given back when it is dropped (`mmap(2)`, `munmap(2)`).
 #[derive(Debug)]
 pub struct Mapping {
     start: *mut libc::c_void,
@@ -27,11 +29,20 @@ const SMALL: usize = 4096;
 impl Mapping {
     /// So many bytes, none of which has memory behind it yet.
     pub fn new(size: Bytes) -> io::Result<Mapping> {
+        Mapping::map(size, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+    }
+
+    /// The first bytes of `file`, which has as many: what is written to them goes into the page
+    /// cache.
+    pub fn of_file(file: &File, size: Bytes) -> io::Result<Mapping> {
+        Mapping::map(size, libc::MAP_SHARED, file.as_raw_fd())
+    }
+
+    fn map(size: Bytes, flags: libc::c_int, fd: RawFd) -> io::Result<Mapping> {
         let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -402,12 +402,17 @@ pub struct Itself {
 
 impl Itself {
     /// This program with these words after its name, and an empty environment.
-    pub fn with(words: &[&str]) -> io::Result<Itself> {
+    fn with(words: &[&str]) -> io::Result<Itself> {
         let all = std::iter::once("latlab").chain(words.iter().copied());
         let arguments = all.map(CString::new).collect::<Result<Vec<_>, _>>()?;
         let pointers = arguments.iter().map(|word| word.as_ptr());
         let pointers = pointers.chain([std::ptr::null()]).collect();
         Ok(Itself { arguments, pointers })
+    }
+
+    /// This program as one that ends at once: see [`is_for_nothing`].
+    pub fn for_nothing() -> io::Result<Itself> {
+        Itself::with(&[NOTHING])
     }
 
     /// Becomes it: returns only if that failed.
@@ -420,6 +425,14 @@ impl Itself {
         unsafe { libc::execve(path, self.pointers.as_ptr(), nothing.as_ptr()) };
         io::Error::last_os_error()
     }
+}
+
+/// The word after which this program does nothing.
+const NOTHING: &str = "nothing-worker";
+
+/// Whether this process is there to be started, and for nothing else.
+pub fn is_for_nothing() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == NOTHING)
 }
 
 /// Becomes another program: returns only if that failed. Signals are as they were, but for

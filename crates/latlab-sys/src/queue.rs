@@ -31,7 +31,7 @@ struct Message {
 
 impl Queue {
     /// System V's. It is seen in the whole IPC namespace, and stays in it if this process is
-    /// killed: [`crate::ipc::own_namespace`] comes first.
+    /// killed: [`crate::namespace::own_ipc`] comes first.
     pub fn system_v() -> io::Result<Queue> {
         // SAFETY: msgget takes no pointers.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };

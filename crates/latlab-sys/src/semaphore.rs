@@ -23,7 +23,7 @@ unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     /// System V's, with this value. It is seen in the whole IPC namespace, and stays in it if this
-    /// process is killed: [`crate::ipc::own_namespace`] comes first.
+    /// process is killed: [`crate::namespace::own_ipc`] comes first.
     pub fn system_v(value: u16) -> io::Result<Semaphore> {
         // SAFETY: semget takes no pointers.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | 0o600) };

@@ -25,8 +25,6 @@ mod write;
 mod anonymous;
 mod store;
 
-pub(crate) use exec::is_for_nothing;
-
 use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};

@@ -3,6 +3,7 @@
 mod results;
 
 use crate::call;
+use crate::driver;
 use crate::failure::{Failure, Result, failed};
 use crate::load::{self, Crew};
 use crate::needs::Needs;
@@ -41,6 +42,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     let machine = read_machine(&root);
     warnings.extend(severe_findings(&machine));
     let parts = loads(plan, &machine, &mut warnings)?;
+    keep_what_they_change(&mut guard, &parts)?;
     let crew = Crew::start(&parts, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
     let (scanned, mut failure) = scan_all(plan, signals, watch)?;
@@ -141,12 +143,36 @@ fn probes(plan: &Plan, warnings: &mut Vec<Warning>) -> Result<Vec<Box<dyn AnyPro
 fn loads(plan: &Plan, machine: &Machine, warnings: &mut Vec<Warning>) -> Result<Vec<Part>> {
     let mut loads = Vec::new();
     for part in &plan.loads {
+        refuse_two_with_one_driver(plan, part)?;
         match missing(plan, part, load::check(part, &plan.cpus, machine))? {
             Some(skipped) => warnings.push(skipped),
             None => loads.push(part.clone()),
         }
     }
     Ok(loads)
+}
+
+/// The test driver has one device and one timer: what is measured with them no load may use.
+fn refuse_two_with_one_driver(plan: &Plan, load: &Part) -> Result<()> {
+    let probes = plan.probes.iter().map(probe::needs);
+    let others = probes.collect::<Result<Vec<Needs>>>()?;
+    let taken = others.iter().any(|needs| needs.driver);
+    if taken && load::needs(load)?.driver && driver::open().is_ok() {
+        let why = "uses the test driver, and so does what is measured: use source=timer";
+        return Err(Failure::Failed(format!("{}: it {why}", load.name)));
+    }
+    Ok(())
+}
+
+/// Has the guard give back what loads will change.
+fn keep_what_they_change(guard: &mut Guard, loads: &[Part]) -> Result<()> {
+    for part in loads {
+        for knob in load::changes(part)? {
+            let because = format!("the load {} changes it", part.name);
+            guard.keep(knob, &because).map_err(|e| denied(&e))?;
+        }
+    }
+    Ok(())
 }
 
 /// Scans one call after another, on the last of the CPUs: the first has most of the interrupts.

@@ -1,12 +1,26 @@
 //! Loads: what competes with a probe, each in processes of its own that die with us.
 
+mod caps_lock;
+mod console;
+mod console_switch;
 mod cpu;
 mod disk;
+mod download;
+mod exec;
+mod exit;
 mod fork;
 mod hackbench;
+mod interrupts;
+mod io;
+mod ipi;
 mod memory;
 mod netbench;
+mod network;
+mod page_cache;
+mod ping;
 mod procfs;
+mod room;
+mod wilshire_disk;
 
 use crate::failure::{Failure, Result, failed};
 use crate::needs::Needs;
@@ -22,7 +36,6 @@ use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu as affinity, signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::io;
 
 /// Every load, in the order `latlab list loads` shows them.
 pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
@@ -33,6 +46,17 @@ pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
     entry::<procfs::Procfs>(),
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
+    entry::<caps_lock::CapsLock>(),
+    entry::<console_switch::ConsoleSwitch>(),
+    entry::<io::Io>(),
+    entry::<wilshire_disk::WilshireDisk>(),
+    entry::<page_cache::PageCache>(),
+    entry::<ping::Ping>(),
+    entry::<download::Download>(),
+    entry::<exec::Exec>(),
+    entry::<exit::Exit>(),
+    entry::<interrupts::Interrupts>(),
+    entry::<ipi::Ipi>(),
 ];
 
 /// A stressor: something that competes with the probe.
@@ -43,6 +67,10 @@ pub(crate) trait Load: Params {
     /// Whether one worker serves the whole machine, with children of its own, rather than one
     /// worker on each CPU.
     const ONE_WORKER: bool = false;
+    /// On how many CPUs it has an effect at all.
+    const LEAST_CPUS: usize = 1;
+    /// What of the machine it changes again and again: the guard gives that back.
+    const CHANGES: &'static [&'static str] = &[];
 
     /// Where it is to run.
     fn place(&self) -> &Place;
@@ -52,23 +80,30 @@ pub(crate) trait Load: Params {
         Needs::default()
     }
 
+    /// What its work is counted in, where that is not always the same.
+    fn unit(&self) -> &'static str {
+        Self::UNIT
+    }
+
     /// Refuses what can't work here with this many workers, before anything starts.
     fn check(&self, _workers: u64) -> Result<()> {
         Ok(())
     }
 
     /// Works until it is told to stop. This runs in a process of its own.
-    fn work(&self, bench: &Bench) -> io::Result<()>;
+    fn work(&self, bench: &Bench) -> std::io::Result<()>;
 }
 
 /// A [`Load`] whose type has been erased, as the table holds it.
 pub(crate) trait AnyLoad: Send + Sync {
     fn unit(&self) -> &'static str;
     fn one_worker(&self) -> bool;
+    fn least_cpus(&self) -> usize;
+    fn changes(&self) -> &'static [&'static str];
     fn place(&self) -> &Place;
     fn needs(&self) -> Needs;
     fn check(&self, workers: u64) -> Result<()>;
-    fn work(&self, bench: &Bench) -> io::Result<()>;
+    fn work(&self, bench: &Bench) -> std::io::Result<()>;
 }
 
 /// What a load needs.
@@ -76,12 +111,23 @@ pub(crate) fn needs(load: &Part) -> Result<Needs> {
     registry::build("load", LOADS, load).map(|load| load.needs())
 }
 
+/// What of the machine a load changes, to be given back by the guard.
+pub(crate) fn changes(load: &Part) -> Result<&'static [&'static str]> {
+    registry::build("load", LOADS, load).map(|load| load.changes())
+}
+
 impl<L: Load> AnyLoad for L {
     fn unit(&self) -> &'static str {
-        L::UNIT
+        Load::unit(self)
     }
     fn one_worker(&self) -> bool {
         L::ONE_WORKER
+    }
+    fn least_cpus(&self) -> usize {
+        L::LEAST_CPUS
+    }
+    fn changes(&self) -> &'static [&'static str] {
+        L::CHANGES
     }
     fn place(&self) -> &Place {
         Load::place(self)
@@ -92,7 +138,7 @@ impl<L: Load> AnyLoad for L {
     fn check(&self, workers: u64) -> Result<()> {
         Load::check(self, workers)
     }
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, bench: &Bench) -> std::io::Result<()> {
         Load::work(self, bench)
     }
 }
@@ -218,6 +264,14 @@ fn checked(
 ) -> Result<(Box<dyn AnyLoad>, CpuList)> {
     let load = registry::build("load", LOADS, part)?;
     let cpus = load.place().cpus(&part.name, probed, machine)?;
+    let least = load.least_cpus();
+    if cpus.len() < least {
+        return Err(Failure::Unsupported(format!(
+            "{}: it needs {least} CPUs, and is to run on CPU {cpus}: choose another on=, or a machine \
+             or a profile with more (cpus = {least})",
+            part.name
+        )));
+    }
     load.check(if load.one_worker() { 1 } else { cpus.len() as u64 })?;
     Ok((load, cpus))
 }

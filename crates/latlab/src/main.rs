@@ -31,7 +31,7 @@ mod worker;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if call::is_for_nothing() {
+    if latlab_sys::process::is_for_nothing() {
         return ExitCode::SUCCESS;
     }
     if guest::is_init() {

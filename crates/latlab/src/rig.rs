@@ -179,8 +179,8 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        let each = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
-        self.on_each_of(each, probe, spans, rhythm, scheduling, body)
+        let each: Vec<CpuList> = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
+        self.on_each_of(&each, probe, spans, rhythm, scheduling, body)
     }
 
     /// Runs `body` on one thread that may use all the CPUs.
@@ -195,13 +195,13 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        self.on_each_of(vec![self.cpus.clone()], probe, spans, rhythm, scheduling, body)
+        self.on_each_of(&[self.cpus.clone()], probe, spans, rhythm, scheduling, body)
     }
 
     /// Runs `body` on a thread of its own for each of these sets of CPUs.
     pub(crate) fn on_each_of<F>(
         &mut self,
-        places: Vec<CpuList>,
+        places: &[CpuList],
         probe: &'static str,
         spans: &[Span],
         rhythm: Rhythm,
@@ -237,7 +237,7 @@ impl<'a> Rig<'a> {
             }
             self.watch.begin(probe, &views);
             let warm_up = self.conditions.warm_up;
-            let mut looking = Looking::on(&meeting, &places, &views, threads.len(), warm_up);
+            let mut looking = Looking::on(&meeting, places, &views, threads.len(), warm_up);
             self.look_on(probe, &mut looking, rhythm);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()

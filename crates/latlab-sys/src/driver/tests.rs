@@ -27,6 +27,7 @@ fn the_interface_is_that_of_the_header() {
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
     assert_eq!(defined("LATLAB_SWITCHES"), Switches::MOST.to_string());
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
+    assert_eq!(defined("LATLAB_AT_ONCE"), AT_ONCE.to_string());
     for (number, nth, kind, of) in [
         (GET_VERSION, 0, "_IOR", "version"),
         (RUN, 1, "_IOWR", "run"),

@@ -111,7 +111,7 @@ fn the_journal_is_there_before_the_change_is_tried() {
     let written = read_journal(&journals(&root)[0]).unwrap();
     assert_eq!((written.pid, written.entries.len()), (std::process::id(), 1));
     assert_eq!(written.entries[0].was, "Linux");
-    assert_eq!(written.entries[0].set, "5");
+    assert_eq!(written.entries[0].set.as_deref(), Some("5"));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn the_value_of_somebody_else_stays() {
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
     guard.set("swappiness", "5", "for a test").unwrap();
-    put(&root.path(SWAP), "33").unwrap();
+    knob::put("swappiness", &root.path(SWAP), "33").unwrap();
     let told = guard.restore();
     assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("1", "33"));
     assert_eq!(told.iter().map(|change| change.restored).collect::<Vec<_>>(), [true, false]);
@@ -210,7 +210,7 @@ fn what_a_killed_run_has_changed_is_mended_once() {
     guard.set("swappiness", "5", "for a test").unwrap();
     guard.set("swappiness", "6", "for a test").unwrap();
     killed(&root, guard);
-    put(&root.path(STAT), "99").unwrap();
+    knob::put("stat_interval", &root.path(STAT), "99").unwrap();
     let told = Guard::mend(&root);
     assert_eq!(told.len(), 3, "{told:?}");
     assert!(told[0].contains("stat_interval") && told[0].contains("it stays"), "{told:?}");
@@ -256,4 +256,35 @@ fn a_journal_that_is_damaged_does_no_harm() {
         Guard::new(root.clone()).set("swappiness", "5", "for a test").unwrap();
         assert_eq!(says(&root, SWAP), "60", "{text}");
     }
+}
+
+#[test]
+fn what_is_kept_comes_back_whatever_it_was_turned_to() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.keep("swappiness", "for a test").unwrap();
+    for value in ["5", "6"] {
+        knob::put("swappiness", &root.path(SWAP), value).unwrap();
+    }
+    assert_eq!(guard.restore(), [change("swappiness", "60", "various", true)]);
+    assert_eq!(says(&root, SWAP), "60");
+    guard.keep("swappiness", "for a test").unwrap();
+    killed(&root, guard);
+    knob::put("swappiness", &root.path(SWAP), "7").unwrap();
+    let told = Guard::mend(&root);
+    assert!(told.len() == 1 && told[0].ends_with("is 60 again"), "{told:?}");
+    assert_eq!(says(&root, SWAP), "60");
+}
+
+#[test]
+fn a_console_that_is_missing_or_none_is_named() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    let error = guard.keep("console_leds", "for a test").unwrap_err();
+    assert!(error.to_string().contains("/dev/tty0 is missing"), "{error}");
+    fs::create_dir_all(root.path("dev")).unwrap();
+    File::create(root.path("dev/tty0")).unwrap();
+    assert!(guard.keep("active_console", "for a test").is_err());
+    assert!(guard.set("active_console", "2", "for a test").is_err(), "it is not for users");
+    assert!(journals(&root).is_empty());
 }

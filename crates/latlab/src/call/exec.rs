@@ -17,7 +17,7 @@ impl Call for Exec {
     const ABOUT: About = About { name: "exec", summary: "become another program" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Program(Itself::with(&[NOTHING])?)))
+        Ok(Box::new(Program(Itself::for_nothing()?)))
     }
 }
 
@@ -37,12 +37,4 @@ impl Stage for Program {
         window.leave();
         Ok(())
     }
-}
-
-/// The word after which this program does nothing.
-const NOTHING: &str = "nothing-worker";
-
-/// Whether this process is there to be started, and for nothing else.
-pub(crate) fn is_for_nothing() -> bool {
-    std::env::args_os().nth(1).is_some_and(|word| word == NOTHING)
 }

@@ -134,6 +134,16 @@ impl Cell {
         }
     }
 
+    /// The modules that its parts need; where parts may be left out, those that its kernel has: who
+    /// lacks one finds out in the guest.
+    fn needed_modules(&self, needs: &Needs) -> Vec<String> {
+        let may_lack = matches!(&self.job, Job::Run(plan) if plan.skip_missing);
+        let modules = self.kernel.modules.as_deref();
+        let names = needs.modules.iter().map(|name| (*name).to_owned());
+        let has = |name: &String| module::closure(modules, std::slice::from_ref(name)).is_ok();
+        names.filter(|name| !may_lack || has(name)).collect()
+    }
+
     /// Makes the archive and the command line.
     pub(super) fn boot(&self) -> Result<Boot> {
         let needs = self.needs()?;
@@ -141,7 +151,7 @@ impl Cell {
         let mut files = self.files.clone();
         let mut wanted = self.profile.modules.clone();
         wanted.retain(|name| name != driver::MODULE);
-        wanted.extend(needs.modules.iter().map(|name| (*name).to_owned()));
+        wanted.extend(self.needed_modules(&needs));
         let mut cmdline = format!("{CMDLINE} {}", self.profile.cmdline);
         if disk.is_some() {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
@@ -246,4 +256,34 @@ fn mke2fs() -> Result<PathBuf> {
         let why = "a guest's disk needs mke2fs, which is not installed: apt-get install e2fsprogs";
         Failure::Unsupported(why.to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_module_that_the_kernel_lacks_is_left_out_where_parts_may_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = Kernel {
+            name: "bare".to_owned(),
+            release: "6.1-bare".to_owned(),
+            image: "/nowhere".into(),
+            modules: Some(folder.path().to_owned()),
+            digest: String::new(),
+            folder: folder.path().to_owned(),
+        };
+        let modules = |skip_missing: bool| {
+            let plan = json!({
+                "probes": [], "loads": [{ "name": "console-switch", "params": { "on": "all" } }],
+                "target": "lab:bare", "cpus": "0", "length": { "count": 1 }, "warm_up": 0,
+                "seed": 0, "settings": [], "skip_missing": skip_missing,
+            });
+            let job = Job::Run(Box::new(serde_json::from_value(plan).unwrap()));
+            let cell = Cell::plain("lab:bare", kernel.clone(), Time::Instructions, job);
+            cell.needed_modules(&cell.needs().unwrap())
+        };
+        assert_eq!((modules(false).len(), modules(true).len()), (1, 0));
+    }
 }

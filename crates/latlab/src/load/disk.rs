@@ -1,10 +1,9 @@
 //! Disk: a scratch file is written and synced, again and again.
 
-use super::{Bench, Load, Place};
-use crate::failure::{Failure, Result};
+use super::{Bench, Load, Place, room};
+use crate::failure::Result;
 use crate::needs::Needs;
 use crate::registry::About;
-use latlab_core::random::Random;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -28,9 +27,6 @@ pub(super) struct Disk {
     place: Place,
 }
 
-/// What is written at a time.
-const CHUNK: usize = 128 * 1024;
-
 impl Load for Disk {
     const ABOUT: About = About { name: "disk", summary: "write and sync a scratch file" };
     const UNIT: &'static str = "bytes";
@@ -44,34 +40,20 @@ impl Load for Disk {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        let dir = self.dir.display();
-        let cannot = |e: io::Error| {
-            Failure::Failed(format!(
-                "disk: {dir} can't be written to ({e}): name another with dir="
-            ))
-        };
-        file::scratch(&self.dir).map_err(cannot)?.write_all(&[0]).map_err(cannot)?;
-        let free = Bytes(file::free_space(&self.dir).map_err(cannot)?);
-        let needed = Bytes(self.size.0.saturating_mul(workers));
-        if free < needed {
-            return Err(Failure::Failed(format!(
-                "disk: {dir} has {free} free, the load needs {needed}: name another with dir=, or a smaller size="
-            )));
-        }
-        Ok(())
+        let wanted = Bytes(self.size.0.saturating_mul(workers));
+        room::in_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {
-        // Bytes that no file system can compress away.
-        let chunk: Vec<u8> =
-            Random::new(bench.seed).flat_map(u64::to_ne_bytes).take(CHUNK).collect();
+        let chunk = room::chunk(bench.seed);
         let mut file = file::scratch(&self.dir)?;
         bench.ready();
         while bench.running() {
             file.seek(SeekFrom::Start(0))?;
             let mut written = 0;
             while written < self.size.0 && bench.running() {
-                let part = chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(CHUNK));
+                let part =
+                    chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(room::CHUNK));
                 file.write_all(&chunk[..part])?;
                 written += part as u64;
             }

@@ -1,11 +1,10 @@
 //! Page faults: memory is mapped, touched and given back.
 
-use super::{Bench, Load, Place};
-use crate::failure::{Failure, Result};
+use super::{Bench, Load, Place, room};
+use crate::failure::Result;
 use crate::registry::About;
 use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
-use latlab_sys::memory;
 use std::io;
 
 /// Maps memory, touches each page once, and gives it back, one worker on each CPU.
@@ -40,14 +39,7 @@ impl Load for Memory {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        let wanted = Bytes(self.size.0.saturating_mul(workers));
-        match memory::available() {
-            Some(free) if free < wanted => Err(Failure::Failed(format!(
-                "memory: the workers would map {wanted} together, {free} are available: give a \
-                 smaller size"
-            ))),
-            _ => Ok(()),
-        }
+        room::in_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {

@@ -73,9 +73,9 @@ impl Probe for Noise {
         rig.warnings.extend(self.throttled(&root));
         let before = Beside::read(&root, &machine, &cpus);
         let noticed = Mutex::new(Vec::new());
-        let each = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
+        let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         let (name, rhythm) = (Self::ABOUT.name, Rhythm::Irregular);
-        rig.on_each_of(each, name, &[span], rhythm, &self.scheduling, |lane| {
+        rig.on_each_of(&each, name, &[span], rhythm, &self.scheduling, |lane| {
             let seen = self.look(lane, cpu::current()?);
             noticed.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
             Ok(())

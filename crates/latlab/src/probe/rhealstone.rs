@@ -17,7 +17,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
 use latlab_core::rhealstone::{COMPONENTS, Weights};
 use latlab_core::time::Nanos;
-use latlab_sys::ipc;
+use latlab_sys::namespace;
 use std::io;
 
 /// Measures the six components of the Rhealstone benchmark, each for the length of the run.
@@ -125,7 +125,7 @@ fn check_objects(
     };
     // A namespace is a thread's, and gone with it.
     let tried = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| (ipc::own_namespace(), make()));
+        let thread = scope.spawn(|| (namespace::own_ipc(), make()));
         thread.join().unwrap_or_else(|_| (Ok(()), Err(io::ErrorKind::Other.into())))
     });
     match tried {

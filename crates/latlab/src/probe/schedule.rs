@@ -118,7 +118,7 @@ impl Schedule {
         let spans = [(from, &*format!("{to}, {tasks} runnable").leak())];
         let last: CpuList = rig.cpus().iter().last().into_iter().collect();
         let limit = Rhythm::Within(self.interval + LIMIT);
-        rig.on_each_of(vec![last], Self::ABOUT.name, &spans, limit, &self.scheduling, |lane| {
+        rig.on_each_of(&[last], Self::ABOUT.name, &spans, limit, &self.scheduling, |lane| {
             lane.among(tasks, |lane| {
                 if let Some(driver) = driver {
                     return self.watch(lane, driver);

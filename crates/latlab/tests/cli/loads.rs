@@ -5,8 +5,11 @@ use crate::program::{
     send, until, workers,
 };
 use latlab_core::cpulist::CpuList;
+use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -27,6 +30,144 @@ fn each_of_them_reports_its_work() {
     assert!(record.series.iter().all(|series| series.load == names));
     assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{record:?}");
     assert!(entries(folder.path()).is_empty());
+}
+
+/// Asserts that all of them worked, each in its unit, and none ended early.
+fn worked(record: &Record, units: &[(&str, &str)]) {
+    let found = record.work.iter().map(|work| (work.load.as_str(), work.unit.as_str()));
+    assert_eq!(found.collect::<Vec<_>>(), units);
+    for work in &record.work {
+        assert!(work.done > 0 && work.cpu_ns > Nanos(0), "{work:?}");
+    }
+    assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{record:?}");
+}
+
+/// Loads as words: `--load NAME` each.
+fn loads(names: &[&str]) -> String {
+    names.iter().map(|name| format!(" --load {name}")).collect()
+}
+
+#[test]
+fn those_that_write_files_or_start_processes_work() {
+    let _alone = machine();
+    let folder = folder();
+    let dir = folder.path().display();
+    let disk = ["io", "wilshire-disk", "page-cache"].map(|name| format!("{name}:dir={dir}"));
+    let words = loads(&disk.each_ref().map(String::as_str));
+    let others = loads(&["exec", "exit:size=1MiB", "interrupts:source=timer"]);
+    let said = latlab(&format!("run --policy other --for 1s --json{words}{others}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let units = [
+        ("io", "bytes"),
+        ("wilshire-disk", "bytes"),
+        ("page-cache", "pages"),
+        ("exec", "programs"),
+        ("exit", "processes"),
+        ("interrupts", "timer interrupts"),
+    ];
+    worked(&said.record(), &units);
+    assert!(entries(folder.path()).is_empty());
+}
+
+#[test]
+fn those_that_fill_a_network_do_it_in_one_of_their_own() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let words = format!("run --policy other --for 60s --json{}", loads(&["ping", "download"]));
+    let mut run = Running::start(&mut command(&words));
+    run.measuring();
+    let network = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("it lives");
+    let networks: BTreeSet<_> = workers(run.pid()).into_iter().map(network).collect();
+    assert_eq!(networks.len(), 2 * online().len());
+    assert!(!networks.contains(&network(std::process::id())));
+    run.signal("INT");
+    let said = run.finish();
+    worked(&said.record(), &[("ping", "echoes"), ("download", "bytes")]);
+}
+
+#[test]
+fn one_that_interrupts_other_processors_wants_two_of_them() {
+    let _alone = machine();
+    let alone = latlab("run --policy other --cpus 0 --for 100ms --load ipi:on=probe");
+    alone.refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
+    if online().len() > 1 {
+        let said = latlab("run --policy other --for 200ms --load ipi --json");
+        worked(&said.record(), &[("ipi", "broadcasts")]);
+    }
+}
+
+#[test]
+fn what_a_load_lacks_is_said_before_anything_starts() {
+    let _alone = machine();
+    if !Path::new("/dev/latlab").exists() {
+        let said = latlab("run --for 60s --load interrupts:device");
+        said.refused(3, &["interrupts: ", "/dev/latlab", "lab:", "source=timer"]);
+    }
+    if root() {
+        let folder = folder();
+        let program = folder.path().join("latlab");
+        fs::copy(LATLAB, &program).expect("there is room for a copy");
+        for (load, what) in [
+            ("ping", "a network of its own"),
+            ("download", "a network of its own"),
+            ("caps-lock", "/dev/tty0"),
+            ("console-switch", "/dev/tty0"),
+        ] {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+            command.args(["--inh-caps=-all", "--bounding-set=-all"]).arg(&program);
+            command.args(["run", "--policy", "other", "--for", "60s", "--load", load]);
+            let said = run(command.current_dir("/"));
+            said.refused(3, &[&format!("{load}: "), what]);
+        }
+    }
+    let missing = "interrupts:device";
+    let words = format!(
+        "run --policy other --for 100ms --skip-missing --json{}",
+        loads(&[missing, "fork"])
+    );
+    if !Path::new("/dev/latlab").exists() {
+        let record = latlab(&words).record();
+        worked(&record, &[("fork", "processes")]);
+        let skipped = record.warnings.iter().find(|warning| warning.code == "skipped");
+        assert!(skipped.expect("it is told").text.contains("interrupts was left out"));
+    }
+}
+
+/// A guest has a keyboard, a display, a disk and a device that interrupts.
+#[test]
+fn in_a_guest_those_work_that_this_machine_may_lack_something_for() {
+    let words = loads(&[
+        "caps-lock",
+        "console-switch",
+        "interrupts",
+        "ping",
+        "download",
+        "io:size=1MiB",
+        "wilshire-disk:size=1MiB",
+        "page-cache:size=1MiB",
+    ]);
+    let words = format!("run cyclic --on lab:standard --for 200ms --fresh --json{words}");
+    let said = latlab(&words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let units = [
+        ("caps-lock", "switches"),
+        ("console-switch", "switches"),
+        ("interrupts", "device interrupts"),
+        ("ping", "echoes"),
+        ("download", "bytes"),
+        ("io", "bytes"),
+        ("wilshire-disk", "bytes"),
+        ("page-cache", "pages"),
+    ];
+    let record = said.record();
+    worked(&record, &units);
+    let changes: Vec<&str> = record.changes.iter().map(|change| change.knob.as_str()).collect();
+    assert_eq!(changes, ["console_leds", "active_console"]);
+    assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
+    assert_eq!(latlab(&words).stdout, said.stdout, "the same bytes each time");
 }
 
 /// The CPUs of this machine that are online, from the kernel's list.

@@ -22,6 +22,7 @@ mod offline;
 mod program;
 mod records;
 mod regions;
+mod remains;
 mod rhealstone;
 mod scan;
 mod schedule;

@@ -98,7 +98,8 @@ static void interrupts(void)
 	expect("the last of times", arm(~0ull, 0, 0), EINVAL);
 	expect("an unknown source", arm(0, LATLAB_SOURCES, 0), EINVAL);
 	expect("a flag for a timer", arm(0, LATLAB_TIMER, LATLAB_THREADED), EINVAL);
-	expect("an unknown flag", arm(0, LATLAB_DEVICE, 2), EINVAL);
+	expect("an unknown flag", arm(0, LATLAB_DEVICE, 4), EINVAL);
+	expect("no wait for a timer", arm(0, LATLAB_TIMER, LATLAB_AT_ONCE), EINVAL);
 	pthread_create(&thread, NULL, waiting, NULL);
 	usleep(100000);
 	expect("a second wait", wait_after(0), EBUSY);

@@ -9,7 +9,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::queue::Queue;
 use latlab_sys::semaphore::Semaphore;
-use latlab_sys::{clock, ipc};
+use latlab_sys::{clock, namespace};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -113,7 +113,7 @@ impl Probe for Message {
         let name = Self::ABOUT.name;
         rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
             if self.in_own_namespace() {
-                ipc::own_namespace()?;
+                namespace::own_ipc()?;
             }
             let shared = Shared {
                 queues: kinds.iter().map(|kind| (kind.make)()).collect::<io::Result<_>>()?,

@@ -7,7 +7,7 @@ use crate::registry::About;
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::{clock, ipc, semaphore};
+use latlab_sys::{clock, namespace, semaphore};
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -106,7 +106,7 @@ impl Probe for Semaphore {
         let name = Self::ABOUT.name;
         rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
             if self.of_system_v() {
-                ipc::own_namespace()?;
+                namespace::own_ipc()?;
             }
             let shared = Shared::new(&kinds)?;
             for (semaphore, alone) in shared.semaphores.iter().zip(&alone) {

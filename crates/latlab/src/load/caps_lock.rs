@@ -1,0 +1,62 @@
+//! The keyboard: its caps lock LED goes on and off.
+
+use super::{Bench, Load, Place, console};
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use latlab_sys::console::CAPS_LOCK;
+use latlab_sys::root::Root;
+use std::io;
+
+/// Switches the caps lock LED of the console's keyboard on and off, without a pause (`KDSETLED`).
+///
+/// The caps-lock load of Abeni et al. 2002 (section 5.2, table 1), where the driver of the keyboard
+/// waited for it with interrupts off. Today the keyboard controller (i8042) answers by interrupts,
+/// and hears of at most 20 changes a second. Needs root and a keyboard with such a LED; a guest of
+/// the laboratory has one. At the end, and after a crash at the next start of latlab, the LEDs are
+/// as before. Its work is counted in switches.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct CapsLock {
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+impl Load for CapsLock {
+    const ABOUT: About =
+        About { name: "caps-lock", summary: "switch the keyboard's caps lock LED" };
+    const UNIT: &'static str = "switches";
+    const ONE_WORKER: bool = true;
+    const CHANGES: &'static [&'static str] = &["console_leds"];
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn check(&self, _: u64) -> Result<()> {
+        console::check(Self::ABOUT.name)?;
+        let root = Root::default();
+        let inputs = root.numbered("sys/class/input", "input");
+        let lit = inputs.iter().any(|(_, name)| {
+            let leds = root.text(format!("sys/class/input/{name}/capabilities/led"));
+            leds.is_some_and(|leds| leds != "0")
+        });
+        if lit {
+            return Ok(());
+        }
+        let why = "caps-lock: no keyboard with LEDs is connected: connect one, or go to the \
+                   laboratory, whose guests have one (--on lab:PROFILE)";
+        Err(Failure::Unsupported(why.to_owned()))
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        let console = console::open()?;
+        let mut leds = CAPS_LOCK;
+        bench.ready();
+        while bench.running() {
+            console.show(leds)?;
+            leds ^= CAPS_LOCK;
+            bench.done(1);
+        }
+        Ok(())
+    }
+}

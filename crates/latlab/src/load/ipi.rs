@@ -1,0 +1,70 @@
+//! Interrupts between processors: threads change memory that all of them share.
+
+use super::{Bench, Load, Place};
+use crate::registry::About;
+use latlab_core::cpulist::CpuList;
+use latlab_core::size::Bytes;
+use latlab_sys::mapping::Mapping;
+use latlab_sys::shared::SharedPage;
+use latlab_sys::{cpu, membarrier, signal};
+use std::io;
+
+/// Threads of one process on all CPUs unmap memory and ask for barriers (membarrier), so that each
+/// interrupts all others.
+///
+/// What garbage collectors and large multi-threaded programs do: after munmap every CPU that runs
+/// the process has to forget a page (TLB shoot-down), and a barrier waits for all of them. Needs two
+/// CPUs: the laboratory's profiles have one, a profile of your own with cpus = 2 has more. Its work
+/// is counted in broadcasts.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct Ipi {
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+impl Load for Ipi {
+    const ABOUT: About =
+        About { name: "ipi", summary: "interrupts between CPUs: TLB shoot-downs, membarrier" };
+    const UNIT: &'static str = "broadcasts";
+    const ONE_WORKER: bool = true;
+    const LEAST_CPUS: usize = 2;
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        // Kernels before 4.16 have no barriers that interrupt; the shoot-downs they have.
+        let barriers = membarrier::register().is_ok();
+        let cpus = cpu::allowed()?;
+        bench.ready();
+        let progress = &bench.progress;
+        std::thread::scope(|scope| {
+            let on = |cpu| {
+                move || {
+                    // Where one fails, all end, so that it is heard.
+                    broadcast(progress, cpu, barriers).inspect_err(|_| signal::end())
+                }
+            };
+            let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(on(cpu))).collect();
+            threads.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+            })
+        })
+    }
+}
+
+/// Interrupts all other threads' CPUs from this one.
+fn broadcast(progress: &SharedPage, cpu: u32, barriers: bool) -> io::Result<()> {
+    const PAGE: Bytes = Bytes(4096);
+    cpu::pin(&CpuList::from_iter([cpu]))?;
+    while !signal::terminated() {
+        Mapping::new(PAGE)?.touch();
+        if barriers {
+            membarrier::everywhere()?;
+        }
+        progress.add(1 + u64::from(barriers));
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! The disk load of Rapid Reaction Linux: dd, then sync, in turns.
+
+use super::{Bench, Load, Place, room};
+use crate::failure::Result;
+use crate::needs::Needs;
+use crate::registry::About;
+use latlab_core::size::Bytes;
+use latlab_sys::file;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+
+/// Copies zeros into a file as dd does, block by block, then has the whole machine write back what
+/// it holds (sync), in turns, one worker for the machine.
+///
+/// The hard disk stress of Heursch and Rzehak 2001 (Rapid Reaction Linux, tables 1 and 5), after
+/// Wilshire 2000. The sync is sync(2): what others have written goes to its disks as well. The file
+/// has no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that have
+/// reached the disk.
+#[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+pub(super) struct WilshireDisk {
+    /// Folder on the file system to write to
+    #[arg(long, default_value = "/var/tmp")]
+    dir: PathBuf,
+    /// Size of the file
+    #[arg(long, default_value = "64MiB")]
+    size: Bytes,
+    #[command(flatten)]
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// What dd copies at a time where it is not told.
+const BLOCK: usize = 512;
+
+impl Load for WilshireDisk {
+    const ABOUT: About = About {
+        name: "wilshire-disk",
+        summary: "dd and sync in turns, as in Rapid Reaction Linux",
+    };
+    const UNIT: &'static str = "bytes";
+    const ONE_WORKER: bool = true;
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::folder(&self.dir)
+    }
+
+    fn check(&self, _: u64) -> Result<()> {
+        room::in_folder(Self::ABOUT.name, &self.dir, self.size)
+    }
+
+    fn work(&self, bench: &Bench) -> io::Result<()> {
+        let (mut from, mut to) = (File::open("/dev/zero")?, file::scratch(&self.dir)?);
+        bench.ready();
+        while bench.running() {
+            let written = self.dd(bench, &mut from, &mut to)?;
+            file::sync_all();
+            bench.done(written);
+        }
+        Ok(())
+    }
+}
+
+impl WilshireDisk {
+    /// Writes the file anew, up to its size or until the end of the run.
+    fn dd(&self, bench: &Bench, from: &mut File, to: &mut File) -> io::Result<u64> {
+        let mut block = [0; BLOCK];
+        to.set_len(0)?;
+        to.rewind()?;
+        let mut written = 0;
+        while written < self.size.0 && bench.running() {
+            from.read_exact(&mut block)?;
+            to.write_all(&block)?;
+            written += BLOCK as u64;
+        }
+        Ok(written)
+    }
+}

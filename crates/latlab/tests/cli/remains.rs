@@ -1,0 +1,116 @@
+//! Nothing is left of any run: not of one that ended, nor of one that was killed, once latlab has
+//! been started again. What there is before and after is compared.
+
+use crate::program::{
+    LATLAB, Running, command, entries, folder, latlab, machine, pause, root, run, running, until,
+};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// What a run could leave on a machine, a line each.
+fn remains() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for path in ["msg", "sem", "shm"].map(|kind| format!("/proc/sysvipc/{kind}")) {
+        all.extend(lines(&path).map(|line| format!("{path}: {line}")));
+    }
+    for path in ["/proc/self/mounts", "/proc/self/net/dev", "/sys/class/tty/tty0/active"] {
+        // Of an interface its name: what it has counted changes.
+        let begin = |line: String| line.split(':').next().unwrap_or_default().to_owned();
+        all.extend(lines(path).map(begin).map(|line| format!("{path}: {line}")));
+    }
+    for folder in
+        ["/dev/mqueue", "/dev/shm", "/tmp", "/var/tmp", "/run/latlab", "/sys/class/vc", "/dev"]
+    {
+        all.extend(names(folder).map(|name| format!("{folder}/{name}")));
+    }
+    all.extend(namespaces().map(|of| format!("namespace {of}")));
+    all
+}
+
+fn lines(path: &str) -> impl Iterator<Item = String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// What is in a folder, but for the temporary folders of tests.
+fn names(folder: &str) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| !name.starts_with(".tmp"))
+}
+
+/// The namespaces of all processes, as lsns(8) finds them.
+fn namespaces() -> impl Iterator<Item = String> {
+    let processes = names("/proc").filter(|name| name.parse::<u32>().is_ok());
+    let links = |process: String| {
+        let folder = format!("/proc/{process}/ns");
+        let kinds = names(&folder).collect::<Vec<_>>().into_iter();
+        kinds.filter_map(move |kind| fs::read_link(format!("{folder}/{kind}")).ok())
+    };
+    processes.flat_map(links).map(|link| link.display().to_string())
+}
+
+/// Waits until nothing is there that was not before, of the program at `path` or at all. Others
+/// use this machine, too: what is theirs passes.
+fn nothing_is_left(before: &BTreeSet<String>, path: &Path) {
+    let left = || remains().difference(before).cloned().collect::<Vec<_>>();
+    until(&format!("no process of {}", path.display()), || running(path).is_empty());
+    until(&format!("nothing is left of {:?}", left()), || left().is_empty());
+}
+
+/// A program of a name of its own, and all loads that work on this machine, as words for it.
+fn everything(folder: &Path) -> (PathBuf, String) {
+    let program = folder.join("latlab");
+    fs::copy(LATLAB, &program).expect("there is room for a copy");
+    let said = latlab("list loads").stdout;
+    let names = said.lines().filter_map(|line| line.split_whitespace().next());
+    let loads: String = names.map(|name| format!(" --load {name}")).collect();
+    (program, format!("run cyclic --policy other --cpus 0 --warm-up 0 --skip-missing{loads}"))
+}
+
+fn with(program: &Path, words: &str) -> Command {
+    let mut command = Command::new(program);
+    command.args(words.split_whitespace());
+    command
+}
+
+#[test]
+fn after_a_run_under_all_loads_nothing_is_left() {
+    let _alone = machine();
+    let folder = folder();
+    let (program, words) = everything(folder.path());
+    let before = remains();
+    let said = run(&mut with(&program, &format!("{words} --for 1s --json")));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let skipped = record.warnings.iter().filter(|warning| warning.code == "skipped").count();
+    let listed = words.matches("--load").count();
+    assert_eq!(record.work.len() + skipped, listed, "{record:?}");
+    assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
+    nothing_is_left(&before, &program);
+    assert_eq!(entries(folder.path()), [program]);
+}
+
+#[test]
+fn after_a_killed_run_under_all_loads_and_the_next_start_nothing_is_left() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let folder = folder();
+    let (program, words) = everything(folder.path());
+    let before = remains();
+    let mut killed = Running::start(&mut with(&program, &format!("{words} --for 60s")));
+    killed.measuring();
+    pause(Duration::from_millis(500));
+    assert!(namespaces().any(|of| !before.contains(&format!("namespace {of}"))), "no network");
+    killed.signal("KILL");
+    assert_eq!(killed.finish().signal(), Some(9));
+    let doctor = run(&mut command("doctor"));
+    assert!(doctor.stderr.lines().all(|line| !line.contains("can't be")), "{doctor:?}");
+    nothing_is_left(&before, &program);
+    assert_eq!(entries(folder.path()), [program]);
+}
