@@ -200,7 +200,6 @@ fn a_request_to_end_ends_it_whatever_it_waits_for() {
         let said = run.finish();
         assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
         let record = said.record();
-        assert!(record.series[0].counts.recorded > 0, "{probe}: {record:?}");
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{probe}");
     }
 }
