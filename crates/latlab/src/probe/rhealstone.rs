@@ -120,8 +120,9 @@ fn check_objects(
     instead: &str,
     make: impl FnOnce() -> io::Result<()> + Send,
 ) -> Result<()> {
-    let refused = |why: &str, error: io::Error| {
-        Err(Failure::Unsupported(format!("{probe}: {why} ({error}), or measure {instead}")))
+    let refused = |why: &str, error: io::Error, remedy: &str| {
+        let text = format!("{probe}: {why} ({error}): {remedy}, or measure {instead}");
+        Err(Failure::Unsupported(text))
     };
     // A namespace is a thread's, and gone with it.
     let tried = std::thread::scope(|scope| {
@@ -131,13 +132,14 @@ fn check_objects(
     match tried {
         (Err(error), _) => refused(
             "its objects are to be in an IPC namespace of their own, so that none outlives a \
-             killed run, and only root may have one (CAP_SYS_ADMIN): run it as root",
+             killed run, and there is none to be had",
             error,
+            "run it as root (CAP_SYS_ADMIN)",
         ),
         (_, Err(error)) => refused(
-            "its objects can't be had here: use a kernel with System V IPC and POSIX message \
-             queues (CONFIG_SYSVIPC, CONFIG_POSIX_MQUEUE)",
+            "its objects are not to be had here",
             error,
+            "use a kernel with CONFIG_SYSVIPC and CONFIG_POSIX_MQUEUE",
         ),
         _ => Ok(()),
     }

@@ -109,7 +109,8 @@ impl Scheduling {
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None }
     }
 
-    /// Refuses what gives no order to the measuring threads and so many ranks below them.
+    /// Refuses what gives no order to the measuring threads and so many ranks below them, and
+    /// where the kernel does: ordinary tasks are no way out here.
     pub(crate) fn check_ranks(&self, probe: &str, below: u32) -> Result<()> {
         if !matches!(self.policy.as_str(), "fifo" | "rr") {
             return Err(Failure::Failed(format!(
@@ -119,7 +120,7 @@ impl Scheduling {
             )));
         }
         if self.priority > below {
-            return Ok(());
+            return self.try_out();
         }
         Err(Failure::Failed(format!(
             "{probe}: priority={} leaves no room for {below} below it, where other tasks are to \
@@ -127,6 +128,15 @@ impl Scheduling {
             self.priority,
             below + 1
         )))
+    }
+
+    /// Takes the policy on a thread that does nothing else.
+    fn try_out(&self) -> Result<()> {
+        let tried = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| sched::set_policy(self.policy_at(0)));
+            thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        });
+        tried.map_err(|e| permission::refused(&self.policy, &e, ""))
     }
 
     /// The policy of a task that is to stand so far above (or below) the measuring threads.

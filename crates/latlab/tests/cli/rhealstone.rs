@@ -132,6 +132,21 @@ fn what_gives_no_answer_is_refused() {
 }
 
 #[test]
+fn without_the_right_to_priorities_nothing_is_promised_instead() {
+    if !root() {
+        return;
+    }
+    for probe in ["rhealstone", "signal", "mutex"] {
+        let mut command = Command::new("prlimit");
+        command.args(["--rtprio=0", "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
+        command.args([LATLAB, "run", probe, "--for", "100ms"]);
+        let said = run(&mut command);
+        let sentence = said.refused(3, &["fifo", "CAP_SYS_NICE"]);
+        assert!(!sentence.contains("--policy other"), "{sentence}");
+    }
+}
+
+#[test]
 fn without_a_namespace_of_its_own_it_says_what_can_be_measured() {
     if !root() {
         return;
@@ -177,14 +192,14 @@ fn a_request_to_end_ends_it_whatever_it_waits_for() {
     }
     let _alone = machine();
     for probe in COMPONENTS.into_iter().chain(["rhealstone", "signal:tasks=5", "mutex"]) {
-        let mut run = Running::start(&mut command(&format!("run {probe} --for 60s --json")));
+        let mut run =
+            Running::start(&mut command(&format!("run {probe} --for 60s --warm-up 10ms --json")));
         run.measuring();
-        pause(Duration::from_millis(300));
+        pause(Duration::from_millis(500));
         run.signal("INT");
         let said = run.finish();
         assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
         let record = said.record();
-        assert!(record.series[0].counts.recorded > 0, "{probe}: {record:?}");
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{probe}");
     }
 }
@@ -200,13 +215,13 @@ fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
     let spin = "ulimit -t 60; while :; do :; done";
     let mut hog = command("exec --fifo 89 --cpus 0 -- sh -c");
     let hog = Running::start(hog.arg(spin));
-    until("the other task spins", || {
-        let file = format!("/proc/{}/stat", hog.pid());
-        fs::read_to_string(file).is_ok_and(|stat| stat.contains("(sh) R"))
-    });
+    let stat = format!("/proc/{}/stat", hog.pid());
+    let spins = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains("(sh) R"));
+    until("the other task spins", spins);
     for probe in ["rhealstone.semaphore", "mutex"] {
         let said = latlab(&format!("run {probe} --cpus 0 --for 30s"));
         said.refused(2, &[probe, "CPU 0", "nothing came for 5 s"]);
     }
+    assert!(spins(), "it waited for the other task to end");
     drop(hog);
 }

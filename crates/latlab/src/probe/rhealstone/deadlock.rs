@@ -121,11 +121,10 @@ impl Shared {
     fn request(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
         lane.begin_at(clock::now());
         while lane.running() {
-            let now = if lane.recorded(PLAIN) * SELDOM <= lane.recorded(INHERITED) {
-                self.invert(lane, PLAIN, cost)?
-            } else {
-                self.invert(lane, INHERITED, cost)?
-            };
+            if lane.recorded(PLAIN) * SELDOM <= lane.recorded(INHERITED) {
+                self.invert(lane, PLAIN, cost)?;
+            }
+            let now = self.invert(lane, INHERITED, cost)?;
             lane.rest(now);
         }
         Ok(())

@@ -21,9 +21,10 @@ use std::io;
 /// driver only: with `source=driver` its timer interrupts, with `source=device` QEMU's `edu`
 /// device, ten times a second, which is exact in the laboratory. With `source=timer` the task
 /// sleeps on a timer of its own, and the one series is from the timer's expiry to the task.
-/// `auto` is the driver where it is loaded (guests get it), its device where timers only fire at
-/// ticks (`highres=off`: there the driver's timer is late by up to a tick), else the timer, with
-/// a warning. The driver has one interrupt: it comes on the last of the CPUs. Subtracted is one
+/// `auto` is the driver where it is loaded (guests get it, unless their kernel has no headers to
+/// build it with: source=timer needs none), its device where timers only fire at ticks
+/// (`highres=off`: there the driver's timer is late by up to a tick), else the timer, with a
+/// warning. The driver has one interrupt: it comes on the last of the CPUs. Subtracted is one
 /// reading of the clock where a task reads it, nothing where the handler does.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Interrupt {
