@@ -195,7 +195,8 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        self.on_each_of(&[self.cpus.clone()], probe, spans, rhythm, scheduling, body)
+        let all = self.cpus.clone();
+        self.on_each_of(std::slice::from_ref(&all), probe, spans, rhythm, scheduling, body)
     }
 
     /// Runs `body` on a thread of its own for each of these sets of CPUs.

@@ -104,11 +104,6 @@ fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
 }
 
 impl Scheduling {
-    /// Tasks of no priority.
-    pub(crate) fn ordinary() -> Scheduling {
-        Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None }
-    }
-
     /// Refuses what gives no order to the measuring threads and so many ranks below them, and
     /// where the kernel does: ordinary tasks are no way out here.
     pub(crate) fn check_ranks(&self, probe: &str, below: u32) -> Result<()> {

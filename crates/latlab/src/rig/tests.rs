@@ -40,7 +40,9 @@ fn ends(
     let mut watch = Blind;
     let mut rig = Rig::new(&plan, &signals, &mut watch);
     let (spans, rhythm) = ([("a", "b")], Rhythm::Within(LIMIT));
-    let ended = rig.on_each_cpu("test", &spans, rhythm, &Scheduling::ordinary(), body);
+    let scheduling =
+        Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
+    let ended = rig.on_each_cpu("test", &spans, rhythm, &scheduling, body);
     let recorded = rig.measured.iter().map(|one| one.lane.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
 }
