@@ -2,6 +2,7 @@
 
 mod cyclic;
 mod nanosleep;
+mod realfeel;
 mod timer;
 
 use crate::failure::Result;
@@ -14,8 +15,12 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] =
-    &[entry::<cyclic::Cyclic>(), entry::<nanosleep::Nanosleep>(), entry::<timer::Timer>()];
+pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
+    entry::<cyclic::Cyclic>(),
+    entry::<nanosleep::Nanosleep>(),
+    entry::<realfeel::Realfeel>(),
+    entry::<timer::Timer>(),
+];
 
 /// One benchmark.
 pub(crate) trait Probe: Params {

@@ -51,13 +51,29 @@ pub(crate) enum Rhythm {
     /// One after another. Where none comes for so long, a wake-up was lost or somebody who takes
     /// part is dead: the probe ends as a failure.
     Within(Nanos),
+    /// Periodically, as long as somebody else keeps the time, who may fall silent: where none
+    /// comes for so long, the probe ends as a failure, too.
+    Driven {
+        /// The period.
+        every: Nanos,
+        /// How long none may come.
+        within: Nanos,
+    },
 }
 
 impl Rhythm {
     fn interval(self) -> Option<Nanos> {
         match self {
-            Rhythm::Every(interval) => Some(interval),
+            Rhythm::Every(interval) | Rhythm::Driven { every: interval, .. } => Some(interval),
             Rhythm::Within(_) => None,
+        }
+    }
+
+    /// How long no sample may come.
+    fn limit(self) -> Option<Nanos> {
+        match self {
+            Rhythm::Every(_) => None,
+            Rhythm::Within(limit) | Rhythm::Driven { within: limit, .. } => Some(limit),
         }
     }
 }
@@ -200,7 +216,8 @@ impl<'a> Rig<'a> {
                 }
             }
             self.watch.begin(probe, &views);
-            let mut looking = Looking::on(&meeting, &places, &views, threads.len());
+            let warm_up = self.conditions.warm_up;
+            let mut looking = Looking::on(&meeting, &places, &views, threads.len(), warm_up);
             self.look_on(probe, &mut looking, rhythm);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
@@ -219,17 +236,17 @@ impl<'a> Rig<'a> {
         const URGENT: Nanos = Nanos::from_millis(20);
         let meeting = looking.meeting;
         while meeting.finished() < looking.threads {
-            let pace = match rhythm {
+            let pace = match rhythm.limit() {
                 _ if meeting.is_stopping() => URGENT,
-                Rhythm::Every(_) => self.watch.pace(),
-                Rhythm::Within(limit) => self.watch.pace().min(limit),
+                None => self.watch.pace(),
+                Some(limit) => self.watch.pace().min(limit),
             };
             if self.signals.wait(pace) == Event::End {
                 self.interrupted = true;
                 meeting.stop_all();
             }
             self.look_for_lost_cpus(meeting, looking.places);
-            if let Rhythm::Within(limit) = rhythm {
+            if let Some(limit) = rhythm.limit() {
                 looking.look_for_the_stuck(probe, limit);
             }
             meeting.nudge_the_stopped();
@@ -272,9 +289,12 @@ impl<'a> Looking<'a> {
         places: &'a [CpuList],
         views: &'a [(String, Arc<Tally>)],
         threads: usize,
+        warm_up: Nanos,
     ) -> Looking<'a> {
         let began = clock::now();
-        Looking { meeting, places, views, threads, began, seen: vec![(0, began); views.len()] }
+        // Until they count, nothing is seen of samples.
+        let seen = vec![(0, began + warm_up); views.len()];
+        Looking { meeting, places, views, threads, began, seen }
     }
 
     /// The samples of the lane that has the fewest.

@@ -29,9 +29,10 @@ impl Conditions {
     pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
         match (self.length, rhythm) {
             (Length::For(time), _) => self.warm_up + time,
-            (Length::Count(count), Rhythm::Every(interval)) => {
-                self.warm_up + Nanos(interval.0.saturating_mul(count))
-            }
+            (
+                Length::Count(count),
+                Rhythm::Every(interval) | Rhythm::Driven { every: interval, .. },
+            ) => self.warm_up + Nanos(interval.0.saturating_mul(count)),
             (Length::Count(count), Rhythm::Within(_)) => {
                 let each = (elapsed - self.warm_up).0 as f64 / recorded.max(1) as f64;
                 self.warm_up + Nanos((each * count as f64) as u64)
@@ -248,6 +249,12 @@ impl<'a> Lane<'a> {
         clock::sleep_for(work);
         self.rested = clock::now();
         self.reached = self.rested;
+    }
+
+    /// Whether samples count by now: those of the warm-up do not.
+    #[inline]
+    pub(crate) fn counts(&self) -> bool {
+        !self.warming
     }
 
     /// Notes that the sample to be recorded came before it was due.

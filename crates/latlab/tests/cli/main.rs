@@ -20,6 +20,7 @@ mod live;
 mod loads;
 mod offline;
 mod program;
+mod realfeel;
 mod records;
 mod regions;
 mod scan;
