@@ -14,6 +14,7 @@ pub mod plan;
 pub mod random;
 pub mod record;
 pub mod scan;
+pub mod sink;
 pub mod size;
 pub mod suggest;
 pub mod tally;

@@ -2,6 +2,7 @@
 
 mod cyclic;
 mod nanosleep;
+mod player;
 mod realfeel;
 mod timer;
 
@@ -18,6 +19,7 @@ use serde_json::Value;
 pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<cyclic::Cyclic>(),
     entry::<nanosleep::Nanosleep>(),
+    entry::<player::Player>(),
     entry::<realfeel::Realfeel>(),
     entry::<timer::Timer>(),
 ];

@@ -20,19 +20,20 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// Realfeel (M. Hahn), which Seo et al. 2009 measure figures 5, 6 and 9 with: a task blocks in
 /// read(2) on /dev/rtc0 or /dev/hpet. The first series begins when the interrupt was due and ends
-/// when read() has returned; the second is what Realfeel itself shows, by how much the time
-/// between two returns differs from the period, either way; the third is that time.
+/// when that has returned; the second is what Realfeel itself shows, by how much the time between
+/// two returns differs from the period, either way; the third is that time.
 ///
 /// When an interrupt was due: the RTC's periodic interrupt has been a timer of the kernel's, on
-/// CLOCK_MONOTONIC, since Linux 2.6.39. It was set while the task turned it on, and all that
-/// follow are whole periods later: figure "phase known within" says how exactly that is known,
-/// and the earliest is taken. The HPET is a device, with a line and a handler (a thread under
-/// PREEMPT_RT): its comparator is read after each interrupt for when the next is due, and the
+/// CLOCK_MONOTONIC, since Linux 2.6.39. It is set while the task turns it on, and all that follow
+/// are whole periods later: figure "phase known within" says how exactly that is known, and the
+/// earliest is taken. The HPET is a device, with a line and a handler, which is a thread on a
+/// real-time kernel: its comparator is read after each interrupt for when the next is due, and the
 /// end is read from its counter, too.
 ///
 /// There is one such device: only the last of the CPUs is measured on. Periods whose interrupt
-/// was lost, or answered together with another, are missed; figure "interrupts" is what read()
-/// says came. It needs root, or the right to the device and a frequency up to the limit for users.
+/// was lost, or answered together with another, are missed; figure "interrupts" is how many came
+/// as read(2) has it. It needs root, or the right to the device and a frequency up to the limit
+/// for users.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Realfeel {
     /// Interrupts a second, 64 to 8192; for the RTC a power of two
@@ -161,10 +162,10 @@ impl Realfeel {
         while lane.running() {
             let Some(count) = device.wait()? else { continue };
             let now = device.now();
-            let (late, missed) = device.answered(now, count);
-            if let Some(late) = late {
+            let (latency, missed) = device.answered(now, count);
+            if let Some(latency) = latency {
                 let between = now - before;
-                lane.sample(LATE, now, late);
+                lane.sample(LATE, now, latency);
                 lane.sample(APART, now, Nanos(between.0.abs_diff(period.0)));
                 lane.sample(BETWEEN, now, between);
             }

@@ -19,6 +19,7 @@ mod limit;
 mod live;
 mod loads;
 mod offline;
+mod player;
 mod program;
 mod realfeel;
 mod records;
