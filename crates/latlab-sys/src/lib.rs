@@ -22,6 +22,7 @@ pub mod rtc;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod sound;
 pub mod terminal;
 pub mod timer;
 pub mod usage;

@@ -1,23 +1,27 @@
 //! A film: how late its frames are shown, and how far picture and sound are apart.
 
 use super::Probe;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, failed};
+use crate::needs::Needs;
 use crate::registry::About;
 use crate::rig::{Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
-use latlab_core::sink::{Playing, Sink};
+use latlab_core::sink::{Published, Sink};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use std::sync::atomic::{
-    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
-};
+use latlab_sys::sound::{Pcm, Written};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Plays a film and records when its frames are shown, and how far picture and sound are apart.
 ///
 /// The player of Abeni et al. 2002, figures 5 to 8. On each CPU, one task decodes a frame, sleeps
 /// until the sound has come to it, and shows it; another, of one priority more, gives the sound to
-/// a device, period by period. The device plays 48 000 samples a second by the clock: samples that
-/// come too late leave it silent (figures "underruns", "silence"), and the frames wait for it.
+/// a device, period by period. The device plays 48 000 samples a second: samples that come too late
+/// leave it silent (figures "underruns", "silence"), and the frames wait for it. device=clock is
+/// made of the clock and takes samples from nobody else; device=alsa is the machine's first sound
+/// card, which plays silence, to the film on the last of the CPUs. A guest gets the card without
+/// ears, snd-dummy.
 ///
 /// The first series is how late a frame was shown; the second by how much the time from one frame
 /// to the next differs from what it should be, either way, and the third that time (figures 7 and
@@ -36,6 +40,9 @@ pub(super) struct Player {
     /// Frames a second
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=240))]
     fps: u32,
+    /// What the sound is given to
+    #[arg(long, default_value = "clock")]
+    device: Output,
     /// Samples that the device is given at once
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u32).range(16..=16384))]
     period: u32,
@@ -45,6 +52,15 @@ pub(super) struct Player {
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
+}
+
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+enum Output {
+    Clock,
+    Alsa,
 }
 
 /// Reads a share in percent.
@@ -69,7 +85,7 @@ const AHEAD: usize = 3;
 const BEHIND: usize = 4;
 
 /// Samples a second.
-const RATE: u64 = 48_000;
+const RATE: u32 = 48_000;
 
 impl Probe for Player {
     const ABOUT: About = About {
@@ -77,38 +93,36 @@ impl Probe for Player {
         summary: "how late a film's frames are shown, and how far the sound is off",
     };
 
+    fn needs(&self) -> Needs {
+        match self.device {
+            Output::Clock => Needs::default(),
+            Output::Alsa => Needs { modules: ["snd-dummy"].into(), ..Needs::default() },
+        }
+    }
+
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.scheduling.policy == "deadline" {
             let why = "player: a deadline task can't start another one: give policy=fifo, rr or \
                        other";
             return Err(Failure::Failed(why.to_owned()));
         }
-        Ok(())
+        self.card().map(drop).map_err(|error| self.refused(&error))
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
+        let cpus = rig.cpus().iter();
+        let places = match self.device {
+            Output::Clock => cpus.map(|cpu| CpuList::from_iter([cpu])).collect(),
+            Output::Alsa => vec![cpus.last().into_iter().collect()],
+        };
         let counts = Counts::default();
-        rig.on_each_cpu(
+        rig.on_each_of(
+            places,
             Self::ABOUT.name,
             &SPANS,
             Rhythm::Every(self.shown_at(1)),
             &self.scheduling,
-            |lane| {
-                let device = Device::default();
-                let sink = Sink::full(RATE, self.buffer(), clock::now());
-                device.publish(sink.playing());
-                lane.beside(
-                    self.scheduling.policy_at(1),
-                    |partner| {
-                        self.sound(sink, &device, partner, &counts);
-                        Ok(())
-                    },
-                    |lane| {
-                        self.picture(&device, lane, &counts);
-                        Ok(())
-                    },
-                )
-            },
+            |lane| self.play(lane, &counts),
         )?;
         counts.show(rig);
         Ok(())
@@ -116,13 +130,68 @@ impl Probe for Player {
 }
 
 impl Player {
-    fn buffer(&self) -> u64 {
-        u64::from(self.period) * u64::from(self.periods)
+    fn play(&self, lane: &mut Lane<'_>, counts: &Counts) -> io::Result<()> {
+        let card = self.card()?;
+        for _ in 0..self.periods {
+            card.as_ref().map(Pcm::write).transpose()?;
+        }
+        let buffer = u64::from(self.period) * u64::from(self.periods);
+        let sink = Sink::full(RATE.into(), buffer, clock::now());
+        let heard = Published::default();
+        heard.publish(sink.playing());
+        lane.beside(
+            self.scheduling.policy_at(1),
+            |partner| self.sound(sink, card.as_ref(), &heard, partner, counts),
+            |lane| {
+                self.picture(&heard, lane, counts);
+                Ok(())
+            },
+        )
+    }
+
+    /// The sound card, where it is one.
+    fn card(&self) -> io::Result<Option<Pcm>> {
+        match self.device {
+            Output::Clock => Ok(None),
+            Output::Alsa => Pcm::open(RATE, self.period, self.periods).map(Some),
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> Failure {
+        let unsupported = |why: String| Failure::Unsupported(format!("player: {why}"));
+        match error.kind() {
+            io::ErrorKind::NotFound => unsupported(
+                "there is no sound card (/dev/snd): load one that needs no hardware (modprobe \
+                 snd-dummy), or use device=clock"
+                    .to_owned(),
+            ),
+            io::ErrorKind::PermissionDenied => unsupported(
+                "the sound card (/dev/snd) is only for root and the group audio: join it, or use \
+                 device=clock"
+                    .to_owned(),
+            ),
+            io::ErrorKind::InvalidInput => unsupported(format!(
+                "the sound card can't play {RATE} samples a second out of {} periods of {}: give \
+                 other period= and periods=, or use device=clock",
+                self.periods, self.period
+            )),
+            io::ErrorKind::ResourceBusy => Failure::Failed(
+                "player: the sound card is in use by another program: end that, or use \
+                 device=clock"
+                    .to_owned(),
+            ),
+            _ => failed("player: the sound card", error),
+        }
     }
 
     /// When a frame is to be shown, from the beginning of the film.
     fn shown_at(&self, frame: u64) -> Nanos {
         Nanos(frame * 1_000_000_000 / u64::from(self.fps))
+    }
+
+    /// How long the device plays a period.
+    fn lasting(&self) -> Nanos {
+        Nanos(u64::from(self.period) * 1_000_000_000 / u64::from(RATE))
     }
 
     /// CPU time to decode a frame.
@@ -131,47 +200,68 @@ impl Player {
     }
 
     /// Gives the device its samples, each time that there is room.
-    fn sound(&self, mut sink: Sink, device: &Device, partner: &Partner<'_>, counts: &Counts) {
-        let samples = u64::from(self.period);
+    fn sound(
+        &self,
+        mut sink: Sink,
+        card: Option<&Pcm>,
+        heard: &Published,
+        partner: &Partner<'_>,
+        counts: &Counts,
+    ) -> io::Result<()> {
         while partner.running() {
-            if !clock::sleep_until(sink.room_for(samples)) {
-                continue;
-            }
-            let silent = sink.write(samples, clock::now());
-            device.publish(sink.playing());
-            if let Some(silent) = silent
-                && device.counting.load(Relaxed)
-            {
+            let Some(silent) = self.feed(&mut sink, card)? else { continue };
+            heard.publish(sink.playing());
+            if silent > Nanos(0) && counts.counting.load(Relaxed) {
                 counts.underruns.fetch_add(1, Relaxed);
                 counts.silence.fetch_add(silent.0, Relaxed);
             }
         }
+        Ok(())
+    }
+
+    /// Waits for room and fills it. How long the device was silent before; none if a signal ended
+    /// the wait.
+    fn feed(&self, sink: &mut Sink, card: Option<&Pcm>) -> io::Result<Option<Nanos>> {
+        let samples = u64::from(self.period);
+        let Some(card) = card else {
+            let in_time = clock::sleep_until(sink.room_for(samples));
+            return Ok(in_time.then(|| sink.write(samples, clock::now())));
+        };
+        let written = card.write()?;
+        if written == Written::Interrupted {
+            return Ok(None);
+        }
+        let behind = sink.written(samples, card.queued()?, clock::now());
+        // A card that was not served for longer than its buffer lasts does not know how often it
+        // has gone round.
+        let silent = written == Written::TooLate || behind > self.lasting();
+        Ok(Some(if silent { behind } else { Nanos(0) }))
     }
 
     /// Shows one frame after another, each when the sound has come to it.
-    fn picture(&self, device: &Device, lane: &mut Lane<'_>, counts: &Counts) {
+    fn picture(&self, heard: &Published, lane: &mut Lane<'_>, counts: &Counts) {
         let each = self.shown_at(1);
-        let mut before = device.playing().origin;
+        let mut before = heard.get().origin;
         lane.begin_at(before);
         let mut frame = 1;
         while lane.running() {
-            let behind = clock::now() - (device.playing().origin + self.shown_at(frame));
+            let behind = clock::now() - (heard.get().origin + self.shown_at(frame));
             let dropped = behind.0 / each.0;
             frame += dropped;
             decode(self.decoding());
-            let due = device.playing().origin + self.shown_at(frame);
+            let due = heard.get().origin + self.shown_at(frame);
             if !clock::sleep_until(due) {
                 continue;
             }
             let shown = clock::now();
-            let sound = device.playing().position(shown);
+            let sound = heard.get().position(shown);
             lane.sample(LATE, shown, shown - due);
             lane.sample(APART, shown, Nanos((shown - before).0.abs_diff(each.0)));
             lane.sample(BETWEEN, shown, shown - before);
             lane.sample(AHEAD, shown, sound - self.shown_at(frame));
             lane.sample(BEHIND, shown, self.shown_at(frame) - sound);
             lane.pass(shown, dropped);
-            device.counting.store(lane.counts(), Relaxed);
+            counts.counting.store(lane.counts(), Relaxed);
             if lane.counts() {
                 counts.shown.fetch_add(1, Relaxed);
                 counts.late.fetch_add(u64::from((shown - due).0 > each.0 / 2), Relaxed);
@@ -197,44 +287,11 @@ fn decode(work: Nanos) {
     }
 }
 
-/// What the tasks know of the device: one says, the other reads what was said last, and neither
-/// ever waits.
-#[derive(Default)]
-struct Device {
-    /// How often it was said, and so which of the places has the last.
-    said: AtomicU64,
-    places: [[AtomicU64; 2]; 2],
-    /// Whether what happens now counts.
-    counting: AtomicBool,
-}
-
-impl Device {
-    fn publish(&self, playing: Playing) {
-        let next = self.said.load(Relaxed) + 1;
-        fence(Release);
-        let place = &self.places[usize::from(next % 2 == 1)];
-        place[0].store(playing.origin.0, Relaxed);
-        place[1].store(playing.dry.0, Relaxed);
-        self.said.store(next, Release);
-    }
-
-    fn playing(&self) -> Playing {
-        loop {
-            let said = self.said.load(Acquire);
-            let place = &self.places[usize::from(said % 2 == 1)];
-            let (origin, dry) = (place[0].load(Relaxed), place[1].load(Relaxed));
-            fence(Acquire);
-            // The other place is written to first.
-            if self.said.load(Relaxed) == said {
-                return Playing { origin: Nanos(origin), dry: Nanos(dry) };
-            }
-        }
-    }
-}
-
 /// What is no distribution, of all CPUs together.
 #[derive(Default)]
 struct Counts {
+    /// Whether what happens now counts.
+    counting: AtomicBool,
     shown: AtomicU64,
     late: AtomicU64,
     dropped: AtomicU64,
