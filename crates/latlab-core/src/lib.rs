@@ -16,6 +16,7 @@ pub mod random;
 pub mod record;
 pub mod rhealstone;
 pub mod scan;
+pub mod sink;
 pub mod size;
 pub mod suggest;
 pub mod tally;

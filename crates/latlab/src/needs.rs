@@ -23,6 +23,8 @@ pub(crate) struct Needs {
 pub(crate) enum Device {
     /// A VGA card: the console is a picture.
     Display,
+    /// A line on which the HPET's timers can interrupt.
+    Hpet,
 }
 
 impl Needs {

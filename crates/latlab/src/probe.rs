@@ -8,6 +8,8 @@ mod mutex;
 mod nanosleep;
 mod netbench;
 mod noise;
+mod player;
+mod realfeel;
 mod rhealstone;
 mod schedule;
 mod signal;
@@ -29,6 +31,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<cyclic::Cyclic>(),
     entry::<nanosleep::Nanosleep>(),
     entry::<timer::Timer>(),
+    entry::<realfeel::Realfeel>(),
     entry::<signal::Signal>(),
     entry::<mutex::Mutex>(),
     entry::<migrate::Migrate>(),
@@ -44,6 +47,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<rhealstone::message::Message>(),
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
+    entry::<player::Player>(),
 ];
 
 /// One benchmark.

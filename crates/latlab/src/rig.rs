@@ -58,17 +58,33 @@ pub(crate) enum Rhythm {
     Within(Nanos),
     /// Whenever something happens, which may be never: only time ends it.
     Irregular,
+    /// Periodically, as long as somebody else keeps the time, who may fall silent: where none
+    /// comes for so long, the probe ends as a failure, too.
+    Driven {
+        /// The period.
+        every: Nanos,
+        /// How long none may come.
+        within: Nanos,
+    },
 }
 
 impl Rhythm {
     /// Repetitions that take microseconds, on a machine that may be very busy.
     pub(crate) const REPETITIONS: Rhythm = Rhythm::Within(Nanos::from_secs(5));
 
-    /// The period.
+    /// The period, where there is one.
     pub(crate) fn interval(self) -> Option<Nanos> {
         match self {
-            Rhythm::Every(interval) => Some(interval),
+            Rhythm::Every(interval) | Rhythm::Driven { every: interval, .. } => Some(interval),
             Rhythm::Within(_) | Rhythm::Irregular => None,
+        }
+    }
+
+    /// How long no sample may come.
+    fn limit(self) -> Option<Nanos> {
+        match self {
+            Rhythm::Every(_) | Rhythm::Irregular => None,
+            Rhythm::Within(limit) | Rhythm::Driven { within: limit, .. } => Some(limit),
         }
     }
 }
@@ -260,17 +276,17 @@ impl<'a> Rig<'a> {
         const URGENT: Nanos = Nanos::from_millis(20);
         let meeting = looking.meeting;
         while meeting.finished() < looking.threads {
-            let pace = match rhythm {
+            let pace = match rhythm.limit() {
                 _ if meeting.is_stopping() => URGENT,
-                Rhythm::Every(_) | Rhythm::Irregular => self.watch.pace(),
-                Rhythm::Within(limit) => self.watch.pace().min(limit),
+                None => self.watch.pace(),
+                Some(limit) => self.watch.pace().min(limit),
             };
             if self.signals.wait(pace) == Event::End {
                 self.interrupted = true;
                 meeting.stop_all();
             }
             self.look_for_lost_cpus(meeting, looking.places);
-            if let Rhythm::Within(limit) = rhythm {
+            if let Some(limit) = rhythm.limit() {
                 looking.look_for_the_stuck(probe, limit);
             }
             meeting.nudge_the_stopped();

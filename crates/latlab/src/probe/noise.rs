@@ -113,7 +113,7 @@ impl Noise {
             let mut now = clock::now();
             let gap = now - before;
             let is_noise = gap > self.threshold;
-            if lane.counting_since().is_some() {
+            if lane.counts() {
                 noticed.add(gap, is_noise);
             }
             if is_noise {

@@ -36,12 +36,12 @@ impl Conditions {
     /// How long a run under these conditions should take, of which `elapsed` has passed and
     /// `recorded` samples have come.
     pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
-        match (self.length, rhythm) {
+        match (self.length, rhythm.interval()) {
             (Length::For(time), _) => self.warm_up + time,
-            (Length::Count(count), Rhythm::Every(interval)) => {
+            (Length::Count(count), Some(interval)) => {
                 self.warm_up + Nanos(interval.0.saturating_mul(count))
             }
-            (Length::Count(count), Rhythm::Within(_) | Rhythm::Irregular) => {
+            (Length::Count(count), None) => {
                 let measured = u128::from((elapsed - self.warm_up).0);
                 let total = measured * u128::from(count) / u128::from(recorded.max(1));
                 self.warm_up + Nanos(u64::try_from(total).unwrap_or(u64::MAX))
@@ -223,6 +223,12 @@ impl<'a> Lane<'a> {
                 Share::Until(end) => self.reached < end,
                 Share::Samples(samples) => self.warming || self.periods() < samples,
             }
+    }
+
+    /// Whether samples count by now: those of the warm-up do not.
+    #[inline]
+    pub(crate) fn counts(&self) -> bool {
+        !self.warming
     }
 
     /// When counting began; none while the lane warms up.

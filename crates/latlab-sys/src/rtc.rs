@@ -1,0 +1,77 @@
+//! `/dev/rtc0`: the periodic interrupt of the machine's real-time clock (`rtc(4)`).
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsRawFd as _;
+
+/// Where it is.
+pub const DEVICE: &str = "/dev/rtc0";
+
+/// The clock, opened; only one at a time can have it (`ResourceBusy`). Dropping it stops its
+/// interrupts and gives it the rate back that it had.
+#[derive(Debug)]
+pub struct Rtc {
+    file: File,
+    rate: libc::c_ulong,
+}
+
+/// As `_IOC()` in `asm-generic/ioctl.h`, of the type 'p': direction, number, size.
+const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
+    direction << 30 | (size as libc::Ioctl) << 16 | (b'p' as libc::Ioctl) << 8 | number
+}
+
+const PLAIN: libc::Ioctl = 0;
+const WRITE: libc::Ioctl = 1;
+const READ: libc::Ioctl = 2;
+const PIE_ON: libc::Ioctl = call(PLAIN, 0x05, 0);
+const PIE_OFF: libc::Ioctl = call(PLAIN, 0x06, 0);
+const IRQP_READ: libc::Ioctl = call(READ, 0x0b, size_of::<libc::c_ulong>());
+const IRQP_SET: libc::Ioctl = call(WRITE, 0x0c, size_of::<libc::c_ulong>());
+
+impl Rtc {
+    /// Opens it.
+    pub fn open() -> io::Result<Rtc> {
+        let mut rtc = Rtc { file: File::open(DEVICE)?, rate: 0 };
+        let rate = &raw mut rtc.rate;
+        // SAFETY: this call writes an unsigned long, which `rate` is valid for.
+        crate::checked(unsafe { libc::ioctl(rtc.file.as_raw_fd(), IRQP_READ, rate) })?;
+        Ok(rtc)
+    }
+
+    /// How often a second it is to interrupt, a power of two from 2 to 8192. `PermissionDenied`
+    /// above `/sys/class/rtc/rtc0/max_user_freq` without `CAP_SYS_RESOURCE`.
+    pub fn set_rate(&self, hertz: u32) -> io::Result<()> {
+        self.tell(IRQP_SET, hertz.into())
+    }
+
+    /// Lets it interrupt, for the first time one period from now.
+    pub fn start(&self) -> io::Result<()> {
+        self.tell(PIE_ON, 0)
+    }
+
+    /// Waits for interrupts. How many there were since the last wait, at least one; none if a
+    /// signal ended it.
+    #[inline]
+    pub fn wait(&self) -> io::Result<Option<u64>> {
+        let mut answer = [0; 8];
+        match (&self.file).read(&mut answer) {
+            // The lowest byte says of which kind they were.
+            Ok(_) => Ok(Some(u64::from_ne_bytes(answer) >> 8)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn tell(&self, call: libc::Ioctl, value: libc::c_ulong) -> io::Result<()> {
+        // SAFETY: these calls take a number or nothing, and no pointer.
+        crate::checked(unsafe { libc::ioctl(self.file.as_raw_fd(), call, value) }).map(drop)
+    }
+}
+
+impl Drop for Rtc {
+    fn drop(&mut self) {
+        let _ = self.tell(PIE_OFF, 0);
+        // Refused to ordinary users where it is above their limit; whoever comes sets their own.
+        let _ = self.tell(IRQP_SET, self.rate);
+    }
+}

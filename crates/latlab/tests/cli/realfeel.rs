@@ -1,0 +1,89 @@
+//! Interrupts of clock devices: in guests, which have them, and here, where there may be none.
+
+use crate::program::{command, latlab, run};
+use latlab_core::record::Record;
+use std::path::Path;
+
+/// A figure of a record, by its name; the first of that name.
+fn figure(record: &Record, name: &str) -> u64 {
+    record
+        .figures
+        .iter()
+        .find(|figure| figure.name == name)
+        .expect("it is measured")
+        .value
+        .to_string()
+        .parse()
+        .expect("whole")
+}
+
+#[test]
+fn nothing_is_lost_under_hackbench_and_the_record_is_the_same_twice() {
+    let words = "run realfeel realfeel:device=hpet --load hackbench --on lab:rt --for 500ms --json \
+                 --fresh";
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert_eq!(record.series.len(), 6, "three of each device");
+    for series in &record.series {
+        // 256 Hz for half a second.
+        assert!((128..=129).contains(&series.counts.recorded), "{series:?}");
+        assert_eq!(series.counts.missed, 0, "{series:?}");
+    }
+    assert_eq!(figure(&record, "interrupts"), record.series[0].counts.recorded);
+    for late in record.series.iter().filter(|series| series.span.0 == "interrupt due") {
+        assert!(late.min.0 > 0 && late.max.0 < 1_000_000, "{late:?}");
+    }
+    assert_eq!(latlab(words).stdout, said.stdout);
+}
+
+#[test]
+fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
+    // 1024 Hz where timers fire 250 times a second.
+    let said = latlab("run realfeel:1024 --on lab:standard --for 1s --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let counts = record.series[0].counts;
+    assert!((245..=255).contains(&counts.recorded), "{counts:?}");
+    assert!((1020..=1030).contains(&(counts.recorded + counts.missed)), "{counts:?}");
+    assert_eq!(figure(&record, "interrupts"), counts.recorded);
+    assert!(record.warnings.iter().any(|warning| warning.code == "coarse-timers"), "{said:?}");
+}
+
+#[test]
+fn a_frequency_that_the_clock_can_not_have_is_refused() {
+    latlab("run realfeel:100").refused(2, &["realfeel", "powers of two", "128"]);
+    latlab("run realfeel:32").refused(2, &["realfeel", "64"]);
+}
+
+#[test]
+fn a_device_that_is_missing_is_named_with_its_remedy() {
+    for (device, remedy) in [("rtc", "modprobe"), ("hpet", "CONFIG_HPET")] {
+        let path = if device == "rtc" { "/dev/rtc0" } else { "/dev/hpet" };
+        if Path::new(path).exists() {
+            println!("NOT RUN: this machine has {path}");
+            continue;
+        }
+        let words = format!("run realfeel:device={device} --for 1s");
+        latlab(&words).refused(3, &["realfeel: ", path, remedy]);
+    }
+}
+
+/// What latlab says in a guest where `script` was run before.
+fn refused_in_a_guest(script: &str, words: &[&str]) {
+    let guest = "exec --on lab:rt --with /bin/chmod --with /usr/bin/setpriv -- sh -c";
+    let said = run(command(guest).arg(script));
+    assert!(matches!(said.code(), Some(2 | 3)), "{said:?}");
+    for word in words {
+        assert!(said.stderr.contains(word), "no '{word}' in: {said:?}");
+    }
+}
+
+#[test]
+fn a_device_in_use_and_a_limit_for_users_are_said() {
+    let busy = "exec 3</dev/rtc0; exec /latlab run realfeel --for 1s";
+    refused_in_a_guest(busy, &["/dev/rtc0", "in use", "fuser"]);
+    let user = "chmod 666 /dev/rtc0; exec setpriv --reuid 1000 --clear-groups \
+                /latlab run realfeel --for 1s --policy other";
+    refused_in_a_guest(user, &["256 Hz", "max_user_freq"]);
+}
