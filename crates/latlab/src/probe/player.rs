@@ -250,8 +250,10 @@ impl Player {
             frame += dropped;
             decode(self.decoding());
             let due = heard.get().origin + self.shown_at(frame);
-            if !clock::sleep_until(due) {
-                continue;
+            while !clock::sleep_until(due) {
+                if !lane.running() {
+                    return;
+                }
             }
             let shown = clock::now();
             let sound = heard.get().position(shown);
