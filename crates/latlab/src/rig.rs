@@ -322,6 +322,8 @@ struct Looking<'a> {
     began: Nanos,
     /// For each lane, how many samples it had when that last changed, and when that was.
     seen: Vec<(u64, Nanos)>,
+    /// Whether all lanes have been seen to be set up.
+    gathered: bool,
     /// When a lane was first seen to be told to stop.
     stopping: Option<Nanos>,
 }
@@ -337,7 +339,7 @@ impl<'a> Looking<'a> {
         let began = clock::now();
         // Samples of the warm-up are not counted.
         let seen = vec![(0, began + warm_up); views.len()];
-        Looking { meeting, places, views, threads, began, seen, stopping: None }
+        Looking { meeting, places, views, threads, began, seen, gathered: false, stopping: None }
     }
 
     /// The samples of the lane that has the fewest.
@@ -359,9 +361,15 @@ impl<'a> Looking<'a> {
         }
     }
 
-    /// Ends a probe of which a lane has recorded nothing for too long.
+    /// Ends a probe of which a lane has recorded nothing for too long. Until it is set up, it is an
+    /// ordinary task, and on a busy machine waits for the CPU as all others do.
     fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
         let now = clock::now();
+        if !self.gathered && self.meeting.is_gathered() {
+            self.gathered = true;
+            self.seen.iter_mut().for_each(|seen| seen.1 = now);
+        }
+        let limit = if self.gathered { limit } else { Nanos(limit.0.saturating_mul(12)) };
         for ((cpus, tally), seen) in self.views.iter().zip(&mut self.seen) {
             let recorded = tally.recorded();
             if recorded != seen.0 {

@@ -126,6 +126,11 @@ impl Meeting {
         gathering.failure.is_none().then_some(gathering.start)
     }
 
+    /// Whether all threads are set up.
+    pub(super) fn is_gathered(&self) -> bool {
+        self.gathering().arrived == self.lanes()
+    }
+
     /// Notes that the calling thread measures on the lane at this place.
     pub(super) fn here(&self, place: usize) {
         self.thread_ids[place].store(sched::thread_id(), SeqCst);

@@ -70,14 +70,16 @@ pub(super) fn set_up(
 ) -> Result<Schedule> {
     let policy = policy(interval, wanted)?;
     let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpus}: {what}"), e);
+    if let Some(slack) = wanted.slack {
+        sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
+    }
+    // Its policy first: to be bound, it has to get to run once more, and an ordinary task on a busy
+    // CPU waits for that.
+    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e, INSTEAD))?;
     // The kernel admits deadline tasks only where they may use every CPU of their domain.
     if wanted.policy != "deadline" {
         cpu::pin(cpus).map_err(|e| on_cpu("a thread can't be bound", e))?;
     }
-    if let Some(slack) = wanted.slack {
-        sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
-    }
-    sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e, INSTEAD))?;
     let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
     let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
     if effective != policy {
