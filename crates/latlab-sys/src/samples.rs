@@ -134,6 +134,11 @@ impl Samples {
         into.sort_by_key(|sample| sample.at);
     }
 
+    /// For how many writers there is room.
+    pub fn writers(&self) -> usize {
+        self.writers
+    }
+
     /// How many samples were written so far.
     pub fn written(&self) -> u64 {
         (0..self.writers).map(|writer| self.ring(writer).written.load(Relaxed)).sum()
@@ -190,7 +195,8 @@ mod tests {
     fn samples_of_all_writers_come_once_and_in_their_order() {
         let samples = Samples::of(2).unwrap();
         samples.touch(1);
-        [3, 5].into_iter().for_each(|at| samples.write(0, sample(at)));
+        samples.write(0, sample(3));
+        samples.write(0, sample(5));
         samples.write(1, sample(4));
         let mut taken = Vec::new();
         samples.take(&mut taken);

@@ -44,9 +44,19 @@ impl Groups {
         2 * self.number as usize * self.fan as usize
     }
 
-    /// Hands out all roles, group after group: `start` makes a task of each. Receivers come
-    /// first, so that each sender finds all of its receivers made.
-    pub(crate) fn start(self, mut start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
+    /// Hands out all roles, group after group: `start` makes a task of each.
+    pub(crate) fn start(self, start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
+        self.hand_out(start).map_err(|e| {
+            let tasks = self.tasks();
+            io::Error::other(format!(
+                "{tasks} tasks can't be made here ({e}): take fewer groups or a smaller fan, or \
+                 raise what ulimit -n and -u allow"
+            ))
+        })
+    }
+
+    /// Receivers come first, so that each sender finds all of its receivers made.
+    fn hand_out(self, mut start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
         for _ in 0..self.number {
             let mut to_receivers = Vec::new();
             for _ in 0..self.fan {

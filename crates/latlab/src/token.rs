@@ -1,6 +1,7 @@
-//! A token that goes around a ring of processes through pipes, as in lmbench's lat_ctx.
+//! A token that goes around a ring of processes through pipes, as lmbench has them.
 
 use latlab_core::size::Bytes;
+use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Forked, SingleThread, pipe};
@@ -72,26 +73,26 @@ fn pass_on(pipes: &mut Vec<Ends>, nth: usize, size: Bytes) -> io::Result<()> {
 
 /// What passing the token on takes when no other process runs in between: writing it to a pipe,
 /// reading it from there, and summing up the working set. One of so many pipes is taken after
-/// another.
-pub(crate) fn overhead(pipes: u32, size: Bytes) -> io::Result<Nanos> {
-    const BATCHES: usize = 21;
-    const BATCH: u32 = 200;
+/// another; the median of all that was done in 10 ms, and at least of 1000.
+pub(crate) fn overhead(pipes: u32, size: Bytes, clock_read: Nanos) -> io::Result<Nanos> {
+    const LONG_ENOUGH: Nanos = Nanos::from_millis(10);
+    const OFTEN_ENOUGH: u64 = 1_000;
     let pipes = (0..pipes).map(|_| pipe()).collect::<io::Result<Vec<_>>>()?;
-    let (set, mut token) = (WorkingSet::of(size), Token::default());
-    let mut next = pipes.iter().cycle();
-    let mut batch = || -> io::Result<Nanos> {
-        let begin = clock::now();
-        for _ in 0..BATCH {
-            let (from, to) = next.next().ok_or(io::ErrorKind::InvalidInput)?;
-            (&*to).write_all(&token)?;
-            (&*from).read_exact(&mut token)?;
-            set.sum();
+    let (set, mut token, tally) = (WorkingSet::of(size), Token::default(), Tally::new());
+    let first = clock::now();
+    let mut begin = first;
+    for (from, to) in pipes.iter().cycle() {
+        (&*to).write_all(&token)?;
+        (&*from).read_exact(&mut token)?;
+        set.sum();
+        let end = clock::now();
+        tally.record(end - begin - clock_read);
+        if end - first > LONG_ENOUGH && tally.recorded() >= OFTEN_ENOUGH {
+            break;
         }
-        Ok(Nanos((clock::now() - begin).0 / u64::from(BATCH)))
-    };
-    let mut batches = (0..BATCHES).map(|_| batch()).collect::<io::Result<Vec<_>>>()?;
-    batches.sort_unstable();
-    Ok(batches[BATCHES / 2])
+        begin = clock::now();
+    }
+    Ok(tally.histogram().quantile(0.5))
 }
 
 /// Memory that a process looks through each time it has the token.
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_token_is_passed_on_through_all_pipes_and_the_set_is_summed_up() {
-        let overhead = overhead(3, Bytes(4096)).unwrap();
+        let overhead = overhead(3, Bytes(4096), Nanos(0)).unwrap();
         assert!(overhead > Nanos(0));
         assert_eq!(WorkingSet::of(Bytes(4096)).0.len(), 512);
     }

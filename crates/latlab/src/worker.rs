@@ -22,7 +22,7 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 struct Orders {
     probe: Part,
     /// The descriptor under which it finds the samples, and for how many writers they are.
-    samples: (RawFd, usize),
+    samples: Option<(RawFd, usize)>,
     /// The process that gives the orders.
     parent: u32,
 }
@@ -39,18 +39,17 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts one, which is to write to these samples.
+    /// Starts one, which is to write to these samples if there are any.
     pub(crate) fn start(
         name: &str,
         probe: &impl Params,
-        samples: &Samples,
-        writers: usize,
+        samples: Option<&Samples>,
     ) -> io::Result<Worker> {
         let Value::Object(params) = serde_json::to_value(probe)? else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let mut command = process::tied("/proc/self/exe");
-        let samples = (process::inherit(&mut command, samples), writers);
+        let samples = samples.map(|all| (process::inherit(&mut command, all), all.writers()));
         let probe = Part { name: name.to_owned(), params };
         let orders = Orders { probe, samples, parent: std::process::id() };
         command.arg("probe-worker").arg(serde_json::to_string(&orders)?);
@@ -68,7 +67,7 @@ impl Worker {
     pub(crate) fn ask(&mut self, order: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_string(order)?;
         line.push('\n');
-        self.asks.write_all(line.as_bytes()).or_else(|_| Err(self.gone()))
+        self.asks.write_all(line.as_bytes()).map_err(|_| self.gone())
     }
 
     /// The answer to the last order. None where the lane is to stop before it is there.
@@ -128,7 +127,7 @@ impl Worker {
 /// A worker's own side: where its orders come from and its answers go.
 pub(crate) struct Post {
     single: SingleThread,
-    samples: Samples,
+    samples: Option<Samples>,
 }
 
 impl Post {
@@ -137,8 +136,8 @@ impl Post {
         let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
         // The kernel forgets the wish when it starts a program with capabilities of its own.
         process::die_with(orders.parent).map_err(|e| failed("the orders", e))?;
-        let (fd, writers) = orders.samples;
-        let samples = Samples::inherited(fd, writers);
+        let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
+        let samples = samples.transpose();
         let samples = samples.map_err(|e| failed("what was left open for us", e))?;
         let single = SingleThread::prove();
         let single = single.ok_or_else(|| failed("it", "has more than one thread"))?;
@@ -146,6 +145,7 @@ impl Post {
     }
 
     /// Waits for the next order. None when there are no more.
+    #[expect(clippy::unused_self, reason = "only a worker has orders")]
     pub(crate) fn order<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line)? == 0 {
@@ -155,6 +155,7 @@ impl Post {
     }
 
     /// Answers an order.
+    #[expect(clippy::unused_self, reason = "only a worker may answer")]
     pub(crate) fn say(&self, answer: impl Serialize) -> io::Result<()> {
         put(&Answer::Ok(answer))
     }
@@ -170,8 +171,8 @@ impl Post {
     }
 
     /// Where samples go.
-    pub(crate) fn samples(&self) -> &Samples {
-        &self.samples
+    pub(crate) fn samples(&self) -> io::Result<&Samples> {
+        self.samples.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 

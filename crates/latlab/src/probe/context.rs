@@ -23,10 +23,10 @@ use std::sync::{Mutex, PoisonError};
 /// `lat_ctx` of lmbench (USENIX 1996), with which Zhang and Ran compare Linux 2.4 and
 /// 2.6 (figures 1 and 2). Each number of processes is measured with each size for an equal part of
 /// the run, and has its median as a figure; the series holds all samples. What the pipe and the
-/// sum take is measured once for each size, as `lat_ctx` does: one process, as many pipes as the
-/// largest ring has, the median of 21 batches of 200. As `lat_ctx` without a scheduler of its own,
-/// it binds no process to a CPU: all may use all the CPUs under test (`--cpus 0` keeps them on
-/// one).
+/// sum take is measured as `lat_ctx` does, in one process and with as many pipes as the largest
+/// ring has, but before each ring, for 10 ms: what else goes on is about the same then. As
+/// `lat_ctx` does unless told otherwise, it binds no process to a CPU: all may use all the CPUs
+/// under test (`--cpus 0` keeps them on one).
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Context {
     /// Processes in the ring, one number after another
@@ -73,18 +73,15 @@ impl Probe for Context {
     }
 
     fn work(&self, post: &Post) -> io::Result<()> {
-        post.samples().touch(0);
-        let mut last = None;
+        let samples = post.samples()?;
+        samples.touch(0);
+        let clock_read = clock::read_cost();
         while let Some((processes, size)) = post.order::<(u32, Bytes)>()? {
-            let overhead = match last {
-                Some((of, overhead)) if of == size => overhead,
-                _ => token::overhead(self.most(), size)?,
-            };
-            last = Some((size, overhead));
+            let overhead = token::overhead(self.most(), size, clock_read)?;
             let mut ring = Ring::of(processes, size, post.single())?;
-            post.samples().set_stopped(false);
+            samples.set_stopped(false);
             post.say(overhead)?;
-            go_around(&mut ring, post.samples())?;
+            go_around(&mut ring, samples)?;
             drop(ring);
             post.say(Nanos(0))?;
         }
@@ -102,7 +99,7 @@ impl Context {
     fn go_through(&self, lane: &mut Lane<'_>, cells: &mut Vec<Cell>) -> io::Result<()> {
         lane.collect();
         let samples = Samples::of(1)?;
-        let mut worker = Worker::start(Self::ABOUT.name, self, &samples, 1)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
         let clock_read = clock::read_cost();
         let all = self.size.0.iter().flat_map(|size| self.processes.0.iter().map(|n| (*n, *size)));
         let mut left = self.cells();
@@ -127,17 +124,21 @@ impl Context {
     #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
     fn report(&self, rig: &mut Rig<'_>, cells: &[Cell]) {
         let name = Self::ABOUT.name;
-        let mut last = None;
-        let measured = cells.iter().filter(|cell| cell.switches.count() > 0);
-        for cell in measured.clone() {
-            if last != Some(cell.size) {
-                let what = format!("pipe and {} alone", cell.size);
-                rig.figure(name, &what, cell.overhead.0 as f64, "ns");
+        for of_size in cells.chunk_by(|one, next| one.size == next.size) {
+            let size = of_size[0].size;
+            let mut overheads: Vec<Nanos> = of_size.iter().map(|cell| cell.overhead).collect();
+            overheads.sort_unstable();
+            let overhead = overheads[overheads.len() / 2].0 as f64;
+            rig.figure(name, &format!("pipe and {size} alone"), overhead, "ns");
+            for cell in of_size.iter().filter(|cell| cell.switches.count() > 0) {
+                let what = format!("{} processes, {size}", cell.processes);
+                match cell.switches.quantile(0.5) {
+                    Nanos(0) => rig.warnings.push(too_small(&what)),
+                    switch => rig.figure(name, &what, switch.0 as f64, "ns"),
+                }
             }
-            last = Some(cell.size);
-            let what = format!("{} processes, {}", cell.processes, cell.size);
-            rig.figure(name, &what, cell.switches.quantile(0.5).0 as f64, "ns");
         }
+        let measured = cells.iter().filter(|cell| cell.switches.count() > 0);
         let (measured, all) = (measured.count() as u64, self.cells());
         if 0 < measured && measured < all {
             let text = format!(
@@ -190,6 +191,14 @@ impl Cell {
         }
         lane.running_in(share)
     }
+}
+
+fn too_small(what: &str) -> Warning {
+    let text = format!(
+        "context: {what}: most switches took less than the pipe and the sum vary by, so there is no \
+         figure: something else runs on these CPUs, or the working set is too large"
+    );
+    Warning::new("below-overhead", text)
 }
 
 /// What each process had of the token's way around, in which the clock was read once.

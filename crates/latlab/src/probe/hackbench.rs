@@ -12,7 +12,6 @@ use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::gate::Gate;
 use latlab_sys::process::{self, SingleThread};
-use latlab_sys::samples::Samples;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +72,7 @@ impl Probe for Hackbench {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("all tasks let go", "last task ended")];
         // Ten times what a message takes on a slow machine.
-        let patience = Nanos::from_secs(20) + Nanos(self.messages() * 100_000);
+        let patience = Nanos::from_secs(20) + Nanos(self.messages().saturating_mul(100_000));
         let counted = Mutex::new(Vec::new());
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
@@ -114,7 +113,7 @@ impl Hackbench {
 
     fn repeat(&self, lane: &mut Lane<'_>, counted: &Mutex<Vec<Repetition>>) -> io::Result<()> {
         lane.collect();
-        let mut worker = Worker::start(Self::ABOUT.name, self, &Samples::of(1)?, 1)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, None)?;
         while lane.running() {
             worker.ask(&())?;
             let Some(done) = worker.answer::<Repetition>(lane)? else { break };

@@ -5,7 +5,7 @@ use crate::failure::Result;
 use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Tasks};
-use crate::traffic::{self, Client};
+use crate::traffic::{self, Client, Exchange};
 use crate::worker::{Post, Worker};
 use latlab_core::time::Nanos;
 use latlab_sys::gate::Gate;
@@ -66,10 +66,11 @@ impl Probe for Netbench {
     fn work(&self, post: &Post) -> io::Result<()> {
         let clients = self.clients as usize;
         let (gate, meter) = (Gate::new()?, Meter::start());
+        let (mix, samples) = (traffic::mix(), post.samples()?);
         let children = traffic::start(post.single(), clients, |nth, client| {
-            post.samples().touch(nth);
+            samples.touch(nth);
             gate.wait()?;
-            ask(nth, client, post.samples())
+            ask(nth, client, &mix, samples)
         })?;
         gate.gather(clients)?;
         gate.open()?;
@@ -83,9 +84,8 @@ impl Netbench {
     fn listen(&self, lane: &mut Lane<'_>, passed: &mut Passed) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_millis(10);
         lane.collect();
-        let clients = self.clients as usize;
-        let samples = Samples::of(clients)?;
-        let mut worker = Worker::start(Self::ABOUT.name, self, &samples, clients)?;
+        let samples = Samples::of(self.clients as usize)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
         let (mut taken, mut lost) = (Vec::new(), 0);
         while lane.running() {
             if worker.answer_within::<Reading>(PACE)?.is_some() {
@@ -118,10 +118,9 @@ fn keep(lane: &mut Lane<'_>, sample: Sample, passed: &mut Passed) -> bool {
 }
 
 /// The life of a client: it asks until it is told to stop.
-fn ask(nth: usize, mut client: Client, samples: &Samples) -> io::Result<()> {
-    let mix = traffic::mix();
+fn ask(nth: usize, mut client: Client, mix: &[Exchange], samples: &Samples) -> io::Result<()> {
     loop {
-        for exchange in &mix {
+        for exchange in mix {
             if samples.is_stopped() {
                 return Ok(());
             }
