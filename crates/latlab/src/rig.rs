@@ -6,6 +6,7 @@
 mod cost;
 mod crowd;
 mod lane;
+mod looking;
 mod meeting;
 mod partner;
 mod scheduling;
@@ -27,6 +28,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu, memory};
+use looking::Looking;
 use meeting::{Done, Meeting};
 use std::io;
 use std::sync::Arc;
@@ -308,78 +310,6 @@ impl<'a> Rig<'a> {
             if !gone.is_empty() {
                 meeting.stop(place);
                 self.lost = self.lost.iter().chain(gone.iter()).collect();
-            }
-        }
-    }
-}
-
-/// What is seen from outside of the lanes of a probe.
-struct Looking<'a> {
-    meeting: &'a Meeting,
-    places: &'a [CpuList],
-    views: &'a [(String, Arc<Tally>)],
-    threads: usize,
-    began: Nanos,
-    /// For each lane, how many samples it had when that last changed, and when that was.
-    seen: Vec<(u64, Nanos)>,
-    /// Whether all lanes have been seen to be set up.
-    gathered: bool,
-    /// When a lane was first seen to be told to stop.
-    stopping: Option<Nanos>,
-}
-
-impl<'a> Looking<'a> {
-    fn on(
-        meeting: &'a Meeting,
-        places: &'a [CpuList],
-        views: &'a [(String, Arc<Tally>)],
-        threads: usize,
-        warm_up: Nanos,
-    ) -> Looking<'a> {
-        let began = clock::now();
-        // Samples of the warm-up are not counted.
-        let seen = vec![(0, began + warm_up); views.len()];
-        Looking { meeting, places, views, threads, began, seen, gathered: false, stopping: None }
-    }
-
-    /// The samples of the lane that has the fewest.
-    fn fewest(&self) -> u64 {
-        self.views.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
-    }
-
-    /// Lets go of threads that are to stop and do not.
-    fn look_for_those_who_stay(&mut self) {
-        const LONG: Nanos = Nanos::from_secs(1);
-        if !self.meeting.is_stopping() {
-            return;
-        }
-        let now = clock::now();
-        if now - *self.stopping.get_or_insert(now) > LONG
-            && let Ok(everywhere) = cpu::allowed()
-        {
-            self.meeting.let_go_of_the_stopped(&everywhere);
-        }
-    }
-
-    /// Ends a probe of which a lane has recorded nothing for too long. Until it is set up, it is an
-    /// ordinary task, and on a busy machine waits for the CPU as all others do.
-    fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
-        let now = clock::now();
-        if !self.gathered && self.meeting.is_gathered() {
-            self.gathered = true;
-            self.seen.iter_mut().for_each(|seen| seen.1 = now);
-        }
-        let limit = if self.gathered { limit } else { Nanos(limit.0.saturating_mul(12)) };
-        for ((cpus, tally), seen) in self.views.iter().zip(&mut self.seen) {
-            let recorded = tally.recorded();
-            if recorded != seen.0 {
-                *seen = (recorded, now);
-            }
-            if now - seen.1 > limit && !self.meeting.is_stopping() {
-                self.meeting.fail(Failure::Failed(format!(
-                    "{probe} on CPU {cpus}: nothing came for {limit}: a wake-up was lost, or a \
-                     task that takes part is dead or never runs"
-                )));
             }
         }
     }
