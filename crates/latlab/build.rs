@@ -1,6 +1,9 @@
 //! Finds what is built into the program: the drawing code of reports, a font, the profiles.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
@@ -10,7 +13,7 @@ fn main() {
     let workspace = workspace.expect("this crate lies in crates/");
     let charts = workspace.join("target/charts/charts.js.gz");
     embed("LATLAB_CHARTS", &charts, "`make build` makes it");
-    embed("LATLAB_FONT", Path::new(FONT), "install fonts-dejavu-core, then `make build`");
+    compress(Path::new(FONT), "font.gz", "install fonts-dejavu-core, then `make build`");
     table("SHIPPED", &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/profile"), "profiles.rs");
 }
 
@@ -21,6 +24,25 @@ fn embed(name: &str, path: &Path, remedy: &str) {
         Ok(path) => println!("cargo::rustc-env={name}={}", path.display()),
         Err(_) => println!("cargo::error={} is missing: {remedy}", path.display()),
     }
+}
+
+/// Puts a file, compressed, where `include_bytes!` finds it.
+fn compress(path: &Path, name: &str, remedy: &str) {
+    println!("cargo::rerun-if-changed={}", path.display());
+    let Ok(bytes) = std::fs::read(path) else {
+        println!("cargo::error={} is missing: {remedy}", path.display());
+        return;
+    };
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    let packed = packed.write_all(&bytes).and_then(|()| packed.finish());
+    write(name, &packed.expect("writing to memory does not fail"));
+}
+
+/// Writes a file of the build's own.
+fn write(name: &str, bytes: &[u8]) {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
+    #[expect(clippy::disallowed_methods, reason = "a build writes nowhere else")]
+    std::fs::write(out, bytes).expect("cargo has made the folder");
 }
 
 /// Makes a table of the names and texts of all TOML files in `folder`, so that one more of them
@@ -37,7 +59,5 @@ fn table(name: &str, folder: &Path, file: &str) {
         let _ = write!(text, "({stem:?}, include_str!({:?})),", path.display().to_string());
     }
     text.push_str("];");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join(file);
-    #[expect(clippy::disallowed_methods, reason = "a build writes nowhere else")]
-    std::fs::write(out, text).expect("cargo has made the folder");
+    write(file, text.as_bytes());
 }

@@ -1,19 +1,24 @@
 //! The pictures of a report as PNG files: the SVG ones, drawn at twice their size with a font of
 //! our own, so that they look the same on every machine.
 
+use flate2::read::GzDecoder;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
+use std::io::Read as _;
 
 /// Pixels of the PNG for one of the SVG.
 const SCALE: u16 = 2;
 
-static FONT: &[u8] = include_bytes!(env!("LATLAB_FONT"));
+/// Compressed: it is larger than all the drawing.
+static FONT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/font.gz"));
 
 /// Draws one of our SVG pictures.
 pub(crate) fn draw(svg: &str) -> Vec<u8> {
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
-    fonts.load_font_data(FONT.to_vec());
+    let mut font = Vec::new();
+    GzDecoder::new(FONT).read_to_end(&mut font).expect("the build has compressed it");
+    fonts.load_font_data(font);
     fonts.set_sans_serif_family("DejaVu Sans");
     let tree = Tree::from_str(svg, &options).expect("our own SVG is sound");
     let size = tree.size().to_int_size();

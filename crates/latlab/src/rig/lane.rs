@@ -280,7 +280,7 @@ impl<'a> Lane<'a> {
     /// of, and that a limit applies to.
     #[inline]
     pub(crate) fn sample(&mut self, channel: usize, at: Nanos, latency: Nanos) {
-        if self.first.is_none() {
+        if channel == 0 && self.first.is_none() {
             self.first = Some(latency);
         }
         if self.warming {

@@ -49,6 +49,7 @@ impl<'a> Looking<'a> {
     pub(super) fn look_for_those_who_stay(&mut self) {
         const LONG: Nanos = Nanos::from_secs(1);
         if !self.meeting.is_stopping() {
+            self.stopping = None;
             return;
         }
         let now = clock::now();
@@ -62,23 +63,27 @@ impl<'a> Looking<'a> {
     /// Ends a probe of which a lane has recorded nothing for too long. Until it is set up, it is an
     /// ordinary task, and on a busy machine waits for the CPU as all others do.
     pub(super) fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
+        const SET_UP: u64 = 12;
         let now = clock::now();
         if !self.gathered && self.meeting.is_gathered() {
             self.gathered = true;
             let since = now + self.warm_up;
             self.seen.iter_mut().for_each(|seen| seen.1 = since);
         }
-        let limit = if self.gathered { limit } else { Nanos(limit.0.saturating_mul(12)) };
-        for ((cpus, tally), seen) in self.views.iter().zip(&mut self.seen) {
+        let (limit, why) = if self.gathered {
+            (limit, "a wake-up was lost, or a task that takes part is dead or never runs")
+        } else {
+            (Nanos(limit.0.saturating_mul(SET_UP)), "its thread did not get to run there")
+        };
+        for (place, ((cpus, tally), seen)) in self.views.iter().zip(&mut self.seen).enumerate() {
             let recorded = tally.recorded();
-            if recorded != seen.0 {
+            // One that is done, or will be, has nothing more to record.
+            if recorded != seen.0 || self.meeting.is_finished(place) {
                 *seen = (recorded, now);
             }
-            if now - seen.1 > limit && !self.meeting.is_stopping() {
-                self.meeting.fail(Failure::Failed(format!(
-                    "{probe} on CPU {cpus}: nothing came for {limit}: a wake-up was lost, or a \
-                     task that takes part is dead or never runs"
-                )));
+            if now - seen.1 > limit && !self.meeting.is_stopped(place) {
+                let what = format!("{probe} on CPU {cpus}: nothing came for {limit}: {why}");
+                self.meeting.fail(Failure::Failed(what));
             }
         }
     }

@@ -8,7 +8,7 @@ use latlab_sys::cpu::Binding;
 use latlab_sys::signal;
 use latlab_sys::{clock, sched};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What they share.
@@ -17,7 +17,7 @@ pub(super) struct Meeting {
     thread_ids: Vec<AtomicI32>,
     /// The threads that help a lane: its place, and the kernel's number.
     partners: Mutex<Vec<(usize, i32)>>,
-    finished: AtomicUsize,
+    finished: Vec<AtomicBool>,
     gathering: Mutex<Gathering>,
     changed: Condvar,
 }
@@ -38,7 +38,7 @@ impl Meeting {
             stop: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
             thread_ids: (0..lanes).map(|_| AtomicI32::new(0)).collect(),
             partners: Mutex::default(),
-            finished: AtomicUsize::new(0),
+            finished: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
             gathering: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -70,9 +70,14 @@ impl Meeting {
         Ok(false)
     }
 
-    /// Whether any lane is to stop.
+    /// Whether any lane is to stop and has not finished.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stop.iter().any(|stop| stop.load(SeqCst))
+        (0..self.lanes()).any(|place| self.is_stopped(place) && !self.is_finished(place))
+    }
+
+    /// Whether the lane at this place has finished.
+    pub(super) fn is_finished(&self, place: usize) -> bool {
+        self.finished[place].load(SeqCst)
     }
 
     pub(super) fn stop(&self, place: usize) {
@@ -85,7 +90,7 @@ impl Meeting {
 
     /// How many lanes have finished.
     pub(super) fn finished(&self) -> usize {
-        self.finished.load(SeqCst)
+        (0..self.lanes()).filter(|place| self.is_finished(*place)).count()
     }
 
     /// Interrupts the sleep of threads that are to stop. One that is about to sleep misses it, so
@@ -171,7 +176,7 @@ impl Drop for Done<'_> {
     fn drop(&mut self) {
         fail_in_panic(self.0);
         self.0.thread_ids[self.1].store(0, SeqCst);
-        self.0.finished.fetch_add(1, SeqCst);
+        self.0.finished[self.1].store(true, SeqCst);
         signal::tell();
     }
 }

@@ -23,6 +23,14 @@ const LIMIT: Nanos = Nanos::from_millis(200);
 fn ends(
     body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
+    ends_on(1, body)
+}
+
+/// The same on so many lanes.
+fn ends_on(
+    lanes: usize,
+    body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+) -> (std::result::Result<(), String>, u64) {
     let plan = Plan {
         probes: Vec::new(),
         scans: Vec::new(),
@@ -36,13 +44,14 @@ fn ends(
         settings: Vec::new(),
         skip_missing: false,
     };
+    let places = vec![plan.cpus.clone(); lanes];
     let signals = Signals::hold().unwrap();
     let mut watch = Blind;
     let mut rig = Rig::new(&plan, &signals, &mut watch);
     let (spans, rhythm) = ([("a", "b")], Rhythm::Within(LIMIT));
     let scheduling =
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
-    let ended = rig.on_each_cpu("test", &spans, rhythm, &scheduling, body);
+    let ended = rig.on_each_of(&places, "test", &spans, rhythm, &scheduling, body);
     let recorded = rig.measured.iter().map(|one| one.lane.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
 }
@@ -88,6 +97,20 @@ fn a_wake_up_that_never_comes_ends_the_probe() {
     let said = ended.unwrap_err();
     assert!(said.contains("test on CPU 0") && said.contains("nothing came for 200 ms"), "{said}");
     assert_eq!(recorded, 1);
+}
+
+#[test]
+fn a_lane_that_is_done_is_not_taken_for_stuck() {
+    let (ended, recorded) = ends_on(2, |lane| {
+        while lane.running() {
+            sample(lane);
+            if lane.place() == 1 {
+                clock::sleep_for(Nanos(LIMIT.0 / 30));
+            }
+        }
+        Ok(())
+    });
+    assert_eq!((ended, recorded), (Ok(()), 200));
 }
 
 #[test]
