@@ -3,6 +3,7 @@
 //! What happens between two samples is in [`Lane`] and is short: no allocation, no lock, no
 //! formatting, no system call but the probe's own.
 
+mod conditions;
 mod cost;
 mod crowd;
 mod lane;
@@ -13,13 +14,15 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use conditions::Rhythm;
 pub(crate) use cost::Cost;
 pub(crate) use lane::{Lane, Share, record_cost};
 pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 
 use crate::failure::{Failure, Result, failed};
-use lane::{Conditions, Finished};
+use conditions::Conditions;
+use lane::Finished;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Schedule, Warning};
@@ -48,47 +51,6 @@ pub(crate) trait Watch {
     fn note(&mut self, text: &str);
     /// How often to call `update`; also how long it may take to see that a CPU is gone.
     fn pace(&self) -> Nanos;
-}
-
-/// How the samples of a probe follow each other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Rhythm {
-    /// Periodically.
-    Every(Nanos),
-    /// One after another. Where none comes for so long, a wake-up was lost or somebody who takes
-    /// part is dead: the probe ends as a failure.
-    Within(Nanos),
-    /// Whenever something happens, which may be never: only time ends it.
-    Irregular,
-    /// Periodically, as long as somebody else keeps the time, who may fall silent: where none
-    /// comes for so long, the probe ends as a failure, too.
-    Driven {
-        /// The period.
-        every: Nanos,
-        /// How long none may come.
-        within: Nanos,
-    },
-}
-
-impl Rhythm {
-    /// Repetitions that take microseconds, on a machine that may be very busy.
-    pub(crate) const REPETITIONS: Rhythm = Rhythm::Within(Nanos::from_secs(5));
-
-    /// The period, where there is one.
-    pub(crate) fn interval(self) -> Option<Nanos> {
-        match self {
-            Rhythm::Every(interval) | Rhythm::Driven { every: interval, .. } => Some(interval),
-            Rhythm::Within(_) | Rhythm::Irregular => None,
-        }
-    }
-
-    /// How long no sample may come.
-    fn limit(self) -> Option<Nanos> {
-        match self {
-            Rhythm::Every(_) | Rhythm::Irregular => None,
-            Rhythm::Within(limit) | Rhythm::Driven { within: limit, .. } => Some(limit),
-        }
-    }
 }
 
 /// What measured on one CPU, or on several together, and what came out.

@@ -1,7 +1,8 @@
 //! The hot side of a rig: where a thread records what it sees.
 
+use super::Phase;
+use super::conditions::Conditions;
 use super::meeting::Meeting;
-use super::{Phase, Rhythm};
 use latlab_core::periods;
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
@@ -14,41 +15,6 @@ use latlab_sys::clock;
 use latlab_sys::usage::{self, Usage};
 use std::io;
 use std::sync::Arc;
-
-/// How long a lane measures, and what ends it early.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Conditions {
-    pub(super) length: Length,
-    pub(super) warm_up: Nanos,
-    /// The first sample above this ends the run.
-    pub(super) limit: Nanos,
-}
-
-impl Conditions {
-    /// The length of one of so many equal parts.
-    pub(super) fn share(self, parts: u64) -> Length {
-        match self.length {
-            Length::For(time) => Length::For(Nanos((time.0 / parts).max(1))),
-            Length::Count(count) => Length::Count(count.div_ceil(parts)),
-        }
-    }
-
-    /// How long a run under these conditions should take, of which `elapsed` has passed and
-    /// `recorded` samples have come.
-    pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
-        match (self.length, rhythm.interval()) {
-            (Length::For(time), _) => self.warm_up + time,
-            (Length::Count(count), Some(interval)) => {
-                self.warm_up + Nanos(interval.0.saturating_mul(count))
-            }
-            (Length::Count(count), None) => {
-                let measured = u128::from((elapsed - self.warm_up).0);
-                let total = measured * u128::from(count) / u128::from(recorded.max(1));
-                self.warm_up + Nanos(u64::try_from(total).unwrap_or(u64::MAX))
-            }
-        }
-    }
-}
 
 /// One thread's record of its samples. Recording is wait-free and can't fail; all memory is
 /// there before the first sample.
