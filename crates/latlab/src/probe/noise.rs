@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rhythm, Rig, Scheduling};
+use crate::rig::{Lane, Rhythm, Rig, Scheduling, Share};
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
 use latlab_core::record::Warning;
@@ -39,6 +39,14 @@ pub(super) struct Noise {
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
+}
+
+/// When the run ends: no rest goes beyond it.
+fn end_of(lane: &Lane<'_>) -> Nanos {
+    match lane.share(1) {
+        Share::Until(end) => end,
+        Share::Samples(_) => Nanos::MAX,
+    }
 }
 
 /// What a loop noticed on its CPU.
@@ -98,7 +106,7 @@ impl Noise {
         while lane.running() {
             self.spin(lane, begin + self.busy, &mut noticed);
             if lane.running() {
-                clock::sleep_until(begin + self.period);
+                clock::sleep_until((begin + self.period).min(end_of(lane)));
                 begin = clock::now();
                 lane.pass(begin, 0);
             }
