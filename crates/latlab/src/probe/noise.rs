@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 /// to. The first CPU is left out where all of several were asked for.
 ///
 /// Figures of each CPU: the share of the time that went into gaps above the threshold, the largest
-/// gap, how long it looked, how many loops there were and what the shortest took, which is what
+/// of them, how long it looked, how many loops there were and what the shortest took, which is what
 /// looking costs. Beside them, where it can be read, what the hypervisor says that it stole, and
 /// how often the firmware interrupted (SMI; Intel, /dev/cpu/N/msr).
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -178,7 +178,9 @@ impl Noticed {
         };
         let share = self.lost.0 as f64 / self.watched.0.max(1) as f64;
         figure("share lost", 100.0 * share, "%");
-        figure("largest gap", self.largest.0 as f64, "ns");
+        if self.lost > Nanos(0) {
+            figure("largest gap", self.largest.0 as f64, "ns");
+        }
         figure("time watched", self.watched.as_secs_f64(), "s");
         figure("loops", self.loops as f64, "loops");
         figure("shortest loop", self.shortest.0 as f64, "ns");

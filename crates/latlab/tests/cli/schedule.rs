@@ -72,6 +72,7 @@ fn the_noise_of_a_quiet_kernel_is_its_ticks() {
     let quiet = quiet.record();
     assert!(quiet.warnings.is_empty(), "{:?}", quiet.warnings);
     assert_eq!((quiet.series[0].counts.recorded, value(&quiet, "share lost")), (0, 0.0));
+    assert!(quiet.figures.iter().all(|figure| !figure.name.starts_with("largest gap")));
 }
 
 #[test]
