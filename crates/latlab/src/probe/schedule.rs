@@ -87,7 +87,7 @@ impl Probe for Schedule {
             steps.extend(measured.filter(|of| of.count() > 0).map(|of| (tasks, of)));
             Ok(())
         })?;
-        report(rig, &steps);
+        report(rig, steps);
         Ok(())
     }
 }
@@ -139,6 +139,9 @@ impl Schedule {
             let now = clock::now();
             let switches = driver.switches()?;
             for took in switches.get() {
+                if *took < cost {
+                    lane.early();
+                }
                 lane.sample(0, now, *took - cost);
             }
             lane.pass(now, switches.lost.into());
@@ -172,13 +175,13 @@ fn watching() -> Result<Driver> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "what is lost is below what can be measured")]
-fn report(rig: &mut Rig<'_>, steps: &[(u32, Histogram)]) {
+fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
     let name = Schedule::ABOUT.name;
     let mean = |of: &Histogram| of.sum() as f64 / of.count() as f64;
-    let Some(fewest) = steps.iter().min_by_key(|(tasks, _)| *tasks) else { return };
-    let (least, base) = (fewest.0, mean(&fewest.1));
+    steps.sort_by_key(|(tasks, _)| *tasks);
+    let Some((least, base)) = steps.first().map(|(tasks, of)| (*tasks, mean(of))) else { return };
     let mut points = Vec::new();
-    for (tasks, of) in steps {
+    for (tasks, of) in &steps {
         let mut figure = |what: &str, value, unit| {
             rig.figure(name, &format!("{what} at {tasks} tasks"), value, unit);
         };
@@ -187,8 +190,13 @@ fn report(rig: &mut Rig<'_>, steps: &[(u32, Histogram)]) {
         figure("min", of.min().0 as f64, "ns");
         figure("max", of.max().0 as f64, "ns");
         figure("stddev", stddev, "ns");
-        figure("stddev / mean", 100.0 * stddev / mean, "%");
-        figure("ratio", mean / base, &format!("× {least} tasks"));
+        // Where all that was measured is less than what watching takes, there is no share of it.
+        if mean > 0.0 {
+            figure("stddev / mean", 100.0 * stddev / mean, "%");
+        }
+        if base > 0.0 {
+            figure("ratio", mean / base, &format!("× {least} tasks"));
+        }
         points.push(Point { number: f64::from(*tasks), value: mean });
     }
     if let Some(slope) = growth::slope(&points) {
