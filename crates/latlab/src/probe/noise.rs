@@ -83,18 +83,18 @@ impl Probe for Noise {
         let noticed = Mutex::new(Vec::new());
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         let (name, rhythm) = (Self::ABOUT.name, Rhythm::Irregular);
-        rig.on_each_of(&each, name, &[span], rhythm, &self.scheduling, |lane| {
+        let done = rig.on_each_of(&each, name, &[span], rhythm, &self.scheduling, |lane| {
             let seen = self.look(lane, cpu::current()?);
             noticed.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
             Ok(())
-        })?;
+        });
         let mut noticed = noticed.into_inner().unwrap_or_else(PoisonError::into_inner);
         noticed.sort_by_key(|one| one.cpu);
         for one in noticed {
             one.report(rig);
         }
         Beside::read(&root, &machine, &cpus).report(rig, &before);
-        Ok(())
+        done
     }
 }
 

@@ -81,14 +81,15 @@ impl Probe for Schedule {
         let numbers = numbers(&self.tasks).map_err(Failure::Failed)?;
         let driver = self.driver(rig)?;
         let mut steps: Vec<(u32, Histogram)> = Vec::new();
-        rig.in_parts(numbers.into_iter(), |rig, tasks| {
-            self.step(rig, tasks, driver.as_ref())?;
-            let measured = rig.measured.last().map(|one| one.lane.series[0].0.histogram());
+        let done = rig.in_parts(numbers.into_iter(), |rig, tasks| {
+            let before = rig.measured.len();
+            let done = self.step(rig, tasks, driver.as_ref());
+            let measured = rig.measured.get(before).map(|one| one.lane.first().histogram());
             steps.extend(measured.filter(|of| of.count() > 0).map(|of| (tasks, of)));
-            Ok(())
-        })?;
+            done
+        });
         report(rig, steps);
-        Ok(())
+        done
     }
 }
 
