@@ -6,6 +6,7 @@ use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Share, Tasks};
 use crate::token::{self, Ring};
 use crate::worker::{Post, Worker};
+use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Warning;
 use latlab_core::size::Bytes;
@@ -57,6 +58,10 @@ struct Cell {
 impl Probe for Context {
     const ABOUT: About =
         About { name: "context", summary: "what switching from one process to the next takes" };
+
+    fn check(&self, _: &CpuList) -> Result<()> {
+        self.scheduling.check()
+    }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("process gives up the CPU", "next process running")];

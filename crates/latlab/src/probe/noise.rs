@@ -66,7 +66,7 @@ impl Probe for Noise {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.busy < self.period {
-            return Ok(());
+            return self.scheduling.check_bound(Self::ABOUT.name);
         }
         let (busy, period) = (self.busy, self.period);
         Err(Failure::Failed(format!(

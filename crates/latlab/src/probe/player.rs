@@ -106,7 +106,8 @@ impl Probe for Player {
                        other";
             return Err(Failure::Failed(why.to_owned()));
         }
-        self.card().map(drop).map_err(|error| self.refused(&error))
+        self.card().map_err(|error| self.refused(&error))?;
+        self.scheduling.check()
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {

@@ -87,9 +87,10 @@ impl Probe for Realfeel {
             return Err(Failure::Failed(why.to_owned()));
         }
         match self.device {
-            Source::Rtc => self.try_out::<OfRtc>(),
-            Source::Hpet => self.try_out::<OfHpet>(),
+            Source::Rtc => self.try_out::<OfRtc>()?,
+            Source::Hpet => self.try_out::<OfHpet>()?,
         }
+        self.scheduling.check()
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {

@@ -72,9 +72,10 @@ impl Probe for Schedule {
     fn check(&self, _: &CpuList) -> Result<()> {
         numbers(&self.tasks).map_err(|why| Failure::Failed(format!("schedule: tasks: {why}")))?;
         match self.by {
-            By::Driver => watching().map(drop),
-            By::Auto | By::Dispatch => Ok(()),
+            By::Driver => watching().map(drop)?,
+            By::Auto | By::Dispatch => {}
         }
+        self.scheduling.check_bound(Self::ABOUT.name)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {

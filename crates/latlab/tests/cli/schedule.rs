@@ -90,6 +90,19 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
 }
 
 #[test]
+fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
+    let _alone = machine();
+    let mut probes = vec!["schedule", "noise"];
+    if online() > 1 {
+        probes.push("migrate");
+    }
+    for probe in probes {
+        let words = format!("run {probe}:policy=deadline --for 100ms");
+        latlab(&words).refused(2, &[probe, "deadline", "bound to one CPU", "policy=fifo"]);
+    }
+}
+
+#[test]
 fn a_task_moves_and_is_woken_on_another_cpu() {
     let folder = folder();
     let profile = folder.path().join("two.toml");
