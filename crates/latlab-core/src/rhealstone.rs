@@ -63,12 +63,14 @@ impl fmt::Display for Weights {
 
 impl Weights {
     /// Rhealstones per second: how often the weighted mean of the components' mean times fits into
-    /// a second. None where that mean is zero, so that nothing was measured of what counts.
+    /// a second. None where the mean of one that counts is zero: nothing was measured of it, and
+    /// that would make the figure better.
     #[expect(clippy::cast_precision_loss, reason = "means have fewer than 52 bits")]
     pub fn per_second(&self, means: [Nanos; COMPONENTS]) -> Option<f64> {
         let weighed = self.0.iter().zip(means).map(|(weight, mean)| weight * mean.0 as f64);
         let mean = weighed.sum::<f64>() / self.0.iter().sum::<f64>();
-        (mean > 0.0).then_some(1e9 / mean)
+        let is_there = |(weight, mean): (&f64, Nanos)| *weight == 0.0 || mean > Nanos(0);
+        self.0.iter().zip(means).all(is_there).then_some(1e9 / mean)
     }
 }
 
@@ -91,6 +93,16 @@ mod tests {
         assert_eq!(per_second("1/1/0/0/0/2"), per_second("2/2/0/0/0/4"));
         let mean: Weights = "mean".parse().unwrap();
         assert_eq!(mean.per_second([Nanos(0); COMPONENTS]), None);
+    }
+
+    #[test]
+    fn nothing_is_made_up_for_a_component_that_counts() {
+        let of = |text: &str, means| text.parse::<Weights>().unwrap().per_second(means);
+        let mut means = MICROSECONDS;
+        means[3] = Nanos(0);
+        assert_eq!(of("mean", means), None);
+        assert_eq!(of("1/0/0/2/0/0", means), None);
+        assert_eq!(of("0/0/0/0/2/0", means), Some(200_000.0));
     }
 
     #[test]

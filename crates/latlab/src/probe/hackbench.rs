@@ -7,6 +7,7 @@ use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Tasks};
 use crate::worker::{Post, Worker};
+use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -68,6 +69,10 @@ struct Repetition {
 impl Probe for Hackbench {
     const ABOUT: About =
         About { name: "hackbench", summary: "how long groups take to send each other messages" };
+
+    fn check(&self, _: &CpuList) -> Result<()> {
+        self.scheduling.check()
+    }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("all tasks let go", "last task ended")];

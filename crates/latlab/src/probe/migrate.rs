@@ -43,7 +43,7 @@ impl Probe for Migrate {
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
         if cpus.len() > 1 {
-            return Ok(());
+            return self.scheduling.check_bound(Self::ABOUT.name);
         }
         Err(Failure::Unsupported(format!(
             "migrate: a task moves between two CPUs, and CPU {cpus} is one: name more with --cpus, \

@@ -7,6 +7,7 @@ use crate::registry::About;
 use crate::rig::{Lane, Rhythm, Rig, Tasks};
 use crate::traffic::{self, Client, Exchange};
 use crate::worker::{Post, Worker};
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::gate::Gate;
 use latlab_sys::samples::{Sample, Samples};
@@ -48,6 +49,10 @@ struct Passed {
 impl Probe for Netbench {
     const ABOUT: About =
         About { name: "netbench", summary: "how long requests for files take over TCP" };
+
+    fn check(&self, _: &CpuList) -> Result<()> {
+        self.scheduling.check()
+    }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("request sent", "reply received")];

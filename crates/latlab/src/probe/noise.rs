@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::registry::About;
-use crate::rig::{Lane, Rhythm, Rig, Scheduling};
+use crate::rig::{Lane, Rhythm, Rig, Scheduling, Share};
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
 use latlab_core::record::Warning;
@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 /// to. The first CPU is left out where all of several were asked for.
 ///
 /// Figures of each CPU: the share of the time that went into gaps above the threshold, the largest
-/// gap, how long it looked, how many loops there were and what the shortest took, which is what
+/// of them, how long it looked, how many loops there were and what the shortest took, which is what
 /// looking costs. Beside them, where it can be read, what the hypervisor says that it stole, and
 /// how often the firmware interrupted (SMI; Intel, /dev/cpu/N/msr).
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -39,6 +39,14 @@ pub(super) struct Noise {
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
+}
+
+/// When the run ends: no rest goes beyond it.
+fn end_of(lane: &Lane<'_>) -> Nanos {
+    match lane.share(1) {
+        Share::Until(end) => end,
+        Share::Samples(_) => Nanos::MAX,
+    }
 }
 
 /// What a loop noticed on its CPU.
@@ -58,7 +66,7 @@ impl Probe for Noise {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.busy < self.period {
-            return Ok(());
+            return self.scheduling.check_bound(Self::ABOUT.name);
         }
         let (busy, period) = (self.busy, self.period);
         Err(Failure::Failed(format!(
@@ -75,18 +83,18 @@ impl Probe for Noise {
         let noticed = Mutex::new(Vec::new());
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         let (name, rhythm) = (Self::ABOUT.name, Rhythm::Irregular);
-        rig.on_each_of(&each, name, &[span], rhythm, &self.scheduling, |lane| {
+        let done = rig.on_each_of(&each, name, &[span], rhythm, &self.scheduling, |lane| {
             let seen = self.look(lane, cpu::current()?);
             noticed.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
             Ok(())
-        })?;
+        });
         let mut noticed = noticed.into_inner().unwrap_or_else(PoisonError::into_inner);
         noticed.sort_by_key(|one| one.cpu);
         for one in noticed {
             one.report(rig);
         }
         Beside::read(&root, &machine, &cpus).report(rig, &before);
-        Ok(())
+        done
     }
 }
 
@@ -98,7 +106,7 @@ impl Noise {
         while lane.running() {
             self.spin(lane, begin + self.busy, &mut noticed);
             if lane.running() {
-                clock::sleep_until(begin + self.period);
+                clock::sleep_until((begin + self.period).min(end_of(lane)));
                 begin = clock::now();
                 lane.pass(begin, 0);
             }
@@ -170,7 +178,9 @@ impl Noticed {
         };
         let share = self.lost.0 as f64 / self.watched.0.max(1) as f64;
         figure("share lost", 100.0 * share, "%");
-        figure("largest gap", self.largest.0 as f64, "ns");
+        if self.lost > Nanos(0) {
+            figure("largest gap", self.largest.0 as f64, "ns");
+        }
         figure("time watched", self.watched.as_secs_f64(), "s");
         figure("loops", self.loops as f64, "loops");
         figure("shortest loop", self.shortest.0 as f64, "ns");

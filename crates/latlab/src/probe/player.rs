@@ -106,7 +106,13 @@ impl Probe for Player {
                        other";
             return Err(Failure::Failed(why.to_owned()));
         }
-        self.card().map(drop).map_err(|error| self.refused(&error))
+        if self.scheduling.priority == 99 && self.scheduling.policy != "other" {
+            let why = "player: priority=99 leaves none above it, which the sound is to have: use \
+                       priority=98 or less";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        self.card().map_err(|error| self.refused(&error))?;
+        self.scheduling.check()
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -116,16 +122,16 @@ impl Probe for Player {
             Output::Alsa => vec![cpus.last().into_iter().collect()],
         };
         let counts = Counts::default();
-        rig.on_each_of(
+        let done = rig.on_each_of(
             &places,
             Self::ABOUT.name,
             &SPANS,
             Rhythm::Every(self.shown_at(1)),
             &self.scheduling,
             |lane| self.play(lane, &counts),
-        )?;
+        );
         counts.show(rig);
-        Ok(())
+        done
     }
 }
 
@@ -311,6 +317,9 @@ impl Counts {
             ("underruns", &self.underruns, "underruns"),
             ("silence", &self.silence, "ns"),
         ];
+        if self.shown.load(Relaxed) == 0 {
+            return;
+        }
         for (name, value, unit) in figures {
             rig.figure(Player::ABOUT.name, name, value.load(Relaxed) as f64, unit);
         }

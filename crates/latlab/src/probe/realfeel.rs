@@ -87,9 +87,10 @@ impl Probe for Realfeel {
             return Err(Failure::Failed(why.to_owned()));
         }
         match self.device {
-            Source::Rtc => self.try_out::<OfRtc>(),
-            Source::Hpet => self.try_out::<OfHpet>(),
+            Source::Rtc => self.try_out::<OfRtc>()?,
+            Source::Hpet => self.try_out::<OfHpet>()?,
         }
+        self.scheduling.check()
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -115,7 +116,7 @@ impl Realfeel {
         // handler is done, and under PREEMPT_RT a real-time task that it woke would keep that
         // from ever happening.
         let device = Mutex::new(D::open().map_err(|error| self.not_opened(&error))?);
-        rig.on_each_of(
+        let done = rig.on_each_of(
             &[CpuList::from_iter([cpu])],
             Self::ABOUT.name,
             &SPANS,
@@ -125,9 +126,9 @@ impl Realfeel {
                 let mut device = device.lock().unwrap_or_else(PoisonError::into_inner);
                 self.feel(&mut *device, lane, &seen)
             },
-        )?;
+        );
         seen.show(rig);
-        Ok(())
+        done
     }
 
     /// The kernel makes the period of its timer no shorter than their resolution.
@@ -235,8 +236,11 @@ struct Seen {
 impl Seen {
     #[expect(clippy::cast_precision_loss, reason = "a run has fewer than 2^52 interrupts")]
     fn show(&self, rig: &mut Rig<'_>) {
-        let name = Realfeel::ABOUT.name;
-        rig.figure(name, "interrupts", self.interrupts.load(Relaxed) as f64, "in all");
+        let (name, interrupts) = (Realfeel::ABOUT.name, self.interrupts.load(Relaxed));
+        if interrupts == 0 {
+            return;
+        }
+        rig.figure(name, "interrupts", interrupts as f64, "in all");
         rig.figure(name, "phase known within", self.known_to.load(Relaxed) as f64, "ns");
     }
 }

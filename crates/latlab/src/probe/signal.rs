@@ -51,7 +51,7 @@ impl Probe for Signal {
         ];
         let clock = Cost::of_the_clock();
         let name = Self::ABOUT.name;
-        rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
+        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
             let cost = clock.read_the_clock();
             let relay = Relay {
                 threads: (0..self.tasks).map(|_| AtomicI32::new(0)).collect(),
@@ -59,9 +59,9 @@ impl Probe for Signal {
             };
             relay.join(0);
             self.beside_the_rest(lane, &relay, 1, cost)
-        })?;
+        });
         rig.keep_cost(name, &clock);
-        Ok(())
+        done
     }
 }
 

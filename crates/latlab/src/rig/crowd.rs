@@ -33,11 +33,11 @@ impl Lane<'_> {
         tasks: u32,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, crowd) = (self.meeting, Crowd::default());
+        let (meeting, place, crowd) = (self.meeting, self.place(), Crowd::default());
         std::thread::scope(|scope| {
             let _ending = Ending(&crowd);
             (0..tasks).try_for_each(|_| crowd.add(scope, meeting))?;
-            crowd.gather(tasks)?;
+            crowd.gather(tasks, || meeting.is_stopped(place))?;
             body(self)
         })
     }
@@ -65,10 +65,11 @@ impl Crowd {
         }
     }
 
-    fn gather(&self, tasks: u32) -> io::Result<()> {
+    /// Waits until all are there, or nobody wants them any more.
+    fn gather(&self, tasks: u32, is_stopped: impl Fn() -> bool) -> io::Result<()> {
         const PATIENCE: Nanos = Nanos::from_secs(20);
         let deadline = clock::now() + PATIENCE;
-        while self.there.load(Relaxed) < tasks {
+        while self.there.load(Relaxed) < tasks && !is_stopped() {
             if clock::now() > deadline {
                 let why = format!("of {tasks} tasks not all ran within {PATIENCE}");
                 return Err(io::Error::other(why));

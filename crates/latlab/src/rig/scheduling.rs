@@ -45,6 +45,11 @@ impl Tasks {
         let Tasks { policy, priority } = self.clone();
         Scheduling { policy, priority, slack: None, runtime: None }
     }
+
+    /// Refuses what the kernel does, before anything starts.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.scheduling().check()
+    }
 }
 
 /// When the threads of different CPUs wake up.
@@ -117,7 +122,7 @@ impl Scheduling {
             )));
         }
         if self.priority > below {
-            return self.try_out();
+            return self.try_out("");
         }
         Err(Failure::Failed(format!(
             "{probe}: priority={} leaves no room for {below} below it, where other tasks are to \
@@ -127,13 +132,29 @@ impl Scheduling {
         )))
     }
 
-    /// Takes the policy on a thread that does nothing else.
-    fn try_out(&self) -> Result<()> {
+    /// Refuses what the kernel does, before anything starts.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.try_out(INSTEAD)
+    }
+
+    /// As [`Scheduling::check`], and refuses what can't be bound to one CPU.
+    pub(crate) fn check_bound(&self, probe: &str) -> Result<()> {
+        if self.policy != "deadline" {
+            return self.check();
+        }
+        Err(Failure::Failed(format!(
+            "{probe}: a deadline task can't be bound to one CPU, on which this depends: give \
+             policy=fifo, rr or other"
+        )))
+    }
+
+    /// Takes the policy on a thread that does nothing else. What to do `instead` ends a refusal.
+    fn try_out(&self, instead: &str) -> Result<()> {
         let tried = std::thread::scope(|scope| {
             let thread = scope.spawn(|| sched::set_policy(self.policy_at(0)));
             thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         });
-        tried.map_err(|e| permission::refused(&self.policy, &e, ""))
+        tried.map_err(|e| permission::refused(&self.policy, &e, instead))
     }
 
     /// The policy of a task that is to stand so far above (or below) the measuring threads.

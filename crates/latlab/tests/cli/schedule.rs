@@ -1,8 +1,10 @@
 //! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
 
-use super::program::{command, folder, latlab, machine, run};
+use super::program::{LATLAB, command, folder, latlab, machine, root, run};
 use latlab_core::record::{Figure, Record};
 use std::fs;
+use std::process::Command;
+use std::thread::available_parallelism;
 
 fn figure<'a>(record: &'a Record, name: &str) -> &'a Figure {
     let found = record.figures.iter().find(|figure| figure.name.starts_with(name));
@@ -47,7 +49,8 @@ fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
     assert_eq!(spans, ["thread running, 0 runnable", "thread running, 3 runnable"]);
     let warned = record.warnings.iter().find(|warning| warning.code == "dispatch-latency");
     assert!(warned.expect("it is said").text.contains("/dev/latlab"));
-    latlab("run schedule:by=driver --count 1").refused(3, &["insmod", "--on lab:"]);
+    let ways_out = ["schedule", "insmod", "--on lab:", "by=dispatch"];
+    latlab("run schedule:by=driver --count 1").refused(3, &ways_out);
     latlab("run schedule:0/many --count 1").refused(2, &["'many'", "0/50/200"]);
 }
 
@@ -72,6 +75,7 @@ fn the_noise_of_a_quiet_kernel_is_its_ticks() {
     let quiet = quiet.record();
     assert!(quiet.warnings.is_empty(), "{:?}", quiet.warnings);
     assert_eq!((quiet.series[0].counts.recorded, value(&quiet, "share lost")), (0, 0.0));
+    assert!(quiet.figures.iter().all(|figure| !figure.name.starts_with("largest gap")));
 }
 
 #[test]
@@ -86,6 +90,37 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
     assert!(record.figures.iter().any(|figure| figure.name.starts_with("loops on CPU")));
     latlab("run noise:policy=other --count 5").refused(2, &["noise", "--for"]);
     latlab("run noise:busy=1s --for 1s").refused(2, &["busy=1 s", "give less"]);
+}
+
+#[test]
+fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
+    let mut probes = vec!["schedule", "noise"];
+    if available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
+        probes.push("migrate");
+    }
+    for probe in probes {
+        let words = format!("run {probe}:policy=deadline --for 100ms");
+        latlab(&words).refused(2, &[probe, "deadline", "bound to one CPU", "policy=fifo"]);
+    }
+}
+
+#[test]
+fn probes_without_the_right_to_their_priority_are_left_out_before_anything_starts() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let probes = ["schedule", "noise", "player", "context:policy=fifo", "hackbench:policy=rr"];
+    let mut command = Command::new("prlimit");
+    command.args(["--rtprio=0", "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
+    command.args([LATLAB, "run"]).args(probes).arg("cyclic:policy=other");
+    let said = run(command.args(["--skip-missing", "--for", "50ms", "--json"]));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let skipped = record.warnings.iter().filter(|warning| warning.code == "skipped");
+    let skipped: Vec<&str> = skipped.map(|warning| warning.text.as_str()).collect();
+    assert_eq!(skipped.len(), probes.len(), "{skipped:?}");
+    assert!(skipped.iter().all(|text| text.contains("CAP_SYS_NICE")), "{skipped:?}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::semaphore::Semaphore;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Lets a timer wake a task of high priority while one of low priority computes in user space.
 ///
@@ -28,13 +28,15 @@ pub(crate) struct Preemption {
     pub(super) scheduling: Scheduling,
 }
 
-/// How long the task of high priority sleeps. The other one is woken in this time as well.
+/// How long the task of high priority sleeps. The other one computes in this time, and is woken
+/// first where it slept.
 const PAUSE: Nanos = Nanos::from_micros(100);
 
 /// What the two tasks have in common.
 struct Shared {
-    /// Lets the task of low priority begin to compute.
-    go: Semaphore,
+    /// Whether the task of low priority sleeps, for there was a rest, and where.
+    asleep: AtomicBool,
+    bed: Semaphore,
     /// The time that it noted last.
     noted: AtomicU64,
     /// Until when it computes: it must not do so forever.
@@ -55,9 +57,10 @@ impl Probe for Preemption {
         let spans = [("low-priority task's last moment", "high-priority task running")];
         let name = Self::ABOUT.name;
         let (clock, round) = (Cost::of_the_clock(), Cost::of("round of the low-priority loop"));
-        rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
+        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
             let shared = Shared {
-                go: Semaphore::futex(0),
+                asleep: AtomicBool::new(false),
+                bed: Semaphore::futex(0),
                 noted: AtomicU64::new(0),
                 until: AtomicU64::new(0),
             };
@@ -71,10 +74,10 @@ impl Probe for Preemption {
                 |partner| shared.compute(partner),
                 |lane| shared.preempt(lane, cost),
             )
-        })?;
+        });
         rig.keep_cost(name, &clock);
         rig.keep_cost(name, &round);
-        Ok(())
+        done
     }
 }
 
@@ -88,7 +91,9 @@ impl Shared {
             let begin = clock::now();
             let due = begin + PAUSE + moments.next().unwrap_or_default();
             self.until.store((due + AT_MOST).0, Relaxed);
-            self.go.post()?;
+            if self.asleep.swap(false, Relaxed) {
+                self.bed.post()?;
+            }
             let slept = clock::sleep_until(due);
             let now = clock::now();
             let last = Nanos(self.noted.load(Relaxed));
@@ -102,10 +107,13 @@ impl Shared {
         Ok(())
     }
 
-    /// The task of low priority.
+    /// The task of low priority. It sleeps while the other one rests, and goes on where it was
+    /// preempted otherwise.
     fn compute(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.wait_for(|| self.go.wait())? {
+        while partner.running() {
             while self.note() {}
+            self.asleep.store(true, Relaxed);
+            partner.wait_for(|| self.bed.wait())?;
         }
         Ok(())
     }

@@ -104,7 +104,7 @@ impl Probe for Semaphore {
         let clock = Cost::of_the_clock();
         let alone: Vec<Cost> = kinds.iter().map(|kind| Cost::of(kind.alone)).collect();
         let name = Self::ABOUT.name;
-        rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
+        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
             if self.of_system_v() {
                 namespace::own_ipc()?;
             }
@@ -118,9 +118,9 @@ impl Probe for Semaphore {
                 |partner| shared.hold(partner),
                 |lane| shared.request(lane, Nanos(2 * cost.0)),
             )
-        })?;
+        });
         alone.iter().chain([&clock]).for_each(|cost| rig.keep_cost(name, cost));
-        Ok(())
+        done
     }
 }
 
