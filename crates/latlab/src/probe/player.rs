@@ -106,6 +106,11 @@ impl Probe for Player {
                        other";
             return Err(Failure::Failed(why.to_owned()));
         }
+        if self.scheduling.priority == 99 && self.scheduling.policy != "other" {
+            let why = "player: priority=99 leaves none above it, which the sound is to have: use \
+                       priority=98 or less";
+            return Err(Failure::Failed(why.to_owned()));
+        }
         self.card().map_err(|error| self.refused(&error))?;
         self.scheduling.check()
     }
