@@ -16,6 +16,14 @@ pub(crate) fn open() -> Result<Driver> {
     })
 }
 
+/// The refusal to do something without the driver, and what to use instead.
+pub(crate) fn refused(why: Failure, what: &str, instead: &str) -> Failure {
+    match why.about(what) {
+        Failure::Unsupported(why) => Failure::Unsupported(format!("{why}; or use {instead}")),
+        other => other,
+    }
+}
+
 /// Refuses where the driver has no device that interrupts.
 pub(crate) fn check_device() -> Result<()> {
     let version = open()?.version();

@@ -2,7 +2,7 @@
 
 use super::{Bench, Load, Place};
 use crate::driver;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::needs::Needs;
 use crate::registry::About;
 use latlab_core::time::Nanos;
@@ -75,12 +75,8 @@ impl Load for Interrupts {
         if self.source != From::Device {
             return Ok(());
         }
-        driver::check_device().map_err(|why| match why.about(Self::ABOUT.name) {
-            Failure::Unsupported(why) => {
-                Failure::Unsupported(format!("{why}; or use source=timer"))
-            }
-            other => other,
-        })
+        let refused = |why| driver::refused(why, Self::ABOUT.name, "source=timer");
+        driver::check_device().map_err(refused)
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {

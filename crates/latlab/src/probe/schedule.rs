@@ -72,7 +72,10 @@ impl Probe for Schedule {
     fn check(&self, _: &CpuList) -> Result<()> {
         numbers(&self.tasks).map_err(|why| Failure::Failed(format!("schedule: tasks: {why}")))?;
         match self.by {
-            By::Driver => watching().map(drop)?,
+            By::Driver => {
+                let refused = |why| driver::refused(why, Self::ABOUT.name, "by=dispatch");
+                watching().map(drop).map_err(refused)?;
+            }
             By::Auto | By::Dispatch => {}
         }
         self.scheduling.check_bound(Self::ABOUT.name)
@@ -171,7 +174,7 @@ fn watching() -> Result<Driver> {
         Ok(_) => Ok(driver),
         Err(error) => Err(Failure::Unsupported(format!(
             "the test driver can't watch the scheduler ({error}): it needs a kernel with \
-             CONFIG_KPROBES and CONFIG_KALLSYMS; or use by=dispatch"
+             CONFIG_KPROBES and CONFIG_KALLSYMS"
         ))),
     }
 }

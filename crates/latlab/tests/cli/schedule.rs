@@ -47,7 +47,8 @@ fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
     assert_eq!(spans, ["thread running, 0 runnable", "thread running, 3 runnable"]);
     let warned = record.warnings.iter().find(|warning| warning.code == "dispatch-latency");
     assert!(warned.expect("it is said").text.contains("/dev/latlab"));
-    latlab("run schedule:by=driver --count 1").refused(3, &["insmod", "--on lab:"]);
+    let ways_out = ["schedule", "insmod", "--on lab:", "by=dispatch"];
+    latlab("run schedule:by=driver --count 1").refused(3, &ways_out);
     latlab("run schedule:0/many --count 1").refused(2, &["'many'", "0/50/200"]);
 }
 

@@ -1,7 +1,7 @@
 //! Rhealstone's third component: from an interrupt to its handler, and on to a task.
 
 use crate::driver;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use crate::probe::Probe;
 use crate::registry::About;
@@ -70,15 +70,16 @@ impl Probe for Interrupt {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 0)?;
-        match self.source {
+        let there = match self.source {
             Source::Driver => driver::open().map(drop),
             Source::Device => driver::check_device(),
             Source::Auto | Source::Timer => Ok(()),
-        }
+        };
+        there.map_err(|why| driver::refused(why, Self::ABOUT.name, "source=timer"))
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        let source = self.source.resolved();
+        let (source, without) = self.source.resolved();
         let timer = [("timer expiry", "task running")];
         let driver = [
             ("interrupt due", "handler's first instruction"),
@@ -101,29 +102,28 @@ impl Probe for Interrupt {
         let done =
             rig.on_each_of(&places, name, spans, Rhythm::REPETITIONS, &self.scheduling, body);
         rig.keep_cost(name, &clock);
-        if self.source != source && source == Source::Timer {
-            rig.warnings.push(Warning::new(
-                "no-test-driver",
-                "rhealstone.interrupt measured from a timer's expiry to the task: when the handler \
-                 ran is known to the test driver only, which is not loaded (make -C kmod, insmod \
-                 kmod/latlab.ko)",
-            ));
+        if let Some(why) = without {
+            let text = format!(
+                "rhealstone.interrupt measured from a timer's expiry to the task, for only the test \
+                 driver knows when the handler ran: {why}"
+            );
+            rig.warnings.push(Warning::new("no-test-driver", text));
         }
         done
     }
 }
 
 impl Source {
-    /// What there is of it here.
-    fn resolved(self) -> Source {
+    /// What there is of it here, and why there is no driver where there could be.
+    fn resolved(self) -> (Source, Option<Failure>) {
         if self != Source::Auto {
-            return self;
+            return (self, None);
         }
         let ticks = clock::resolution().is_ok_and(|resolution| resolution > Nanos(1));
         match (driver::open(), driver::check_device()) {
-            (Err(_), _) => Source::Timer,
-            (Ok(_), Ok(())) if ticks => Source::Device,
-            (Ok(_), _) => Source::Driver,
+            (Err(why), _) => (Source::Timer, Some(why)),
+            (Ok(_), Ok(())) if ticks => (Source::Device, None),
+            (Ok(_), _) => (Source::Driver, None),
         }
     }
 }
