@@ -127,7 +127,8 @@ fn what_gives_no_answer_is_refused() {
     latlab(words).refused(2, &["kind can't be 'pipes'", "pipe"]);
     if !Path::new("/dev/latlab").exists() {
         let words = "run rhealstone:source=driver --for 100ms";
-        latlab(words).refused(3, &["/dev/latlab", "insmod", "lab:PROFILE"]);
+        let ways_out = ["rhealstone.interrupt", "insmod", "lab:PROFILE", "source=timer"];
+        latlab(words).refused(3, &ways_out);
     }
 }
 

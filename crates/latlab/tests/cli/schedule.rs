@@ -1,8 +1,10 @@
 //! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
 
-use super::program::{command, folder, latlab, machine, run};
+use super::program::{LATLAB, command, folder, latlab, machine, root, run};
 use latlab_core::record::{Figure, Record};
 use std::fs;
+use std::process::Command;
+use std::thread::available_parallelism;
 
 fn figure<'a>(record: &'a Record, name: &str) -> &'a Figure {
     let found = record.figures.iter().find(|figure| figure.name.starts_with(name));
@@ -92,15 +94,33 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
 
 #[test]
 fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
-    let _alone = machine();
     let mut probes = vec!["schedule", "noise"];
-    if online() > 1 {
+    if available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         probes.push("migrate");
     }
     for probe in probes {
         let words = format!("run {probe}:policy=deadline --for 100ms");
         latlab(&words).refused(2, &[probe, "deadline", "bound to one CPU", "policy=fifo"]);
     }
+}
+
+#[test]
+fn probes_without_the_right_to_their_priority_are_left_out_before_anything_starts() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let probes = ["schedule", "noise", "player", "context:policy=fifo", "hackbench:policy=rr"];
+    let mut command = Command::new("prlimit");
+    command.args(["--rtprio=0", "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
+    command.args([LATLAB, "run"]).args(probes).arg("cyclic:policy=other");
+    let said = run(command.args(["--skip-missing", "--for", "50ms", "--json"]));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let skipped = record.warnings.iter().filter(|warning| warning.code == "skipped");
+    let skipped: Vec<&str> = skipped.map(|warning| warning.text.as_str()).collect();
+    assert_eq!(skipped.len(), probes.len(), "{skipped:?}");
+    assert!(skipped.iter().all(|text| text.contains("CAP_SYS_NICE")), "{skipped:?}");
 }
 
 #[test]
