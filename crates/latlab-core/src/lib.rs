@@ -9,6 +9,7 @@ pub mod cpulist;
 pub mod doctor;
 pub mod growth;
 pub mod histogram;
+pub mod list;
 pub mod machine;
 pub mod periods;
 pub mod plan;

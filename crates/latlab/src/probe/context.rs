@@ -8,6 +8,7 @@ use crate::token::{self, Ring};
 use crate::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
+use latlab_core::list::List;
 use latlab_core::record::Warning;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
@@ -40,11 +41,6 @@ pub(super) struct Context {
     #[serde(flatten)]
     scheduling: Tasks,
 }
-
-/// What is measured one after another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-struct List<T>(Vec<T>);
 
 /// What came of one size and number of processes.
 struct Cell {
@@ -97,7 +93,7 @@ impl Probe for Context {
 impl Context {
     /// The most processes of a ring.
     fn most(&self) -> u32 {
-        self.processes.0.iter().copied().max().unwrap_or(0)
+        self.processes.get().iter().copied().max().unwrap_or(0)
     }
 
     /// Measures one cell after another.
@@ -106,7 +102,8 @@ impl Context {
         let samples = Samples::of(1)?;
         let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
         let clock_read = clock::read_cost();
-        let all = self.size.0.iter().flat_map(|size| self.processes.0.iter().map(|n| (*n, *size)));
+        let (sizes, numbers) = (self.size.get(), self.processes.get());
+        let all = sizes.iter().flat_map(|size| numbers.iter().map(|number| (*number, *size)));
         let mut left = self.cells();
         for (processes, size) in all {
             worker.ask(&(processes, size))?;
@@ -123,7 +120,7 @@ impl Context {
 
     /// How many sizes and numbers of processes there are together.
     fn cells(&self) -> u64 {
-        (self.size.0.len() * self.processes.0.len()) as u64
+        (self.size.get().len() * self.processes.get().len()) as u64
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
@@ -232,7 +229,7 @@ fn numbers(text: &str) -> std::result::Result<List<u32>, String> {
             Err(format!("'{word}' is not a number from 2 to 256: write one, or several as 2/8/16"))
         }
     };
-    text.split('/').map(number).collect::<std::result::Result<_, _>>().map(List)
+    List::read(text, number)
 }
 
 /// Reads sizes of working sets.
@@ -244,7 +241,7 @@ fn sizes(text: &str) -> std::result::Result<List<Bytes>, String> {
         }
         Err(format!("'{word}' is not a multiple of 8B up to 1MiB"))
     };
-    text.split('/').map(size).collect::<std::result::Result<_, _>>().map(List)
+    List::read(text, size)
 }
 
 #[cfg(test)]
@@ -253,8 +250,9 @@ mod tests {
 
     #[test]
     fn numbers_and_sizes_are_lists_and_others_get_a_sentence() {
-        assert_eq!(numbers("2/96"), Ok(List(vec![2, 96])));
-        assert_eq!(sizes("0/4KiB"), Ok(List(vec![Bytes(0), Bytes(4096)])));
+        assert_eq!(numbers("2/96").unwrap().get(), [2, 96]);
+        assert_eq!(sizes("0/4KiB").unwrap().get(), [Bytes(0), Bytes(4096)]);
+        assert_eq!(sizes("4KiB/4096B"), Err("4KiB is given twice".to_owned()));
         for wrong in ["", "1", "2/", "257", "two"] {
             assert!(numbers(wrong).unwrap_err().contains("2 to 256"), "{wrong}");
         }

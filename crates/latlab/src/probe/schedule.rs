@@ -9,6 +9,7 @@ use crate::rig::{Lane, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::growth::{self, Growth, Point};
 use latlab_core::histogram::Histogram;
+use latlab_core::list::List;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -33,8 +34,8 @@ use std::io;
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Schedule {
     /// How many tasks are runnable, one number after the other
-    #[arg(long, default_value = "0/10/25/50/75/100/150/200", value_parser = listed)]
-    tasks: String,
+    #[arg(long, default_value = "0/10/25/50/75/100/150/200", value_parser = numbers)]
+    tasks: List<u32>,
     /// What is measured: the scheduler, by the driver; the dispatch latency; auto: what can be had
     #[arg(long, default_value = "auto")]
     by: By,
@@ -70,7 +71,6 @@ impl Probe for Schedule {
     }
 
     fn check(&self, _: &CpuList) -> Result<()> {
-        numbers(&self.tasks).map_err(|why| Failure::Failed(format!("schedule: tasks: {why}")))?;
         match self.by {
             By::Driver => {
                 let refused = |why| driver::refused(why, Self::ABOUT.name, "by=dispatch");
@@ -82,10 +82,9 @@ impl Probe for Schedule {
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        let numbers = numbers(&self.tasks).map_err(Failure::Failed)?;
         let driver = self.driver(rig)?;
         let mut steps: Vec<(u32, Histogram)> = Vec::new();
-        let done = rig.in_parts(numbers.into_iter(), |rig, tasks| {
+        let done = rig.in_parts(self.tasks.get().iter().copied(), |rig, tasks| {
             let before = rig.measured.len();
             let done = self.step(rig, tasks, driver.as_ref());
             let measured = rig.measured.get(before).map(|one| one.lane.first().histogram());
@@ -214,22 +213,13 @@ fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
     }
 }
 
-fn listed(text: &str) -> std::result::Result<String, String> {
-    numbers(text).map(|_| text.to_owned())
-}
-
-/// The numbers in `0/10/25`.
-fn numbers(text: &str) -> std::result::Result<Vec<u32>, String> {
+/// Reads numbers of tasks.
+fn numbers(text: &str) -> std::result::Result<List<u32>, String> {
     let number = |word: &str| match word.parse() {
         Ok(number) if number <= MOST => Ok(number),
         _ => Err(format!("'{word}' is no number of tasks: write some of 0 to {MOST}, as 0/50/200")),
     };
-    let numbers = text.split('/').map(number).collect::<std::result::Result<Vec<u32>, _>>()?;
-    let twice = |nth: usize| numbers[..nth].contains(&numbers[nth]);
-    match (0..numbers.len()).find(|nth| twice(*nth)) {
-        Some(nth) => Err(format!("{} is given twice", numbers[nth])),
-        None => Ok(numbers),
-    }
+    List::read(text, number)
 }
 
 #[cfg(test)]
@@ -238,11 +228,9 @@ mod tests {
 
     #[test]
     fn numbers_of_tasks_are_read_or_refused_in_a_sentence() {
-        assert_eq!(numbers("0/10/200"), Ok(vec![0, 10, 200]));
-        assert_eq!(numbers("7"), Ok(vec![7]));
+        assert_eq!(numbers("0/10/200").unwrap().get(), [0, 10, 200]);
         assert!(numbers("0/x").unwrap_err().starts_with("'x' is no number of tasks"));
         assert!(numbers("").unwrap_err().contains("as 0/50/200"));
         assert!(numbers("1001").unwrap_err().contains("0 to 1000"));
-        assert_eq!(numbers("5/6/5"), Err("5 is given twice".to_owned()));
     }
 }
