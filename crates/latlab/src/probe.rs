@@ -15,7 +15,7 @@ mod schedule;
 mod signal;
 mod timer;
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use crate::registry::{self, About, Entry, Params};
 use crate::rig::Rig;
@@ -23,6 +23,7 @@ use crate::worker::Post;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Part;
 use latlab_core::time::Nanos;
+use latlab_sys::mutex::{Mutex, Protocol};
 use serde_json::Value;
 use std::io;
 
@@ -134,6 +135,16 @@ const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {
         read: registry::read::<P>,
         build: |params| Ok(Box::new(serde_json::from_value::<P>(Value::Object(params))?)),
     }
+}
+
+/// Refuses where mutexes have no priority inheritance.
+fn check_inheritance(probe: &str) -> Result<()> {
+    Mutex::new(Protocol::Inherit).map(drop).map_err(|error| {
+        Failure::Unsupported(format!(
+            "{probe}: there are no mutexes with priority inheritance here ({error}): use a kernel \
+             with CONFIG_FUTEX_PI"
+        ))
+    })
 }
 
 /// Reads an interval: a period of 0 would never let anything else run.

@@ -1,7 +1,7 @@
 //! Mutexes: how soon after unlocking the next owner runs.
 
-use super::Probe;
-use crate::failure::{Failure, Result};
+use super::{Probe, check_inheritance};
+use crate::failure::Result;
 use crate::registry::About;
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
@@ -46,12 +46,7 @@ impl Probe for Mutex {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
-        mutex::Mutex::new(Protocol::Inherit).map(drop).map_err(|error| {
-            Failure::Unsupported(format!(
-                "mutex: there are none with priority inheritance here ({error}): use a kernel with \
-                 CONFIG_FUTEX_PI"
-            ))
-        })
+        check_inheritance(Self::ABOUT.name)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {

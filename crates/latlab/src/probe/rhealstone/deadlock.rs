@@ -1,7 +1,7 @@
 //! Rhealstone's fifth component: a priority inversion, and how it is resolved.
 
-use crate::failure::{Failure, Result};
-use crate::probe::Probe;
+use crate::failure::Result;
+use crate::probe::{Probe, check_inheritance};
 use crate::registry::About;
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
@@ -64,13 +64,7 @@ impl Probe for Deadlock {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 2)?;
-        Mutex::new(Protocol::Inherit).map(drop).map_err(|error| {
-            Failure::Unsupported(format!(
-                "{}: there are no mutexes with priority inheritance here ({error}): use a kernel \
-                 with CONFIG_FUTEX_PI",
-                Self::ABOUT.name
-            ))
-        })
+        check_inheritance(Self::ABOUT.name)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
