@@ -72,6 +72,6 @@ fn what_can_not_be_played_is_refused() {
         let said = latlab("run player:device=alsa --for 1s");
         said.refused(3, &["player", "/dev/snd", "modprobe snd-dummy", "device=clock"]);
     }
-    latlab("run player --priority 99").refused(2, &["priority=99", "priority=98"]);
+    latlab("run player:priority=99 --for 1s").refused(2, &["priority=99", "priority=98"]);
     latlab("run player --policy deadline").refused(2, &["player", "deadline", "fifo"]);
 }
