@@ -123,7 +123,7 @@ pub struct Arrival {
 #[repr(C)]
 pub struct Switches {
     count: u32,
-    /// How many there were besides, after the first [`Switches::MOST`].
+    /// How many there were besides: after the first [`Switches::MOST`], or not seen to begin.
     pub lost: u32,
     took: [Nanos; Switches::MOST],
 }
