@@ -168,11 +168,16 @@ fn refuse_two_with_one_driver(plan: &Plan, load: &Part) -> Result<()> {
 
 /// Has the guard give back what loads will change.
 fn keep_what_they_change(guard: &mut Guard, loads: &[Part]) -> Result<()> {
+    let mut kept = Vec::new();
     for part in loads {
-        for knob in load::changes(part)? {
-            let because = format!("the load {} changes it", part.name);
-            guard.keep(knob, &because).map_err(|e| denied(&e))?;
-        }
+        kept.extend(load::changes(part)?.iter().map(|knob| (*knob, &part.name)));
+    }
+    // The last is given back first, and each terminal has LEDs of its own: those of the one that
+    // was to be seen can be given back when it is to be seen again.
+    kept.sort_by_key(|(knob, _)| *knob == "active_console");
+    for (knob, load) in kept {
+        let because = format!("the load {load} changes it");
+        guard.keep(knob, &because).map_err(|e| denied(&e))?;
     }
     Ok(())
 }
