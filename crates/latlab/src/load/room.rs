@@ -62,10 +62,9 @@ pub(super) fn buffer(text: &str) -> std::result::Result<Bytes, String> {
 
 /// Such a size, in whole pages.
 pub(super) fn pages(text: &str) -> std::result::Result<Bytes, String> {
-    let size = buffer(text)?;
-    if size.0.is_multiple_of(4096) {
-        Ok(size)
-    } else {
-        Err(format!("{text} is not a multiple of 4KiB"))
+    match buffer(text) {
+        Ok(size) if size.0.is_multiple_of(4096) => Ok(size),
+        Ok(_) => Err(format!("{text} is not a multiple of 4KiB")),
+        Err(why) => Err(format!("{why}, a multiple of 4KiB")),
     }
 }
