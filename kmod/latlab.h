@@ -92,7 +92,7 @@ struct latlab_watch {
 /* The switches to the caller since it asked last. */
 struct latlab_switches {
 	__u32 count;		/* out: how many of took[] are set */
-	__u32 lost;		/* out: how many there were after those */
+	__u32 lost;		/* out: of how many besides it is not known */
 	__u64 took[LATLAB_SWITCHES];	/* out: how long each took */
 };
 

@@ -21,16 +21,17 @@
 
 #include "driver.h"
 
-/* When the scheduler was entered, for the last time on this processor. */
+/* When the scheduler was entered on this processor; 0 once it has switched. */
 static DEFINE_PER_CPU(u64, entered);
 
 /* Only compared with current: it may be gone. */
 static struct task_struct *watched;
 /* Written while it is switched to, and read by itself: never both. */
 static u64 took[LATLAB_SWITCHES];
-static u32 switches;
+static u32 switches, lost;
 static u64 cost;
 static bool watching;
+static struct kprobe entry, end;
 
 /* The clock is read as late as possible here, and as early as possible below. */
 static int on_entry(struct kprobe *kprobe, struct pt_regs *regs)
@@ -42,12 +43,18 @@ static int on_entry(struct kprobe *kprobe, struct pt_regs *regs)
 static int on_switch(struct kprobe *kprobe, struct pt_regs *regs)
 {
 	u64 now = ktime_get_mono_fast_ns();
+	u64 began = this_cpu_read(entered);
 	u32 nth = READ_ONCE(switches);
 
+	this_cpu_write(entered, 0);
 	if (current != READ_ONCE(watched))
 		return 0;
-	if (nth < LATLAB_SWITCHES)
-		took[nth] = now - this_cpu_read(entered);
+	/* A kprobe that is hit while another one is at work is missed. */
+	if (!began || nth == LATLAB_SWITCHES) {
+		WRITE_ONCE(lost, lost + 1);
+		return 0;
+	}
+	took[nth] = now - began;
 	WRITE_ONCE(switches, nth + 1);
 	return 0;
 }
@@ -117,7 +124,7 @@ static u64 least_cost(void)
 	return least;
 }
 
-static int measure_cost(struct kprobe *real)
+static int measure_cost(void)
 {
 	struct kprobe first, second;
 	int err;
@@ -130,15 +137,14 @@ static int measure_cost(struct kprobe *real)
 		goto only_first;
 	/* Those that go through ftrace do not take what others take. */
 	cost = least_cost();
-	if (cost == U64_MAX || kprobe_ftrace(&second) != kprobe_ftrace(real))
+	if (cost == U64_MAX || kprobe_ftrace(&first) != kprobe_ftrace(&entry) ||
+	    kprobe_ftrace(&second) != kprobe_ftrace(&end))
 		err = -EOPNOTSUPP;
 	unregister_kprobe(&second);
 only_first:
 	unregister_kprobe(&first);
 	return err;
 }
-
-static struct kprobe entry, end;
 
 static int begin(void)
 {
@@ -150,7 +156,7 @@ static int begin(void)
 	err = place_switch(&end);
 	if (err)
 		goto only_entry;
-	err = measure_cost(&end);
+	err = measure_cost();
 	if (err)
 		goto both;
 	watching = true;
@@ -173,6 +179,7 @@ int latlab_watch(struct latlab_watch *watch)
 	}
 	preempt_disable();
 	switches = 0;
+	lost = 0;
 	preempt_enable();
 	watch->cost = cost;
 	return 0;
@@ -195,10 +202,11 @@ int latlab_switches(struct latlab_switches *answer)
 		return -EPERM;
 	/* It is not switched to meanwhile. */
 	preempt_disable();
-	answer->count = min_t(u32, switches, LATLAB_SWITCHES);
-	answer->lost = switches - answer->count;
+	answer->count = switches;
+	answer->lost = lost;
 	memcpy(answer->took, took, sizeof(took));
 	switches = 0;
+	lost = 0;
 	preempt_enable();
 	return 0;
 }

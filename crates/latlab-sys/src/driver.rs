@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::ioctl::{READ, WRITE, call};
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io;
@@ -123,7 +124,7 @@ pub struct Arrival {
 #[repr(C)]
 pub struct Switches {
     count: u32,
-    /// How many there were besides, after the first [`Switches::MOST`].
+    /// How many there were besides: after the first [`Switches::MOST`], or not seen to begin.
     pub lost: u32,
     took: [Nanos; Switches::MOST],
 }
@@ -209,19 +210,13 @@ const EDU: u32 = 1;
 const THREADED: u32 = 1;
 const AT_ONCE: u32 = 2;
 
-/// As `_IOC()` in `asm-generic/ioctl.h`: direction, size, type, number.
-const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
-    direction << 30 | (size as libc::Ioctl) << 16 | 0xEF << 8 | number
-}
-
-const READ: libc::Ioctl = 2;
-const READ_WRITE: libc::Ioctl = 3;
-const GET_VERSION: libc::Ioctl = call(READ, 0, size_of::<Version>());
-const RUN: libc::Ioctl = call(READ_WRITE, 1, size_of::<Pieces>());
-const ARM: libc::Ioctl = call(READ_WRITE, 2, size_of::<Arm>());
-const WAIT: libc::Ioctl = call(READ_WRITE, 3, size_of::<Arrival>());
-const WATCH: libc::Ioctl = call(READ, 4, size_of::<Watch>());
-const SWITCHES: libc::Ioctl = call(READ, 5, size_of::<Switches>());
+const KIND: u8 = 0xEF;
+const GET_VERSION: libc::Ioctl = call(READ, KIND, 0, size_of::<Version>());
+const RUN: libc::Ioctl = call(READ | WRITE, KIND, 1, size_of::<Pieces>());
+const ARM: libc::Ioctl = call(READ | WRITE, KIND, 2, size_of::<Arm>());
+const WAIT: libc::Ioctl = call(READ | WRITE, KIND, 3, size_of::<Arrival>());
+const WATCH: libc::Ioctl = call(READ, KIND, 4, size_of::<Watch>());
+const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<Switches>());
 
 impl Driver {
     /// Opens it.

@@ -27,10 +27,21 @@ impl Gate {
         Ok(())
     }
 
-    /// Waits until so many are there.
-    pub fn gather(&self, tasks: usize) -> io::Result<()> {
+    /// Waits until so many are there. Meanwhile `look` says from time to time whether all that are
+    /// missing can still come.
+    pub fn gather(&self, tasks: usize, look: impl Fn() -> io::Result<()>) -> io::Result<()> {
+        const PACE: Nanos = Nanos::from_millis(50);
         let mut there = vec![0; tasks];
-        (&self.here.0).read_exact(&mut there)
+        let mut missing = there.as_mut_slice();
+        while !missing.is_empty() {
+            if readable(&self.here.0, Some(PACE))? {
+                let came = (&self.here.0).read(missing)?;
+                missing = missing.split_at_mut(came).1;
+            } else {
+                look()?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets all go who wait, and who come later.
@@ -69,11 +80,17 @@ mod tests {
                     passed.fetch_add(1, SeqCst);
                 });
             }
-            gate.gather(3).unwrap();
+            gate.gather(3, || Ok(())).unwrap();
             assert_eq!(passed.load(SeqCst), 0);
             gate.open().unwrap();
         });
         assert_eq!(passed.load(SeqCst), 3);
+    }
+
+    #[test]
+    fn who_can_not_come_is_not_waited_for() {
+        let gone = || Err(io::Error::other("gone"));
+        assert_eq!(Gate::new().unwrap().gather(1, gone).unwrap_err().to_string(), "gone");
     }
 
     #[test]

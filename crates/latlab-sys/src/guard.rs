@@ -32,6 +32,9 @@ pub enum GuardError {
     /// The caller may not turn it.
     #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
     NotAllowed(&'static str),
+    /// The caller may not read it, or not write down how it stands.
+    #[error("{0} can't be given back as it is: run latlab as root, or leave the load out")]
+    NotKept(&'static str),
     /// Another run has turned it and lives.
     #[error("{knob} is held by another latlab (process {pid}): wait until that has ended")]
     Taken {
@@ -107,7 +110,10 @@ impl Guard {
         let knob =
             Knob::kept(name).ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
         let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
-        let entries = self.write_all_down(knob, paths)?;
+        let entries = self.write_all_down(knob, paths).map_err(|error| match error {
+            GuardError::NotAllowed(name) => GuardError::NotKept(name),
+            other => other,
+        })?;
         let change = change(knob, &summary(&entries), "various");
         self.changes.push(Change { because: because.to_owned(), ..change });
         Ok(())

@@ -1,6 +1,7 @@
 //! `/dev/hpet`: the interrupt of a High Precision Event Timer, and its counter
 //! (`Documentation/timers/hpet.rst`, IA-PC HPET specification 1.0a).
 
+use crate::ioctl::{PLAIN, READ, WRITE, call};
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -35,18 +36,11 @@ struct Info {
 
 const PERIODIC: libc::c_ulong = 0x10;
 
-/// As `_IOC()` in `asm-generic/ioctl.h`, of the type 'h': direction, number, size.
-const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
-    direction << 30 | (size as libc::Ioctl) << 16 | (b'h' as libc::Ioctl) << 8 | number
-}
-
-const PLAIN: libc::Ioctl = 0;
-const WRITE: libc::Ioctl = 1;
-const READ: libc::Ioctl = 2;
-const IE_ON: libc::Ioctl = call(PLAIN, 1, 0);
-const INFO: libc::Ioctl = call(READ, 3, size_of::<Info>());
-const EPI: libc::Ioctl = call(PLAIN, 4, 0);
-const IRQFREQ: libc::Ioctl = call(WRITE, 6, size_of::<libc::c_ulong>());
+const KIND: u8 = b'h';
+const IE_ON: libc::Ioctl = call(PLAIN, KIND, 1, 0);
+const INFO: libc::Ioctl = call(READ, KIND, 3, size_of::<Info>());
+const EPI: libc::Ioctl = call(PLAIN, KIND, 4, 0);
+const IRQFREQ: libc::Ioctl = call(WRITE, KIND, 6, size_of::<libc::c_ulong>());
 
 impl Hpet {
     /// Opens one, and maps its registers to read. `ResourceBusy` where all have been taken;

@@ -15,6 +15,7 @@ pub mod guard;
 pub mod hpet;
 pub mod icmp;
 pub mod init;
+mod ioctl;
 pub mod knob;
 pub mod machine;
 pub mod mapping;

@@ -1,5 +1,6 @@
 //! `/dev/rtc0`: the periodic interrupt of the machine's real-time clock (`rtc(4)`).
 
+use crate::ioctl::{PLAIN, READ, WRITE, call};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
@@ -8,25 +9,19 @@ use std::os::fd::AsRawFd as _;
 pub const DEVICE: &str = "/dev/rtc0";
 
 /// The clock, opened; only one at a time can have it (`ResourceBusy`). Dropping it stops its
-/// interrupts and gives it the rate back that it had.
+/// interrupts and gives it the rate back that it had. Where the process is killed, the kernel stops
+/// the interrupts and the rate stays: whoever comes next sets their own.
 #[derive(Debug)]
 pub struct Rtc {
     file: File,
     rate: libc::c_ulong,
 }
 
-/// As `_IOC()` in `asm-generic/ioctl.h`, of the type 'p': direction, number, size.
-const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
-    direction << 30 | (size as libc::Ioctl) << 16 | (b'p' as libc::Ioctl) << 8 | number
-}
-
-const PLAIN: libc::Ioctl = 0;
-const WRITE: libc::Ioctl = 1;
-const READ: libc::Ioctl = 2;
-const PIE_ON: libc::Ioctl = call(PLAIN, 0x05, 0);
-const PIE_OFF: libc::Ioctl = call(PLAIN, 0x06, 0);
-const IRQP_READ: libc::Ioctl = call(READ, 0x0b, size_of::<libc::c_ulong>());
-const IRQP_SET: libc::Ioctl = call(WRITE, 0x0c, size_of::<libc::c_ulong>());
+const KIND: u8 = b'p';
+const PIE_ON: libc::Ioctl = call(PLAIN, KIND, 0x05, 0);
+const PIE_OFF: libc::Ioctl = call(PLAIN, KIND, 0x06, 0);
+const IRQP_READ: libc::Ioctl = call(READ, KIND, 0x0b, size_of::<libc::c_ulong>());
+const IRQP_SET: libc::Ioctl = call(WRITE, KIND, 0x0c, size_of::<libc::c_ulong>());
 
 impl Rtc {
     /// Opens it.

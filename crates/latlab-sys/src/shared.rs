@@ -2,7 +2,7 @@
 
 use latlab_core::time::Nanos;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
@@ -44,10 +44,7 @@ impl SharedPage {
 
     /// The page behind a descriptor that the parent left open for us.
     pub fn inherited(fd: RawFd) -> io::Result<SharedPage> {
-        // SAFETY: fcntl with F_GETFD takes no pointers; it fails where nothing is open.
-        crate::checked(unsafe { libc::fcntl(fd, libc::F_GETFD) })?;
-        // SAFETY: the number was given by the parent for this, and is used once.
-        SharedPage::map(unsafe { OwnedFd::from_raw_fd(fd) })
+        SharedPage::map(crate::process::inherited(fd)?.into())
     }
 
     fn map(fd: OwnedFd) -> io::Result<SharedPage> {

@@ -1,5 +1,6 @@
 //! A sound card's playback, without the library: the PCM interface of ALSA (`sound/asound.h`).
 
+use crate::ioctl::{PLAIN, READ, WRITE, call};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -74,19 +75,12 @@ struct Transfer {
     frames: libc::c_ulong,
 }
 
-/// As `_IOC()` in `asm-generic/ioctl.h`, of the type 'A': direction, number, size.
-const fn call(direction: libc::Ioctl, number: libc::Ioctl, size: usize) -> libc::Ioctl {
-    direction << 30 | (size as libc::Ioctl) << 16 | (b'A' as libc::Ioctl) << 8 | number
-}
-
-const PLAIN: libc::Ioctl = 0;
-const WRITE: libc::Ioctl = 1;
-const READ: libc::Ioctl = 2;
-const HW_PARAMS: libc::Ioctl = call(READ | WRITE, 0x11, size_of::<Hardware>());
-const SW_PARAMS: libc::Ioctl = call(READ | WRITE, 0x13, size_of::<Software>());
-const DELAY: libc::Ioctl = call(READ, 0x21, size_of::<libc::c_long>());
-const PREPARE: libc::Ioctl = call(PLAIN, 0x40, 0);
-const WRITEI_FRAMES: libc::Ioctl = call(WRITE, 0x50, size_of::<Transfer>());
+const KIND: u8 = b'A';
+const HW_PARAMS: libc::Ioctl = call(READ | WRITE, KIND, 0x11, size_of::<Hardware>());
+const SW_PARAMS: libc::Ioctl = call(READ | WRITE, KIND, 0x13, size_of::<Software>());
+const DELAY: libc::Ioctl = call(READ, KIND, 0x21, size_of::<libc::c_long>());
+const PREPARE: libc::Ioctl = call(PLAIN, KIND, 0x40, 0);
+const WRITEI_FRAMES: libc::Ioctl = call(WRITE, KIND, 0x50, size_of::<Transfer>());
 
 // The masks that are set, and what of them; then the intervals.
 const ACCESS: (usize, u32) = (0, 1 << 3);

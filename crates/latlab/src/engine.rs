@@ -152,13 +152,15 @@ fn loads(plan: &Plan, machine: &Machine, warnings: &mut Vec<Warning>) -> Result<
     Ok(loads)
 }
 
-/// The test driver has one device and one timer: what is measured with them no load may use.
+/// The test driver has one interrupt: what is measured with it no load may use. Loads only take its
+/// device.
 fn refuse_two_with_one_driver(plan: &Plan, load: &Part) -> Result<()> {
     let probes = plan.probes.iter().map(probe::needs);
     let others = probes.collect::<Result<Vec<Needs>>>()?;
-    let taken = others.iter().any(|needs| needs.driver);
-    if taken && load::needs(load)?.driver && driver::open().is_ok() {
-        let why = "uses the test driver, and so does what is measured: use source=timer";
+    let taken = others.iter().any(|needs| needs.interrupt);
+    if taken && load::needs(load)?.interrupt && driver::check_device().is_ok() {
+        let why =
+            "uses the test driver's interrupt, and so does what is measured: use source=timer";
         return Err(Failure::Failed(format!("{}: it {why}", load.name)));
     }
     Ok(())
@@ -166,11 +168,16 @@ fn refuse_two_with_one_driver(plan: &Plan, load: &Part) -> Result<()> {
 
 /// Has the guard give back what loads will change.
 fn keep_what_they_change(guard: &mut Guard, loads: &[Part]) -> Result<()> {
+    let mut kept = Vec::new();
     for part in loads {
-        for knob in load::changes(part)? {
-            let because = format!("the load {} changes it", part.name);
-            guard.keep(knob, &because).map_err(|e| denied(&e))?;
-        }
+        kept.extend(load::changes(part)?.iter().map(|knob| (*knob, &part.name)));
+    }
+    // The last is given back first, and each terminal has LEDs of its own: those of the one that
+    // was to be seen can be given back when it is to be seen again.
+    kept.sort_by_key(|(knob, _)| *knob == "active_console");
+    for (knob, load) in kept {
+        let because = format!("the load {load} changes it");
+        guard.keep(knob, &because).map_err(|e| denied(&e))?;
     }
     Ok(())
 }

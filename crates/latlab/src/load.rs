@@ -30,7 +30,7 @@ use latlab_core::machine::Machine;
 use latlab_core::plan::Part;
 use latlab_core::record::{Warning, Work};
 use latlab_core::time::Nanos;
-use latlab_sys::process::{self, SingleThread, Worker};
+use latlab_sys::process::{self, Forked, SingleThread, Worker};
 use latlab_sys::shared::SharedPage;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::{clock, cpu as affinity, signal};
@@ -216,6 +216,19 @@ impl Bench {
     /// Counts work done.
     pub(crate) fn done(&self, units: u64) {
         self.progress.add(units);
+    }
+
+    /// Leaves the work to children, which go on until they are ended: fails where one has ended by
+    /// itself.
+    pub(crate) fn leave_to(&self, children: Vec<Forked>) -> std::io::Result<()> {
+        self.ready();
+        let mut at_work = Ok(());
+        while at_work.is_ok() && self.running() {
+            clock::sleep_for(Nanos::from_millis(100));
+            at_work = process::all_at_work();
+        }
+        process::end_all(children);
+        at_work
     }
 
     /// The right to fork: a worker has one thread.

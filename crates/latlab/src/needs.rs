@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub(crate) struct Needs {
     /// The test driver.
     pub(crate) driver: bool,
+    /// The driver's interrupt, of which there is one.
+    pub(crate) interrupt: bool,
     /// Folders that are to lie on a disk.
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Modules of the kernel, by name; those built in are there already.
@@ -33,6 +35,11 @@ impl Needs {
         Needs { driver: true, ..Needs::default() }
     }
 
+    /// The test driver, and its interrupt.
+    pub(crate) fn interrupt() -> Needs {
+        Needs { interrupt: true, ..Needs::driver() }
+    }
+
     /// A folder on a disk.
     pub(crate) fn folder(folder: impl Into<PathBuf>) -> Needs {
         Needs { folders: BTreeSet::from([folder.into()]), ..Needs::default() }
@@ -41,6 +48,7 @@ impl Needs {
     /// What both need.
     pub(crate) fn and(mut self, other: Needs) -> Needs {
         self.driver |= other.driver;
+        self.interrupt |= other.interrupt;
         self.folders.extend(other.folders);
         self.modules.extend(other.modules);
         self.devices.extend(other.devices);

@@ -4,7 +4,7 @@ use latlab_core::random::Random;
 use latlab_sys::process::{Forked, SingleThread};
 use latlab_sys::socket;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 /// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,9 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connect(to: SocketAddr) -> io::Result<Client> {
-        let connection = set_up(TcpStream::connect(to)?)?;
+    /// At the end of a connection that is there, once it is answered.
+    fn at(connection: TcpStream) -> io::Result<Client> {
+        let connection = set_up(connection)?;
         let mut client = Client { connection, buffer: vec![0; ROOM] };
         client.exchange(plain(8, 8))?;
         Ok(client)
@@ -162,7 +163,11 @@ pub(crate) fn start(
     let port = listener.local_addr()?;
     let mut children = Vec::with_capacity(2 * clients);
     for nth in 0..clients {
-        children.push(single.try_fork(|| life(nth, Client::connect(port)?))?);
+        // Connected before anybody can die, so that it is there to be accepted. Neither child has
+        // the other's end: when one dies, the other hears of it.
+        let connection = TcpStream::connect(port)?;
+        let life = &life;
+        children.push(single.try_fork(move || life(nth, Client::at(connection)?))?);
         let (connection, _) = listener.accept()?;
         let mut connection = set_up(connection)?;
         children.push(single.try_fork(move || serve(&mut connection))?);
@@ -201,7 +206,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || serve(&mut listener.accept().unwrap().0));
-        let mut client = Client::connect(port).unwrap();
+        let mut client = Client::at(TcpStream::connect(port).unwrap()).unwrap();
         for exchange in mix() {
             client.exchange(exchange).unwrap();
         }

@@ -38,7 +38,7 @@ fn the_interface_is_that_of_the_header() {
     ] {
         let words = format!("{kind}(0xEF, 0x{nth:02X}, struct latlab_{of})");
         assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
-        let direction = if kind == "_IOR" { READ } else { READ_WRITE };
+        let direction = if kind == "_IOR" { READ } else { READ | WRITE };
         assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | nth));
     }
 }

@@ -137,11 +137,10 @@ impl Cell {
     /// The modules that its parts need; where parts may be left out, those that its kernel has: who
     /// lacks one finds out in the guest.
     fn needed_modules(&self, needs: &Needs) -> Vec<String> {
-        let may_lack = matches!(&self.job, Job::Run(plan) if plan.skip_missing);
         let modules = self.kernel.modules.as_deref();
         let names = needs.modules.iter().map(|name| (*name).to_owned());
         let has = |name: &String| module::closure(modules, std::slice::from_ref(name)).is_ok();
-        names.filter(|name| !may_lack || has(name)).collect()
+        names.filter(|name| !self.job.may_lack() || has(name)).collect()
     }
 
     /// Makes the archive and the command line.

@@ -135,16 +135,28 @@ impl Progress for Fetching<'_> {
 /// The cell of a job, with what is known of its kernel.
 fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
     let (profile, kernel) = kernel(target, errand)?;
-    let driver = if driver::is_needed(&profile, &job) {
-        Some(kernel::driver(&kernel, &mut Fetching::with(errand))?)
-    } else {
-        None
-    };
+    let driver = driver(&profile, &kernel, &job, errand)?;
     let timer = match time {
         Time::Instructions => facts(target, &kernel, errand)?.apic_timer,
         Time::Wall(_) => None,
     };
     Ok(Cell { timer, driver, ..Cell::of(target, profile, kernel, time, job) })
+}
+
+/// The test driver, where the job needs it.
+fn driver(
+    profile: &Profile,
+    kernel: &Kernel,
+    job: &Job,
+    errand: &mut Errand<'_>,
+) -> Result<Option<PathBuf>> {
+    if !driver::is_needed(profile, job) {
+        return Ok(None);
+    }
+    match kernel::driver(kernel, &mut Fetching::with(errand)) {
+        Err(Failure::Unsupported(_)) if job.may_lack() => Ok(None),
+        built => built.map(Some),
+    }
 }
 
 /// What is known of a kernel; where nothing is, its first boot finds it out.

@@ -38,3 +38,10 @@ pub(crate) enum Job {
     /// Find out what a kernel finds out at each boot.
     Learn,
 }
+
+impl Job {
+    /// Whether parts are left out that lack something. Which they are, they find out in the guest.
+    pub(super) fn may_lack(&self) -> bool {
+        matches!(self, Job::Run(plan) if plan.skip_missing)
+    }
+}

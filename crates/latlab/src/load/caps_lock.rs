@@ -38,18 +38,18 @@ impl Load for CapsLock {
         let inputs = root.numbered("sys/class/input", "input");
         let lit = inputs.iter().any(|(_, name)| {
             let leds = root.text(format!("sys/class/input/{name}/capabilities/led"));
-            leds.is_some_and(|leds| leds != "0")
+            leds.is_some_and(|leds| has_caps_lock(&leds))
         });
         if lit {
             return Ok(());
         }
-        let why = "caps-lock: no keyboard with LEDs is connected: connect one, or go to the \
+        let why = "caps-lock: no keyboard with a caps lock LED is connected: connect one, or go to the \
                    laboratory, whose guests have one (--on lab:PROFILE)";
         Err(Failure::Unsupported(why.to_owned()))
     }
 
     fn work(&self, bench: &Bench) -> io::Result<()> {
-        let console = console::open()?;
+        let console = console::terminal(console::seen()?)?;
         let mut leds = CAPS_LOCK;
         bench.ready();
         while bench.running() {
@@ -58,5 +58,28 @@ impl Load for CapsLock {
             bench.done(1);
         }
         Ok(())
+    }
+}
+
+/// Whether `LED_CAPSL` is among these LEDs, which the kernel lists as a bit each, in hexadecimal
+/// words, the lowest last.
+fn has_caps_lock(leds: &str) -> bool {
+    const LED_CAPSL: u64 = 1;
+    let lowest = leds.split_whitespace().last();
+    let bits = lowest.and_then(|word| u64::from_str_radix(word, 16).ok());
+    bits.is_some_and(|bits| bits & (1 << LED_CAPSL) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keyboard_is_known_by_its_caps_lock() {
+        for (leds, has) in
+            [("7", true), ("1f", true), ("2", true), ("0", false), ("5", false), ("2 0", false)]
+        {
+            assert_eq!(has_caps_lock(leds), has, "{leds}");
+        }
     }
 }

@@ -1,13 +1,31 @@
 //! The console that loads work on, and what to do where there is none.
 
 use crate::failure::{Failure, Result};
-use latlab_sys::console::{self, Console};
-use latlab_sys::process;
+use latlab_core::time::Nanos;
+use latlab_sys::console::{self, Console, SPARE};
+use latlab_sys::{clock, process};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-pub(super) fn open() -> io::Result<Console> {
+fn open() -> io::Result<Console> {
     Console::open(Path::new(console::PATH))
+}
+
+/// The number of the terminal that was to be seen when the loads were checked, when it was not
+/// [`SPARE`]: another load may have switched there since, for a moment each time.
+pub(super) fn seen() -> io::Result<u16> {
+    loop {
+        let seen = open()?.active()?;
+        if seen != SPARE {
+            return Ok(seen);
+        }
+        clock::sleep_for(Nanos::from_millis(1));
+    }
+}
+
+/// A terminal by its number.
+pub(super) fn terminal(number: u16) -> io::Result<Console> {
+    Console::open(Path::new(&format!("/dev/tty{number}")))
 }
 
 /// The console, with a refusal where a load can't have it.

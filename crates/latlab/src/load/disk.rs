@@ -20,7 +20,7 @@ pub(super) struct Disk {
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of each worker's file
-    #[arg(long, default_value = "16MiB")]
+    #[arg(long, default_value = "16MiB", value_parser = room::size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]

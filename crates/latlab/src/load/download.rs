@@ -1,6 +1,6 @@
 //! The network: a large file comes over TCP, again and again.
 
-use super::{Bench, Load, Place, network};
+use super::{Bench, Load, Place, network, room};
 use crate::failure::Result;
 use crate::registry::About;
 use latlab_core::size::Bytes;
@@ -17,16 +17,11 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Download {
     /// Size of the file; each comes over a connection of its own
-    #[arg(long, default_value = "700MB", value_parser = size)]
+    #[arg(long, default_value = "700MB", value_parser = room::size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
-}
-
-fn size(text: &str) -> std::result::Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if size.0 > 0 { Ok(size) } else { Err("a file of 0B is no load".to_owned()) }
 }
 
 /// What is sent and read at a time.

@@ -4,8 +4,6 @@ use super::{Bench, Load, Place};
 use crate::groups::{self, Groups, Over, Role};
 use crate::registry::About;
 use latlab_core::size::Bytes;
-use latlab_core::time::Nanos;
-use latlab_sys::{clock, process};
 use std::fs::File;
 use std::io;
 
@@ -51,12 +49,7 @@ impl Load for Hackbench {
                 },
             }
         })?;
-        bench.ready();
-        while bench.running() {
-            clock::sleep_for(Nanos::from_millis(100));
-        }
-        process::end_all(children);
-        Ok(())
+        bench.leave_to(children)
     }
 }
 

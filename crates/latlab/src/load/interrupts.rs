@@ -63,7 +63,7 @@ impl Load for Interrupts {
     fn needs(&self) -> Needs {
         match self.source {
             From::Timer => Needs::default(),
-            From::Auto | From::Device => Needs::driver(),
+            From::Auto | From::Device => Needs::interrupt(),
         }
     }
 

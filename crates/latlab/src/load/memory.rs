@@ -14,20 +14,11 @@ use std::io;
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Memory {
     /// Memory that each worker maps at a time
-    #[arg(long, default_value = "64MiB", value_parser = size)]
+    #[arg(long, default_value = "64MiB", value_parser = room::buffer)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
-}
-
-fn size(text: &str) -> std::result::Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (4096..=1 << 40).contains(&size.0) {
-        Ok(size)
-    } else {
-        Err(format!("{text} is not 4KiB to 1024GiB"))
-    }
 }
 
 impl Load for Memory {

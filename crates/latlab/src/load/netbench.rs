@@ -3,8 +3,6 @@
 use super::{Bench, Load, Place};
 use crate::registry::About;
 use crate::traffic::{self, Client};
-use latlab_core::time::Nanos;
-use latlab_sys::{clock, process};
 use std::io;
 
 /// Clients that ask a server process each for files over TCP, on the loopback.
@@ -35,12 +33,7 @@ impl Load for Netbench {
     fn work(&self, bench: &Bench) -> io::Result<()> {
         let life = |_, client| ask(bench, client);
         let children = traffic::start(bench.single(), self.clients as usize, life)?;
-        bench.ready();
-        while bench.running() {
-            clock::sleep_for(Nanos::from_millis(100));
-        }
-        process::end_all(children);
-        Ok(())
+        bench.leave_to(children)
     }
 }
 

@@ -58,7 +58,8 @@ impl Load for PageCache {
         while bench.running() {
             let mut offset = 0;
             while offset < self.size.0 && bench.running() {
-                let length = chunk.len().min(usize::try_from(self.size.0 - offset).unwrap_or(0));
+                let left = usize::try_from(self.size.0 - offset).unwrap_or(room::CHUNK);
+                let length = chunk.len().min(left);
                 file.write_all_at(&chunk[..length], offset)?;
                 offset += length as u64;
                 bench.done(length as u64 / PAGE);

@@ -44,12 +44,27 @@ pub(super) fn chunk(seed: u64) -> Vec<u8> {
     Random::new(seed).flat_map(u64::to_ne_bytes).take(CHUNK).collect()
 }
 
-/// A size from one page to as much as a buffer may have.
-pub(super) fn pages(text: &str) -> std::result::Result<Bytes, String> {
+/// The size of a file that is a load.
+pub(super) fn size(text: &str) -> std::result::Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (4096..=1 << 40).contains(&size.0) && size.0.is_multiple_of(4096) {
+    if size.0 > 0 { Ok(size) } else { Err("a file of 0B is no load".to_owned()) }
+}
+
+/// A size from one page to as much as a buffer may have.
+pub(super) fn buffer(text: &str) -> std::result::Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if (4096..=1 << 40).contains(&size.0) {
         Ok(size)
     } else {
-        Err(format!("{text} is not 4KiB to 1024GiB, a multiple of 4KiB"))
+        Err(format!("{text} is not 4KiB to 1024GiB"))
+    }
+}
+
+/// Such a size, in whole pages.
+pub(super) fn pages(text: &str) -> std::result::Result<Bytes, String> {
+    match buffer(text) {
+        Ok(size) if size.0.is_multiple_of(4096) => Ok(size),
+        Ok(_) => Err(format!("{text} is not a multiple of 4KiB")),
+        Err(why) => Err(format!("{why}, a multiple of 4KiB")),
     }
 }

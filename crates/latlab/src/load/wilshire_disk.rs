@@ -15,15 +15,15 @@ use std::path::PathBuf;
 ///
 /// The hard disk stress of Heursch and Rzehak 2001 (Rapid Reaction Linux, tables 1 and 5), after
 /// Wilshire 2000. The sync is sync(2): what others have written goes to its disks as well. The file
-/// has no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that have
-/// reached the disk.
+/// has no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that dd has
+/// handed to the kernel.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct WilshireDisk {
     /// Folder on the file system to write to
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of the file
-    #[arg(long, default_value = "64MiB")]
+    #[arg(long, default_value = "64MiB", value_parser = room::size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -57,9 +57,8 @@ impl Load for WilshireDisk {
         let (mut from, mut to) = (File::open("/dev/zero")?, file::scratch(&self.dir)?);
         bench.ready();
         while bench.running() {
-            let written = self.dd(bench, &mut from, &mut to)?;
+            self.dd(bench, &mut from, &mut to)?;
             file::sync_all();
-            bench.done(written);
         }
         Ok(())
     }
@@ -67,7 +66,7 @@ impl Load for WilshireDisk {
 
 impl WilshireDisk {
     /// Writes the file anew, up to its size or until the end of the run.
-    fn dd(&self, bench: &Bench, from: &mut File, to: &mut File) -> io::Result<u64> {
+    fn dd(&self, bench: &Bench, from: &mut File, to: &mut File) -> io::Result<()> {
         let mut block = [0; BLOCK];
         to.set_len(0)?;
         to.rewind()?;
@@ -76,7 +75,8 @@ impl WilshireDisk {
             from.read_exact(&mut block)?;
             to.write_all(&block)?;
             written += BLOCK as u64;
+            bench.done(BLOCK as u64);
         }
-        Ok(written)
+        Ok(())
     }
 }

@@ -147,7 +147,7 @@ impl Hackbench {
         let gate = Gate::new()?;
         let life = |role| live(self.loops, self.fan, &gate, role, &mut message.to_vec());
         let children = self.groups().fork(single, life)?;
-        gate.gather(children.len())?;
+        gate.gather(children.len(), process::all_at_work)?;
         let begin = clock::now();
         gate.open()?;
         process::await_all(children)?;
@@ -166,7 +166,7 @@ impl Hackbench {
             threads.push(thread.spawn(life)?);
             Ok(())
         })?;
-        gate.gather(threads.len())?;
+        gate.gather(threads.len(), || Ok(()))?;
         let begin = clock::now();
         gate.open()?;
         let panicked = |_| io::Error::other("a thread that takes part panicked");

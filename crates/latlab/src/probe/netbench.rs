@@ -77,7 +77,7 @@ impl Probe for Netbench {
             gate.wait()?;
             ask(nth, client, &mix, samples)
         })?;
-        gate.gather(clients)?;
+        gate.gather(clients, process::all_at_work)?;
         gate.open()?;
         process::await_all(children)?;
         post.say(meter.read())

@@ -33,7 +33,7 @@ use std::sync::{Mutex, PoisonError};
 /// There is one such device: only the last of the CPUs is measured on. Periods whose interrupt
 /// was lost, or answered together with another, are missed; figure "interrupts" is how many came
 /// as read(2) has it. It needs root, or the right to the device and a frequency up to the limit
-/// for users.
+/// for users. After a run that was killed the RTC keeps the frequency, without interrupting.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Realfeel {
     /// Interrupts a second, 64 to 8192; for the RTC a power of two

@@ -124,23 +124,23 @@ fn check_objects(
         let text = format!("{probe}: {why} ({error}): {remedy}, or measure {instead}");
         Err(Failure::Unsupported(text))
     };
-    // A namespace is a thread's, and gone with it.
+    // A namespace is a thread's, and gone with it. Outside of one nothing is made.
     let tried = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| (namespace::own_ipc(), make()));
-        thread.join().unwrap_or_else(|_| (Ok(()), Err(io::ErrorKind::Other.into())))
+        let thread = scope.spawn(|| namespace::own_ipc().map(|()| make()));
+        thread.join().unwrap_or_else(|_| Ok(Err(io::ErrorKind::Other.into())))
     });
     match tried {
-        (Err(error), _) => refused(
+        Err(error) => refused(
             "its objects are to be in an IPC namespace of their own, so that none outlives a \
              killed run, and there is none to be had",
             error,
             "run it as root (CAP_SYS_ADMIN)",
         ),
-        (_, Err(error)) => refused(
+        Ok(Err(error)) => refused(
             "its objects are not to be had here",
             error,
             "use a kernel with CONFIG_SYSVIPC and CONFIG_POSIX_MQUEUE",
         ),
-        _ => Ok(()),
+        Ok(Ok(())) => Ok(()),
     }
 }

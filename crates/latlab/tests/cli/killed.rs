@@ -3,7 +3,7 @@
 
 use crate::knob;
 use crate::program::{
-    LATLAB, Running, Said, command, entries, folder, machine, pause, root, running, sandboxed,
+    LATLAB, Running, Said, command, entries, folder, machine, pause, root, run, running, sandboxed,
     until, workers,
 };
 use std::fs;
@@ -137,4 +137,14 @@ fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     until("no process of the run is left", || running(&program).is_empty());
+}
+
+/// A guest has a keyboard, whose LEDs a killed load leaves as they happened to be.
+#[test]
+fn the_next_doctor_puts_right_what_a_killed_load_has_changed_of_the_console() {
+    let script = "/latlab run cyclic --for 60s --load caps-lock & sleep 2; kill -9 $!; wait $!; \
+                  /latlab doctor >/dev/null; echo /run/latlab/*";
+    let said = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));
+    assert!(said.stderr.contains("was killed; console_leds (/dev/tty0) is 0 again"), "{said:?}");
+    assert_eq!(said.stdout, "/run/latlab/*\n", "no journal is left");
 }

@@ -89,9 +89,7 @@ fn a_record_says_that_its_time_is_made_of_instructions() {
 fn timers_are_as_fine_as_the_profile_says() {
     let said =
         latlab("run cyclic:interval=10ms --on lab:standard --on lab:utime --count 50 --json");
-    let (tick, fine) = said.stdout.split_once("\n}\n{").expect("two records");
-    let record = |text: String| latlab_core::record::Record::from_json(&text).unwrap();
-    let (tick, fine) = (record(format!("{tick}\n}}")), record(format!("{{{fine}")));
+    let [tick, fine] = said.two_records();
     assert_eq!(tick.machine.timer_resolution_ns, Some(4_000_000));
     assert!(tick.series[0].max.0 > 1_000_000, "{:?}", tick.series[0]);
     assert_eq!(fine.machine.timer_resolution_ns, Some(1));

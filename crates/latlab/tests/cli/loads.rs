@@ -136,6 +136,47 @@ fn what_a_load_lacks_is_said_before_anything_starts() {
     }
 }
 
+#[test]
+fn a_load_whose_process_was_killed_says_that_it_has_ended() {
+    let _alone = machine();
+    for load in ["hackbench", "netbench"] {
+        let words = format!("run --policy other --for 60s --json --load {load}");
+        let mut run = Running::start(&mut command(&words));
+        run.measuring();
+        let worker = workers(run.pid())[0];
+        let children = format!("/proc/{worker}/task/{worker}/children");
+        let children = fs::read_to_string(children).expect("it lives");
+        let child = children.split_whitespace().last().expect("it has children");
+        send("KILL", child.parse().expect("a process"));
+        until("the load has ended", || {
+            field(worker, "State").is_none_or(|state| state.starts_with('Z'))
+        });
+        run.signal("INT");
+        let record = run.finish().record();
+        let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
+        assert!(ended.expect("it is said").text.contains("takes part has ended"), "{record:?}");
+    }
+}
+
+#[test]
+fn files_of_nothing_are_no_load() {
+    for load in ["disk", "wilshire-disk", "download"] {
+        let said = latlab(&format!("run --for 1s --load {load}:size=0B"));
+        said.refused(2, &[load, "0B"]);
+    }
+}
+
+/// There is one interrupt of the test driver, which `schedule` leaves alone.
+#[test]
+fn what_is_measured_with_the_drivers_interrupt_no_load_takes() {
+    let words = "--load interrupts --count 20 --on lab:rt --fresh --json";
+    latlab(&format!("run rhealstone.interrupt {words}"))
+        .refused(2, &["interrupts: ", "source=timer"]);
+    let said = latlab(&format!("run schedule:0/10 {words}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    worked(&said.record(), &[("interrupts", "device interrupts")]);
+}
+
 /// A guest has a keyboard, a display, a disk and a device that interrupts.
 #[test]
 fn in_a_guest_those_work_that_this_machine_may_lack_something_for() {

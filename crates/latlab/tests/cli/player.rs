@@ -1,26 +1,13 @@
 //! A film in guests: what it shows of their timers, of a device that runs dry, of too little time.
 
-use crate::program::latlab;
+use crate::program::{count, latlab};
 use latlab_core::record::{Record, Series};
 use std::path::Path;
-
-/// The two records of one command.
-fn both(stdout: &str) -> [Record; 2] {
-    let (first, second) = stdout.split_once("\n}\n{").expect("two records");
-    [format!("{first}\n}}"), format!("{{{second}")]
-        .map(|text| Record::from_json(&text).expect("it is whole"))
-}
 
 /// The series that ends so, of the n-th film.
 fn series<'a>(record: &'a Record, end: &str, film: usize) -> &'a Series {
     let mut ending = record.series.iter().filter(|series| series.span.1 == end);
     ending.nth(film).expect("it is measured")
-}
-
-/// A figure of the n-th film.
-fn figure(record: &Record, name: &str, film: usize) -> u64 {
-    let mut named = record.figures.iter().filter(|figure| figure.name == name);
-    named.nth(film).expect("it is measured").value.to_string().parse().expect("whole")
 }
 
 #[test]
@@ -30,23 +17,23 @@ fn a_film_is_smooth_on_one_kernel_and_not_on_the_other_and_the_same_twice() {
                  --on lab:standard --json --fresh";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
-    let [fine, coarse] = both(&said.stdout);
+    let [fine, coarse] = said.two_records();
     for film in 0..3 {
         let late = series(&fine, "frame shown", film);
         assert!((15..=16).contains(&late.counts.recorded), "{late:?}");
         assert_eq!(late.counts.missed, 0, "{late:?}");
         assert!(late.max.0 < 1_000_000, "{late:?}");
         for nothing in ["frames late", "frames dropped", "underruns", "silence"] {
-            assert_eq!(figure(&fine, nothing, film), 0, "{nothing}");
+            assert_eq!(count(&fine, nothing, film), 0, "{nothing}");
         }
     }
     for skew in ["sound ahead", "sound behind"] {
         assert!(series(&fine, skew, 2).max.0 < 1_000_000, "{fine:?}");
     }
     assert!(series(&coarse, "sound ahead", 0).max.0 > 1_000_000, "{coarse:?}");
-    assert_eq!(figure(&coarse, "underruns", 0), 0);
-    assert!(figure(&coarse, "underruns", 1) > 50, "{:?}", coarse.figures);
-    assert!(figure(&coarse, "silence", 1) > 50_000_000, "{:?}", coarse.figures);
+    assert_eq!(count(&coarse, "underruns", 0), 0);
+    assert!(count(&coarse, "underruns", 1) > 50, "{:?}", coarse.figures);
+    assert!(count(&coarse, "silence", 1) > 50_000_000, "{:?}", coarse.figures);
     assert!(series(&coarse, "sound behind", 1).max.0 > 100_000, "{coarse:?}");
     assert_eq!(latlab(words).stdout, said.stdout);
 }
@@ -59,9 +46,9 @@ fn frames_are_dropped_where_an_ordinary_player_gets_too_little_time() {
     let record = said.record();
     let counts = series(&record, "frame shown", 0).counts;
     assert!(counts.missed > 10 && counts.recorded > 10, "{counts:?}");
-    assert_eq!(figure(&record, "frames dropped", 0), counts.missed);
-    assert_eq!(figure(&record, "frames shown", 0), counts.recorded);
-    assert!(figure(&record, "frames late", 0) > 0, "{:?}", record.figures);
+    assert_eq!(count(&record, "frames dropped", 0), counts.missed);
+    assert_eq!(count(&record, "frames shown", 0), counts.recorded);
+    assert!(count(&record, "frames late", 0) > 0, "{:?}", record.figures);
 }
 
 #[test]

@@ -35,6 +35,13 @@ impl Said {
         Record::from_json(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
+    /// What it printed, as two records that are whole.
+    pub(crate) fn two_records(&self) -> [Record; 2] {
+        let (first, second) = self.stdout.split_once("\n}\n{").expect("two records");
+        [format!("{first}\n}}"), format!("{{{second}")]
+            .map(|text| Record::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")))
+    }
+
     /// Asserts that it ended with `code`, one sentence that contains all of `words`, and no
     /// result. The sentence.
     pub(crate) fn refused(&self, code: i32, words: &[&str]) -> &str {
@@ -48,6 +55,21 @@ impl Said {
         }
         sentence
     }
+}
+
+/// The value of the first figure of this name.
+pub(crate) fn figure(record: &Record, name: &str) -> Option<f64> {
+    figures(record, name).next()
+}
+
+/// The value of the n-th figure of this name, which is a count.
+pub(crate) fn count(record: &Record, name: &str, nth: usize) -> u64 {
+    let value = figures(record, name).nth(nth);
+    value.expect("it is measured").to_string().parse().expect("it is whole")
+}
+
+fn figures(record: &Record, name: &str) -> impl Iterator<Item = f64> {
+    record.figures.iter().filter(move |figure| figure.name == name).map(|figure| figure.value)
 }
 
 /// A program at work. It is killed with the test that started it.

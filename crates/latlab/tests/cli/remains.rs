@@ -21,12 +21,13 @@ fn remains() -> BTreeSet<String> {
         let begin = |line: String| line.split(':').next().unwrap_or_default().to_owned();
         all.extend(lines(path).map(begin).map(|line| format!("{path}: {line}")));
     }
-    for folder in
-        ["/dev/mqueue", "/dev/shm", "/tmp", "/var/tmp", "/run/latlab", "/sys/class/vc", "/dev"]
-    {
+    for folder in ["/dev/mqueue", "/dev/shm", "/run/latlab", "/sys/class/vc", "/dev"] {
         all.extend(names(folder).map(|name| format!("{folder}/{name}")));
     }
-    all.extend(namespaces().map(|of| format!("namespace {of}")));
+    for folder in ["/tmp", "/var/tmp"] {
+        let ours = names(folder).filter(|name| name.starts_with("latlab"));
+        all.extend(ours.map(|name| format!("{folder}/{name}")));
+    }
     all
 }
 
@@ -35,14 +36,13 @@ fn lines(path: &str) -> impl Iterator<Item = String> {
     text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
-/// What is in a folder, but for the temporary folders of tests.
+/// What is in a folder.
 fn names(folder: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| !name.starts_with(".tmp"))
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// The namespaces of all processes, as lsns(8) finds them.
+/// The namespaces of all processes, as lsns(8) finds them. Ours are gone with our processes.
 fn namespaces() -> impl Iterator<Item = String> {
     let processes = names("/proc").filter(|name| name.parse::<u32>().is_ok());
     let links = |process: String| {
@@ -102,11 +102,11 @@ fn after_a_killed_run_under_all_loads_and_the_next_start_nothing_is_left() {
     let _alone = machine();
     let folder = folder();
     let (program, words) = everything(folder.path());
-    let before = remains();
+    let (before, others) = (remains(), namespaces().collect::<BTreeSet<_>>());
     let mut killed = Running::start(&mut with(&program, &format!("{words} --for 60s")));
     killed.measuring();
     pause(Duration::from_millis(500));
-    assert!(namespaces().any(|of| !before.contains(&format!("namespace {of}"))), "no network");
+    assert!(namespaces().any(|of| !others.contains(&of)), "no network");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let doctor = run(&mut command("doctor"));

@@ -58,6 +58,15 @@ static int wait_after(__u64 sequence)
 	return ioctl(fd, LATLAB_IOC_WAIT, &wait);
 }
 
+/* The number of the last interrupt that came. */
+static __u64 last(void)
+{
+	struct latlab_wait wait = { .sequence = 0 };
+
+	expect("what came last", ioctl(fd, LATLAB_IOC_WAIT, &wait), 0);
+	return wait.sequence;
+}
+
 static void *waiting(void *argument)
 {
 	expect("a wait for what never comes", wait_after(0), ETIMEDOUT);
@@ -114,6 +123,26 @@ static void interrupts(void)
 	usleep(200000);
 	expect("the device in a thread", arm(0, LATLAB_DEVICE, LATLAB_THREADED), 0);
 	expect("the device's interrupt", wait_after(1), 0);
+}
+
+static void at_once(void)
+{
+	const __u32 threaded = LATLAB_AT_ONCE | LATLAB_THREADED;
+	struct latlab_version version = { .device = 0 };
+	__u64 seen = last();
+
+	expect("asking for a device", ioctl(fd, LATLAB_IOC_VERSION, &version), 0);
+	if (!version.device)
+		return;
+	expect("the device at once", arm(0, LATLAB_DEVICE, LATLAB_AT_ONCE), 0);
+	expect("the interrupt that came at once", wait_after(seen), 0);
+	seen = last();
+	expect("the device at once, in a thread", arm(0, LATLAB_DEVICE, threaded), 0);
+	expect("the interrupt that came in a thread", wait_after(seen), 0);
+	seen = last();
+	expect("the first of two at once", arm(0, LATLAB_DEVICE, LATLAB_AT_ONCE), 0);
+	expect("the second of two at once", arm(0, LATLAB_DEVICE, LATLAB_AT_ONCE), 0);
+	expect("the interrupt of either", wait_after(seen), 0);
 }
 
 static void watching(void)
@@ -179,6 +208,7 @@ int main(void)
 	expect("opening", fd, 0);
 	loops();
 	interrupts();
+	at_once();
 	watching();
 	rights();
 	unloading();

@@ -65,7 +65,7 @@ impl Probe for Interrupt {
     };
 
     fn needs(&self) -> Needs {
-        if self.source == Source::Timer { Needs::default() } else { Needs::driver() }
+        if self.source == Source::Timer { Needs::default() } else { Needs::interrupt() }
     }
 
     fn check(&self, _: &CpuList) -> Result<()> {
