@@ -4,6 +4,7 @@ use super::{Probe, interval};
 use crate::failure::Result;
 use crate::registry::About;
 use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
@@ -31,6 +32,10 @@ impl Probe for Cyclic {
         name: "cyclic",
         summary: "how late a sleeping thread runs after its timer expired",
     };
+
+    fn check(&self, _: &CpuList) -> Result<()> {
+        self.scheduling.check()
+    }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("timer expiry", "thread running")];

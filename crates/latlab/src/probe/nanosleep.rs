@@ -36,7 +36,7 @@ impl Probe for Nanosleep {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.spin <= self.interval {
-            return Ok(());
+            return self.scheduling.check();
         }
         let (spin, interval) = (self.spin, self.interval);
         Err(Failure::Failed(format!(

@@ -58,7 +58,7 @@ impl Probe for Timer {
             Source::Itimer if !self.interval.0.is_multiple_of(1_000) => {
                 refused("setitimer knows whole microseconds only: give such an interval")
             }
-            _ => Ok(()),
+            _ => self.scheduling.check(),
         }
     }
 

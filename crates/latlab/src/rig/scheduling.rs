@@ -46,7 +46,8 @@ impl Tasks {
         Scheduling { policy, priority, slack: None, runtime: None }
     }
 
-    /// Refuses what the kernel does, before anything starts.
+    /// Refuses what the kernel does, before anything starts; but for deadline, of which it decides
+    /// with the period.
     pub(crate) fn check(&self) -> Result<()> {
         self.scheduling().check()
     }
