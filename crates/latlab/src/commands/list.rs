@@ -128,7 +128,7 @@ fn keys(command: &Command) -> String {
         let values =
             if values.is_empty() { String::new() } else { format!(": {}", values.join(", ")) };
         let help = key.get_help().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(text, "  {:<22}{help}{values}", with_default(key));
+        let _ = writeln!(text, "  {:<21} {help}{values}", with_default(key));
         text
     })
 }
