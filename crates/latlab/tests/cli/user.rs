@@ -38,7 +38,8 @@ fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() 
     let scan = as_nobody(&program, "scan fork");
     assert!(!scan.refused(3, &way_out[..2]).contains("--policy"), "a scan has none: {scan:?}");
     as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
-    as_nobody(&program, "run --set swappiness=1").refused(3, &["swappiness", "root"]);
+    as_nobody(&program, "run --policy other --set swappiness=1")
+        .refused(3, &["swappiness", "root"]);
 }
 
 #[test]
