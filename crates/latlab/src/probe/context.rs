@@ -188,7 +188,7 @@ impl Cell {
         let switch = each - self.overhead;
         lane.sample(0, around.at, switch);
         lane.pass(around.at, 0);
-        if lane.counting_since().is_some() {
+        if lane.counts() {
             self.switches.record(switch);
         }
         lane.running_in(share)

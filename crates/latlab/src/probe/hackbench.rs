@@ -124,7 +124,7 @@ impl Hackbench {
             let Some(done) = worker.answer::<Repetition>(lane)? else { break };
             lane.sample(0, done.end, done.end - done.begin);
             lane.pass(done.end, 0);
-            if lane.counting_since().is_some() {
+            if lane.counts() {
                 counted.lock().unwrap_or_else(PoisonError::into_inner).push(done);
             }
         }
