@@ -1,0 +1,233 @@
+//! A window cut where anything changes: stretches of time in each of which a CPU did one thing.
+
+use super::{Event, Line, Task, Upon, What, Window};
+use crate::time::Nanos;
+
+/// A part of a window in which the CPU did one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it begins.
+    pub from: Nanos,
+    /// When it ends.
+    pub to: Nanos,
+    /// How far the wake-up had come.
+    pub phase: Phase,
+    /// What the CPU did.
+    pub doing: Doing,
+}
+
+/// How far a wake-up has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Its timer may still wait: the task allowed it to.
+    Slack,
+    /// It is due, and nobody has woken it.
+    Due,
+    /// It could run, and does not.
+    Runnable,
+    /// The CPU has gone over to it.
+    Running,
+}
+
+/// What a CPU does. Of what is nested, the innermost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doing {
+    /// The current task; none if no event said so.
+    pub task: Option<Task>,
+    /// The interrupt that is being handled, and what it came upon.
+    pub interrupt: Option<(Line, Upon)>,
+    /// The timer callback that runs within it.
+    pub timer: Option<u64>,
+    /// The softirq that runs, on top of the task or as the task.
+    pub softirq: Option<u8>,
+    /// The ordinary timer's callback within that.
+    pub callback: Option<u64>,
+    /// The idle state that the CPU is in.
+    pub idle: Option<u32>,
+    /// Whether the task handles a page fault.
+    pub faulting: bool,
+    /// Where the stretch ends with an interrupt: that, and what it came upon. What the CPU did
+    /// before is known from that.
+    pub until: Option<(Line, Upon)>,
+}
+
+/// What was done from when a task should have run until it ran, without gaps: on the CPU that was
+/// to wake it, then on that which was to run it.
+pub fn stretches(window: &Window) -> Vec<Stretch> {
+    let woken = window.waking.clamp(window.due, window.ran);
+    let first = if window.waker_cpu == window.cpu { &window.events } else { &window.elsewhere };
+    let mut all = Vec::new();
+    cut(window, first, window.due, woken, &mut all);
+    cut(window, &window.events, woken, window.ran, &mut all);
+    all
+}
+
+impl Stretch {
+    /// How long it is.
+    pub fn length(&self) -> Nanos {
+        self.to - self.from
+    }
+}
+
+fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
+    let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
+    let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
+    before.iter().for_each(|event| doing.change(event));
+    let mut begin = from;
+    for event in after.iter().take_while(|event| event.at < to) {
+        let until = match event.what {
+            What::Interrupt { line, upon } => Some((line, upon)),
+            _ => None,
+        };
+        by_phase(window, begin, event.at, Doing { until, ..doing }, all);
+        doing.change(event);
+        begin = event.at;
+    }
+    by_phase(window, begin, to, doing, all);
+}
+
+/// Cuts what is the same to the CPU where the wake-up gets on.
+fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec<Stretch>) {
+    let ends = [
+        (Phase::Slack, window.expiry),
+        (Phase::Due, window.waking),
+        (Phase::Runnable, window.switched),
+        (Phase::Running, window.ran),
+    ];
+    let mut begin = from;
+    for (phase, end) in ends {
+        let end = end.min(to);
+        if end > begin {
+            all.push(Stretch { from: begin, to: end, phase, doing });
+            begin = end;
+        }
+    }
+}
+
+impl Doing {
+    fn change(&mut self, event: &Event) {
+        self.task = Some(event.task);
+        match event.what {
+            What::Switch { next, .. } => *self = Doing { task: Some(next), ..Doing::default() },
+            What::Interrupt { line, upon } => self.interrupt = Some((line, upon)),
+            What::InterruptEnd => (self.interrupt, self.timer) = (None, None),
+            What::Softirq(number) => self.softirq = Some(number),
+            What::SoftirqEnd => (self.softirq, self.callback) = (None, None),
+            What::Timer { function, .. } => self.timer = Some(function),
+            What::TimerEnd => self.timer = None,
+            What::Callback { function } => self.callback = Some(function),
+            What::CallbackEnd => self.callback = None,
+            What::Idle { state } => self.idle = Some(state),
+            What::IdleEnd => self.idle = None,
+            What::PageFault { .. } => self.faulting = true,
+            What::Waking { .. } | What::Queued { .. } | What::Migrated { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::Comm;
+    use proptest::prelude::*;
+
+    fn task(pid: u32) -> Task {
+        Task { pid, prio: 120, comm: Comm::from("task") }
+    }
+
+    fn event(at: u64, what: What) -> Event {
+        Event { at: Nanos(at), task: task(1), what }
+    }
+
+    /// Due at 100, woken by the timer's interrupt at 130, current at 150, there at 160.
+    fn window() -> Window {
+        let upon = Upon { ip: 7, ..Upon::default() };
+        Window {
+            task: task(2),
+            due: Nanos(100),
+            expiry: Nanos(100),
+            waking: Nanos(130),
+            switched: Nanos(150),
+            ran: Nanos(160),
+            events: vec![
+                event(90, What::Softirq(1)),
+                event(95, What::SoftirqEnd),
+                event(120, What::Interrupt { line: Line::Timer, upon }),
+                event(125, What::Timer { function: 9, due: Nanos(100) }),
+                event(135, What::TimerEnd),
+                event(140, What::InterruptEnd),
+                event(150, What::Switch { next: task(2), preempted: true }),
+            ],
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn a_wake_up_is_cut_where_something_changed() {
+        let found = stretches(&window());
+        let cuts: Vec<(u64, u64, Phase)> =
+            found.iter().map(|part| (part.from.0, part.to.0, part.phase)).collect();
+        let expected = [
+            (100, 120, Phase::Due),
+            (120, 125, Phase::Due),
+            (125, 130, Phase::Due),
+            (130, 135, Phase::Runnable),
+            (135, 140, Phase::Runnable),
+            (140, 150, Phase::Runnable),
+            (150, 160, Phase::Running),
+        ];
+        assert_eq!(cuts, expected);
+        assert_eq!(
+            found[0].doing.until.map(|(line, upon)| (line, upon.ip)),
+            Some((Line::Timer, 7))
+        );
+        assert_eq!(found[0].doing.softirq, None);
+        assert_eq!(found[2].doing.timer, Some(9));
+        assert_eq!(found[5].doing.interrupt, None);
+        assert_eq!(found[6].doing.task, Some(task(2)));
+    }
+
+    fn anything() -> impl Strategy<Value = What> {
+        prop_oneof![
+            Just(What::Interrupt { line: Line::Device(3), upon: Upon::default() }),
+            Just(What::InterruptEnd),
+            Just(What::Softirq(2)),
+            Just(What::SoftirqEnd),
+            Just(What::Switch { next: task(2), preempted: false }),
+            Just(What::Idle { state: 1 }),
+            Just(What::IdleEnd),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn stretches_are_the_latency_without_gap_or_overlap(
+            happened in proptest::collection::vec((0u64..1000, anything()), 0..40),
+            mut moments in proptest::collection::vec(0u64..1000, 5),
+            elsewhere in any::<bool>(),
+        ) {
+            moments.sort_unstable();
+            let mut events: Vec<Event> =
+                happened.into_iter().map(|(at, what)| event(at, what)).collect();
+            events.sort_by_key(|event| event.at);
+            let window = Window {
+                due: Nanos(moments[0]),
+                expiry: Nanos(moments[1]),
+                waking: Nanos(moments[2]),
+                switched: Nanos(moments[3]),
+                ran: Nanos(moments[4]),
+                waker_cpu: u32::from(elsewhere),
+                elsewhere: events.clone(),
+                events,
+                ..Window::default()
+            };
+            let mut reached = window.due;
+            for part in stretches(&window) {
+                prop_assert_eq!(part.from, reached);
+                prop_assert!(part.to > part.from);
+                reached = part.to;
+            }
+            prop_assert_eq!(reached, window.ran);
+        }
+    }
+}
