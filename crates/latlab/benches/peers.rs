@@ -234,8 +234,8 @@ impl Found {
     }
 }
 
-/// How many loops oslat has in its buckets from 2 us on. Where between 1 and 2 us they begin, it
-/// does not say.
+/// How many loops of 1 us and more oslat has: in rt-tests 2.4 a bucket bears the time where it ends,
+/// and whole microseconds are rounded down.
 fn gaps(json: &str) -> f64 {
     let json: serde_json::Value = serde_json::from_str(json).expect("oslat writes JSON");
     let buckets = json["thread"]["0"]["histogram"].as_object().expect("oslat has buckets");
