@@ -5,7 +5,9 @@
 //! one thing. Each stretch is charged to one cause or to none, so that charges never overlap, and
 //! with what is left they are the latency exactly.
 
+pub mod pairing;
 pub mod stretch;
+pub mod threshold;
 
 use crate::time::Nanos;
 use std::fmt;

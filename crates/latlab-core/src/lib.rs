@@ -8,6 +8,7 @@ pub mod compare;
 pub mod cpulist;
 pub mod doctor;
 pub mod explain;
+pub mod feed;
 pub mod growth;
 pub mod histogram;
 pub mod list;

@@ -35,6 +35,35 @@ pub struct Plan {
     /// the record, rather than refused.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub skip_missing: bool,
+    /// Whether late wake-ups are to be explained, and whose.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub explain: Option<ExplainPlan>,
+}
+
+/// Which wake-ups to explain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainPlan {
+    /// Those that took longer; where it is not said, one of a thousand.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub above: Option<Nanos>,
+    /// Those of other tasks; where it is not said, those of the plan's probes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub watch: Option<Watched>,
+    /// In the laboratory: with the means of any machine, rather than from outside of the guest.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub traced: bool,
+}
+
+/// Tasks that are there without us.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Watched {
+    /// One, by the kernel's number of the thread, or all threads of a process by its own.
+    Task(u32),
+    /// All of a name.
+    Name(String),
+    /// All programs' tasks of real-time priority.
+    Realtime,
 }
 
 /// How long a probe measures.

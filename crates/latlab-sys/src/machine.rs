@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 mod config;
 pub mod counters;
 mod hypervisor;
+pub mod interrupts;
 mod isolation;
 mod kernel;
 mod live;

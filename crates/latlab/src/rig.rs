@@ -24,13 +24,14 @@ use crate::failure::{Failure, Result, failed};
 use conditions::Conditions;
 use lane::Finished;
 use latlab_core::cpulist::CpuList;
+use latlab_core::feed::Feed;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
-use latlab_sys::{clock, cpu, memory};
+use latlab_sys::{clock, cpu, memory, sched};
 use looking::Looking;
 use meeting::{Done, Meeting};
 use std::io;
@@ -70,12 +71,20 @@ impl Measured {
     }
 }
 
+/// Who is told of each sample while it is measured.
+pub(crate) trait Observer: Sync {
+    /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
+    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
+}
+
 /// Everything a probe needs to measure, and what it has measured.
 pub(crate) struct Rig<'a> {
     cpus: CpuList,
     conditions: Conditions,
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
+    /// Who is told of each sample.
+    pub(crate) observer: Option<&'a dyn Observer>,
     /// What each CPU gave, probe by probe.
     pub(crate) measured: Vec<Measured>,
     /// What probes found that is no distribution.
@@ -97,6 +106,7 @@ impl<'a> Rig<'a> {
             conditions: Conditions { length: plan.length, warm_up: plan.warm_up, limit },
             signals,
             watch,
+            observer: None,
             measured: Vec::new(),
             figures: Vec::new(),
             warnings: Vec::new(),
@@ -207,7 +217,9 @@ impl<'a> Rig<'a> {
             let mut threads = Vec::new();
             for (cpus, lane) in places.iter().zip(lanes) {
                 let (meeting, body) = (&meeting, &body);
-                let life = move || measure(lane, cpus, interval, scheduling, meeting, body);
+                let observer = self.observer.map(|observer| (observer, probe));
+                let life =
+                    move || measure(lane, cpus, interval, scheduling, observer, meeting, body);
                 // The kernel keeps fifteen letters of it.
                 let short = probe.rsplit('.').next().unwrap_or(probe);
                 let thread = std::thread::Builder::new().name(format!("{short}/{cpus}"));
@@ -277,12 +289,26 @@ impl<'a> Rig<'a> {
     }
 }
 
+/// Has the lane of this thread tell its samples to whoever wants to know of them.
+fn observe(
+    lane: &mut Lane<'_>,
+    cpus: &CpuList,
+    observer: Option<(&dyn Observer, &'static str)>,
+) -> Result<()> {
+    if let Some((observer, probe)) = observer {
+        let cpu = cpus.iter().next().unwrap_or_default();
+        lane.tell(observer.joins(probe, cpu, sched::thread_id().unsigned_abs())?);
+    }
+    Ok(())
+}
+
 /// The life of a measuring thread. None if it, or another, could not be set up.
 fn measure<F>(
     mut lane: Lane<'_>,
     cpus: &CpuList,
     interval: Option<Nanos>,
     scheduling: &Scheduling,
+    observer: Option<(&dyn Observer, &'static str)>,
     meeting: &Meeting,
     body: &F,
 ) -> Option<(CpuList, Schedule, Finished)>
@@ -293,6 +319,10 @@ where
     let _done = Done(meeting, place);
     memory::touch_stack();
     let schedule = scheduling::set_up(cpus, interval, scheduling)
+        .and_then(|schedule| {
+            observe(&mut lane, cpus, observer)?;
+            Ok(schedule)
+        })
         .map_err(|failure| meeting.fail(failure))
         .ok()?;
     let start = meeting.gather()?;

@@ -70,7 +70,17 @@ impl Run {
         self.measurement.carry_out(&self.plan()?)
     }
 
-    fn plan(&self) -> Result<Plan> {
+    /// Whether it says which probes.
+    pub(super) fn names_probes(&self) -> bool {
+        !self.probes.is_empty()
+    }
+
+    /// Where to measure, and what becomes of the record.
+    pub(super) fn measurement(&self) -> &Measurement {
+        &self.measurement
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan> {
         let policy = self.policy.iter().map(|policy| ("policy", policy.clone()));
         let policy: Vec<_> = policy.collect();
         let default = ["cyclic".to_owned()];
@@ -90,6 +100,7 @@ impl Run {
             stop_above: self.stop_above,
             settings: self.settings.clone(),
             skip_missing: self.skip_missing,
+            explain: None,
         })
     }
 }

@@ -79,6 +79,7 @@ impl Scan {
             stop_above: None,
             settings: Vec::new(),
             skip_missing: false,
+            explain: None,
         })
     }
 

@@ -3,6 +3,7 @@
 use super::Phase;
 use super::conditions::Conditions;
 use super::meeting::Meeting;
+use latlab_core::feed::Feed;
 use latlab_core::periods;
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
@@ -39,6 +40,8 @@ pub(crate) struct Lane<'a> {
     warm_up: WarmUp,
     first: Option<Nanos>,
     worst: Worst,
+    /// To whom each sample of the first channel is told.
+    feed: Option<Arc<Feed>>,
     tripped: Option<Tripped>,
     /// How often the thread gave the CPU away on purpose while it could have run.
     yields: u64,
@@ -102,6 +105,7 @@ impl<'a> Lane<'a> {
             warm_up: WarmUp::default(),
             first: None,
             worst: Worst::new(),
+            feed: None,
             tripped: None,
             yields: 0,
             usage: Usage::default(),
@@ -140,6 +144,11 @@ impl<'a> Lane<'a> {
         self.start = now;
         self.reached = now;
         self.rested = now;
+    }
+
+    /// Has each sample of the first channel told to another thread, too.
+    pub(super) fn tell(&mut self, feed: Arc<Feed>) {
+        self.feed = Some(feed);
     }
 
     /// Says that others measure, whose samples it keeps: what befalls this thread befalls none of
@@ -252,6 +261,9 @@ impl<'a> Lane<'a> {
         if self.warming {
             self.warm(channel, latency);
             return;
+        }
+        if let Some(feed) = self.feed.as_ref().filter(|_| channel == 0) {
+            feed.put(at, latency);
         }
         let at = at - self.origin;
         let series = &mut self.channels[channel];

@@ -43,6 +43,7 @@ fn ends_on(
         stop_above: None,
         settings: Vec::new(),
         skip_missing: false,
+        explain: None,
     };
     let places = vec![plan.cpus.clone(); lanes];
     let signals = Signals::hold().unwrap();

@@ -42,6 +42,7 @@ pub(crate) fn record(times: u64) -> Record {
             stop_above: None,
             settings: vec![],
             skip_missing: false,
+            explain: None,
         },
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),

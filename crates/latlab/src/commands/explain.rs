@@ -1,0 +1,80 @@
+//! `latlab explain`: why wake-ups were late.
+
+use super::run::Run;
+use crate::failure::{Failure, Result};
+use latlab_core::plan::{ExplainPlan, Plan, Watched};
+use latlab_core::time::Nanos;
+
+const EXAMPLES: &str = "\
+Examples:
+  latlab explain --load hackbench --load disk     why does a real-time task wake late here?
+  latlab explain --rt --for 1min                  what keeps the tasks waiting that run already?
+  latlab explain --on lab:standard --load procfs  every instruction of it, on a kernel in QEMU";
+
+/// Explain why wake-ups were late
+///
+/// Measures as `latlab run` does, and says of each wake-up that was late what the CPU did from when
+/// the task should have run until it ran: parts that add up to the latency, each with its cause,
+/// the task and the kernel's function, and what is left. Without a probe it is `cyclic`. Or it
+/// watches tasks that are there already: one, all of a name, or all of real-time priority.
+///
+/// It needs root (or CAP_BPF and CAP_PERFMON) and a kernel with BTF, as distributions build them:
+/// programs on the kernel's tracepoints note what happens while it measures, and are gone when it
+/// ends. What that costs is in the record. In the laboratory (`--on lab:PROFILE`) the guest is
+/// watched from outside, instruction by instruction, which takes no time of its own.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Explain {
+    /// Wake-ups that took longer are explained [default: the worst of a thousand]
+    #[arg(long, value_name = "TIME")]
+    above: Option<Nanos>,
+    /// Watch this process and all its threads, or this thread
+    #[arg(long, value_name = "PID", group = "watched", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Watch all tasks of this name
+    #[arg(long, value_name = "NAME", group = "watched", value_parser = name)]
+    comm: Option<String>,
+    /// Watch all tasks of real-time priority but the kernel's own
+    #[arg(long, group = "watched")]
+    rt: bool,
+    /// In the laboratory, trace within the guest as on any machine, rather than from outside
+    #[arg(long)]
+    traced: bool,
+    #[command(flatten)]
+    run: Run,
+}
+
+/// The kernel keeps fifteen bytes of a name, and whoever gives more would wait for nobody.
+fn name(text: &str) -> std::result::Result<String, String> {
+    match text.len() {
+        0 => Err("it is empty".to_owned()),
+        1..=15 => Ok(text.to_owned()),
+        _ => Err(format!("the kernel keeps 15 letters of a name: write {:?}", text.get(..15))),
+    }
+}
+
+impl Explain {
+    pub(super) fn run(&self) -> Result<()> {
+        let watch = match (self.pid, &self.comm) {
+            (Some(pid), _) => Some(Watched::Task(pid)),
+            (None, Some(name)) => Some(Watched::Name(name.clone())),
+            (None, None) => self.rt.then_some(Watched::Realtime),
+        };
+        let explain = ExplainPlan { above: self.above, watch, traced: self.traced };
+        let plan = Plan { explain: Some(explain), ..self.plan()? };
+        self.run.measurement().carry_out(&plan)
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let plan = self.run.plan()?;
+        if !(self.rt || self.pid.is_some() || self.comm.is_some()) {
+            return Ok(plan);
+        }
+        if self.run.names_probes() {
+            let why = "explain either watches tasks that are there (--pid, --comm, --rt) or runs \
+                       probes of its own: leave out one of the two";
+            return Err(Failure::Failed(why.to_owned()));
+        }
+        Ok(Plan { probes: Vec::new(), ..plan })
+    }
+}
