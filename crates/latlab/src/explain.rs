@@ -1,0 +1,64 @@
+//! Explaining: says why wake-ups are late while they happen, of probes or of other tasks.
+
+mod lanes;
+mod others;
+
+pub(crate) use lanes::Lanes;
+pub(crate) use others::Others;
+
+use crate::failure::{Failure, Result, failed};
+use latlab_bpf::{Recorder, RecorderError, Watch};
+use latlab_core::explain::Window;
+use latlab_core::plan::{ExplainPlan, Watched};
+use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
+
+/// A wake-up that was late.
+pub(crate) struct Late {
+    /// The probe, or the task's name.
+    pub(crate) probe: String,
+    pub(crate) cpu: u32,
+    /// When it ran, on `CLOCK_MONOTONIC`.
+    pub(crate) at: Nanos,
+    pub(crate) latency: Nanos,
+    /// What happened meanwhile, where it was seen.
+    pub(crate) window: Option<Window>,
+}
+
+/// Refuses what can't be explained here, before anything starts.
+pub(crate) fn check(plan: &ExplainPlan) -> Result<()> {
+    Recorder::check().map_err(|e| refused(&e))?;
+    match &plan.watch {
+        Some(Watched::Task(pid)) => threads(*pid).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn refused(error: &RecorderError) -> Failure {
+    Failure::Unsupported(format!("explain: {error}"))
+}
+
+fn start(watch: &Watch, above: Nanos) -> Result<Recorder> {
+    Recorder::start(watch, above).map_err(|e| refused(&e))
+}
+
+fn lost(error: std::io::Error) -> Failure {
+    failed("the kernel's recording can't be read", error)
+}
+
+/// All threads of a process, or the thread itself.
+fn threads(pid: u32) -> Result<Vec<u32>> {
+    let root = Root::default();
+    let all = root.names(format!("proc/{pid}/task"));
+    let all: Vec<u32> = all.iter().filter_map(|name| name.parse().ok()).collect();
+    // What is a thread but no process has the tasks of its process, too.
+    let process = root.text(format!("proc/{pid}/status")).is_some_and(|status| {
+        let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        tgid.is_some_and(|tgid| tgid.trim() == pid.to_string())
+    });
+    match all.is_empty() {
+        true => Err(Failure::Failed(format!("--pid {pid}: there is no such task"))),
+        false if process => Ok(all),
+        false => Ok(vec![pid]),
+    }
+}

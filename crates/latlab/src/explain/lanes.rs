@@ -1,0 +1,148 @@
+//! The wake-ups of a probe: each of its samples, and what the kernel saw of it.
+
+use super::{Late, lost, start};
+use crate::failure::Result;
+use crate::rig::Observer;
+use latlab_bpf::{Recorder, Watch};
+use latlab_core::explain::Window;
+use latlab_core::explain::pairing::Pairing;
+use latlab_core::explain::threshold::threshold;
+use latlab_core::feed::Feed;
+use latlab_core::histogram::Histogram;
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Those who measure, and the recorder that watches them.
+pub(crate) struct Lanes {
+    recorder: Mutex<Recorder>,
+    lanes: Mutex<HashMap<u32, Measuring>>,
+    asked: Option<Nanos>,
+}
+
+/// A measuring thread.
+struct Measuring {
+    probe: &'static str,
+    cpu: u32,
+    feed: Arc<Feed>,
+    pairing: Pairing,
+    seen: Histogram,
+}
+
+/// What was found out about the samples of probes.
+pub(crate) struct Found {
+    /// Those that were late, and perhaps some more.
+    pub(crate) late: Vec<Late>,
+    /// How many samples there were.
+    pub(crate) seen: u64,
+    /// From where on a sample is late.
+    pub(crate) above: Nanos,
+    pub(crate) recorder: Recorder,
+    /// Samples that came faster than they were looked at.
+    pub(crate) lost: u64,
+}
+
+/// How long the kernel's windows are waited for at a time.
+const PATIENCE: Nanos = Nanos::from_millis(20);
+/// By then the window of a sample has come: the task has gone to sleep again.
+const SETTLED: Nanos = Nanos::from_millis(500);
+
+impl Observer for Lanes {
+    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
+        lock(&self.recorder).watch(thread).map_err(lost)?;
+        let feed = Arc::new(Feed::new());
+        let (pairing, seen) = (Pairing::default(), Histogram::new());
+        let measuring = Measuring { probe, cpu, feed: Arc::clone(&feed), pairing, seen };
+        lock(&self.lanes).insert(thread, measuring);
+        Ok(feed)
+    }
+}
+
+impl Lanes {
+    /// Explains the samples that `measure` tells of, those above `asked` or else the worst.
+    pub(crate) fn explain<T>(
+        asked: Option<Nanos>,
+        measure: impl FnOnce(&Lanes) -> T,
+    ) -> Result<(T, Found)> {
+        let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or_default())?;
+        let lanes = Lanes { recorder: Mutex::new(recorder), lanes: Mutex::default(), asked };
+        let ended = AtomicBool::new(false);
+        let (measured, late) = std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| lanes.collect(&ended));
+            let measured = measure(&lanes);
+            ended.store(true, SeqCst);
+            (measured, collecting.join())
+        });
+        let mut late = late.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let seen = lanes.seen();
+        let above = threshold(asked, &seen);
+        late.retain(|late| late.latency > above);
+        let lost = lock(&lanes.lanes).values().map(|lane| lane.feed.lost()).sum();
+        let recorder = lanes.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok((measured, Found { late, seen: seen.count(), above, recorder, lost }))
+    }
+
+    fn seen(&self) -> Histogram {
+        let mut all = Histogram::new();
+        lock(&self.lanes).values().for_each(|lane| all.add(&lane.seen));
+        all
+    }
+
+    /// Until it has ended and nothing is left.
+    fn collect(&self, ended: &AtomicBool) -> Result<Vec<Late>> {
+        let mut late = Vec::new();
+        loop {
+            let last = ended.load(SeqCst);
+            let until = if last { Nanos::MAX } else { clock::now() - SETTLED };
+            let mut windows = Vec::new();
+            lock(&self.recorder).read(PATIENCE, &mut |window| windows.push(window)).map_err(lost)?;
+            self.sort(windows);
+            let above = threshold(self.asked, &self.seen());
+            lock(&self.recorder).set_above(above).map_err(lost)?;
+            for lane in lock(&self.lanes).values_mut() {
+                lane.listen();
+                late.extend(lane.late(above, until));
+            }
+            if last {
+                return Ok(late);
+            }
+        }
+    }
+
+    /// Gives the windows to those they are of.
+    fn sort(&self, windows: Vec<Window>) {
+        let mut lanes = lock(&self.lanes);
+        for window in windows {
+            if let Some(lane) = lanes.get_mut(&window.task.pid) {
+                lane.pairing.window(window);
+            }
+        }
+    }
+}
+
+impl Measuring {
+    fn listen(&mut self) {
+        let (seen, pairing) = (&mut self.seen, &mut self.pairing);
+        self.feed.take(|at, latency| {
+            seen.record(latency);
+            pairing.sample(at, latency);
+        });
+    }
+
+    fn late(&mut self, above: Nanos, until: Nanos) -> impl Iterator<Item = Late> {
+        let (probe, cpu) = (self.probe.to_owned(), self.cpu);
+        self.pairing.pairs(above, until).into_iter().map(move |pair| Late {
+            probe: probe.clone(),
+            cpu,
+            at: pair.at,
+            latency: pair.latency,
+            window: pair.window,
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! The wake-ups of tasks that are there without us.
+
+use super::{Late, lost, start, threads};
+use crate::failure::Result;
+use crate::rig;
+use latlab_bpf::{Recorder, Watch};
+use latlab_core::explain::{Comm, Window};
+use latlab_core::plan::{Length, Plan, Watched};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use latlab_sys::signal::{Event, Signals};
+use std::collections::HashSet;
+
+/// What was found out about other tasks.
+pub(crate) struct Others {
+    /// The worst of those that were late.
+    pub(crate) late: Vec<Late>,
+    /// How many were late.
+    pub(crate) seen: u64,
+    /// From where on a wake-up was late in the end.
+    pub(crate) above: Nanos,
+    pub(crate) recorder: Recorder,
+    /// Whether the user ended it.
+    pub(crate) interrupted: bool,
+    /// The threads of the process that is watched, as far as they are known.
+    known: HashSet<u32>,
+}
+
+/// So many are kept where it was not said which are late; beyond twice as many, the better half
+/// goes.
+const KEPT: usize = 1000;
+
+impl Others {
+    /// Watches until the plan's time is up, its number of wake-ups was seen, or the user has had
+    /// enough.
+    pub(crate) fn explain(
+        plan: &Plan,
+        watched: &Watched,
+        asked: Option<Nanos>,
+        signals: &Signals,
+        watch: &mut dyn rig::Watch,
+    ) -> Result<Others> {
+        let mut known = HashSet::new();
+        let whom = match watched {
+            Watched::Task(pid) => {
+                let threads = threads(*pid)?;
+                known.extend(&threads);
+                Watch::Tasks(threads)
+            }
+            Watched::Name(name) => Watch::Name(Comm::from(name.as_str())),
+            Watched::Realtime => Watch::RealTime,
+        };
+        let recorder = start(&whom, asked.unwrap_or_default())?;
+        let above = asked.unwrap_or_default();
+        let late = Vec::new();
+        let mut others = Others { late, seen: 0, above, recorder, interrupted: false, known };
+        watch.begin("watching", &[]);
+        let ended = others.watch(plan, watched, asked, signals, watch);
+        watch.end();
+        ended.map(|()| others)
+    }
+
+    fn watch(
+        &mut self,
+        plan: &Plan,
+        watched: &Watched,
+        asked: Option<Nanos>,
+        signals: &Signals,
+        watch: &mut dyn rig::Watch,
+    ) -> Result<()> {
+        let began = clock::now();
+        while !self.is_over(plan, began) {
+            if signals.wait(watch.pace()) == Event::End {
+                self.interrupted = true;
+                break;
+            }
+            self.look(asked)?;
+            if let Watched::Task(pid) = watched {
+                self.look_for_threads(*pid)?;
+            }
+            watch.note(&self.so_far());
+            watch.update(clock::now() - began, about(plan, clock::now() - began, self.seen));
+        }
+        self.look(asked)
+    }
+
+    fn is_over(&self, plan: &Plan, began: Nanos) -> bool {
+        match plan.length {
+            Length::For(time) => clock::now() - began >= time,
+            Length::Count(count) => self.seen >= count,
+        }
+    }
+
+    /// Takes what has come.
+    fn look(&mut self, asked: Option<Nanos>) -> Result<()> {
+        let (late, above) = (&mut self.late, self.above);
+        let mut seen = 0;
+        let mut take = |window: Window| {
+            if window.latency() > above {
+                seen += 1;
+                late.push(Late::of(window));
+            }
+        };
+        self.recorder.read(Nanos(0), &mut take).map_err(lost)?;
+        self.seen += seen;
+        if asked.is_none() && self.late.len() > 2 * KEPT {
+            self.keep_the_worst()?;
+        }
+        Ok(())
+    }
+
+    fn keep_the_worst(&mut self) -> Result<()> {
+        self.late.sort_by_key(|late| std::cmp::Reverse(late.latency));
+        self.above = self.late[KEPT].latency;
+        self.late.truncate(KEPT);
+        self.recorder.set_above(self.above).map_err(lost)
+    }
+
+    /// A process may start threads while it is watched.
+    fn look_for_threads(&mut self, pid: u32) -> Result<()> {
+        // One that has ended is no error: what it did until then is here.
+        let threads = threads(pid).unwrap_or_default();
+        let mut new = threads.into_iter().filter(|thread| self.known.insert(*thread));
+        new.try_for_each(|thread| self.recorder.watch(thread)).map_err(lost)
+    }
+
+    fn so_far(&self) -> String {
+        match self.late.iter().max_by_key(|late| late.latency) {
+            None => "no wake-up was late yet".to_owned(),
+            Some(worst) => format!(
+                "{} wake-ups late, the worst {} after {}",
+                self.seen, worst.probe, worst.latency
+            ),
+        }
+    }
+}
+
+impl Late {
+    fn of(window: Window) -> Late {
+        Late {
+            probe: window.task.comm.to_string(),
+            cpu: window.cpu,
+            at: window.ran,
+            latency: window.latency(),
+            window: Some(window),
+        }
+    }
+}
+
+/// How long it will have taken in all.
+fn about(plan: &Plan, elapsed: Nanos, seen: u64) -> Nanos {
+    match plan.length {
+        Length::For(time) => time,
+        Length::Count(count) => Nanos(elapsed.0.saturating_mul(count) / seen.max(1)),
+    }
+}
