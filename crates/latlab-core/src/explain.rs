@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod any;
 pub mod charge;
-mod evidence;
+pub mod evidence;
 pub mod stretch;
 
 use crate::time::Nanos;

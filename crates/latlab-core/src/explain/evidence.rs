@@ -4,20 +4,45 @@ use super::stretch::{Phase, Stretch};
 use super::{Event, Line, Upon, What, Window};
 use crate::time::Nanos;
 
+/// An interrupt that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Which.
+    pub line: Line,
+    /// What it came upon.
+    pub upon: Upon,
+    /// How long after the CPU could be expected to take it: after the task was due or woken, and
+    /// after the handler before.
+    pub late: Nanos,
+}
+
 impl Stretch {
     /// What happened on the CPU of this stretch, before and after it.
     pub fn events<'a>(&self, window: &'a Window) -> &'a [Event] {
         if self.phase <= Phase::Due { window.before_waking() } else { &window.events }
     }
 
-    /// The interrupt that came next on the same CPU, while the wake-up was in the same phase; what
-    /// it came upon, and when.
-    pub fn next_interrupt(&self, window: &Window) -> Option<(Nanos, Line, Upon)> {
-        let end = if self.phase <= Phase::Due { window.waking } else { window.ran };
+    /// The interrupt that came next on the same CPU, while the wake-up had come no further. None
+    /// within an interrupt: there no other is to be expected.
+    pub fn next_interrupt(&self, window: &Window) -> Option<Arrival> {
+        let woken = self.phase > Phase::Due;
+        let (begin, end) = if woken {
+            (window.waking, window.ran)
+        } else {
+            (window.expiry.max(window.due), window.waking)
+        };
         let events = self.events(window);
-        let after = &events[events.partition_point(|event| event.at < self.to)..];
-        let found = after.iter().take_while(|event| event.at <= end).find_map(interrupt);
-        found.filter(|_| self.doing.interrupt.is_none())
+        let (before, after) = events.split_at(events.partition_point(|event| event.at < self.to));
+        let next = after.iter().take_while(|event| event.at <= end).find_map(interrupt);
+        let (at, line, upon) = next.filter(|_| self.doing.interrupt.is_none())?;
+        let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
+        let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
+        Some(Arrival { line, upon, late: at - free.unwrap_or_default().max(begin) })
+    }
+
+    /// Whether it lies in the handler of the timer's interrupt.
+    pub fn is_in_timer_interrupt(&self) -> bool {
+        self.doing.interrupt.is_some_and(|(line, _)| line == Line::Timer)
     }
 
     /// Whether the callback that runs here is the one that wakes the task.
@@ -76,16 +101,36 @@ impl Window {
         }
     }
 
-    /// From when the task stood on the queue of the CPU on which it then ran.
-    pub fn queued(&self) -> Nanos {
-        let on_this_cpu = |event: &&Event| match event.what {
-            What::Queued { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
+    /// From when the task stood on the queue of the CPU on which it then ran, if that was seen.
+    pub fn queued(&self) -> Option<Nanos> {
+        let here = |event: &&Event| match event.what {
+            What::Queued { pid, cpu } | What::Migrated { pid, cpu } => {
+                pid == self.task.pid && cpu == self.cpu
+            }
+            _ => false,
+        };
+        let all = self.events.iter().chain(&self.elsewhere).filter(here).map(|event| event.at);
+        all.filter(|at| (self.waking..=self.switched).contains(at)).max()
+    }
+
+    /// Whether the task was moved to its CPU after it had been woken.
+    pub fn was_moved(&self) -> bool {
+        let ours = |event: &Event| match event.what {
             What::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
             _ => false,
         };
-        let all = self.events.iter().chain(&self.elsewhere).filter(on_this_cpu);
-        let queued = all.map(|event| event.at).filter(|at| *at <= self.switched).max();
-        queued.map_or(self.waking, |at| at.max(self.waking))
+        { self.events.iter().chain(&self.elsewhere) }
+            .any(|event| event.at >= self.waking && event.at <= self.switched && ours(event))
+    }
+
+    /// Whether the CPU, at `moment`, had gone over to another task although this one stood on its
+    /// queue.
+    pub fn was_passed_over(&self, moment: Nanos) -> bool {
+        let known = self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking));
+        known.is_some_and(|queued| {
+            let since = self.events.iter().filter(|event| event.at > queued && event.at <= moment);
+            { since }.any(|event| matches!(event.what, What::Switch { .. }))
+        })
     }
 
     /// The last interrupt that came upon this CPU before `moment`, since the task was due.
