@@ -3,9 +3,13 @@
 //! A [`Window`] is one late wake-up and what was seen meanwhile. [`stretches`](stretch::stretches)
 //! cuts its time where anything changed, so that within a [`Stretch`](stretch::Stretch) the CPU did
 //! one thing. Each stretch is charged to one cause or to none, so that charges never overlap, and
-//! with what is left they are the latency exactly.
+//! with what is left they are the latency exactly ([`charge`]).
 
 pub mod pairing;
+#[cfg(test)]
+mod any;
+pub mod charge;
+pub mod evidence;
 pub mod stretch;
 pub mod threshold;
 

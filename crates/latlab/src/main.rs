@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod call;
+mod cause;
 mod commands;
 
 mod driver;

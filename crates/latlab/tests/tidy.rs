@@ -126,6 +126,7 @@ fn rooms_do_not_know_each_other() {
         "probe::",
         "load::",
         "call::",
+        "cause::",
         "target::",
         "guest::",
         "kernel::",
@@ -141,6 +142,7 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}probe"), &but(&["probe::"]));
     nothing_in(&format!("{source}load"), &but(&["load::"]));
     nothing_in(&format!("{source}call"), &but(&["call::"]));
+    nothing_in(&format!("{source}cause"), &but(&["cause::"]));
     nothing_in(&format!("{source}window"), &but(&[]));
     // What several parts are made of knows none of them.
     for shared in ["groups", "meter", "token", "traffic", "worker"] {
@@ -174,6 +176,7 @@ fn every_part_is_in_the_table_of_its_room_and_names_no_other() {
     assert_eq!(left_out("probe", &[]), [""; 0]);
     assert_eq!(left_out("load", &["console", "network", "room"]), [""; 0]);
     assert_eq!(left_out("call", &["anonymous", "store"]), [""; 0]);
+    assert_eq!(left_out("cause", &["tests"]), [""; 0]);
     for (file, text) in sources("crates/latlab/src/call/") {
         let code = code(&text);
         let known = ["super::anonymous::", "super::store::", "super::{Call"];

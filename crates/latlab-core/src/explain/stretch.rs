@@ -55,9 +55,8 @@ pub struct Doing {
 /// to wake it, then on that which was to run it.
 pub fn stretches(window: &Window) -> Vec<Stretch> {
     let woken = window.waking.clamp(window.due, window.ran);
-    let first = if window.waker_cpu == window.cpu { &window.events } else { &window.elsewhere };
     let mut all = Vec::new();
-    cut(window, first, window.due, woken, &mut all);
+    cut(window, window.before_waking(), window.due, woken, &mut all);
     cut(window, &window.events, woken, window.ran, &mut all);
     all
 }
@@ -128,16 +127,8 @@ impl Doing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::Comm;
+    use crate::explain::any::{self, event, task};
     use proptest::prelude::*;
-
-    fn task(pid: u32) -> Task {
-        Task { pid, prio: 120, comm: Comm::from("task") }
-    }
-
-    fn event(at: u64, what: What) -> Event {
-        Event { at: Nanos(at), task: task(1), what }
-    }
 
     /// Due at 100, woken by the timer's interrupt at 130, current at 150, there at 160.
     fn window() -> Window {
@@ -187,40 +178,11 @@ mod tests {
         assert_eq!(found[6].doing.task, Some(task(2)));
     }
 
-    fn anything() -> impl Strategy<Value = What> {
-        prop_oneof![
-            Just(What::Interrupt { line: Line::Device(3), upon: Upon::default() }),
-            Just(What::InterruptEnd),
-            Just(What::Softirq(2)),
-            Just(What::SoftirqEnd),
-            Just(What::Switch { next: task(2), preempted: false }),
-            Just(What::Idle { state: 1 }),
-            Just(What::IdleEnd),
-        ]
-    }
-
     proptest! {
         #[test]
         fn stretches_are_the_latency_without_gap_or_overlap(
-            happened in proptest::collection::vec((0u64..1000, anything()), 0..40),
-            mut moments in proptest::collection::vec(0u64..1000, 5),
-            elsewhere in any::<bool>(),
+            window in any::window(),
         ) {
-            moments.sort_unstable();
-            let mut events: Vec<Event> =
-                happened.into_iter().map(|(at, what)| event(at, what)).collect();
-            events.sort_by_key(|event| event.at);
-            let window = Window {
-                due: Nanos(moments[0]),
-                expiry: Nanos(moments[1]),
-                waking: Nanos(moments[2]),
-                switched: Nanos(moments[3]),
-                ran: Nanos(moments[4]),
-                waker_cpu: u32::from(elsewhere),
-                elsewhere: events.clone(),
-                events,
-                ..Window::default()
-            };
             let mut reached = window.due;
             for part in stretches(&window) {
                 prop_assert_eq!(part.from, reached);

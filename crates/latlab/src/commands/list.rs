@@ -1,6 +1,7 @@
 //! `latlab list`: what there is to run, and what each part can be told.
 
 use crate::call::CALLS;
+use crate::cause::CAUSES;
 use crate::failure::{Failure, Result};
 use crate::format;
 use crate::load::LOADS;
@@ -14,10 +15,10 @@ use latlab_core::suggest;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, calls, loads, targets, profiles and knobs, or explain one of them
+/// List probes, calls, loads, causes, targets, profiles and knobs, or explain one of them
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, calls, loads, targets, profiles, knobs, or the name of one of them [default: everything]
+    /// probes, calls, loads, causes, targets, profiles, knobs, or the name of one of them [default: everything]
     what: Option<String>,
 }
 
@@ -40,6 +41,7 @@ static ROOMS: &[Room] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
     ("calls", || table(CALLS.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
+    ("causes", || table(CAUSES.iter().map(|cause| cause.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
     ("profiles", profiles),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
@@ -65,6 +67,7 @@ fn explain(name: &str) -> Result<String> {
         explain_part("probe", PROBES, name),
         explain_part("call", CALLS, name),
         explain_part("load", LOADS, name),
+        explain_cause(name),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {
@@ -82,11 +85,12 @@ fn explain(name: &str) -> Result<String> {
     Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
 }
 
-/// What the probes, calls and loads say of themselves.
+/// What the probes, calls, loads and causes say of themselves.
 fn parts_of_all_tables() -> impl Iterator<Item = About> {
     let probes = PROBES.iter().map(|entry| entry.about);
     let calls = CALLS.iter().map(|entry| entry.about);
-    probes.chain(calls).chain(LOADS.iter().map(|entry| entry.about))
+    let loads = LOADS.iter().map(|entry| entry.about);
+    probes.chain(calls).chain(loads).chain(CAUSES.iter().map(|cause| cause.about))
 }
 
 fn explain_profile(profile: &Profile) -> String {
@@ -113,11 +117,21 @@ fn explain_profile(profile: &Profile) -> String {
 fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -> Option<String> {
     let entry = table.iter().find(|entry| entry.about.name == name)?;
     let command = (entry.keys)();
-    let about = command.get_long_about().or(command.get_about());
-    let about = about.map(ToString::to_string).unwrap_or_default();
-    let (about, keys) = (about.trim_end(), keys(&command));
+    let keys = keys(&command);
     let keys = if keys.is_empty() { "  (it has no keys)\n".to_owned() } else { keys };
-    Some(format!("{name} ({kind}): {about}\n\n{keys}"))
+    Some(format!("{name} ({kind}): {}\n\n{keys}", about(&command)))
+}
+
+/// A cause can't be told anything.
+fn explain_cause(name: &str) -> Option<String> {
+    let cause = CAUSES.iter().find(|cause| cause.about.name == name)?;
+    Some(format!("{name} (cause): {}\n", about(&(cause.keys)())))
+}
+
+/// What the doc comment of a part says.
+fn about(command: &Command) -> String {
+    let about = command.get_long_about().or(command.get_about());
+    about.map(|text| text.to_string().trim_end().to_owned()).unwrap_or_default()
 }
 
 /// `key=default`, with what it means.
@@ -216,7 +230,7 @@ mod tests {
         for (_, room) in ROOMS {
             assert!(!room().is_empty());
         }
-        for room in ["probes", "calls", "loads"] {
+        for room in ["probes", "calls", "loads", "causes"] {
             let names: Vec<String> = room_names(room);
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{room}");
         }
@@ -237,6 +251,7 @@ mod tests {
     fn every_key_of_every_part_is_explained() {
         let commands = PROBES.iter().map(|p| (p.keys)()).chain(LOADS.iter().map(|l| (l.keys)()));
         let commands = commands.chain(CALLS.iter().map(|call| (call.keys)()));
+        let commands = commands.chain(CAUSES.iter().map(|cause| (cause.keys)()));
         for command in commands {
             assert!(command.get_about().is_some());
             for key in command.get_arguments() {

@@ -1,0 +1,50 @@
+//! Windows of any events in any order, for the tests of what must hold for all of them.
+
+use super::{Comm, Event, Line, Task, Upon, What, Window};
+use crate::time::Nanos;
+use proptest::prelude::*;
+
+/// A task of this number, ordinary.
+pub(super) fn task(pid: u32) -> Task {
+    Task { pid, prio: 120, comm: Comm::from("task") }
+}
+
+/// What an ordinary task saw at this moment.
+pub(super) fn event(at: u64, what: What) -> Event {
+    Event { at: Nanos(at), task: task(1), what }
+}
+
+fn anything() -> impl Strategy<Value = What> {
+    prop_oneof![
+        Just(What::Interrupt { line: Line::Device(3), upon: Upon::default() }),
+        Just(What::InterruptEnd),
+        Just(What::Softirq(2)),
+        Just(What::SoftirqEnd),
+        Just(What::Switch { next: task(2), preempted: false }),
+        Just(What::Idle { state: 1 }),
+        Just(What::IdleEnd),
+    ]
+}
+
+/// Any events around five moments in their order, on one CPU or two.
+pub(super) fn window() -> impl Strategy<Value = Window> {
+    let events = proptest::collection::vec((0u64..1000, anything()), 0..40);
+    let moments = proptest::collection::vec(0u64..1000, 5);
+    (events, moments, any::<bool>()).prop_map(|(happened, mut moments, elsewhere)| {
+        moments.sort_unstable();
+        let mut events: Vec<Event> =
+            happened.into_iter().map(|(at, what)| event(at, what)).collect();
+        events.sort_by_key(|event| event.at);
+        Window {
+            due: Nanos(moments[0]),
+            expiry: Nanos(moments[1]),
+            waking: Nanos(moments[2]),
+            switched: Nanos(moments[3]),
+            ran: Nanos(moments[4]),
+            waker_cpu: u32::from(elsewhere),
+            elsewhere: events.clone(),
+            events,
+            ..Window::default()
+        }
+    })
+}

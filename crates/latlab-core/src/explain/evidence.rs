@@ -1,0 +1,148 @@
+//! What a window says beyond its stretches: the questions that causes ask.
+
+use super::stretch::{Phase, Stretch};
+use super::{Event, Line, Upon, What, Window};
+use crate::time::Nanos;
+
+/// An interrupt that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Which.
+    pub line: Line,
+    /// What it came upon.
+    pub upon: Upon,
+    /// How long after the CPU could be expected to take it: after the task was due or woken, and
+    /// after the handler before.
+    pub late: Nanos,
+}
+
+impl Stretch {
+    /// What happened on the CPU of this stretch, before and after it.
+    pub fn events<'a>(&self, window: &'a Window) -> &'a [Event] {
+        if self.phase <= Phase::Due { window.before_waking() } else { &window.events }
+    }
+
+    /// The interrupt that came next on the same CPU, while the wake-up had come no further. None
+    /// within an interrupt: there no other is to be expected.
+    pub fn next_interrupt(&self, window: &Window) -> Option<Arrival> {
+        let woken = self.phase > Phase::Due;
+        let (begin, end) = if woken {
+            (window.waking, window.ran)
+        } else {
+            (window.expiry.max(window.due), window.waking)
+        };
+        let events = self.events(window);
+        let (before, after) = events.split_at(events.partition_point(|event| event.at < self.to));
+        let next = after.iter().take_while(|event| event.at <= end).find_map(interrupt);
+        let (at, line, upon) = next.filter(|_| self.doing.interrupt.is_none())?;
+        let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
+        let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
+        Some(Arrival { line, upon, late: at - free.unwrap_or_default().max(begin) })
+    }
+
+    /// Whether it lies in the handler of the timer's interrupt.
+    pub fn is_in_timer_interrupt(&self) -> bool {
+        self.doing.interrupt.is_some_and(|(line, _)| line == Line::Timer)
+    }
+
+    /// Whether the callback that runs here is the one that wakes the task.
+    pub fn is_in_waking_callback(&self, window: &Window) -> bool {
+        let elsewhere = self.phase > Phase::Due && window.waker_cpu != window.cpu;
+        if elsewhere || self.phase > Phase::Runnable {
+            return false;
+        }
+        let events = window.before_waking();
+        let begin =
+            |event: &Event| matches!(event.what, What::Timer { .. } | What::Callback { .. });
+        let end = |event: &Event| matches!(event.what, What::TimerEnd | What::CallbackEnd);
+        let until = |moment| &events[..events.partition_point(|event| event.at <= moment)];
+        let at_waking = until(window.waking).iter().rposition(begin);
+        let at_stretch = until(self.from).iter().rposition(begin);
+        let Some(callback) = at_waking.filter(|_| at_waking == at_stretch) else { return false };
+        !until(window.waking)[callback..].iter().any(end)
+    }
+}
+
+impl Window {
+    /// What happened until the waking on the CPU that woke the task.
+    pub fn before_waking(&self) -> &[Event] {
+        if self.waker_cpu == self.cpu { &self.events } else { &self.elsewhere }
+    }
+
+    /// The interrupt whose handler woke the task; none where a task or a softirq did.
+    pub fn woken_by(&self) -> Option<Line> {
+        let mut handler = None;
+        for event in self.before_waking().iter().take_while(|event| event.at <= self.waking) {
+            match event.what {
+                What::Interrupt { line, .. } => handler = Some(line),
+                // Without its interrupt's own event, a timer's callback tells of it.
+                What::Timer { .. } => handler = handler.or(Some(Line::Timer)),
+                What::InterruptEnd | What::Softirq(_) | What::Switch { .. } => handler = None,
+                _ => {}
+            }
+        }
+        handler
+    }
+
+    /// Whether a timer of the task, and nothing else, could wake it.
+    pub fn waits_for_timer(&self) -> bool {
+        self.expiry > self.due || self.woken_by() == Some(Line::Timer)
+    }
+
+    /// The functions that the waking interrupt came upon, the innermost first. None where it came
+    /// upon a program, or where the stack does not show the place.
+    pub fn interrupted(&self, upon: Upon) -> Vec<u64> {
+        if upon.user || upon.ip == 0 {
+            return Vec::new();
+        }
+        match self.waking_stack.iter().position(|address| *address == upon.ip) {
+            Some(place) => self.waking_stack[place..].to_vec(),
+            None => vec![upon.ip],
+        }
+    }
+
+    /// From when the task stood on the queue of the CPU on which it then ran, if that was seen.
+    pub fn queued(&self) -> Option<Nanos> {
+        let here = |event: &&Event| match event.what {
+            What::Queued { pid, cpu } | What::Migrated { pid, cpu } => {
+                pid == self.task.pid && cpu == self.cpu
+            }
+            _ => false,
+        };
+        let all = self.events.iter().chain(&self.elsewhere).filter(here).map(|event| event.at);
+        all.filter(|at| (self.waking..=self.switched).contains(at)).max()
+    }
+
+    /// Whether the task was moved to its CPU after it had been woken.
+    pub fn was_moved(&self) -> bool {
+        let ours = |event: &Event| match event.what {
+            What::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
+            _ => false,
+        };
+        { self.events.iter().chain(&self.elsewhere) }
+            .any(|event| event.at >= self.waking && event.at <= self.switched && ours(event))
+    }
+
+    /// Whether the CPU, at `moment`, had gone over to another task although this one stood on its
+    /// queue.
+    pub fn was_passed_over(&self, moment: Nanos) -> bool {
+        let known = self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking));
+        known.is_some_and(|queued| {
+            let since = self.events.iter().filter(|event| event.at > queued && event.at <= moment);
+            { since }.any(|event| matches!(event.what, What::Switch { .. }))
+        })
+    }
+
+    /// The last interrupt that came upon this CPU before `moment`, since the task was due.
+    pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
+        let since = self.events.iter().filter(|event| event.at <= moment && event.at >= self.due);
+        since.filter_map(interrupt).last().map(|(_, _, upon)| upon)
+    }
+}
+
+fn interrupt(event: &Event) -> Option<(Nanos, Line, Upon)> {
+    match event.what {
+        What::Interrupt { line, upon } => Some((event.at, line, upon)),
+        _ => None,
+    }
+}

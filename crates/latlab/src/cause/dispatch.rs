@@ -1,0 +1,59 @@
+//! The way to the task itself.
+
+use super::{Cause, instead};
+use crate::registry::About;
+use latlab_core::explain::Window;
+use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::stretch::{Phase, Stretch};
+
+/// The scheduler went over to the task, and the task back to its program.
+///
+/// Recognized by what is left: from the switch to the task's own reading of the clock; and before
+/// it, where the waking interrupt came upon a program, from which the kernel goes straight to the
+/// scheduler (Documentation/core-api/entry.rst). Every wake-up has this part; if it is long, the
+/// caches are cold, or the host had a hand in it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Dispatch;
+
+impl Cause for Dispatch {
+    const ABOUT: About = About {
+        name: "dispatch",
+        summary: "the switch to the task and its way back to the program",
+    };
+
+    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let other = instead(stretch, window).map(|(task, _)| task);
+        let claimed = match stretch.phase {
+            Phase::Slack | Phase::Due => false,
+            Phase::Running => other.is_none(),
+            Phase::Runnable => match other {
+                Some(task) => {
+                    !task.is_idle()
+                        && window.last_interrupt(stretch.from).is_some_and(|upon| upon.user)
+                }
+                None => stretch.doing.task.is_some(),
+            },
+        };
+        claimed.then(Who::default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cause::tests::*;
+
+    #[test]
+    fn from_a_program_through_the_scheduler_into_the_task() {
+        let window = scene(&[(10_200, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS]);
+        assert_eq!(charged(&window, METAL), [("interrupt", 11_000), ("dispatch", 10_000)]);
+    }
+
+    #[test]
+    fn nobody_knows_what_happened_before_the_first_event() {
+        let mut window = scene(&[]);
+        window.events.clear();
+        let explained = explain(&window, &METAL);
+        assert_eq!(explained.unexplained, window.latency() - Nanos(1_000));
+        assert_eq!(charged(&window, METAL), [("dispatch", 1_000)]);
+    }
+}

@@ -1,0 +1,46 @@
+//! The CPU had to wake up.
+
+use super::{Cause, is_idle};
+use crate::registry::About;
+use latlab_core::explain::Window;
+use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::stretch::{Phase, Stretch};
+
+/// The CPU was idle and had to wake up, or to leave the idle task.
+///
+/// Recognized by the idle task: from when ours was due to the interrupt that wakes the CPU, and
+/// from the waking to the switch. Deep idle states take long to leave
+/// (Documentation/admin-guide/pm/cpuidle.rst; `latency` of each state in sysfs). In a virtual
+/// machine this includes the host's waking of the CPU.
+#[derive(Debug, clap::Args)]
+pub(super) struct IdleExit;
+
+impl Cause for IdleExit {
+    const ABOUT: About =
+        About { name: "idle-exit", summary: "the CPU was idle and had to wake up" };
+
+    fn claim(stretch: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
+        let waits = matches!(stretch.phase, Phase::Due | Phase::Runnable);
+        (waits && is_idle(stretch)).then(Who::default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cause::tests::*;
+
+    #[test]
+    fn an_idle_cpu_wakes_up_before_and_after_the_interrupt() {
+        let window = scene(&[
+            (5_000, IDLE, What::Idle { state: 3 }),
+            (18_000, IDLE, timer_upon(KERNEL)),
+            (22_000, IDLE, What::InterruptEnd),
+            (22_500, IDLE, What::IdleEnd),
+        ]);
+        for machine in [METAL, GUEST] {
+            let charges = charged(&window, machine);
+            let expected = [("idle-exit", 8_000), ("interrupt", 4_000), ("idle-exit", 8_000)];
+            assert_eq!(charges[..3], expected);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The kernel could not be preempted.
+
+use super::{Cause, instead};
+use crate::registry::About;
+use latlab_core::explain::Window;
+use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::stretch::{Phase, Stretch};
+use std::cmp::Ordering;
+
+/// The kernel worked for a less urgent task, and could not be preempted there.
+///
+/// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
+/// a program can be preempted anywhere. To blame are that task and the function in which it gave
+/// way. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the kernel's
+/// preemptoff tracer measures (Documentation/trace/ftrace.rst).
+#[derive(Debug, clap::Args)]
+pub(super) struct NonPreemptable;
+
+impl Cause for NonPreemptable {
+    const ABOUT: About =
+        About { name: "non-preemptable", summary: "the kernel could not be preempted" };
+
+    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let (task, order) = instead(stretch, window)?;
+        let upon = window.last_interrupt(stretch.from);
+        let in_kernel = !upon.is_some_and(|upon| upon.user);
+        let waits = stretch.phase == Phase::Runnable && order == Ordering::Greater;
+        if !waits || !in_kernel || task.is_idle() {
+            return None;
+        }
+        let stack = match upon.filter(|_| window.waker_cpu == window.cpu) {
+            _ if !window.switch_stack.is_empty() => window.switch_stack.clone(),
+            Some(upon) => window.interrupted(upon),
+            None => Vec::new(),
+        };
+        Some(Who { task: Some(task), stack, ..Who::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cause::tests::*;
+
+    #[test]
+    fn a_lesser_task_in_the_kernel_keeps_the_cpu_where_it_gives_way() {
+        let mut window = scene(&[(10_200, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS]);
+        window.waking_stack = vec![1, KERNEL.ip, 40];
+        assert!(charged(&window, METAL).contains(&("non-preemptable", 9_000)));
+        let who = |window: &Window| blamed(window, METAL, "non-preemptable");
+        assert_eq!(
+            (who(&window).task, who(&window).stack),
+            (Some(task(STRESS)), vec![KERNEL.ip, 40])
+        );
+        window.switch_stack = vec![50, 51];
+        assert_eq!(who(&window).stack, [50, 51]);
+    }
+
+    #[test]
+    fn a_program_can_be_preempted_anywhere() {
+        let window = scene(&[(10_200, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS]);
+        let charges = charged(&window, METAL);
+        assert!(!charges.iter().any(|(cause, _)| *cause == "non-preemptable"), "{charges:?}");
+    }
+}

@@ -1,0 +1,61 @@
+//! A softirq ran.
+
+use super::{Cause, instead};
+use crate::registry::About;
+use latlab_core::explain::Window;
+use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::stretch::Stretch;
+use std::cmp::Ordering;
+
+/// A softirq ran: on top of a task, or as the thread that does what was left over.
+///
+/// Recognized by `irq:softirq_entry` and `irq:softirq_exit`, which say which it is, or by the
+/// name of the current task, ksoftirqd, where it keeps ours waiting (include/linux/interrupt.h;
+/// Documentation/core-api/kernel-api.rst). No task is scheduled while a softirq runs on top of
+/// another, however urgent it is.
+#[derive(Debug, clap::Args)]
+pub(super) struct Softirq;
+
+impl Cause for Softirq {
+    const ABOUT: About = About { name: "softirq", summary: "a softirq ran, or ksoftirqd" };
+
+    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let doing = &stretch.doing;
+        if doing.interrupt.is_some() {
+            return None;
+        }
+        if doing.softirq.is_some() {
+            return Some(Who { softirq: doing.softirq, ..Who::default() });
+        }
+        let (task, order) = instead(stretch, window)?;
+        let waits = order != Ordering::Greater && task.comm.to_string().starts_with("ksoftirqd/");
+        waits.then_some(Who { task: Some(task), ..Who::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cause::tests::*;
+
+    #[test]
+    fn a_softirq_on_top_of_a_task_is_known_by_its_number() {
+        let window = scene(&[
+            (10_200, STRESS, timer_upon(PROGRAM)),
+            (21_000, STRESS, What::InterruptEnd),
+            (21_000, STRESS, What::Softirq(3)),
+            (29_000, STRESS, What::SoftirqEnd),
+        ]);
+        assert_eq!(charged(&window, METAL)[1], ("softirq", 8_000));
+        assert_eq!(blamed(&window, METAL, "softirq").softirq, Some(3));
+    }
+
+    #[test]
+    fn ksoftirqd_is_one_only_where_it_keeps_the_task_waiting() {
+        let mut window = scene(&[(1_000, KSOFTIRQD, What::SoftirqEnd)]);
+        let of =
+            |window: &Window| charged(window, METAL).iter().any(|(name, _)| *name == "softirq");
+        assert!(!of(&window));
+        window.task.prio = 120;
+        assert!(of(&window));
+    }
+}

@@ -1,0 +1,154 @@
+//! What the tests of all causes are made of, and what holds for all of them.
+
+pub(super) use super::explain;
+pub(super) use latlab_core::explain::charge::{Circumstances, Who};
+pub(super) use latlab_core::explain::{Line, Task, Upon, What, Window};
+pub(super) use latlab_core::time::Nanos;
+
+use super::CAUSES;
+use latlab_core::explain::{Comm, Event};
+use proptest::prelude::*;
+
+pub(super) const IDLE: u32 = 0;
+pub(super) const OURS: u32 = 1;
+pub(super) const STRESS: u32 = 2;
+pub(super) const URGENT: u32 = 3;
+pub(super) const PEER: u32 = 4;
+pub(super) const THREAD: u32 = 5;
+pub(super) const KSOFTIRQD: u32 = 6;
+
+pub(super) const METAL: Circumstances =
+    Circumstances { timer_resolution: Nanos(1), hypervisor: false };
+pub(super) const GUEST: Circumstances =
+    Circumstances { timer_resolution: Nanos(1), hypervisor: true };
+
+pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true, preempt_count: 0 };
+pub(super) const KERNEL: Upon = Upon { ip: 900, user: false, preempt_count: 1 };
+
+/// The end of the waking interrupt, just after the waking.
+pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
+pub(super) const ENDS_OF_STRESS: (u64, u32, What) = (21_000, STRESS, What::InterruptEnd);
+
+/// The tasks of all scenes.
+pub(super) fn task(pid: u32) -> Task {
+    let (prio, comm) = match pid {
+        IDLE => (120, "swapper/0"),
+        OURS => (19, "latlab"),
+        STRESS => (120, "stress"),
+        URGENT => (9, "urgent"),
+        PEER => (19, "peer"),
+        THREAD => (49, "irq/24-nvme0q1"),
+        _ => (120, "ksoftirqd/0"),
+    };
+    Task { pid, prio, comm: Comm::from(comm) }
+}
+
+/// A wake-up due at 10 000, woken at 20 000, current at 30 000, there at 31 000, and what the
+/// tasks saw meanwhile. The CPU changes over to ours at the end, from whoever was current.
+pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
+    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), what };
+    let mut events: Vec<Event> =
+        seen.iter().map(|(at, pid, what)| event(*at, *pid, *what)).collect();
+    let last =
+        seen.iter().rfind(|(at, ..)| *at < 30_000).map_or(STRESS, |(_, pid, what)| match what {
+            What::Switch { next, .. } => next.pid,
+            _ => *pid,
+        });
+    let place = events.partition_point(|event| event.at.0 < 30_000);
+    let over = What::Switch { next: task(OURS), preempted: true };
+    events.insert(place, event(30_000, last, over));
+    Window {
+        task: task(OURS),
+        due: Nanos(10_000),
+        expiry: Nanos(10_000),
+        waking: Nanos(20_000),
+        waker: task(last),
+        switched: Nanos(30_000),
+        ran: Nanos(31_000),
+        events,
+        ..Window::default()
+    }
+}
+
+pub(super) fn timer_upon(upon: Upon) -> What {
+    What::Interrupt { line: Line::Timer, upon }
+}
+
+/// The charges of a window, without who is to blame.
+pub(super) fn charged(window: &Window, machine: Circumstances) -> Vec<(&'static str, u64)> {
+    let explained = explain(window, &machine);
+    explained.charges.iter().map(|charge| (charge.cause, charge.length().0)).collect()
+}
+
+/// Who is to blame for the first charge of this cause.
+pub(super) fn blamed(window: &Window, machine: Circumstances, cause: &str) -> Who {
+    let explained = explain(window, &machine);
+    let charge = explained.charges.into_iter().find(|charge| charge.cause == cause);
+    charge.expect("it is charged").who
+}
+
+fn anything() -> impl Strategy<Value = What> {
+    prop_oneof![
+        prop_oneof![Just(Line::Timer), Just(Line::Device(3)), Just(Line::Reschedule)]
+            .prop_flat_map(|line| prop_oneof![Just(PROGRAM), Just(KERNEL), Just(Upon::default())]
+                .prop_map(move |upon| What::Interrupt { line, upon })),
+        Just(What::InterruptEnd),
+        (0u8..10).prop_map(What::Softirq),
+        Just(What::SoftirqEnd),
+        (0u32..7).prop_map(|pid| What::Switch { next: task(pid), preempted: true }),
+        (0u32..7).prop_map(|pid| What::Waking { task: task(pid), cpu: 0 }),
+        (0u32..2).prop_map(|cpu| What::Queued { pid: OURS, cpu }),
+        (0u32..2).prop_map(|cpu| What::Migrated { pid: OURS, cpu }),
+        Just(What::Timer { function: 8, due: Nanos(500) }),
+        Just(What::TimerEnd),
+        Just(What::Callback { function: 9 }),
+        Just(What::CallbackEnd),
+        Just(What::Idle { state: 1 }),
+        Just(What::IdleEnd),
+        Just(What::PageFault { address: 4_096 }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #[test]
+    fn whatever_happens_charges_and_rest_are_the_latency(
+        happened in proptest::collection::vec((0u64..9_000, 0u32..7, anything()), 0..40),
+        mut moments in proptest::collection::vec(0u64..9_000, 5),
+        waker in 0u32..7,
+        waker_cpu in 0u32..2,
+        stolen in 0u64..9_000,
+        resolution in 0u64..5_000,
+        hypervisor in any::<bool>(),
+    ) {
+        moments.sort_unstable();
+        let mut events: Vec<Event> = happened
+            .into_iter()
+            .map(|(at, pid, what)| Event { at: Nanos(at), task: task(pid), what })
+            .collect();
+        events.sort_by_key(|event| event.at);
+        let window = Window {
+            task: task(OURS),
+            due: Nanos(moments[0]),
+            expiry: Nanos(moments[1]),
+            waking: Nanos(moments[2]),
+            switched: Nanos(moments[3]),
+            ran: Nanos(moments[4]),
+            waker: task(waker),
+            waker_cpu,
+            elsewhere: events.clone(),
+            events,
+            stolen: Nanos(stolen),
+            ..Window::default()
+        };
+        let machine = Circumstances { timer_resolution: Nanos(resolution), hypervisor };
+        let explained = explain(&window, &machine);
+        let (mut reached, mut sum) = (window.due, explained.unexplained);
+        for charge in &explained.charges {
+            prop_assert!(charge.from >= reached && charge.to > charge.from);
+            prop_assert!(CAUSES.iter().any(|entry| entry.about.name == charge.cause));
+            (reached, sum) = (charge.to, sum + charge.length());
+        }
+        prop_assert_eq!(sum, window.latency());
+    }
+}
