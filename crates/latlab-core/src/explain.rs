@@ -9,7 +9,9 @@
 mod any;
 pub mod charge;
 pub mod evidence;
+pub mod names;
 pub mod stretch;
+pub mod summary;
 
 use crate::time::Nanos;
 use std::fmt;
