@@ -10,8 +10,10 @@ pub mod pairing;
 mod any;
 pub mod charge;
 pub mod evidence;
+pub mod names;
 pub mod stretch;
 pub mod threshold;
+pub mod summary;
 
 use crate::time::Nanos;
 use std::fmt;

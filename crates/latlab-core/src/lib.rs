@@ -22,6 +22,7 @@ pub mod scan;
 pub mod sink;
 pub mod size;
 pub mod suggest;
+pub mod symbols;
 pub mod tally;
 pub mod time;
 pub mod timeline;

@@ -1,5 +1,8 @@
 //! The data of one run: what is written, read, merged and compared.
 
+pub mod explained;
+
+use self::explained::Explained;
 use crate::cpulist::CpuList;
 use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
 use crate::machine::Machine;
@@ -39,6 +42,9 @@ pub struct Record {
     pub figures: Vec<Figure>,
     /// The worst samples of all series, the worst first.
     pub worst: Vec<Sample>,
+    /// What made wake-ups late, all of them together; absent where nothing was explained.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub explained: Option<Explained>,
     /// What the loads did.
     pub work: Vec<Work>,
     /// What was changed on the machine.
@@ -177,10 +183,13 @@ pub struct Sample {
     pub at: Nanos,
     /// How late it was.
     pub latency: Nanos,
-    /// What made it late, as far as it is known.
+    /// What made it late, as far as it is known, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub causes: Vec<Charge>,
-    /// What no cause answers for. Causes and this make up the latency exactly.
-    pub unexplained: Nanos,
+    /// What no cause answers for; absent where nothing was explained. Causes and this make up the
+    /// latency exactly.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unexplained: Option<Nanos>,
 }
 
 /// A part of a latency and what it is charged to.
@@ -188,10 +197,16 @@ pub struct Sample {
 pub struct Charge {
     /// The cause's name.
     pub cause: String,
+    /// When it begins, after the moment at which the thread should have run.
+    #[serde(default)]
+    pub from: Nanos,
     /// How much of the latency.
     pub ns: Nanos,
-    /// The task, interrupt or function.
+    /// The task, interrupt or softirq; empty where nobody is to blame.
     pub who: String,
+    /// The kernel's functions, the innermost first, where they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub stack: Vec<String>,
 }
 
 /// What a load did from its start, which is before the first probe's, to its end.
@@ -423,6 +438,16 @@ impl Record {
                 return Err(NotARecord::Damaged { part, why: why.to_owned() });
             }
         }
+        for (n, sample) in record.worst.iter().enumerate() {
+            if let Some(why) = sample.flaw() {
+                let part = format!("worst {n} ({} on CPU {})", sample.probe, sample.cpu);
+                return Err(NotARecord::Damaged { part, why: why.to_owned() });
+            }
+        }
+        if let Some(why) = record.explained.as_ref().and_then(Explained::flaw) {
+            let part = "what was explained".to_owned();
+            return Err(NotARecord::Damaged { part, why: why.to_owned() });
+        }
         Ok(record)
     }
 
@@ -464,6 +489,11 @@ impl Record {
         self.figures.extend(other.figures.iter().cloned());
         self.worst.extend(other.worst.iter().cloned());
         worst_first(&mut self.worst);
+        match (&mut self.explained, &other.explained) {
+            (Some(mine), Some(theirs)) => mine.add(theirs),
+            (mine @ None, theirs) => mine.clone_from(theirs),
+            (Some(_), None) => {}
+        }
         self.changes.extend(other.changes.iter().cloned());
         for (nth, theirs) in other.work.iter().enumerate() {
             let alike = |work: &&Work| work.load == theirs.load && work.unit == theirs.unit;
@@ -497,6 +527,15 @@ impl Record {
             Some((what, _)) => Err(Incomparable::Machine(what)),
             None => Ok(()),
         }
+    }
+}
+
+impl Sample {
+    /// What can't be, if anything.
+    fn flaw(&self) -> Option<&'static str> {
+        let rest = self.unexplained.or_else(|| (!self.causes.is_empty()).then_some(Nanos(0)))?;
+        let sum = self.causes.iter().fold(rest, |sum, charge| sum + charge.ns);
+        (sum != self.latency).then_some("its causes and its remainder are not its latency")
     }
 }
 

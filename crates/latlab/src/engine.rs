@@ -78,6 +78,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         scans,
         figures,
         worst,
+        explained: None,
         work,
         changes,
         warnings,

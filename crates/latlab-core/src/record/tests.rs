@@ -82,7 +82,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         at: Nanos(started),
         latency: series.max,
         causes: Vec::new(),
-        unexplained: series.max,
+        unexplained: None,
     };
     let mut worst: Vec<Sample> = series.iter().map(late).collect();
     worst_first(&mut worst);
@@ -98,6 +98,12 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         scans: vec![scan()],
         figures: Vec::new(),
         worst,
+        explained: Some(Explained {
+            late: started,
+            total: Nanos(started),
+            unexplained: Nanos(started),
+            ..Explained::default()
+        }),
         work: vec![Work {
             load: load.to_owned(),
             unit: "units".to_owned(),

@@ -48,10 +48,8 @@ mod tests {
 
     #[test]
     fn what_was_stolen_is_charged_once() {
-        let mut window = scene(&[
-            (10_500, STRESS, timer_upon(KERNEL)),
-            (12_000, STRESS, What::InterruptEnd),
-        ]);
+        let mut window =
+            scene(&[(10_500, STRESS, timer_upon(KERNEL)), (12_000, STRESS, What::InterruptEnd)]);
         window.waking = Nanos(11_000);
         assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "host"));
         window.stolen = Nanos(18_500);

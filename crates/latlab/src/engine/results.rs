@@ -42,7 +42,7 @@ pub(super) fn results(
             at: late.at,
             latency: late.latency,
             causes: Vec::new(),
-            unexplained: late.latency,
+            unexplained: None,
         }));
         let spans = one.spans.iter().enumerate();
         series.extend(spans.map(|(channel, span)| make_series(&one, channel, *span, loads)));

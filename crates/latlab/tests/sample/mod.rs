@@ -62,11 +62,14 @@ pub(crate) fn record(times: u64) -> Record {
             latency: STALLED.1,
             causes: vec![Charge {
                 cause: "irq".to_owned(),
+                from: Nanos(0),
                 ns: Nanos::from_millis(1_900),
                 who: "nvme0q1".to_owned(),
+                stack: vec![],
             }],
-            unexplained: Nanos::from_millis(100),
+            unexplained: Some(Nanos::from_millis(100)),
         }],
+        explained: None,
         work: vec![Work {
             load: "disk".to_owned(),
             unit: "MiB written".to_owned(),

@@ -117,7 +117,7 @@ fn worst(sources: &[Source]) -> String {
                 micro(sample.at),
                 micro(sample.latency),
                 charges.collect::<Vec<_>>().join(", "),
-                micro(sample.unexplained),
+                sample.unexplained.map(micro).unwrap_or_default(),
             ]
         });
         samples.collect()

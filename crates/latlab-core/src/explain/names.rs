@@ -1,0 +1,179 @@
+//! Who is to blame, in words that people understand.
+
+use super::charge::Who;
+use super::{Line, Task};
+use crate::symbols::Symbols;
+use std::collections::BTreeMap;
+
+/// The names that a machine's numbers have.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The kernel's functions; empty where they are hidden.
+    pub symbols: Symbols,
+    /// What the device of each interrupt is called in /proc/interrupts.
+    pub interrupts: BTreeMap<u32, String>,
+}
+
+/// The softirqs, in the order of the kernel's numbers, as in /proc/softirqs.
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// Functions that only turn interrupts or preemption on again, switch over, or watch: whoever
+/// called them is to blame.
+const TOOLS: &[&str] = &[
+    "__bpf_",
+    "__cond_resched",
+    "__local_bh_enable",
+    "__preempt_schedule",
+    "__raw_spin_unlock",
+    "__schedule",
+    "__traceiter_",
+    "_raw_read_unlock",
+    "_raw_spin_unlock",
+    "_raw_write_unlock",
+    "arch_local_irq",
+    "asm_",
+    "bpf_",
+    "dynamic_",
+    "irqentry_exit",
+    "native_irq_enable",
+    "preempt_count_sub",
+    "preempt_schedule",
+    "raw_irqentry_exit",
+    "rt_read_unlock",
+    "rt_spin_unlock",
+    "rt_write_unlock",
+    "schedule",
+    "sysvec_",
+    "trace_hardirqs_on",
+    "trace_preempt_on",
+];
+
+impl Names {
+    /// Who it was: the interrupt, the softirq, or the task with its number.
+    pub fn who(&self, who: &Who) -> String {
+        self.named(who, |task| format!("{} (pid {})", task.comm, task.pid))
+    }
+
+    /// The same without the number, so that one program that is started again and again is one.
+    pub fn kind(&self, who: &Who) -> String {
+        self.named(who, |task| task.comm.to_string())
+    }
+
+    fn named(&self, who: &Who, named: impl Fn(Task) -> String) -> String {
+        match (who.line, who.softirq, who.task) {
+            (Some(line), ..) => self.interrupt(line),
+            (None, Some(number), _) => softirq(number),
+            (None, None, Some(task)) if task.is_idle() => "the idle task".to_owned(),
+            (None, None, Some(task)) => named(task),
+            (None, None, None) => String::new(),
+        }
+    }
+
+    fn interrupt(&self, line: Line) -> String {
+        match line {
+            Line::Timer => "timer interrupt".to_owned(),
+            Line::Reschedule => "reschedule interrupt".to_owned(),
+            Line::Call => "function call interrupt".to_owned(),
+            Line::Device(number) => match self.interrupts.get(&number) {
+                Some(name) => format!("interrupt {number} ({name})"),
+                None => format!("interrupt {number}"),
+            },
+        }
+    }
+
+    /// The function that is to blame, where the kernel's symbols are known.
+    pub fn function(&self, who: &Who) -> Option<String> {
+        let mut all = who.stack.iter().filter_map(|address| self.short(*address));
+        let first = all.next()?;
+        let is_tool = |name: &String| TOOLS.iter().any(|tool| name.starts_with(tool));
+        if !is_tool(&first) {
+            return Some(first);
+        }
+        Some(all.find(|name| !is_tool(name)).unwrap_or(first))
+    }
+
+    /// All functions, the innermost first, each with the place in it.
+    pub fn stack(&self, who: &Who) -> Vec<String> {
+        if self.symbols.is_empty() {
+            return Vec::new();
+        }
+        let named = |address: &u64| match self.symbols.find(*address) {
+            Some(symbol) => symbol.to_string(),
+            None => format!("{address:#x}"),
+        };
+        who.stack.iter().map(named).collect()
+    }
+
+    /// Cause, who and functions, the outermost first, as flame graphs are made of them.
+    pub fn folded(&self, cause: &str, who: &Who) -> String {
+        let functions = who.stack.iter().rev().filter_map(|address| self.short(*address));
+        let frames = [cause.to_owned(), self.kind(who)].into_iter().chain(functions);
+        let frames = frames.filter(|frame| !frame.is_empty());
+        // A semicolon is between frames, and a line is one stack.
+        let frames = frames.map(|frame| frame.replace([';', '\n'], ":"));
+        frames.collect::<Vec<_>>().join(";")
+    }
+
+    fn short(&self, address: u64) -> Option<String> {
+        let symbol = self.symbols.find(address)?;
+        Some(match symbol.module {
+            Some(module) => format!("{} [{module}]", symbol.function),
+            None => symbol.function.to_owned(),
+        })
+    }
+}
+
+fn softirq(number: u8) -> String {
+    SOFTIRQS
+        .get(usize::from(number))
+        .map_or_else(|| format!("softirq {number}"), |name| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::any::task;
+
+    fn names() -> Names {
+        let text = "1000 T __schedule\n2000 T preempt_schedule_irq\n3000 t copy_page_range\n\
+                    4000 t spin_loop\t[latlab]\n";
+        let interrupts = BTreeMap::from([(24, "virtio0-input".to_owned())]);
+        Names { symbols: Symbols::parse(text).unwrap(), interrupts }
+    }
+
+    #[test]
+    fn everyone_has_a_name() {
+        let line = |line| names().who(&Who { line: Some(line), ..Who::default() });
+        assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
+        assert_eq!(line(Line::Device(9)), "interrupt 9");
+        assert_eq!(line(Line::Timer), "timer interrupt");
+        let softirq = |n| names().who(&Who { softirq: Some(n), ..Who::default() });
+        assert_eq!((softirq(3), softirq(77)), ("NET_RX".to_owned(), "softirq 77".to_owned()));
+        let task = |pid| Who { task: Some(task(pid)), ..Who::default() };
+        assert_eq!(names().who(&task(7)), "task (pid 7)");
+        assert_eq!(names().kind(&task(7)), "task");
+        assert_eq!(names().who(&task(0)), "the idle task");
+        assert_eq!(names().who(&Who::default()), "");
+    }
+
+    #[test]
+    fn the_function_to_blame_is_the_one_that_called_the_scheduler() {
+        let who = |stack: &[u64]| Who { stack: stack.to_vec(), ..Who::default() };
+        let all = who(&[0x1008, 0x2004, 0x3010, 0x4000]);
+        assert_eq!(names().function(&all).as_deref(), Some("copy_page_range"));
+        assert_eq!(names().function(&who(&[0x1008])).as_deref(), Some("__schedule"));
+        assert_eq!(names().function(&who(&[])), None);
+        assert_eq!(names().stack(&who(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
+        let folded = "non-preemptable;spin_loop [latlab];copy_page_range";
+        assert_eq!(names().folded("non-preemptable", &who(&[0x3010, 0x4000])), folded);
+    }
+
+    #[test]
+    fn hidden_symbols_name_nothing() {
+        let who = Who { stack: vec![0x1000], ..Who::default() };
+        let names = Names::default();
+        assert_eq!((names.function(&who), names.stack(&who)), (None, vec![]));
+        assert_eq!(names.folded("interrupts-off", &who), "interrupts-off");
+    }
+}

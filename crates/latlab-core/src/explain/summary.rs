@@ -1,0 +1,248 @@
+//! All explanations of a run: shares of the causes, and the worst wake-ups with their charges.
+
+use super::charge::Explanation;
+use super::names::Names;
+use crate::record::explained::{Explained, Share, Stack};
+use crate::record::{Charge, Sample, worst_first};
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+
+/// The most shares that are kept by themselves; the smallest are put together.
+const SHARES: usize = 100;
+
+/// The same of stacks.
+const STACKS: usize = 1_000;
+
+/// What is put together is nobody's in particular.
+const OTHERS: &str = "others";
+
+/// One late wake-up, as the record knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Late<'a> {
+    /// The probe, or whatever it was that was watched.
+    pub probe: &'a str,
+    /// The CPU.
+    pub cpu: u32,
+    /// When the task ran, since counting began.
+    pub at: Nanos,
+    /// When it should have run, on `CLOCK_MONOTONIC`.
+    pub due: Nanos,
+    /// How late it was.
+    pub latency: Nanos,
+}
+
+/// What is known so far. It grows with the variety of causes, not with the number of wake-ups.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    late: u64,
+    total: Nanos,
+    unexplained: Nanos,
+    shares: BTreeMap<Key, Sums>,
+    stacks: BTreeMap<String, Nanos>,
+    worst: Vec<Sample>,
+}
+
+/// Cause, who, and function.
+type Key = (&'static str, String, Option<String>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    count: u64,
+    total: Nanos,
+    worst: Nanos,
+}
+
+impl Summary {
+    /// Adds one wake-up.
+    pub fn add(&mut self, late: Late<'_>, explanation: &Explanation, names: &Names) {
+        self.late += 1;
+        self.total = self.total + late.latency;
+        self.unexplained = self.unexplained + explanation.unexplained;
+        // Who delays one wake-up twice has done it once, for as long as both times together.
+        let mut shares: BTreeMap<Key, Nanos> = BTreeMap::new();
+        for charge in &explanation.charges {
+            let key = (charge.cause, names.kind(&charge.who), names.function(&charge.who));
+            let share = shares.entry(key).or_default();
+            *share = *share + charge.length();
+            let stack = self.stacks.entry(names.folded(charge.cause, &charge.who)).or_default();
+            *stack = *stack + charge.length();
+        }
+        for (key, length) in shares {
+            let sums = self.shares.entry(key).or_default();
+            sums.count += 1;
+            sums.total = sums.total + length;
+            sums.worst = sums.worst.max(length);
+        }
+        let among_worst = self.worst.len() < crate::worst::KEPT
+            || self.worst.last().is_some_and(|last| last.latency < late.latency);
+        if among_worst {
+            self.worst.push(sample(late, explanation, names));
+            worst_first(&mut self.worst);
+        }
+    }
+
+    /// The worst wake-ups, the worst first.
+    pub fn worst(&self) -> &[Sample] {
+        &self.worst
+    }
+
+    /// The shares, as a record has them. How many wake-ups there were, what explaining cost, and
+    /// what was missing, is for others to say.
+    pub fn explained(&self) -> Explained {
+        let mut explained = Explained {
+            late: self.late,
+            total: self.total,
+            unexplained: self.unexplained,
+            ..Explained::default()
+        };
+        let shares = self.shares.iter().map(|((cause, who, function), sums)| Share {
+            cause: (*cause).to_owned(),
+            who: who.clone(),
+            function: function.clone(),
+            count: sums.count,
+            total: sums.total,
+            worst: sums.worst,
+        });
+        let stacks = self.stacks.iter().map(|(stack, ns)| Stack { stack: stack.clone(), ns: *ns });
+        let (shares, stacks) = (largest(shares, SHARES), largest(stacks, STACKS));
+        explained.take(shares.0, stacks.0);
+        explained.take(shares.1.map(share_of_others), stacks.1.map(stack_of_others));
+        explained
+    }
+}
+
+/// The largest few, and all others.
+fn largest<T: HasTotal>(
+    all: impl Iterator<Item = T>,
+    most: usize,
+) -> (std::vec::IntoIter<T>, std::vec::IntoIter<T>) {
+    let mut all: Vec<T> = all.collect();
+    all.sort_by_key(|one| std::cmp::Reverse(one.total()));
+    let rest = all.split_off(most.min(all.len()));
+    (all.into_iter(), rest.into_iter())
+}
+
+/// What is sorted by how long it took.
+trait HasTotal {
+    fn total(&self) -> Nanos;
+}
+
+impl HasTotal for Share {
+    fn total(&self) -> Nanos {
+        self.total
+    }
+}
+
+impl HasTotal for Stack {
+    fn total(&self) -> Nanos {
+        self.ns
+    }
+}
+
+fn share_of_others(share: Share) -> Share {
+    Share { who: OTHERS.to_owned(), function: None, ..share }
+}
+
+fn stack_of_others(stack: Stack) -> Stack {
+    let cause = stack.stack.split(';').next().unwrap_or_default();
+    Stack { stack: format!("{cause};{OTHERS}"), ..stack }
+}
+
+fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
+    let causes = explanation.charges.iter().map(|charge| Charge {
+        cause: charge.cause.to_owned(),
+        from: charge.from - late.due,
+        ns: charge.length(),
+        who: names.who(&charge.who),
+        stack: names.stack(&charge.who),
+    });
+    Sample {
+        probe: late.probe.to_owned(),
+        cpu: late.cpu,
+        at: late.at,
+        latency: late.latency,
+        causes: causes.collect(),
+        unexplained: Some(explanation.unexplained),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::any::task;
+    use crate::explain::charge::{Charge, Who};
+
+    /// Two charges to one task around one to nobody, and 5 ns that remain, due at 100.
+    fn explanation(pid: u32, length: u64) -> Explanation {
+        let charge = |cause, from: u64, length: u64, who| Charge {
+            cause,
+            from: Nanos(from),
+            to: Nanos(from + length),
+            who,
+        };
+        let who = Who { task: Some(task(pid)), ..Who::default() };
+        Explanation {
+            charges: vec![
+                charge("higher-priority", 100, length, who.clone()),
+                charge("interrupt", 100 + length, 10, Who::default()),
+                charge("higher-priority", 110 + length, 1, who),
+            ],
+            unexplained: Nanos(5),
+        }
+    }
+
+    fn summary(lengths: impl Iterator<Item = u64>) -> Summary {
+        let mut summary = Summary::default();
+        for (at, length) in (0u64..).zip(lengths) {
+            let pid = u32::try_from(at % 7).unwrap() + 1;
+            let latency = Nanos(length + 16);
+            let late = Late { probe: "cyclic", cpu: 0, at: Nanos(at), due: Nanos(100), latency };
+            summary.add(late, &explanation(pid, length), &Names::default());
+        }
+        summary
+    }
+
+    #[test]
+    fn shares_and_rest_are_all_of_the_latency() {
+        let explained = summary(1..=50).explained();
+        assert_eq!(explained.flaw(), None);
+        assert_eq!((explained.late, explained.unexplained), (50, Nanos(250)));
+        assert_eq!(explained.causes.len(), 2, "{:?}", explained.causes);
+        let first = &explained.causes[0];
+        assert_eq!((first.who.as_str(), first.count), ("task", 50));
+        assert_eq!((first.total, first.worst), (Nanos(50 * 51 / 2 + 50), Nanos(51)));
+        let stacks: u64 = explained.stacks.iter().map(|stack| stack.ns.0).sum();
+        assert_eq!(Nanos(stacks), explained.total - explained.unexplained);
+    }
+
+    #[test]
+    fn the_worst_ten_are_kept_with_their_charges() {
+        let summary = summary(1..=50);
+        let latencies: Vec<u64> = summary.worst().iter().map(|sample| sample.latency.0).collect();
+        assert_eq!(latencies, (57..=66).rev().collect::<Vec<u64>>());
+        let worst = &summary.worst()[0];
+        assert_eq!(worst.causes[1].from, Nanos(50));
+        assert_eq!(worst.causes[0].who, "task (pid 1)");
+        let sum = worst.causes.iter().fold(Nanos(0), |sum, charge| sum + charge.ns);
+        assert_eq!(Some(worst.latency - sum), worst.unexplained);
+    }
+
+    #[test]
+    fn many_culprits_do_not_make_a_record_long() {
+        let mut summary = Summary::default();
+        for nth in 0..300u32 {
+            let mut explanation = explanation(nth, u64::from(nth) + 1);
+            for charge in &mut explanation.charges {
+                let comm = crate::explain::Comm::from(format!("task{nth}").as_str());
+                charge.who.task = Some(crate::explain::Task { comm, ..task(nth + 1) });
+            }
+            let latency = Nanos(u64::from(nth) + 17);
+            let late = Late { probe: "x", cpu: 0, at: Nanos(0), due: Nanos(100), latency };
+            summary.add(late, &explanation, &Names::default());
+        }
+        let explained = summary.explained();
+        assert!(explained.causes.len() <= SHARES + 2, "{}", explained.causes.len());
+        assert!(explained.causes.iter().any(|share| share.who == OTHERS));
+        assert_eq!(explained.flaw(), None);
+    }
+}
