@@ -5,11 +5,16 @@ LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-.PHONY: build demo test kernels lint bench clean
+RECORDER := crates/latlab-bpf/src/recorder.bpf.o
+# What the program is linked with.
+LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
+
+.PHONY: build demo test kernels lint bench bpf clean
 
 build: $(LATLAB)
 
 $(LATLAB): $(SOURCES) $(CHARTS)
+	tools/need cargo= $(LIBRARIES)
 	cargo build --release --locked --package latlab
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
 
@@ -38,7 +43,7 @@ demo: $(LATLAB)
 	@echo "The pictures are in demo/*.html: open them in a browser."
 
 test: $(CHARTS) lint
-	tools/need cc=gcc make=make /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
+	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs
 	cargo test --locked --workspace
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
@@ -48,6 +53,7 @@ kernels: $(LATLAB)
 	$(LATLAB) kernel build lab-full
 
 lint: $(CHARTS)
+	tools/need cargo= $(LIBRARIES)
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
@@ -59,6 +65,12 @@ bench: $(LATLAB)
 	cargo bench --locked --package latlab --bench cyclictest
 	cargo bench --locked --package latlab --bench peers
 	crates/latlab/benches/laboratory.sh
+
+# The kernel's side of the recorder. What clang makes of it is kept beside it, so that nobody needs
+# clang to build the program.
+bpf:
+	tools/need clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev
+	tools/bpf $(RECORDER)
 
 clean:
 	cargo clean

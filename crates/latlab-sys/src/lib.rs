@@ -4,6 +4,7 @@
 //! the kernel's own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on
 //! `CLOCK_MONOTONIC`.
 
+pub mod bpf;
 pub mod clock;
 pub mod console;
 pub mod cpu;

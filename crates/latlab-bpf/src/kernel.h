@@ -1,0 +1,74 @@
+/* What the recorder knows of the kernel: of each struct only the fields it reads. Where they really
+ * lie is looked up in the running kernel's BTF when the programs are loaded. */
+#ifndef LATLAB_KERNEL_H
+#define LATLAB_KERNEL_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed short __s16;
+typedef signed int __s32;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define false 0
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
+
+struct bpf_dynptr {
+	__u64 opaque[2];
+} __attribute__((aligned(8)));
+
+#define CORE __attribute__((preserve_access_index))
+
+struct thread_info {
+	__u32 cpu;
+} CORE;
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	int prio;
+	int pid;
+	char comm[16];
+} CORE;
+
+struct timerqueue_node {
+	__s64 expires;
+} CORE;
+
+struct hrtimer_cpu_base {
+	unsigned int cpu;
+} CORE;
+
+struct hrtimer_clock_base {
+	struct hrtimer_cpu_base *cpu_base;
+	__s64 offset;
+} CORE;
+
+struct hrtimer {
+	struct timerqueue_node node;
+	__s64 _softexpires;
+	void *function;
+	struct hrtimer_clock_base *base;
+} CORE;
+
+struct timer_list {
+	void *function;
+} CORE;
+
+/* Of x86: there `cs` follows `ip`, and its lowest two bits say whose code it is. */
+struct pt_regs {
+	unsigned long ip;
+	unsigned long cs;
+} CORE;
+
+#endif

@@ -1,0 +1,73 @@
+//! What the running kernel has, by its own description (BTF): tracepoints and per-CPU variables.
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Typedef, Var};
+use std::ffi::OsStr;
+
+/// Where the per-CPU variables that the recorder reads lie among all; 0 where there is none of
+/// that name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Variables {
+    pub(crate) hrtimer_bases: u32,
+    pub(crate) irq_regs: u32,
+    pub(crate) preempt_count: u32,
+    pub(crate) steal_time: u32,
+    pub(crate) cpustat_steal: u32,
+}
+
+/// The place of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; it has not moved since 2.6.
+const STEAL: u32 = 7 * 8;
+/// The place of the preemption count in `struct pcpu_hot`, in bytes: behind the current task.
+const IN_PCPU_HOT: u32 = 8;
+
+/// The tracepoints that the recorder is attached to; its programs have their names.
+pub(crate) const TRACEPOINTS: [&str; 23] = [
+    "call_function_entry",
+    "call_function_exit",
+    "call_function_single_entry",
+    "call_function_single_exit",
+    "cpu_idle",
+    "hrtimer_expire_entry",
+    "hrtimer_expire_exit",
+    "irq_handler_entry",
+    "irq_handler_exit",
+    "local_timer_entry",
+    "local_timer_exit",
+    "page_fault_user",
+    "reschedule_entry",
+    "reschedule_exit",
+    "sched_migrate_task",
+    "sched_process_exit",
+    "sched_switch",
+    "sched_wakeup",
+    "sched_waking",
+    "softirq_entry",
+    "softirq_exit",
+    "timer_expire_entry",
+    "timer_expire_exit",
+];
+
+/// Whether the kernel has that tracepoint.
+pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
+    btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
+}
+
+/// Looks the variables up. Registers are those of x86; elsewhere nobody asks for them.
+pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
+    let mut found = Variables::default();
+    let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return found };
+    for entry in section.iter() {
+        let Some(variable) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
+        match variable.name().and_then(OsStr::to_str) {
+            Some("hrtimer_bases") => found.hrtimer_bases = entry.offset,
+            Some("__irq_regs") if cfg!(target_arch = "x86_64") => found.irq_regs = entry.offset,
+            Some("__preempt_count") => found.preempt_count = entry.offset,
+            // From 6.2 to 6.13.
+            Some("pcpu_hot") => found.preempt_count = entry.offset + IN_PCPU_HOT,
+            Some("steal_time") => found.steal_time = entry.offset,
+            Some("kernel_cpustat") => found.cpustat_steal = entry.offset + STEAL,
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,174 @@
+//! What the kernel's side says, as in `recorder.h`: bytes become windows, settings become bytes.
+
+use crate::kernel::Variables;
+use latlab_core::explain::{Comm, Event, Line, Task, Upon, What, Window};
+use latlab_core::time::Nanos;
+
+/// The bytes of a `struct watched`.
+pub(crate) const WATCHED: usize = 2 * WAKE + 8;
+/// The words of the filter of watched tasks.
+pub(crate) const FILTER: usize = 1024;
+/// The bytes of a `struct wake`, which a window begins with.
+const WAKE: usize = 656;
+const EVENT: usize = 64;
+const FRAMES: usize = 32;
+
+/// `struct settings`.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) name: Comm,
+    /// What is later than this is worth a stack.
+    pub(crate) slow: Nanos,
+    pub(crate) variables: Variables,
+    pub(crate) how: u32,
+}
+
+impl Settings {
+    /// As the kernel's side reads them.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal } =
+            self.variables;
+        let words = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, self.how];
+        let mut bytes = self.name.0.to_vec();
+        bytes.extend(self.slow.0.to_ne_bytes());
+        bytes.extend(words.into_iter().flat_map(u32::to_ne_bytes));
+        bytes
+    }
+}
+
+/// A window as it was handed over; none if it is not whole. `ran` is when the CPU went over to the
+/// task.
+pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
+    if bytes.len() < WAKE {
+        return None;
+    }
+    let mut read = Reader(bytes);
+    let (due, expiry, waking) = (read.time(), read.time(), read.time());
+    let (switched, _out, stolen, _steal, _head) =
+        (read.time(), read.time(), read.time(), read.u64(), read.u64());
+    let (task, waker) = (read.who().0, read.who().0);
+    let (cpu, waker_cpu) = (read.u32(), read.u32());
+    let depths = [read.u32(), read.u32()];
+    let (own, abroad) = ((read.u32(), read.u32()), (read.u32(), read.u32()));
+    let [waking_stack, switch_stack] = depths.map(|depth| read.stack(depth));
+    if read.0.len() != EVENT * (own.1 as usize + abroad.1 as usize) {
+        return None;
+    }
+    let (events, own_torn) = events(&mut read, own);
+    let (elsewhere, abroad_torn) = events_until(&mut read, abroad, waking);
+    let cut = own.0 > 0 && events.first().is_some_and(|event| event.at > due);
+    let torn = own_torn || abroad_torn || cut;
+    let ran = switched;
+    #[rustfmt::skip]
+    let window = Window {
+        task, cpu, due, expiry, waking, waker, waker_cpu, switched, ran, events, elsewhere,
+        waking_stack, switch_stack, stolen, torn,
+    };
+    Some(window)
+}
+
+/// The events that are whole, in order of time, and whether others were among them.
+fn events(read: &mut Reader<'_>, (first, count): (u32, u32)) -> (Vec<Event>, bool) {
+    let numbers = (0..count).map(|nth| first.wrapping_add(nth).wrapping_add(1));
+    let found: Vec<Option<Event>> = numbers.map(|seq| read.event(seq)).collect();
+    let torn = found.iter().any(Option::is_none);
+    let mut events: Vec<Event> = found.into_iter().flatten().collect();
+    events.sort_by_key(|event| event.at);
+    (events, torn)
+}
+
+/// The same of another CPU, whose last events may have been in the making: those do not count.
+fn events_until(read: &mut Reader<'_>, range: (u32, u32), end: Nanos) -> (Vec<Event>, bool) {
+    let (events, torn) = events(read, range);
+    let reached = events.last().is_some_and(|event| event.at >= end);
+    (events, torn && !reached)
+}
+
+/// What is left to be read. It is asked for no more than there is.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (first, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
+        self.0 = rest;
+        *first
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_ne_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_ne_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_ne_bytes(self.take())
+    }
+
+    fn time(&mut self) -> Nanos {
+        Nanos(self.u64())
+    }
+
+    /// A `struct who`: the task, and the CPU it last ran on.
+    fn who(&mut self) -> (Task, u32) {
+        let pid = self.u32();
+        let prio = i16::from_ne_bytes(self.take());
+        let cpu = u32::from(self.u16());
+        (Task { pid, prio, comm: Comm(self.take()) }, cpu)
+    }
+
+    /// A stack of so many bytes; negative numbers are errors of the kernel, and mean none.
+    fn stack(&mut self, depth: u32) -> Vec<u64> {
+        let depth = usize::try_from(depth.cast_signed()).unwrap_or(0) / 8;
+        let all: [u64; FRAMES] = std::array::from_fn(|_| self.u64());
+        all.into_iter().take(depth).collect()
+    }
+
+    /// An event; none if it is not the one that is expected there.
+    fn event(&mut self, expected: u32) -> Option<Event> {
+        let seq = self.u32();
+        let [kind, flag, _, _] = self.take();
+        let at = self.time();
+        let (task, _) = self.who();
+        let rest: [u8; 24] = self.take();
+        let what = what(kind, flag == 1, &rest)?;
+        (seq == expected).then_some(Event { at, task, what })
+    }
+}
+
+fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<What> {
+    let (task, cpu) = Reader(rest).who();
+    let mut read = Reader(rest);
+    let (a, b, c) = (read.u64(), read.u64(), read.u64());
+    let interrupt = |line: Line| What::Interrupt {
+        line,
+        upon: Upon { ip: b, user: flag, preempt_count: small(c) },
+    };
+    Some(match kind {
+        1 => What::Switch { next: task, preempted: flag },
+        2 => What::Waking { task, cpu },
+        3 => What::Queued { pid: small(a), cpu: small(b) },
+        4 => What::Migrated { pid: small(a), cpu: small(b) },
+        5 => interrupt(Line::Device(small(a))),
+        6 => interrupt(Line::Timer),
+        7 => interrupt(Line::Reschedule),
+        8 => interrupt(Line::Call),
+        9 => What::InterruptEnd,
+        10 => What::Softirq(u8::try_from(a).unwrap_or(u8::MAX)),
+        11 => What::SoftirqEnd,
+        12 => What::Timer { function: a, due: Nanos(b) },
+        13 => What::TimerEnd,
+        14 => What::Callback { function: a },
+        15 => What::CallbackEnd,
+        16 => What::Idle { state: small(a) },
+        17 => What::IdleEnd,
+        18 => What::PageFault { address: a },
+        _ => return None,
+    })
+}
+
+/// A number that the kernel keeps in 32 bits.
+fn small(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,129 @@
+/* What the kernel's side of the recorder and the program say to each other; layout.rs is the same
+ * in Rust. Times are nanoseconds of CLOCK_MONOTONIC. */
+#ifndef LATLAB_RECORDER_H
+#define LATLAB_RECORDER_H
+
+#define EVENTS 16384	/* that a CPU keeps; a power of two */
+#define COPIED 1024	/* events of its own CPU that a window has at most */
+#define ABROAD 512	/* events of the CPU that woke the task, likewise */
+#define BEFORE 64	/* events from before it was due */
+#define AFTER 64	/* events from after it ran */
+#define AFTER_WAKING 8	/* events from after the waking, on the CPU that woke it */
+#define FRAMES 32	/* functions of a stack */
+#define WAKES 2048	/* tasks that are watched at a time */
+#define FILTER 1024	/* words of the filter of watched tasks: a bit for each pid modulo 65536 */
+
+enum kind {
+	SWITCH = 1,
+	WAKING,
+	QUEUED,
+	MIGRATED,
+	DEVICE,
+	TIMER_INTERRUPT,
+	RESCHEDULE,
+	CALL,
+	INTERRUPT_END,
+	SOFTIRQ,
+	SOFTIRQ_END,
+	TIMER,
+	TIMER_END,
+	CALLBACK,
+	CALLBACK_END,
+	IDLE,
+	IDLE_END,
+	PAGE_FAULT,
+};
+
+/* A task as an event keeps it. */
+struct who {
+	__u32 pid;
+	__s16 prio;
+	__u16 cpu;	/* where it last ran */
+	__u64 comm[2];
+};
+
+/* What happened, in 64 bytes. */
+struct event {
+	__u32 seq;	/* the count of events before it, plus 1; last to be written */
+	__u8 kind;
+	__u8 flag;	/* SWITCH: preempted; interrupts: came upon user code */
+	__u16 reserved;
+	__u64 at;
+	struct who task;	/* current */
+	union {
+		struct who other;	/* SWITCH, WAKING */
+		__u64 value[3];
+	};
+};
+
+/* What a CPU keeps. */
+struct ring {
+	__u64 head;	/* events that there were */
+	__u64 steal;	/* time stolen until the CPU was last seen doing nothing else */
+	__u64 due;	/* of the high-resolution timer whose callback runs; 0 if none */
+	__u64 expiry;	/* the same with its slack */
+	__u64 context;	/* in which context that is */
+	__u32 late;	/* the late task that runs here; 0 if none */
+	__u32 upon;	/* what the interrupt that is handled came upon, below */
+	__u64 variables;	/* where its per-CPU variables lie; 0 until it is known */
+	__u64 reserved;
+	struct event events[EVENTS + COPIED];
+};
+
+/* Bits of `upon`. */
+#define INTERRUPTED 1
+#define USER 2
+#define UNPREEMPTABLE 4
+
+/* One wake-up, as the window begins. */
+struct wake {
+	__u64 due;
+	__u64 expiry;
+	__u64 waking;
+	__u64 switched;
+	__u64 out;	/* when it was switched out again */
+	__u64 stolen;
+	__u64 steal;	/* that of the waking CPU, at the waking */
+	__u64 head;	/* that of the CPU, at the switch */
+	struct who task;
+	struct who waker;
+	__u32 cpu;
+	__u32 waker_cpu;
+	__s32 waking_depth;	/* bytes of the stacks; below 1 if there is none */
+	__s32 switch_depth;
+	__u32 first;	/* the count of events before the first that follows */
+	__u32 events;	/* how many follow */
+	__u32 first_abroad;
+	__u32 events_abroad;
+	__u64 waking_stack[FRAMES];
+	__u64 switch_stack[FRAMES];
+};
+
+/* A watched task: the wake-up that goes on, and the late one that is yet to be reported. */
+struct watched {
+	struct wake wakes[2];
+	__u32 next;	/* which of the two goes on */
+	__u32 pending;	/* whether it was woken and has not run */
+};
+
+/* How tasks are watched. */
+enum how { TASKS = 0, NAME = 1, REAL_TIME = 2 };
+
+struct settings {
+	__u64 name[2];
+	__u64 slow;	/* what is later than this is worth a stack */
+	/* Where per-CPU variables lie among all; 0 where the kernel has none of that name. */
+	__u32 hrtimer_bases;
+	__u32 irq_regs;
+	__u32 preempt_count;
+	__u32 steal_time;	/* KVM's, exact */
+	__u32 cpustat_steal;	/* as of the last tick */
+	__u32 how;
+};
+
+struct lost {
+	__u64 windows;	/* for which there was no room */
+	__u64 tasks;	/* that could not be watched: too many */
+};
+
+#endif

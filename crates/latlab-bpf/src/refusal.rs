@@ -1,0 +1,139 @@
+//! Why nothing can be recorded here, and what to do about it.
+
+use latlab_sys::EPERM;
+use latlab_sys::root::Root;
+use std::io;
+
+/// Why the recorder can't work. Each message names the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// The kernel does not describe its own structures.
+    #[error(
+        "this kernel has no /sys/kernel/btf/vmlinux, without which nobody knows where its fields \
+         lie: boot one that was built with CONFIG_DEBUG_INFO_BTF, as those of distributions are"
+    )]
+    NoBtf,
+    /// The caller has not the rights.
+    #[error(
+        "watching the kernel needs CAP_BPF and CAP_PERFMON, and {missing} missing: run as root, or \
+         give the program both (setcap cap_bpf,cap_perfmon+ep)"
+    )]
+    NoRight {
+        /// Which, and "is" or "are".
+        missing: String,
+    },
+    /// The kernel shows its memory to nobody.
+    #[error(
+        "the kernel is locked down for confidentiality, so that BPF may not read its memory: boot \
+         with lockdown=integrity or without it"
+    )]
+    LockedDown,
+    /// The kernel has no BPF, or refuses it all the same.
+    #[error("the kernel refuses BPF programs ({0}){1}")]
+    Refused(io::Error, &'static str),
+    /// The kernel's verifier does not let a program in.
+    #[error("this kernel does not accept the recorder's programs: {0}")]
+    NotAccepted(String),
+}
+
+const CAP_SYS_ADMIN: u32 = 21;
+/// The rights that are needed one by one, and their names.
+const RIGHTS: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
+
+/// Whether the recorder can work here, as far as can be told without trying.
+pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
+    let status = root.text("proc/self/status").unwrap_or_default();
+    let missing = missing(&status);
+    if !missing.is_empty() {
+        let verb = if missing.len() == 1 { "is" } else { "are" };
+        return Err(RecorderError::NoRight {
+            missing: format!("{} {verb}", missing.join(" and ")),
+        });
+    }
+    let lockdown = root.text("sys/kernel/security/lockdown").unwrap_or_default();
+    if lockdown.contains("[confidentiality]") {
+        return Err(RecorderError::LockedDown);
+    }
+    if !root.has("sys/kernel/btf/vmlinux") {
+        return Err(RecorderError::NoBtf);
+    }
+    Ok(())
+}
+
+/// Which rights are not effective, by /proc/self/status.
+fn missing(status: &str) -> Vec<&'static str> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let has = |bit: u32| mask.is_none_or(|mask| mask >> bit & 1 == 1);
+    if has(CAP_SYS_ADMIN) {
+        return Vec::new();
+    }
+    RIGHTS.iter().filter(|(bit, _)| !has(*bit)).map(|(_, name)| *name).collect()
+}
+
+/// What a failure of libbpf means. `log` is what it said.
+pub(crate) fn refused(error: &libbpf_rs::Error, log: &str) -> RecorderError {
+    if let Some(why) = verdict(log) {
+        return RecorderError::NotAccepted(why);
+    }
+    let error = match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => io::Error::from_raw_os_error(EPERM),
+        _ => io::Error::other(format!("{error:#}")),
+    };
+    let remedy = if error.raw_os_error() == Some(EPERM) {
+        ": a container's or a service's filter of system calls may be in the way; allow bpf(2)"
+    } else {
+        ""
+    };
+    RecorderError::Refused(error, remedy)
+}
+
+/// Which program the verifier refuses, and its last words before the count.
+fn verdict(log: &str) -> Option<String> {
+    let begin = log.find("-- BEGIN PROG LOAD LOG --")?;
+    let program = log[..begin].rsplit("prog '").next()?.split('\'').next()?;
+    let lines = log[begin..].lines().skip(1).take_while(|line| !line.contains("-- END PROG LOAD"));
+    let last = lines.filter(|line| !line.is_empty() && !line.starts_with("processed ")).last()?;
+    Some(format!("{program}: {last}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_rights_are_named() {
+        assert_eq!(missing("CapEff:\t0000000000000000"), ["CAP_PERFMON", "CAP_BPF"]);
+        assert_eq!(missing("CapEff:\t0000008000000000"), ["CAP_PERFMON"]);
+        assert_eq!(missing("CapEff:\t0000000000200000"), [] as [&str; 0]);
+        assert_eq!(missing("CapEff:\t000000c000000000"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_machine_that_can_not_is_told_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        assert!(matches!(check(&root), Err(RecorderError::NoBtf)));
+        let security = folder.path().join("sys/kernel/security");
+        std::fs::create_dir_all(&security).unwrap();
+        std::fs::write(security.join("lockdown"), "none integrity [confidentiality]\n").unwrap();
+        assert!(matches!(check(&root), Err(RecorderError::LockedDown)));
+        std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        std::fs::write(folder.path().join("proc/self/status"), "CapEff:\t0\n").unwrap();
+        let said = check(&root).unwrap_err().to_string();
+        assert!(said.contains("CAP_PERFMON and CAP_BPF are missing"), "{said}");
+    }
+
+    #[test]
+    fn the_verifier_s_last_words_are_kept() {
+        let log = "libbpf: prog 'sched_switch': BPF program load failed: Permission denied\n\
+                   libbpf: prog 'sched_switch': -- BEGIN PROG LOAD LOG --\n\
+                   0: R1=ctx() R10=fp0\n\
+                   R6 invalid mem access 'scalar'\n\
+                   processed 7 insns (limit 1000000)\n\
+                   -- END PROG LOAD LOG --\n";
+        let expected = "sched_switch: R6 invalid mem access 'scalar'";
+        assert_eq!(verdict(log).as_deref(), Some(expected));
+        assert_eq!(verdict("libbpf: failed"), None);
+    }
+}

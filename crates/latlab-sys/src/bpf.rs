@@ -1,0 +1,82 @@
+//! What the kernel knows of BPF programs: how often they ran, and for how long (`bpf(2)`).
+
+use latlab_core::time::Nanos;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
+
+/// What the kernel knows of a program that is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// How often it ran while runs were counted.
+    pub runs: u64,
+    /// How long those took.
+    pub time: Nanos,
+    /// How often it was left out, since the CPU was already in it.
+    pub missed: u64,
+    /// How many instructions the verifier followed before it let the program in; 0 before
+    /// Linux 5.16.
+    pub verified: u32,
+    /// The bytes of machine code that were made of it; 0 where it is interpreted.
+    pub machine_code: u32,
+}
+
+// As in `linux/bpf.h`.
+const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const ENABLE_STATS: libc::c_int = 32;
+const STATS_RUN_TIME: u32 = 0;
+
+/// The whole `struct bpf_prog_info`, in words of four bytes; those of eight are two of them.
+const WORDS: usize = 58;
+const JITED_PROG_LEN: usize = 4;
+const RUN_TIME: usize = 48;
+const RUN_COUNT: usize = 50;
+const RECURSION_MISSES: usize = 52;
+const VERIFIED: usize = 54;
+
+/// `union bpf_attr` for [`OBJ_GET_INFO_BY_FD`].
+#[repr(C)]
+struct InfoByFd {
+    fd: u32,
+    length: u32,
+    info: u64,
+}
+
+/// Has the kernel count the runs of all programs, until the file is closed.
+pub fn count_runs() -> io::Result<File> {
+    let kind = STATS_RUN_TIME;
+    // SAFETY: this command reads no more than the number that it is given the size of.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, &raw const kind, 4) };
+    let fd = crate::checked(i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?)?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// What the kernel knows of the program that `fd` is.
+pub fn program(fd: BorrowedFd<'_>) -> io::Result<Program> {
+    let mut info = [0_u32; WORDS];
+    let attributes = InfoByFd {
+        fd: fd.as_raw_fd().cast_unsigned(),
+        length: u32::try_from(size_of_val(&info)).map_err(|_| io::ErrorKind::InvalidData)?,
+        info: info.as_mut_ptr() as u64,
+    };
+    let size = size_of::<InfoByFd>();
+    // SAFETY: the attributes are valid and of that size; `info` has the room that they say, and
+    // asks for nothing that lies elsewhere, since it is all zeros.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw const attributes, size) };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let long = |at: usize| {
+        let (low, high) = if cfg!(target_endian = "little") { (0, 1) } else { (1, 0) };
+        u64::from(info[at + low]) | u64::from(info[at + high]) << 32
+    };
+    Ok(Program {
+        runs: long(RUN_COUNT),
+        time: Nanos(long(RUN_TIME)),
+        missed: long(RECURSION_MISSES),
+        verified: info[VERIFIED],
+        machine_code: info[JITED_PROG_LEN],
+    })
+}
