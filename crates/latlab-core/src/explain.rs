@@ -5,15 +5,15 @@
 //! one thing. Each stretch is charged to one cause or to none, so that charges never overlap, and
 //! with what is left they are the latency exactly ([`charge`]).
 
-pub mod pairing;
 #[cfg(test)]
 mod any;
 pub mod charge;
 pub mod evidence;
 pub mod names;
+pub mod pairing;
 pub mod stretch;
-pub mod threshold;
 pub mod summary;
+pub mod threshold;
 
 use crate::time::Nanos;
 use std::fmt;

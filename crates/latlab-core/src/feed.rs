@@ -14,6 +14,7 @@ pub struct Feed {
     written: AtomicU64,
     read: AtomicU64,
     lost: AtomicU64,
+    origin: AtomicU64,
 }
 
 impl Default for Feed {
@@ -30,7 +31,18 @@ impl Feed {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            origin: AtomicU64::new(0),
         }
+    }
+
+    /// Says when counting began. To be called before the first sample.
+    pub fn begin(&self, origin: Nanos) {
+        self.origin.store(origin.0, Release);
+    }
+
+    /// When counting began.
+    pub fn origin(&self) -> Nanos {
+        Nanos(self.origin.load(Acquire))
     }
 
     /// Hands over a latency and the moment at which it was seen. One that finds no place is lost,

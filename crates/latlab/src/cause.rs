@@ -73,7 +73,6 @@ pub(crate) struct Entry {
 }
 
 /// Explains one late wake-up.
-#[cfg_attr(not(test), expect(dead_code, reason = "the engine gets no windows yet"))]
 pub(crate) fn explain(window: &Window, machine: &Circumstances) -> Explanation {
     let causes: Vec<charge::Cause> = CAUSES
         .iter()

@@ -4,6 +4,7 @@ mod results;
 
 use crate::call;
 use crate::driver;
+use crate::explain::{self, Explanations};
 use crate::failure::{Failure, Result, failed};
 use crate::load::{self, Crew};
 use crate::needs::Needs;
@@ -36,6 +37,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     let mut warnings = Vec::new();
     let probes = probes(plan, &mut warnings)?;
     plan.scans.iter().try_for_each(scan::check)?;
+    plan.explain.iter().try_for_each(explain::check)?;
     let started = clock::since_1970();
     warnings.extend(mend(&root));
     let mut guard = turn_knobs(plan, &root)?;
@@ -47,7 +49,8 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.extend(lock_memory());
     let (scanned, mut failure) = scan_all(plan, signals, watch)?;
     let mut rig = Rig::new(plan, signals, watch);
-    failure = failure.or(measure(&probes, &mut rig)?);
+    let (failed, explanations) = explaining(plan, &machine, &probes, &mut rig)?;
+    failure = failure.or(failed);
     memory::unlock_all();
     let (work, ended) = crew.stop();
     let happened = counters::read(&root, &machine).happened_since(&machine.counters);
@@ -61,6 +64,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.append(&mut rig.warnings);
     let figures = results::figures(rig.figures, &loads);
     let (mut series, worst) = results::results(rig.measured, &loads, &mut warnings);
+    let worst = results::with_causes(worst, explanations.as_ref());
     let mut scans = Vec::new();
     for one in scanned {
         warnings.extend(one.warnings);
@@ -78,7 +82,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         scans,
         figures,
         worst,
-        explained: None,
+        explained: explanations.map(|all| all.explained),
         work,
         changes,
         warnings,
@@ -130,7 +134,8 @@ fn probes(plan: &Plan, warnings: &mut Vec<Warning>) -> Result<Vec<Box<dyn AnyPro
             None => probes.push(probe),
         }
     }
-    if probes.is_empty() && plan.scans.is_empty() {
+    let watches = plan.explain.as_ref().is_some_and(|explain| explain.watch.is_some());
+    if probes.is_empty() && plan.scans.is_empty() && !watches {
         let why = warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>();
         return Err(Failure::Unsupported(format!(
             "nothing is left to measure: {}",
@@ -216,6 +221,43 @@ fn scan_all(
         }
     }
     Ok((scanned, None))
+}
+
+/// Runs the probes, and says of what is late why it is, where that was asked for; or watches others.
+fn explaining(
+    plan: &Plan,
+    machine: &Machine,
+    probes: &[Box<dyn AnyProbe>],
+    rig: &mut Rig<'_>,
+) -> Result<(Option<Failure>, Option<Explanations>)> {
+    let Some(explain) = &plan.explain else { return Ok((measure(probes, rig)?, None)) };
+    if let Some(watched) = &explain.watch {
+        let explanations = rig.while_watching(|signals, watch| {
+            explain::Others::explain(plan, (watched, explain.above), machine, signals, watch)
+        })?;
+        return Ok((None, Some(explanations)));
+    }
+    control(probes, rig)?;
+    let (measured, explanations) = explain::Lanes::explain(explain.above, machine, |observer| {
+        rig.observer = Some(observer);
+        let measured = measure(probes, rig);
+        rig.observer = None;
+        measured
+    })?;
+    Ok((measured?, Some(explanations)))
+}
+
+/// Measures for a while without explaining, so that it can be seen what explaining costs.
+fn control(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<()> {
+    rig.briefly(|rig| measure(probes, rig))?;
+    let measured = std::mem::take(&mut rig.measured);
+    rig.figures.clear();
+    for one in &measured {
+        let median = one.lane.first().histogram().quantile(0.5);
+        let what = format!("median on CPU {} without explaining", one.cpus);
+        rig.figure(one.probe, &what, median.0 as f64, "ns");
+    }
+    Ok(())
 }
 
 /// Runs the probes one after another. A failure after something was measured comes beside it,

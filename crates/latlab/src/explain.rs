@@ -2,9 +2,11 @@
 
 mod lanes;
 mod others;
+mod summing;
 
 pub(crate) use lanes::Lanes;
 pub(crate) use others::Others;
+pub(crate) use summing::Explanations;
 
 use crate::failure::{Failure, Result, failed};
 use latlab_bpf::{Recorder, RecorderError, Watch};
@@ -14,15 +16,17 @@ use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 
 /// A wake-up that was late.
-pub(crate) struct Late {
+struct Late {
     /// The probe, or the task's name.
-    pub(crate) probe: String,
-    pub(crate) cpu: u32,
+    probe: String,
+    cpu: u32,
     /// When it ran, on `CLOCK_MONOTONIC`.
-    pub(crate) at: Nanos,
-    pub(crate) latency: Nanos,
+    at: Nanos,
+    /// When counting began.
+    origin: Nanos,
+    latency: Nanos,
     /// What happened meanwhile, where it was seen.
-    pub(crate) window: Option<Window>,
+    window: Option<Window>,
 }
 
 /// Refuses what can't be explained here, before anything starts.

@@ -8,6 +8,7 @@ mod commands;
 mod driver;
 mod engine;
 mod errand;
+mod explain;
 mod failure;
 mod format;
 mod groups;

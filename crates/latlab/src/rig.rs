@@ -72,7 +72,7 @@ impl Measured {
 }
 
 /// Who is told of each sample while it is measured.
-pub(crate) trait Observer: Sync {
+pub(crate) trait Observer: Send + Sync {
     /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
     fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
 }
@@ -84,7 +84,7 @@ pub(crate) struct Rig<'a> {
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
     /// Who is told of each sample.
-    pub(crate) observer: Option<&'a dyn Observer>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// What each CPU gave, probe by probe.
     pub(crate) measured: Vec<Measured>,
     /// What probes found that is no distribution.
@@ -135,6 +135,29 @@ impl<'a> Rig<'a> {
             load: Vec::new(),
             profile: None,
         });
+    }
+
+    /// Measures for a fraction of what was asked for, and at most two seconds or two thousand
+    /// repetitions.
+    pub(crate) fn briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
+        let whole = self.conditions;
+        self.conditions.length = match whole.share(4) {
+            Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
+            Length::Count(count) => Length::Count(count.min(2_000)),
+        };
+        let measured = measure(self);
+        self.conditions = whole;
+        measured
+    }
+
+    /// Has others be watched, who are no probes. Whether the user ended that early is kept.
+    pub(crate) fn while_watching<T>(
+        &mut self,
+        watch: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
+    ) -> Result<T> {
+        let (interrupted, found) = watch(self.signals, self.watch)?;
+        self.interrupted |= interrupted;
+        Ok(found)
     }
 
     /// Measures with `part` several times, of which each takes its share of what was asked for.
@@ -213,11 +236,12 @@ impl<'a> Rig<'a> {
             .collect();
         let views: Vec<(String, Arc<Tally>)> =
             places.iter().map(CpuList::to_string).zip(lanes.iter().map(Lane::view)).collect();
+        let observer = self.observer.clone();
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for (cpus, lane) in places.iter().zip(lanes) {
                 let (meeting, body) = (&meeting, &body);
-                let observer = self.observer.map(|observer| (observer, probe));
+                let observer = observer.as_deref().map(|observer| (observer, probe));
                 let life =
                     move || measure(lane, cpus, interval, scheduling, observer, meeting, body);
                 // The kernel keeps fifteen letters of it.

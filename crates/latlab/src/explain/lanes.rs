@@ -1,5 +1,6 @@
 //! The wake-ups of a probe: each of its samples, and what the kernel saw of it.
 
+use super::summing::{Explanations, Extent};
 use super::{Late, lost, start};
 use crate::failure::Result;
 use crate::rig::Observer;
@@ -9,6 +10,7 @@ use latlab_core::explain::pairing::Pairing;
 use latlab_core::explain::threshold::threshold;
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
+use latlab_core::machine::Machine;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use std::collections::HashMap;
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Those who measure, and the recorder that watches them.
 pub(crate) struct Lanes {
-    recorder: Mutex<Recorder>,
+    recorder: Arc<Mutex<Recorder>>,
     lanes: Mutex<HashMap<u32, Measuring>>,
     asked: Option<Nanos>,
 }
@@ -29,19 +31,6 @@ struct Measuring {
     feed: Arc<Feed>,
     pairing: Pairing,
     seen: Histogram,
-}
-
-/// What was found out about the samples of probes.
-pub(crate) struct Found {
-    /// Those that were late, and perhaps some more.
-    pub(crate) late: Vec<Late>,
-    /// How many samples there were.
-    pub(crate) seen: u64,
-    /// From where on a sample is late.
-    pub(crate) above: Nanos,
-    pub(crate) recorder: Recorder,
-    /// Samples that came faster than they were looked at.
-    pub(crate) lost: u64,
 }
 
 /// How long the kernel's windows are waited for at a time.
@@ -64,14 +53,17 @@ impl Lanes {
     /// Explains the samples that `measure` tells of, those above `asked` or else the worst.
     pub(crate) fn explain<T>(
         asked: Option<Nanos>,
-        measure: impl FnOnce(&Lanes) -> T,
-    ) -> Result<(T, Found)> {
+        machine: &Machine,
+        measure: impl FnOnce(Arc<Lanes>) -> T,
+    ) -> Result<(T, Explanations)> {
         let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or_default())?;
-        let lanes = Lanes { recorder: Mutex::new(recorder), lanes: Mutex::default(), asked };
+        let recorder = Arc::new(Mutex::new(recorder));
+        let lanes =
+            Arc::new(Lanes { recorder: Arc::clone(&recorder), lanes: Mutex::default(), asked });
         let ended = AtomicBool::new(false);
         let (measured, late) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| lanes.collect(&ended));
-            let measured = measure(&lanes);
+            let measured = measure(Arc::clone(&lanes));
             ended.store(true, SeqCst);
             (measured, collecting.join())
         });
@@ -80,8 +72,8 @@ impl Lanes {
         let above = threshold(asked, &seen);
         late.retain(|late| late.latency > above);
         let lost = lock(&lanes.lanes).values().map(|lane| lane.feed.lost()).sum();
-        let recorder = lanes.recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((measured, Found { late, seen: seen.count(), above, recorder, lost }))
+        let extent = Extent { wake_ups: seen.count(), above, lost };
+        Ok((measured, Explanations::of(&late, &extent, &lock(&recorder), machine)))
     }
 
     fn seen(&self) -> Histogram {
@@ -97,7 +89,9 @@ impl Lanes {
             let last = ended.load(SeqCst);
             let until = if last { Nanos::MAX } else { clock::now() - SETTLED };
             let mut windows = Vec::new();
-            lock(&self.recorder).read(PATIENCE, &mut |window| windows.push(window)).map_err(lost)?;
+            lock(&self.recorder)
+                .read(PATIENCE, &mut |window| windows.push(window))
+                .map_err(lost)?;
             self.sort(windows);
             let above = threshold(self.asked, &self.seen());
             lock(&self.recorder).set_above(above).map_err(lost)?;
@@ -132,11 +126,12 @@ impl Measuring {
     }
 
     fn late(&mut self, above: Nanos, until: Nanos) -> impl Iterator<Item = Late> {
-        let (probe, cpu) = (self.probe.to_owned(), self.cpu);
+        let (probe, cpu, origin) = (self.probe.to_owned(), self.cpu, self.feed.origin());
         self.pairing.pairs(above, until).into_iter().map(move |pair| Late {
             probe: probe.clone(),
             cpu,
             at: pair.at,
+            origin,
             latency: pair.latency,
             window: pair.window,
         })

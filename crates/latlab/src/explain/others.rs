@@ -1,29 +1,31 @@
 //! The wake-ups of tasks that are there without us.
 
+use super::summing::{Explanations, Extent};
 use super::{Late, lost, start, threads};
 use crate::failure::Result;
 use crate::rig;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::{Comm, Window};
+use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Plan, Watched};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::signal::{Event, Signals};
 use std::collections::HashSet;
 
-/// What was found out about other tasks.
+/// Other tasks, and what is known of their wake-ups so far.
 pub(crate) struct Others {
-    /// The worst of those that were late.
-    pub(crate) late: Vec<Late>,
-    /// How many were late.
-    pub(crate) seen: u64,
-    /// From where on a wake-up was late in the end.
-    pub(crate) above: Nanos,
-    pub(crate) recorder: Recorder,
-    /// Whether the user ended it.
-    pub(crate) interrupted: bool,
+    recorder: Recorder,
     /// The threads of the process that is watched, as far as they are known.
     known: HashSet<u32>,
+    /// The worst of those that were late.
+    late: Vec<Late>,
+    /// How many were late.
+    seen: u64,
+    /// From where on a wake-up is late by now.
+    above: Nanos,
+    began: Nanos,
+    interrupted: bool,
 }
 
 /// So many are kept where it was not said which are late; beyond twice as many, the better half
@@ -31,15 +33,15 @@ pub(crate) struct Others {
 const KEPT: usize = 1000;
 
 impl Others {
-    /// Watches until the plan's time is up, its number of wake-ups was seen, or the user has had
-    /// enough.
+    /// Watches until the plan's time is up, its number of late wake-ups was seen, or the user has
+    /// had enough, and says whether it was the latter.
     pub(crate) fn explain(
         plan: &Plan,
-        watched: &Watched,
-        asked: Option<Nanos>,
+        (watched, asked): (&Watched, Option<Nanos>),
+        machine: &Machine,
         signals: &Signals,
         watch: &mut dyn rig::Watch,
-    ) -> Result<Others> {
+    ) -> Result<(bool, Explanations)> {
         let mut known = HashSet::new();
         let whom = match watched {
             Watched::Task(pid) => {
@@ -52,12 +54,16 @@ impl Others {
         };
         let recorder = start(&whom, asked.unwrap_or_default())?;
         let above = asked.unwrap_or_default();
-        let late = Vec::new();
-        let mut others = Others { late, seen: 0, above, recorder, interrupted: false, known };
+        let (late, began) = (Vec::new(), clock::now());
+        let mut others =
+            Others { recorder, known, late, seen: 0, above, began, interrupted: false };
         watch.begin("watching", &[]);
         let ended = others.watch(plan, watched, asked, signals, watch);
         watch.end();
-        ended.map(|()| others)
+        ended?;
+        let extent = Extent { wake_ups: others.seen, above: others.above, lost: 0 };
+        let explanations = Explanations::of(&others.late, &extent, &others.recorder, machine);
+        Ok((others.interrupted, explanations))
     }
 
     fn watch(
@@ -68,8 +74,7 @@ impl Others {
         signals: &Signals,
         watch: &mut dyn rig::Watch,
     ) -> Result<()> {
-        let began = clock::now();
-        while !self.is_over(plan, began) {
+        while !self.is_over(plan) {
             if signals.wait(watch.pace()) == Event::End {
                 self.interrupted = true;
                 break;
@@ -79,26 +84,27 @@ impl Others {
                 self.look_for_threads(*pid)?;
             }
             watch.note(&self.so_far());
-            watch.update(clock::now() - began, about(plan, clock::now() - began, self.seen));
+            let elapsed = clock::now() - self.began;
+            watch.update(elapsed, about(plan, elapsed, self.seen));
         }
         self.look(asked)
     }
 
-    fn is_over(&self, plan: &Plan, began: Nanos) -> bool {
+    fn is_over(&self, plan: &Plan) -> bool {
         match plan.length {
-            Length::For(time) => clock::now() - began >= time,
+            Length::For(time) => clock::now() - self.began >= time,
             Length::Count(count) => self.seen >= count,
         }
     }
 
     /// Takes what has come.
     fn look(&mut self, asked: Option<Nanos>) -> Result<()> {
-        let (late, above) = (&mut self.late, self.above);
+        let (late, above, origin) = (&mut self.late, self.above, self.began);
         let mut seen = 0;
         let mut take = |window: Window| {
             if window.latency() > above {
                 seen += 1;
-                late.push(Late::of(window));
+                late.push(Late::of(window, origin));
             }
         };
         self.recorder.read(Nanos(0), &mut take).map_err(lost)?;
@@ -136,11 +142,12 @@ impl Others {
 }
 
 impl Late {
-    fn of(window: Window) -> Late {
+    fn of(window: Window, origin: Nanos) -> Late {
         Late {
             probe: window.task.comm.to_string(),
             cpu: window.cpu,
             at: window.ran,
+            origin,
             latency: window.latency(),
             window: Some(window),
         }

@@ -228,6 +228,9 @@ impl<'a> Lane<'a> {
     fn count_from_here(&mut self) {
         self.warming = false;
         self.origin = self.reached;
+        if let Some(feed) = &self.feed {
+            feed.begin(self.origin);
+        }
         self.usage = usage::of_thread();
         self.cpu = clock::of_thread();
     }
