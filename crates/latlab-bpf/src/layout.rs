@@ -44,7 +44,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     }
     let mut read = Reader(bytes);
     let (due, expiry, waking) = (read.time(), read.time(), read.time());
-    let (switched, _out, stolen, _steal, _head) =
+    let (switched, out, stolen, _steal, _head) =
         (read.time(), read.time(), read.time(), read.u64(), read.u64());
     let (task, waker) = (read.who().0, read.who().0);
     let (cpu, waker_cpu) = (read.u32(), read.u32());
@@ -61,7 +61,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let ran = switched;
     #[rustfmt::skip]
     let window = Window {
-        task, cpu, due, expiry, waking, waker, waker_cpu, switched, ran, events, elsewhere,
+        task, cpu, due, expiry, waking, waker, waker_cpu, switched, out, ran, events, elsewhere,
         waking_stack, switch_stack, stolen, torn,
     };
     Some(window)

@@ -512,6 +512,8 @@ __noinline int report(__u32 pid, __u64 now)
 	struct wake *wake = &watched->wakes[~watched->next & 1];
 
 	wake->out = now;
+	if (now - wake->due < above)
+		return 0;
 	if (wake->waker_cpu != wake->cpu)
 		abroad = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
 	choose(wake, ring, abroad);
@@ -551,7 +553,7 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	__u64 now = event->at;
 
 	watched->pending = 0;
-	if (now - wake->due < above)
+	if (settings.how != TASKS && now - wake->due < above)
 		return;
 	wake->switched = now;
 	wake->task = event->other;

@@ -162,6 +162,8 @@ pub struct Window {
     pub waker_cpu: u32,
     /// When the CPU switched to it.
     pub switched: Nanos,
+    /// When it gave the CPU away again.
+    pub out: Nanos,
     /// When it ran: the probe's own reading, or `switched`.
     pub ran: Nanos,
     /// What happened on `cpu`, in order of time, from before `due` if it could be had.

@@ -184,7 +184,7 @@ pub struct Sample {
     /// How late it was.
     pub latency: Nanos,
     /// What made it late, as far as it is known, in order of time.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(default)]
     pub causes: Vec<Charge>,
     /// What no cause answers for; absent where nothing was explained. Causes and this make up the
     /// latency exactly.

@@ -10,6 +10,7 @@ mod interrupt_thread;
 mod interrupts_off;
 mod migration;
 mod non_preemptable;
+mod overrun;
 mod page_fault;
 mod softirq;
 mod throttled;
@@ -44,6 +45,7 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<interrupts_off::InterruptsOff>(),
     entry::<softirq::Softirq>(),
     entry::<page_fault::PageFault>(),
+    entry::<overrun::Overrun>(),
     entry::<interrupt_thread::InterruptThread>(),
     entry::<migration::Migration>(),
     entry::<throttled::Throttled>(),

@@ -64,7 +64,10 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     warnings.append(&mut rig.warnings);
     let figures = results::figures(rig.figures, &loads);
     let (mut series, worst) = results::results(rig.measured, &loads, &mut warnings);
-    let worst = results::with_causes(worst, explanations.as_ref());
+    let (worst, explained) = match explanations {
+        Some(all) => (all.worst, Some(all.explained)),
+        None => (worst, None),
+    };
     let mut scans = Vec::new();
     for one in scanned {
         warnings.extend(one.warnings);
@@ -82,7 +85,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
         scans,
         figures,
         worst,
-        explained: explanations.map(|all| all.explained),
+        explained,
         work,
         changes,
         warnings,

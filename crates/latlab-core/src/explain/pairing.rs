@@ -4,7 +4,7 @@ use super::Window;
 use crate::time::Nanos;
 use std::collections::VecDeque;
 
-/// A sample that is late, and the wake-up it is of, as far as one was seen.
+/// A sample that is late, and what was seen of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Late {
     /// When the probe read the clock.
@@ -20,6 +20,8 @@ pub struct Late {
 pub struct Pairing {
     samples: VecDeque<(Nanos, Nanos)>,
     windows: VecDeque<Window>,
+    /// The last wake-up before the next sample.
+    last: Option<Window>,
 }
 
 impl Pairing {
@@ -38,23 +40,25 @@ impl Pairing {
         let mut late = Vec::new();
         while let Some(&(at, latency)) = self.samples.front().filter(|(at, _)| *at <= until) {
             self.samples.pop_front();
-            let window = self.within(at, latency);
+            while self.windows.front().is_some_and(|window| window.switched <= at) {
+                self.last = self.windows.pop_front();
+            }
             if latency > above {
-                late.push(Late { at, latency, window });
+                late.push(Late { at, latency, window: self.seen(at, latency) });
             }
         }
         late
     }
 
-    /// The last wake-up within a sample; those before are no sample's.
-    fn within(&mut self, at: Nanos, latency: Nanos) -> Option<Window> {
+    /// The last wake-up within a sample. Or, where the task did not sleep because its time had come
+    /// already, that from which on it had the CPU.
+    fn seen(&self, at: Nanos, latency: Nanos) -> Option<Window> {
         let due = at - latency;
-        let mut last = None;
-        while let Some(window) = self.windows.front().filter(|window| window.switched <= at) {
-            last = (window.switched >= due).then(|| window.clone());
-            self.windows.pop_front();
-        }
-        last.map(|window| Window { expiry: window.expiry.max(due), due, ran: at, ..window })
+        let window = self.last.as_ref().filter(|window| window.out >= at)?;
+        let expiry = window.expiry.max(due);
+        let woken = window.switched >= due;
+        let waking = if woken { window.waking } else { due };
+        Some(Window { due, expiry, waking, ran: at, ..window.clone() })
     }
 }
 
@@ -62,24 +66,30 @@ impl Pairing {
 mod tests {
     use super::*;
 
-    fn woken(switched: u64) -> Window {
-        Window { switched: Nanos(switched), expiry: Nanos(switched - 5), ..Window::default() }
+    fn woken(switched: u64, out: u64) -> Window {
+        let expiry = Nanos(switched - 5);
+        Window { switched: Nanos(switched), out: Nanos(out), expiry, ..Window::default() }
     }
 
     #[test]
     fn each_late_sample_has_the_last_wake_up_within_it() {
         let mut pairing = Pairing::default();
-        for (at, latency) in [(100, 10), (200, 10), (300, 30), (400, 10)] {
+        for (at, latency) in [(100, 10), (200, 10), (300, 30), (305, 2), (400, 10)] {
             pairing.sample(Nanos(at), Nanos(latency));
         }
-        // One before the first sample, one within it, two within the third.
-        [50, 95, 280, 290].into_iter().for_each(|switched| pairing.window(woken(switched)));
-        let pairs = pairing.pairs(Nanos(9), Nanos(300));
+        // One before the first sample, one within it, two within the third, of which the last goes
+        // on through the fourth.
+        for (switched, out) in [(50, 60), (95, 101), (280, 285), (290, 310)] {
+            pairing.window(woken(switched, out));
+        }
+        let pairs = pairing.pairs(Nanos(1), Nanos(310));
         let found: Vec<(u64, Option<u64>)> =
             pairs.iter().map(|l| (l.at.0, l.window.as_ref().map(|w| w.switched.0))).collect();
-        assert_eq!(found, [(100, Some(95)), (200, None), (300, Some(290))]);
+        assert_eq!(found, [(100, Some(95)), (200, None), (300, Some(290)), (305, Some(290))]);
         let third = pairs[2].window.as_ref().expect("it was seen");
         assert_eq!((third.due, third.ran, third.expiry), (Nanos(270), Nanos(300), Nanos(285)));
+        let fourth = pairs[3].window.as_ref().expect("it had the CPU");
+        assert_eq!((fourth.due, fourth.waking, fourth.ran), (Nanos(303), Nanos(303), Nanos(305)));
         assert_eq!(pairing.pairs(Nanos(10), Nanos::MAX), []);
     }
 }

@@ -1,6 +1,5 @@
 //! What the lanes of a run recorded, as the series, samples and warnings of a record.
 
-use crate::explain::Explanations;
 use crate::rig::{Measured, Rhythm, Rig};
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Figure, Sample, Series, Warning};
@@ -50,19 +49,6 @@ pub(super) fn results(
     }
     record::worst_first(&mut worst);
     (series, worst)
-}
-
-/// The worst samples, with what made them late as far as it was found out.
-pub(super) fn with_causes(mut worst: Vec<Sample>, found: Option<&Explanations>) -> Vec<Sample> {
-    let Some(found) = found else { return worst };
-    let is_known = |sample: &Sample| {
-        let key = |s: &Sample| (s.probe.clone(), s.cpu, s.at, s.latency);
-        found.worst.iter().any(|known| key(known) == key(sample))
-    };
-    worst.retain(|sample| !is_known(sample));
-    worst.extend(found.worst.iter().cloned());
-    record::worst_first(&mut worst);
-    worst
 }
 
 fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[String]) -> Series {
