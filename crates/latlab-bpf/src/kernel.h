@@ -45,6 +45,13 @@ struct timerqueue_node {
 	__s64 expires;
 } CORE;
 
+struct kernel_cpustat {
+	__u64 cpustat[8];
+} CORE;
+
+/* Of Linux 6.2 and later: memory of the kernel is read as if it were such a struct. */
+extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
+
 struct hrtimer_cpu_base {
 	unsigned int cpu;
 } CORE;

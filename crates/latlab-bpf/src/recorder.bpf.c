@@ -28,8 +28,8 @@ const volatile struct settings settings SEC(".rodata.settings");
 const volatile struct watched nothing SEC(".rodata.nothing");
 /* May change at any time. */
 volatile __u64 above SEC(".data.above") = 0;
-volatile __u64 filter[FILTER] SEC(".data.filter") = {};
-struct lost lost SEC(".data.lost") = {};
+volatile __u64 filter[FILTER] SEC(".bss.filter");
+struct lost lost SEC(".bss.lost");
 
 #define KTHREAD 0x00200000	/* PF_KTHREAD */
 #define HARDIRQ 0x000f0000	/* the part of the preemption count that counts interrupts */
@@ -99,27 +99,38 @@ INLINE void note_here(__u8 kind, __u64 a, __u64 b)
 		note(ring, kind, 0, a, b, 0);
 }
 
-/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
-INLINE __u64 variable(struct ring *ring, __u32 offset, __u32 size)
+/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
+INLINE __u64 word(__u64 address)
 {
 	__u64 value = 0;
 
-	if (offset && ring->variables)
-		bpf_probe_read_kernel(&value, size, (void *)(ring->variables + offset));
+	if (bpf_rdonly_cast) {
+		struct kernel_cpustat *at =
+			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
+
+		return at->cpustat[0];
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
 	return value;
+}
+
+/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
+INLINE __u64 variable(struct ring *ring, __u32 offset)
+{
+	return offset && ring->variables ? word(ring->variables + offset) : 0;
 }
 
 INLINE __u32 preempt_count(struct ring *ring)
 {
-	return variable(ring, settings.preempt_count, 4) & ~NEED_RESCHED;
+	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
 }
 
 /* The time that the hypervisor has taken from this CPU. */
 INLINE __u64 steal(struct ring *ring)
 {
-	__u64 exact = variable(ring, settings.steal_time, 8);
+	__u64 exact = variable(ring, settings.steal_time);
 
-	return exact ? exact : variable(ring, settings.cpustat_steal, 8);
+	return exact ? exact : variable(ring, settings.cpustat_steal);
 }
 
 /* Whether a task is watched; with TASKS, whether it may be: `tasks` knows. */
@@ -142,25 +153,27 @@ INLINE bool is_watched(struct task_struct *task)
 INLINE void interrupt(__u8 kind, __u64 line)
 {
 	struct ring *ring = this_ring();
-	struct { __u64 ip, cs; } at = {};
 	__u32 count = 0;
+	__u64 ip = 0;
+	__u8 user = 0;
 
 	if (!ring)
 		return;
-	struct pt_regs *regs = (void *)variable(ring, settings.irq_regs, 8);
+	struct pt_regs *regs = (void *)variable(ring, settings.irq_regs);
 
-	if (regs)
-		bpf_probe_read_kernel(&at, sizeof(at), &regs->ip);
-	__u8 user = (at.cs & 3) != 0;
+	if (regs) {
+		ip = word((__u64)&regs->ip);
+		user = (word((__u64)&regs->cs) & 3) != 0;
+	}
 
-	if (at.ip) {
+	if (ip) {
 		count = preempt_count(ring);
 		if (user && count != own_count)
 			own_count = count;
 		count = count > own_count ? count - own_count : 0;
 	}
-	ring->upon = INTERRUPTED | (user ? USER : 0) | (count ? UNPREEMPTABLE : 0);
-	note(ring, kind, user, line, at.ip, count);
+	ring->upon = INTERRUPTED | (user ? USER : 0);
+	note(ring, kind, user, line, ip, count);
 }
 
 /* One that says nothing of what it came upon. */
@@ -403,10 +416,11 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	wake->switch_depth = 0;
 	__u32 upon = ring->upon;
 
-	/* Here nobody knows yet whether this gets late. What comes on time came upon nothing. */
+	/* What comes on time was held up by nothing. What comes upon something that then lets the
+	 * task wait is known by that one's stack, when it gives way. */
 	bool late = now - due > settings.slow && now - due > above / 4;
 
-	if (upon & INTERRUPTED && !(upon & USER) && event->task.pid && (upon & UNPREEMPTABLE || late))
+	if (late && upon & INTERRUPTED && !(upon & USER) && event->task.pid)
 		wake->waking_depth = stack(ctx, wake->waking_stack);
 	watched->pending = 1;
 }

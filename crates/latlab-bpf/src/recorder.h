@@ -73,7 +73,6 @@ struct ring {
 /* Bits of `upon`. */
 #define INTERRUPTED 1
 #define USER 2
-#define UNPREEMPTABLE 4
 
 /* One wake-up, as the window begins. */
 struct wake {

@@ -115,12 +115,14 @@ impl Recorder {
             self.tasks.update(&pid.to_ne_bytes(), &[0; WATCHED], MapFlags::ANY)?;
             self.filter.update(&ZERO, &filter, MapFlags::ANY)
         };
-        watch().map_err(io_error)
+        watch().map_err(|error| io_error(&error))
     }
 
     /// Changes what counts as late, for wake-ups from now on.
     pub fn set_above(&self, above: Nanos) -> io::Result<()> {
-        self.above.update(&ZERO, &above.0.to_ne_bytes(), MapFlags::ANY).map_err(io_error)
+        self.above
+            .update(&ZERO, &above.0.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|error| io_error(&error))
     }
 
     /// What counts as late.
@@ -133,7 +135,7 @@ impl Recorder {
     pub fn read(&mut self, patience: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<()> {
         let end = clock::now() + patience;
         loop {
-            self.windows.consume().map_err(io_error)?;
+            self.windows.consume().map_err(|error| io_error(&error))?;
             let came = std::mem::take(&mut lock(&self.came).windows);
             let left = end - clock::now();
             if !came.is_empty() || left == Nanos(0) {
@@ -143,7 +145,7 @@ impl Recorder {
             let wait = Duration::from_nanos(left.min(LOOK).0).max(Duration::from_millis(1));
             match self.windows.poll(wait) {
                 Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => return Ok(()),
-                polled => polled.map_err(io_error)?,
+                polled => polled.map_err(|error| io_error(&error))?,
             }
         }
     }
@@ -175,7 +177,7 @@ impl Recorder {
         cost.collect()
     }
 
-    /// Why runs are not counted, if they are not: that needs CAP_SYS_ADMIN.
+    /// Why runs are not counted, if they are not: that needs `CAP_SYS_ADMIN`.
     pub fn uncounted(&self) -> Option<&io::Error> {
         self.counting.as_ref().err()
     }
@@ -199,9 +201,9 @@ fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
         windows: reader(&object, &came)?,
         came,
         above: map(&object, ".data.above")?,
-        filter: map(&object, ".data.filter")?,
+        filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
-        lost: map(&object, ".data.lost")?,
+        lost: map(&object, ".bss.lost")?,
         missing,
         counting: bpf::count_runs(),
         links: Vec::new(),
@@ -298,7 +300,7 @@ fn place_in_filter(pid: u32) -> (usize, u8) {
     (word * 8 + byte, bytes[byte])
 }
 
-fn io_error(error: libbpf_rs::Error) -> io::Error {
+fn io_error(error: &libbpf_rs::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
 }
 
