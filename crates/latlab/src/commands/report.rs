@@ -46,10 +46,13 @@ pub(crate) struct Report {
 impl Report {
     /// Reads all records before anything is written.
     pub(crate) fn run(&self) -> Result<()> {
-        let output = self.output.canonicalize().ok();
-        if output.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == output) {
-            let place = self.output.display().to_string();
-            return Err(failed(&place, "this is a record: name another file with --output"));
+        let outputs = [Some(&self.output), self.perfetto.as_ref(), self.folded.as_ref()];
+        for output in outputs.into_iter().flatten() {
+            let real = output.canonicalize().ok();
+            if real.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == real) {
+                let place = output.display().to_string();
+                return Err(failed(&place, "this is a record: name another file to write"));
+            }
         }
         let sources = sources(&self.records)?;
         self.check_explained(&sources)?;
