@@ -1,7 +1,10 @@
 //! The forms results are shown in: text, tables, pictures.
 
+pub(crate) mod explained;
+pub(crate) mod folded;
 pub(crate) mod html;
 pub(crate) mod live;
+pub(crate) mod perfetto;
 pub(crate) mod picture;
 pub(crate) mod png;
 pub(crate) mod progress;

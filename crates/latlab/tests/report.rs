@@ -7,6 +7,7 @@
 )]
 
 mod sample;
+mod sample_explained;
 mod sample_scan;
 
 use resvg::tiny_skia::Pixmap;
@@ -144,6 +145,62 @@ fn a_browser_draws_scans_over_each_other_with_their_marks() {
     ] {
         assert!(dom.contains(text), "{text}");
     }
+}
+
+#[test]
+fn a_browser_shows_what_made_wake_ups_late() {
+    let folder = folder();
+    put(folder.path(), "why.json", &sample_explained::record().to_json());
+    let output = report(folder.path(), &["why.json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let (dom, log) = browse(&folder.path().join("report.html"));
+    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    // Three causes and the rest; two wake-ups in four parts, with three causes in the legend;
+    // eight frames on the root and beside the rest.
+    for (id, blocks) in [("causes", 4), ("moments", 2 * 4 + 3), ("flame", 10)] {
+        let picture = drawn(&dom, id);
+        assert_eq!(picture.matches("<rect").count(), blocks, "{id}: {picture}");
+    }
+    let width = |title: &str| -> f64 {
+        let (before, _) = dom.split_once(&format!("<title>{title}")).unwrap();
+        let (_, rect) = before.rsplit_once("width=\"").unwrap();
+        rect.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let wide = width("copy_page_range: 4 ms (40.0 %)");
+    assert!((wide - 0.4 * 1072.0).abs() < 1.0, "{wide}");
+    assert!((width("NET_RX: 3 ms") - 0.3 * 1072.0).abs() < 1.0);
+    let worst =
+        width("interrupts-off 350 µs after 0 ns: stress-ng-vm (pid 123) in copy_page_range");
+    assert!((worst - 0.7 * (1072.0 - 190.0)).abs() < 1.0, "{worst}");
+    for text in [
+        "40 of 10\u{202f}000 wake-ups were later than 50 µs, by 10 ms in all",
+        "stress-ng-vm in copy_page_range",
+        "page faults: this kernel has no event for them",
+    ] {
+        assert!(dom.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn explanations_are_written_for_other_tools() {
+    let folder = folder();
+    put(folder.path(), "why.json", &sample_explained::record().to_json());
+    let exports = ["--perfetto", "why.trace.json", "--folded", "why.folded"];
+    let output = report(folder.path(), &[&["why.json"], &exports[..]].concat());
+    assert_eq!(
+        said(&output),
+        "latlab: wrote report.html\nlatlab: wrote why.trace.json\nlatlab: wrote why.folded\n"
+    );
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&read("why.trace.json")).unwrap();
+    assert_eq!(trace["traceEvents"].as_array().unwrap().len(), 1 + 2 + 2 * 4);
+    assert!(read("why.folded").contains("do_syscall_64;copy_page_range 4000000\n"));
+    let output = report(folder.path(), &[&["run.json"], &exports[..]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("nothing was explained"), "{}", said(&output));
+    let over = report(folder.path(), &["why.json", "--folded", "./why.json"]);
+    assert!(said(&over).contains("this is a record"), "{}", said(&over));
 }
 
 #[test]

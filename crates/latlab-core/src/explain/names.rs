@@ -49,6 +49,12 @@ const TOOLS: &[&str] = &[
     "trace_preempt_on",
 ];
 
+/// The function to blame of a stack of names, the innermost first.
+pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
+    let is_tool = |name: &&T| TOOLS.iter().any(|tool| name.as_ref().starts_with(tool));
+    stack.iter().find(|name| !is_tool(name)).or(stack.first()).map(AsRef::as_ref)
+}
+
 impl Names {
     /// Who it was: the interrupt, the softirq, or the task with its number.
     pub fn who(&self, who: &Who) -> String {
@@ -84,13 +90,8 @@ impl Names {
 
     /// The function that is to blame, where the kernel's symbols are known.
     pub fn function(&self, who: &Who) -> Option<String> {
-        let mut all = who.stack.iter().filter_map(|address| self.short(*address));
-        let first = all.next()?;
-        let is_tool = |name: &String| TOOLS.iter().any(|tool| name.starts_with(tool));
-        if !is_tool(&first) {
-            return Some(first);
-        }
-        Some(all.find(|name| !is_tool(name)).unwrap_or(first))
+        let all = who.stack.iter().filter_map(|address| self.short(*address));
+        culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
     }
 
     /// All functions, the innermost first, each with the place in it.

@@ -1,9 +1,9 @@
 //! `latlab report`: records in, pictures out.
 
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::picture::{Chart, Source, charts};
-use crate::format::{html, png, svg};
+use crate::format::{folded, html, perfetto, png, svg};
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 
@@ -33,17 +33,29 @@ pub(crate) struct Report {
     /// Also write histogram.png, ccdf.png, timeline.png and scan-CALL.png into this folder
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
+
+    /// Also write the worst wake-ups with what made them late as a trace for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+
+    /// Also write what made wake-ups late as folded stacks, for flame graphs
+    #[arg(long, value_name = "FILE")]
+    folded: Option<PathBuf>,
 }
 
 impl Report {
     /// Reads all records before anything is written.
     pub(crate) fn run(&self) -> Result<()> {
-        let output = self.output.canonicalize().ok();
-        if output.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == output) {
-            let place = self.output.display().to_string();
-            return Err(failed(&place, "this is a record: name another file with --output"));
+        let outputs = [Some(&self.output), self.perfetto.as_ref(), self.folded.as_ref()];
+        for output in outputs.into_iter().flatten() {
+            let real = output.canonicalize().ok();
+            if real.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == real) {
+                let place = output.display().to_string();
+                return Err(failed(&place, "this is a record: name another file to write"));
+            }
         }
         let sources = sources(&self.records)?;
+        self.check_explained(&sources)?;
         let charts = charts(&sources);
         write(&self.output, html::page(&sources, &charts).as_bytes())?;
         if let Some(folder) = &self.svg {
@@ -52,7 +64,25 @@ impl Report {
         if let Some(folder) = &self.png {
             pictures(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
         }
+        if let Some(path) = &self.perfetto {
+            write(path, perfetto::trace(&sources).as_bytes())?;
+        }
+        if let Some(path) = &self.folded {
+            write(path, folded::stacks(&sources).as_bytes())?;
+        }
         Ok(())
+    }
+
+    /// Refuses what would be an empty trace.
+    fn check_explained(&self, sources: &[Source]) -> Result<()> {
+        let asked = self.perfetto.is_some() || self.folded.is_some();
+        if !asked || sources.iter().any(|source| source.record.explained.is_some()) {
+            return Ok(());
+        }
+        Err(Failure::Failed(
+            "nothing was explained in these records: there is no trace and no stack to write"
+                .to_owned(),
+        ))
     }
 }
 
@@ -63,7 +93,8 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         let place = path.display().to_string();
         let record = super::record(path)?;
         let measured = record.series.iter().any(|series| series.counts.recorded > 0)
-            || record.scans.iter().any(|scan| !scan.points.is_empty());
+            || record.scans.iter().any(|scan| !scan.points.is_empty())
+            || record.explained.is_some();
         if !measured {
             let nothing = "no series has a sample and no scan a point: there is nothing to draw";
             return Err(failed(&place, nothing));

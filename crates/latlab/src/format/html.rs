@@ -1,5 +1,6 @@
 //! The report as one page that needs no network: pictures, numbers, machine, plan, all in a file.
 
+mod explained;
 mod facts;
 mod numbers;
 mod scans;
@@ -42,6 +43,8 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
     for chart in charts {
         page += &figure(chart);
     }
+    page += &explained::pictures(sources);
+    page += &explained::tables(sources);
     page += &scans::tables(sources);
     page += &numbers::tables(sources);
     page += &facts::tables(sources);
@@ -148,7 +151,7 @@ fn date(since_1970: Nanos) -> String {
 mod tests {
     use super::*;
     use crate::format::picture::charts;
-    use crate::format::picture::tests::{sample_scan, source};
+    use crate::format::picture::tests::{sample_explained, sample_scan, source};
 
     #[test]
     fn nothing_in_a_record_becomes_markup() {
@@ -164,6 +167,13 @@ mod tests {
         scan.profile = Some(text.to_owned());
         scan.regions[0].function = Some(text.to_owned());
         hostile.record.worst[0].causes[0].who = text.to_owned();
+        let mut explained = sample_explained::record().explained.unwrap();
+        explained.causes[0].cause = text.to_owned();
+        explained.causes[1].function = Some(text.to_owned());
+        explained.stacks[0].stack = text.to_owned();
+        explained.missing[0] = text.to_owned();
+        explained.cost[0].program = text.to_owned();
+        hostile.record.explained = Some(explained);
         let sources = [hostile];
         let page = page(&sources, &charts(&sources));
         assert!(!page.contains("alert(1)</script>"));

@@ -101,7 +101,7 @@ pub(crate) struct Area {
 }
 
 /// Told apart by most eyes, on white as on black.
-const COLOURS: [&str; 8] =
+pub(crate) const COLOURS: [&str; 8] =
     ["#3a78c9", "#e0812b", "#36a07a", "#d1495b", "#8d6cc4", "#a3793f", "#d070b0", "#7f8894"];
 
 /// The pictures of a report: three of the latencies and one of each call that was scanned, or

@@ -9,6 +9,8 @@ use latlab_core::time::Nanos;
 
 #[path = "../../../tests/sample/mod.rs"]
 mod sample;
+#[path = "../../../tests/sample_explained/mod.rs"]
+pub(crate) mod sample_explained;
 #[path = "../../../tests/sample_scan/mod.rs"]
 pub(crate) mod sample_scan;
 

@@ -1,0 +1,65 @@
+//! Stacks as flame graphs are made of them: `outer;…;inner count`, a line each, the count being
+//! nanoseconds (Gregg, "The Flame Graph", 2016; flamegraph.pl, inferno, speedscope read it).
+
+use super::picture::Source;
+use super::printable;
+use latlab_core::time::Nanos;
+
+/// The stacks of all records, with the remainder; of several, the name of each is outermost.
+pub(crate) fn stacks(sources: &[Source]) -> String {
+    let mut text = String::new();
+    for source in sources {
+        let Some(explained) = &source.record.explained else { continue };
+        let root =
+            if sources.len() > 1 { format!("{};", frame(&source.name)) } else { String::new() };
+        let mut line = |stack: &str, ns: Nanos| {
+            if ns > Nanos(0) {
+                text += &format!("{root}{} {}\n", printable(stack), ns.0);
+            }
+        };
+        for stack in &explained.stacks {
+            line(&stack.stack, stack.ns);
+        }
+        line("unexplained", explained.unexplained);
+    }
+    text
+}
+
+fn frame(name: &str) -> String {
+    printable(name).replace(';', ":")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::sample_explained;
+
+    fn source(name: &str) -> Source {
+        Source { name: name.to_owned(), record: sample_explained::record() }
+    }
+
+    /// As flamegraph.pl reads a line: all but its last word is the stack.
+    fn read(text: &str) -> Vec<(Vec<&str>, u64)> {
+        let line = |line| {
+            let (stack, count): (&str, &str) = str::rsplit_once(line, ' ').unwrap();
+            (stack.split(';').collect(), count.parse().unwrap())
+        };
+        text.lines().map(line).collect()
+    }
+
+    #[test]
+    fn the_lines_are_all_of_the_latency() {
+        let source = source("run");
+        let text = stacks(std::slice::from_ref(&source));
+        let sum: u64 = read(&text).iter().map(|(_, count)| count).sum();
+        assert_eq!(Nanos(sum), source.record.explained.unwrap().total);
+        let first = ["interrupts-off", "stress-ng-vm", "do_syscall_64", "copy_page_range"];
+        assert_eq!(read(&text)[0].0, first);
+    }
+
+    #[test]
+    fn several_records_stand_side_by_side() {
+        let text = stacks(&[source("a;b"), source("after")]);
+        assert!(read(&text).iter().all(|(stack, _)| ["a:b", "after"].contains(&stack[0])));
+    }
+}

@@ -1,0 +1,138 @@
+//! The worst wake-ups as a trace that Perfetto's viewer opens (ui.perfetto.dev), in the JSON of
+//! the Trace Event Format: a track for each probe and CPU, a slice for each wake-up, and in it one
+//! for each charge.
+
+use super::picture::Source;
+use super::{micro, printable};
+use latlab_core::record::{Charge, Sample};
+use latlab_core::time::Nanos;
+use serde_json::{Value, json};
+
+/// The trace of all records, each a process of its own.
+pub(crate) fn trace(sources: &[Source]) -> String {
+    let records = (1u32..).zip(sources).flat_map(|(pid, source)| record(pid, source));
+    let events: Vec<Value> = records.collect();
+    let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
+    format!("{trace}\n")
+}
+
+fn record(pid: u32, source: &Source) -> Vec<Value> {
+    let mut events = vec![name("process_name", pid, 0, &source.name)];
+    let mut tracks: Vec<(&str, u32)> = Vec::new();
+    let explained = source.record.worst.iter().filter(|sample| sample.unexplained.is_some());
+    for sample in explained {
+        let track = (sample.probe.as_str(), sample.cpu);
+        let known = tracks.iter().position(|known| *known == track);
+        let place = known.unwrap_or_else(|| {
+            tracks.push(track);
+            tracks.len() - 1
+        });
+        let tid = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
+        if known.is_none() {
+            let title = format!("{} on CPU {}", sample.probe, sample.cpu);
+            events.push(name("thread_name", pid, tid, &title));
+        }
+        events.extend(slices(pid, tid, sample));
+    }
+    events
+}
+
+/// The wake-up and, within it, its charges; what is between them is unexplained.
+fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
+    let due = sample.at - sample.latency;
+    let title = format!("{} late", micro(sample.latency));
+    let unexplained = sample.unexplained.unwrap_or_default();
+    let facts = json!({ "latency_ns": sample.latency, "unexplained_ns": unexplained });
+    let whole = slice(pid, tid, &title, (due, sample.latency), &facts);
+    let charge = |charge: &Charge| {
+        let facts = json!({ "who": charge.who, "ns": charge.ns, "stack": charge.stack });
+        slice(pid, tid, &charge.cause, (due + charge.from, charge.ns), &facts)
+    };
+    [whole].into_iter().chain(sample.causes.iter().map(charge)).collect()
+}
+
+fn slice(pid: u32, tid: u32, title: &str, (from, length): (Nanos, Nanos), facts: &Value) -> Value {
+    json!({
+        "ph": "X", "cat": "late", "name": printable(title), "pid": pid, "tid": tid,
+        "ts": micros(from), "dur": micros(length), "args": facts,
+    })
+}
+
+fn name(what: &str, pid: u32, tid: u32, title: &str) -> Value {
+    let args = json!({ "name": printable(title) });
+    json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": args })
+}
+
+/// The format's unit; its fraction holds the nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "a run is shorter than three months")]
+fn micros(time: Nanos) -> f64 {
+    time.0 as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::sample_explained;
+    use serde::Deserialize;
+
+    /// What the format says of an event.
+    #[derive(Deserialize)]
+    struct Event {
+        ph: String,
+        name: String,
+        pid: u32,
+        tid: u32,
+        #[serde(default)]
+        ts: f64,
+        #[serde(default)]
+        dur: f64,
+        args: serde_json::Map<String, Value>,
+    }
+
+    fn events() -> Vec<Event> {
+        let sources = [Source { name: "run".to_owned(), record: sample_explained::record() }];
+        let mut trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
+        serde_json::from_value(trace["traceEvents"].take()).unwrap()
+    }
+
+    fn nanos(micros: f64) -> i128 {
+        #[expect(clippy::cast_possible_truncation, reason = "it was an integer")]
+        let nanos = (micros * 1e3).round() as i128;
+        nanos
+    }
+
+    #[test]
+    fn every_event_is_one_of_the_format() {
+        for event in events() {
+            let known = ["process_name", "thread_name"].contains(&event.name.as_str());
+            assert!(
+                event.ph == "X" || (event.ph == "M" && known && event.args["name"].is_string())
+            );
+            assert!(event.pid > 0 && event.ts >= 0.0 && event.dur >= 0.0);
+        }
+    }
+
+    #[test]
+    fn charges_lie_in_their_wake_up_one_after_another_and_are_all_of_it() {
+        let events = events();
+        let slices: Vec<&Event> = events.iter().filter(|event| event.ph == "X").collect();
+        let wholes: Vec<&&Event> =
+            slices.iter().filter(|event| event.args.contains_key("latency_ns")).collect();
+        assert_eq!(wholes.len(), 2);
+        for whole in wholes {
+            let (from, to) = (nanos(whole.ts), nanos(whole.ts) + nanos(whole.dur));
+            let mut reached = from;
+            let mut sum = i128::from(whole.args["unexplained_ns"].as_u64().unwrap());
+            let inside = slices.iter().filter(|part| {
+                part.tid == whole.tid && part.args.contains_key("who") && nanos(part.ts) >= from
+            });
+            for part in inside.filter(|part| nanos(part.ts) < to) {
+                assert!(nanos(part.ts) >= reached, "{}", part.name);
+                reached = nanos(part.ts) + nanos(part.dur);
+                sum += nanos(part.dur);
+            }
+            assert!(reached <= to);
+            assert_eq!(sum, nanos(whole.dur));
+        }
+    }
+}

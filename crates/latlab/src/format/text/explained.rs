@@ -1,0 +1,171 @@
+//! What made wake-ups late, as text for a terminal: shares of the causes, and time lines.
+
+use super::plain_table;
+use crate::format::explained::{lateness, share, where_and_who};
+use crate::format::{grouped, printable};
+use latlab_core::record::explained::Explained;
+use latlab_core::record::{Charge, Record, Sample};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// The most shares shown; the record has more.
+const SHOWN: usize = 20;
+
+/// How long the longest bar is, and how long a time line.
+const WIDTH: u64 = 40;
+
+/// What is known of why it was late; nothing where nothing was explained.
+pub(super) fn summary(record: &Record) -> String {
+    let Some(explained) = &record.explained else { return String::new() };
+    let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
+    if explained.late > 0 {
+        text += &causes(explained);
+    }
+    for sample in record.worst.iter().filter(|sample| sample.unexplained.is_some()) {
+        text += &time_line(sample);
+    }
+    text + &price(explained)
+}
+
+/// The shares of the causes, the greatest first; the same, the worst of which is longest, is told
+/// from the last column.
+fn causes(explained: &Explained) -> String {
+    let header = ["cause", "late", "total", "share", "worst", "who"];
+    let mut table = plain_table(&header);
+    if let Some(who) = table.column_mut(header.len() - 1) {
+        who.set_cell_alignment(comfy_table::CellAlignment::Left);
+    }
+    for cause in explained.causes.iter().take(SHOWN) {
+        table.add_row([
+            printable(&cause.cause),
+            grouped(cause.count),
+            cause.total.to_string(),
+            share(cause.total, explained.total),
+            cause.worst.to_string(),
+            where_and_who(&cause.who, cause.function.as_deref()),
+        ]);
+    }
+    let rest = explained.causes.iter().skip(SHOWN);
+    let rest = rest.fold(Nanos(0), |sum, cause| sum + cause.total);
+    for (name, total) in [("smaller ones", rest), ("unexplained", explained.unexplained)] {
+        if total > Nanos(0) || name == "unexplained" {
+            let [total, share] = [total.to_string(), share(total, explained.total)];
+            let empty = String::new;
+            table.add_row([name.to_owned(), empty(), total, share, empty(), empty()]);
+        }
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+/// One wake-up from when it was due to when it ran, a line for each charge.
+fn time_line(sample: &Sample) -> String {
+    let mut text = format!(
+        "\n{} on CPU {}, {} after the start: {} late\n",
+        printable(&sample.probe),
+        sample.cpu,
+        sample.at,
+        sample.latency,
+    );
+    for charge in &sample.causes {
+        let who = where_and_who(&charge.who, latlab_core::explain::names::culprit(&charge.stack));
+        let line = format!(
+            "{:>9}{:>11}  |{}| {:<17} {who}",
+            charge.from.to_string(),
+            charge.ns.to_string(),
+            bar(charge, sample.latency),
+            printable(&charge.cause),
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    if let Some(rest) = sample.unexplained.filter(|rest| *rest > Nanos(0)) {
+        let _ = writeln!(text, "{:>20}  |{}| unexplained", rest.to_string(), " ".repeat(40));
+    }
+    text
+}
+
+/// Where on the line from due to ran a charge lies; however short it is, it is seen.
+fn bar(charge: &Charge, latency: Nanos) -> String {
+    let place = |Nanos(time)| {
+        let place = u128::from(time) * u128::from(WIDTH) / u128::from(latency.0.max(1));
+        usize::try_from(place.min(WIDTH.into())).unwrap_or_default()
+    };
+    let begin = place(charge.from).min(place(Nanos(u64::MAX)) - 1);
+    let end = place(charge.from + charge.ns).max(begin + 1);
+    let rest = place(Nanos(u64::MAX)) - end;
+    format!("{}{}{}", " ".repeat(begin), "#".repeat(end - begin), " ".repeat(rest))
+}
+
+/// What the explanation cost, and what it does not know.
+fn price(explained: &Explained) -> String {
+    let mut text = String::new();
+    if !explained.cost.is_empty() {
+        let runs = explained.cost.iter().fold(0u64, |sum, cost| sum.saturating_add(cost.runs));
+        let ns = explained.cost.iter().fold(Nanos(0), |sum, cost| sum + cost.ns);
+        let _ = writeln!(text, "\nexplaining took {ns} in {} runs of programs:", grouped(runs));
+        let mut table = plain_table(&["program", "runs", "total", "each"]);
+        for cost in &explained.cost {
+            let each = Nanos(cost.ns.0 / cost.runs.max(1));
+            let times = [cost.ns, each].map(|time| time.to_string());
+            let [total, each] = times;
+            table.add_row([printable(&cost.program), grouped(cost.runs), total, each]);
+        }
+        let _ = writeln!(text, "{}", table.trim_fmt());
+    }
+    if explained.lost > 0 {
+        let _ = writeln!(text, "lost: {} events could not be kept", grouped(explained.lost));
+    }
+    for sentence in &explained.missing {
+        let _ = writeln!(text, "missing: {}", printable(sentence));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::picture::tests::sample_explained;
+
+    #[test]
+    fn shares_time_lines_remainder_cost_and_losses_are_shown() {
+        let text = summary(&sample_explained::record());
+        for part in [
+            "40 of 10\u{202f}000 wake-ups were later than 50 us, by 10 ms in all",
+            "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
+            "unexplained             500 us    5.0 %",
+            "cyclic on CPU 1, 2 s after the start: 500 us late",
+            "explaining took 3 ms in 30\u{202f}000 runs of programs:",
+            "lost: 7 events could not be kept",
+            "missing: page faults: this kernel has no event for them",
+        ] {
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(squeezed(&text).contains(&squeezed(part)), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn bars_stand_where_the_time_went() {
+        let charge = |from, ns| Charge {
+            cause: String::new(),
+            from: Nanos(from),
+            ns: Nanos(ns),
+            who: String::new(),
+            stack: vec![],
+        };
+        let bar = |from, ns| bar(&charge(from, ns), Nanos(400));
+        assert_eq!(bar(0, 400), "#".repeat(40));
+        assert_eq!(
+            bar(100, 200),
+            format!("{}{}{}", " ".repeat(10), "#".repeat(20), " ".repeat(10))
+        );
+        assert_eq!(bar(399, 1), format!("{}#", " ".repeat(39)));
+        assert_eq!(bar(400, 0), format!("{}#", " ".repeat(39)));
+        assert_eq!(bar(u64::MAX, u64::MAX), format!("{}#", " ".repeat(39)));
+    }
+
+    #[test]
+    fn a_record_without_explanations_says_nothing_of_them() {
+        let mut record = sample_explained::record();
+        record.explained = None;
+        assert_eq!(summary(&record), "");
+    }
+}
