@@ -74,7 +74,18 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32)) -> (Vec<Event>, boo
     let torn = found.iter().any(Option::is_none);
     let mut events: Vec<Event> = found.into_iter().flatten().collect();
     events.sort_by_key(|event| event.at);
+    let torn = torn || is_switch_missing(&events);
     (events, torn)
+}
+
+/// Whether a task ran that nothing had gone over to.
+fn is_switch_missing(events: &[Event]) -> bool {
+    let switches = events.iter().filter_map(|event| match event.what {
+        What::Switch { next, .. } => Some((event.task.pid, next.pid)),
+        _ => None,
+    });
+    let mut running = None;
+    switches.into_iter().any(|(from, to)| running.replace(to).is_some_and(|pid| pid != from))
 }
 
 /// The same of another CPU, whose last events may have been in the making: those do not count.

@@ -471,20 +471,22 @@ __noinline __u64 first_since(__u32 cpu, __u64 at)
 	return first;
 }
 
-INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 first, __u32 count)
+/* Copies events, in two pieces where they go over the ring's end. The bounds are for the verifier,
+ * which has to see them on the very value that is used. */
+INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 first, __u64 count)
 {
-	__u32 place = first & (EVENTS - 1);
-	__u32 until_wrap = EVENTS - place;
-	__u32 now = count < until_wrap ? count : until_wrap;
-	__u32 rest = count - now;
+	__u64 place = first & (EVENTS - 1);
+	__u64 until_end = EVENTS - place;
+	__u64 bytes = (count < until_end ? count : until_end) * sizeof(struct event);
+	__u64 rest = count * sizeof(struct event) - bytes;
 
-	barrier_var(now);
-	if (now && now <= COPIED)
-		bpf_dynptr_write(to, offset, &ring->events[place], now * sizeof(struct event), 0);
+	barrier_var(bytes);
+	if (bytes <= COPIED * sizeof(struct event))
+		bpf_dynptr_write(to, offset, &ring->events[place], bytes, 0);
+	offset += bytes;
 	barrier_var(rest);
-	if (rest && rest <= COPIED)
-		bpf_dynptr_write(to, offset + now * sizeof(struct event), ring->events,
-				 rest * sizeof(struct event), 0);
+	if (rest <= COPIED * sizeof(struct event))
+		bpf_dynptr_write(to, offset, ring->events, rest, 0);
 }
 
 /* Which events of its own CPU a window gets, and which of the CPU that woke it. */
@@ -595,6 +597,9 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	done(event, seq);
 	late = ring->late;
 	ring->late = 0;
+	if (ring->running != prev->pid && ring->running)
+		__sync_fetch_and_add(&lost.switches, 1);
+	ring->running = next->pid;
 	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
 	if ((preempted || !state) && is_watched(prev)) {
 		__u32 pid = prev->pid;
@@ -605,7 +610,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	}
 	if (is_watched(next))
 		arrived(ctx, ring, event, prev, next);
-	if (late)
+	if (late && late == prev->pid)
 		report(late, now);
 	return 0;
 }
