@@ -56,7 +56,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     }
     let (events, own_torn) = events(&mut read, own);
     let (elsewhere, abroad_torn) = events_until(&mut read, abroad, waking);
-    let cut = own.0 > 0 && events.first().is_some_and(|event| event.at > due);
+    let cut = events.first().is_none_or(|event| event.at > due);
     let torn = own_torn || abroad_torn || cut;
     let ran = switched;
     #[rustfmt::skip]
@@ -74,7 +74,18 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32)) -> (Vec<Event>, boo
     let torn = found.iter().any(Option::is_none);
     let mut events: Vec<Event> = found.into_iter().flatten().collect();
     events.sort_by_key(|event| event.at);
+    let torn = torn || is_switch_missing(&events);
     (events, torn)
+}
+
+/// Whether a task ran that nothing had gone over to.
+fn is_switch_missing(events: &[Event]) -> bool {
+    let switches = events.iter().filter_map(|event| match event.what {
+        What::Switch { next, .. } => Some((event.task.pid, next.pid)),
+        _ => None,
+    });
+    let mut running = None;
+    switches.into_iter().any(|(from, to)| running.replace(to).is_some_and(|pid| pid != from))
 }
 
 /// The same of another CPU, whose last events may have been in the making: those do not count.
@@ -171,4 +182,89 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<What> {
 /// A number that the kernel keeps in 32 bits.
 fn small(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An event at `at`: a switch from one task to another.
+    fn switch(seq: u32, at: u64, from: u32, to: u32) -> Vec<u8> {
+        let who = |pid: u32| {
+            [&pid.to_ne_bytes()[..], &[120, 0, 3, 0], b"a task\0\0\0\0\0\0\0\0\0\0"].concat()
+        };
+        let head = [&seq.to_ne_bytes()[..], &[1, 1, 0, 0], &at.to_ne_bytes()].concat();
+        [head, who(from), who(to)].concat()
+    }
+
+    /// A wake-up due at 100 that ran at 200, with a stack of two functions and these events.
+    fn handed_over(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
+        let times = [100_u64, 101, 150, 200, 300, 7, 0, 0];
+        let mut bytes: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
+        bytes.extend([0; 48]);
+        let count = u32::try_from(events.len()).unwrap();
+        let words = [1, 1, 16, (-14_i32).cast_unsigned(), first, count, 0, 0];
+        bytes.extend(words.into_iter().flat_map(u32::to_ne_bytes));
+        bytes.extend((0..64_u64).flat_map(u64::to_ne_bytes));
+        assert_eq!(bytes.len(), WAKE);
+        bytes.extend(events.concat());
+        bytes
+    }
+
+    #[test]
+    fn a_window_is_read_and_its_events_are_in_order() {
+        let events = [switch(8, 190, 2, 3), switch(9, 90, 1, 2)];
+        let window = window(&handed_over(7, &events)).unwrap();
+        assert_eq!(
+            (window.due, window.expiry, window.waking),
+            (Nanos(100), Nanos(101), Nanos(150))
+        );
+        assert_eq!((window.ran, window.stolen, window.cpu), (Nanos(200), Nanos(7), 1));
+        assert_eq!((window.waking_stack, window.switch_stack), (vec![0, 1], vec![]));
+        assert_eq!(window.events[0].at, Nanos(90));
+        let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
+        assert_eq!(window.events[0].task, task(1));
+        assert_eq!(window.events[0].what, What::Switch { next: task(2), preempted: true });
+        assert!(!window.torn);
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let whole = [switch(1, 90, 1, 2), switch(2, 110, 2, 3), switch(3, 120, 3, 4)];
+        let torn = |events: &[Vec<u8>]| window(&handed_over(0, events)).unwrap().torn;
+        assert!(!torn(&whole));
+        let overwritten = [whole[0].clone(), switch(7, 110, 2, 3), whole[2].clone()];
+        assert!(torn(&overwritten), "an event that is another one");
+        assert!(torn(&[whole[0].clone(), switch(2, 120, 3, 4)]), "a switch nobody reported");
+        assert!(torn(&[switch(1, 110, 1, 2)]), "nothing is known of the beginning");
+        let mut cut = handed_over(0, &whole);
+        cut.pop();
+        assert_eq!(window(&cut), None);
+    }
+
+    #[test]
+    fn settings_are_as_the_kernel_s_side_declares_them() {
+        let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
+        let name = Comm::from("abc");
+        let bytes = Settings { name, slow: Nanos(9), variables, how: 2 }.bytes();
+        assert_eq!(bytes.len(), 48);
+        assert_eq!(
+            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44]),
+            (&b"abc\0"[..], 9, 1, 5, 2)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
+            let _ = window(&bytes);
+            // As if no events followed, whatever the rest says.
+            if bytes.len() >= WAKE {
+                bytes.truncate(WAKE);
+                bytes[128..144].fill(0);
+                prop_assert!(window(&bytes).is_some());
+            }
+        }
+    }
 }

@@ -1,153 +1,12 @@
 /* The kernel's side of the flight recorder: every CPU notes what happens on it, and when a watched
  * task that ran late is switched out again, the events around its wake-up are handed over. */
-#include "kernel.h"
-#include "recorder.h"
+#include "report.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);	/* as many as there are CPUs, when loaded */
-	__type(key, __u32);
-	__type(value, struct ring);
-} rings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAKES);
-	__type(key, __u32);
-	__type(value, struct watched);
-} tasks SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 16 << 20);
-} windows SEC(".maps");
-
-const volatile struct settings settings SEC(".rodata.settings");
-const volatile struct watched nothing SEC(".rodata.nothing");
-/* May change at any time. */
-volatile __u64 above SEC(".data.above") = 0;
-volatile __u64 filter[FILTER] SEC(".bss.filter");
-struct lost lost SEC(".bss.lost");
-
-#define KTHREAD 0x00200000	/* PF_KTHREAD */
-#define HARDIRQ 0x000f0000	/* the part of the preemption count that counts interrupts */
-#define NEED_RESCHED 0x80000000
-#define INLINE static __always_inline
 
 /* What handling an interrupt, and being called by a tracepoint, add to the preemption count. It is
  * corrected where the truth is known: code of users has none. */
 __u32 own_count SEC(".data.own_count") = 0x10001;
-
-INLINE struct ring *this_ring(void)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-
-	return bpf_map_lookup_elem(&rings, &cpu);
-}
-
-INLINE void describe(struct who *who, struct task_struct *task)
-{
-	__u64 *comm = (void *)task->comm;
-
-	who->pid = task->pid;
-	who->prio = task->prio;
-	who->comm[0] = comm[0];
-	who->comm[1] = comm[1];
-}
-
-/* Begins an event; `done` ends it. An interrupt between the two takes the next place. */
-INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u32 *seq)
-{
-	__u64 place = __sync_fetch_and_add(&ring->head, 1);
-	struct event *event = &ring->events[place & (EVENTS - 1)];
-
-	*(volatile __u32 *)&event->seq = 0;
-	event->at = bpf_ktime_get_ns();
-	event->kind = kind;
-	event->flag = 0;
-	describe(&event->task, current);
-	*seq = place + 1;
-	return event;
-}
-
-INLINE void done(struct event *event, __u32 seq)
-{
-	barrier();
-	*(volatile __u32 *)&event->seq = seq;
-}
-
-/* An event with up to three numbers. */
-INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b, __u64 c)
-{
-	__u32 seq;
-	struct event *event = begin(ring, bpf_get_current_task_btf(), kind, &seq);
-
-	event->flag = flag;
-	event->value[0] = a;
-	event->value[1] = b;
-	event->value[2] = c;
-	done(event, seq);
-}
-
-INLINE void note_here(__u8 kind, __u64 a, __u64 b)
-{
-	struct ring *ring = this_ring();
-
-	if (ring)
-		note(ring, kind, 0, a, b, 0);
-}
-
-/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
-INLINE __u64 word(__u64 address)
-{
-	__u64 value = 0;
-
-	if (bpf_rdonly_cast) {
-		struct kernel_cpustat *at =
-			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
-
-		return at->cpustat[0];
-	}
-	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
-	return value;
-}
-
-/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
-INLINE __u64 variable(struct ring *ring, __u32 offset)
-{
-	return offset && ring->variables ? word(ring->variables + offset) : 0;
-}
-
-INLINE __u32 preempt_count(struct ring *ring)
-{
-	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
-}
-
-/* The time that the hypervisor has taken from this CPU. */
-INLINE __u64 steal(struct ring *ring)
-{
-	__u64 exact = variable(ring, settings.steal_time);
-
-	return exact ? exact : variable(ring, settings.cpustat_steal);
-}
-
-/* Whether a task is watched; with TASKS, whether it may be: `tasks` knows. */
-INLINE bool is_watched(struct task_struct *task)
-{
-	__u32 pid = task->pid;
-
-	if (!pid)
-		return false;
-	if (settings.how == TASKS)
-		return filter[(pid >> 6) & (FILTER - 1)] >> (pid & 63) & 1;
-	if (settings.how == REAL_TIME)
-		return task->prio < 100 && !(task->flags & KTHREAD);
-	__u64 *comm = (void *)task->comm;
-
-	return comm[0] == settings.name[0] && comm[1] == settings.name[1];
-}
 
 /* An interrupt, and what it came upon, of which the kernel keeps the registers. */
 INLINE void interrupt(__u8 kind, __u64 line)
@@ -285,14 +144,6 @@ int softirq_exit(void *ctx)
 	return 0;
 }
 
-/* Where a callback runs: an interrupt that comes upon it is elsewhere. */
-INLINE __u64 context(struct ring *ring)
-{
-	__u32 pid = bpf_get_current_task_btf()->pid;
-
-	return (__u64)(preempt_count(ring) & HARDIRQ) << 32 | pid;
-}
-
 SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 {
@@ -373,58 +224,6 @@ int BPF_PROG(sched_migrate_task, struct task_struct *task, int cpu)
 	return 0;
 }
 
-INLINE struct watched *find(struct task_struct *task)
-{
-	__u32 pid = task->pid;
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
-
-	if (watched || settings.how == TASKS)
-		return watched;
-	if (bpf_map_update_elem(&tasks, &pid, (void *)&nothing, 0))
-		__sync_fetch_and_add(&lost.tasks, 1);
-	return bpf_map_lookup_elem(&tasks, &pid);
-}
-
-/* The kernel functions that were called, without the program and what calls it. */
-INLINE int stack(void *ctx, __u64 *frames)
-{
-	return bpf_get_stack(ctx, frames, FRAMES * sizeof(*frames), 2);
-}
-
-/* A watched task is woken. */
-INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task_struct *task)
-{
-	struct watched *watched = find(task);
-
-	if (!watched)
-		return;
-	struct wake *wake = &watched->wakes[watched->next & 1];
-	__u64 now = event->at, due = now, expiry = now;
-
-	if (ring->due && ring->context == context(ring) && ring->due < now) {
-		due = ring->due;
-		expiry = ring->expiry < now ? ring->expiry : now;
-	}
-	wake->due = due;
-	wake->expiry = expiry;
-	wake->waking = now;
-	wake->waker = event->task;
-	wake->waker_cpu = bpf_get_smp_processor_id();
-	wake->steal = steal(ring);
-	wake->stolen = wake->steal - ring->steal;
-	wake->waking_depth = 0;
-	wake->switch_depth = 0;
-	__u32 upon = ring->upon;
-
-	/* What comes on time was held up by nothing. What comes upon something that then lets the
-	 * task wait is known by that one's stack, when it gives way. */
-	bool late = now - due > settings.slow && now - due > above / 4;
-
-	if (late && upon & INTERRUPTED && !(upon & USER) && event->task.pid)
-		wake->waking_depth = stack(ctx, wake->waking_stack);
-	watched->pending = 1;
-}
-
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
@@ -447,6 +246,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	return 0;
 }
 
+<<<<<<< HEAD
 /* The count of events on a CPU before the first that is not before `at`. It is no part of its
  * caller, and compares without branches, because the verifier follows each path of both. */
 __noinline __u64 first_since(__u32 cpu, __u64 at)
@@ -580,6 +380,8 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	ring->late = pid;
 }
 
+=======
+>>>>>>> bpf
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
@@ -597,6 +399,9 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	done(event, seq);
 	late = ring->late;
 	ring->late = 0;
+	if (ring->running != prev->pid && ring->running)
+		__sync_fetch_and_add(&lost.switches, 1);
+	ring->running = next->pid;
 	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
 	if ((preempted || !state) && is_watched(prev)) {
 		__u32 pid = prev->pid;
@@ -607,7 +412,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	}
 	if (is_watched(next))
 		arrived(ctx, ring, event, prev, next);
-	if (late)
+	if (late && late == prev->pid)
 		report(late, now);
 	return 0;
 }

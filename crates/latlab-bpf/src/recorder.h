@@ -66,7 +66,8 @@ struct ring {
 	__u32 late;	/* the late task that runs here; 0 if none */
 	__u32 upon;	/* what the interrupt that is handled came upon, below */
 	__u64 variables;	/* where its per-CPU variables lie; 0 until it is known */
-	__u64 reserved;
+	__u32 running;	/* the task that the CPU went over to last */
+	__u32 reserved;
 	struct event events[EVENTS + COPIED];
 };
 
@@ -122,6 +123,7 @@ struct settings {
 
 struct lost {
 	__u64 windows;	/* for which there was no room */
+	__u64 switches;	/* that nobody reported: the next began from another task */
 	__u64 tasks;	/* that could not be watched: too many */
 };
 

@@ -52,6 +52,9 @@ pub struct Losses {
     pub windows: u64,
     /// Late wake-ups that could not be read; their number is part of no other.
     pub unreadable: u64,
+    /// Switches between tasks that the kernel did not report, known from the next one. Wake-ups may
+    /// be among them.
+    pub switches: u64,
     /// Tasks that could not be watched: there is room for 2048 at a time.
     pub tasks: u64,
     /// Events that came while the CPU noted another of the same kind.
@@ -155,7 +158,8 @@ impl Recorder {
         Losses {
             windows: number(&self.lost, 0),
             unreadable: lock(&self.came).unreadable,
-            tasks: number(&self.lost, 8),
+            switches: number(&self.lost, 8),
+            tasks: number(&self.lost, 16),
             events_missed: self.programs().map(|(_, program)| program.missed).sum(),
         }
     }

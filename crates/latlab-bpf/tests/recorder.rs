@@ -2,39 +2,81 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_bpf::{Recorder, Watch};
-use latlab_core::explain::{What, Window};
+use latlab_core::explain::{Comm, What, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::sched::{self, Policy};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
+/// Longer than any wake-up takes.
+const NEVER: Nanos = Nanos::from_secs(1000);
 
 /// Whether the tests may watch the kernel.
 fn root() -> bool {
     Recorder::check().is_ok()
 }
 
-/// Sleeps until each of a hundred moments, and gives them.
-fn sleep_often() -> Vec<Nanos> {
-    sched::set_policy(Policy::Fifo(1)).unwrap();
-    let sleep = |_| {
-        let moment = clock::now() + PERIOD;
-        clock::sleep_until(moment);
-        moment
-    };
-    (0..SLEEPS).map(sleep).collect()
+/// A real-time thread that waits to be told to sleep, again and again.
+struct Sleeper {
+    pid: u32,
+    go: mpsc::Sender<()>,
+    thread: JoinHandle<Vec<Nanos>>,
 }
 
-fn recorded(recorder: &mut Recorder, count: usize) -> Vec<Window> {
+impl Sleeper {
+    /// Sleeps `count` times for `period`. Answers with the moments that it asked for.
+    fn new(count: usize, period: Nanos) -> Sleeper {
+        let (say, hear) = mpsc::channel();
+        let (go, wait) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            sched::set_policy(Policy::Fifo(1)).expect("root may");
+            say.send(sched::thread_id().cast_unsigned()).expect("it is heard");
+            wait.recv().expect("it is told");
+            let sleep = |_| {
+                let moment = clock::now() + period;
+                clock::sleep_until(moment);
+                moment
+            };
+            let moments = (0..count).map(sleep).collect();
+            // Only one that is switched out again is handed over.
+            clock::sleep_for(PERIOD);
+            moments
+        });
+        Sleeper { pid: hear.recv().expect("it says"), go, thread }
+    }
+
+    fn sleep(self) -> Vec<Nanos> {
+        self.go.send(()).expect("it listens");
+        self.thread.join().expect("it ends")
+    }
+}
+
+/// What came within two seconds, or the first windows that are of `pid`.
+fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
     let mut windows = Vec::new();
+    let mut take = |window: Window| {
+        if window.task.pid == pid {
+            windows.push(window);
+        }
+        windows.len()
+    };
+    let mut there = 0;
     for _ in 0..100 {
-        recorder.read(Nanos::from_millis(20), &mut |window| windows.push(window)).unwrap();
-        if windows.len() >= count {
+        let patience = Nanos::from_millis(20);
+        let read = recorder.read(patience, &mut |window| there = take(window));
+        read.expect("the ring can be read");
+        if there >= count {
             break;
         }
     }
     windows
+}
+
+fn is_window_of(moment: Nanos, window: &Window) -> bool {
+    window.due.0.abs_diff(moment.0) <= 1_000
 }
 
 #[test]
@@ -42,38 +84,74 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
     if !root() {
         return;
     }
-    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).unwrap();
-    let (send, receive) = std::sync::mpsc::channel();
-    let (go, start) = std::sync::mpsc::channel();
-    let sleeper = std::thread::spawn(move || {
-        send.send(sched::thread_id().cast_unsigned()).unwrap();
-        start.recv().unwrap();
-        let moments = sleep_often();
-        // Only one that is switched out again is handed over.
-        clock::sleep_for(PERIOD);
-        moments
-    });
-    let pid = receive.recv().unwrap();
-    recorder.watch(pid).unwrap();
-    go.send(()).unwrap();
-    let moments = sleeper.join().unwrap();
-    let windows = recorded(&mut recorder, SLEEPS);
+    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
+    let sleeper = Sleeper::new(SLEEPS, PERIOD);
+    let pid = sleeper.pid;
+    recorder.watch(pid).expect("there is room");
+    let moments = sleeper.sleep();
+    let windows = recorded(&mut recorder, pid, SLEEPS);
+    let losses = recorder.losses();
     let mut found = 0;
     for moment in moments {
-        let Some(window) = windows.iter().find(|window| window.due.0.abs_diff(moment.0) <= 1_000)
-        else {
+        let Some(window) = windows.iter().find(|window| is_window_of(moment, window)) else {
             continue;
         };
         found += 1;
-        assert_eq!(window.task.pid, pid);
         assert!(window.waking >= window.due && window.waking < window.switched, "{window:?}");
         let arrives = |what: &What| matches!(what, What::Switch { next, .. } if next.pid == pid);
         let mut switches = window.events.iter().filter(|event| arrives(&event.what));
         assert!(switches.any(|event| event.at == window.switched), "{window:?}");
         assert!(window.events.is_sorted_by_key(|event| event.at));
-        assert!(!window.torn, "{window:?}");
+        assert!(!window.torn || losses.switches > 0, "{window:?}");
     }
-    assert_eq!(found, SLEEPS);
-    let losses = recorder.losses();
+    // Some machines' kernels report nothing while a task of theirs runs. They are found out.
+    let hidden = usize::try_from(losses.switches).expect("they are few");
+    assert!(found + hidden >= SLEEPS, "{found} of {SLEEPS}, {losses:?}");
     assert_eq!((losses.windows, losses.unreadable, losses.tasks), (0, 0, 0));
+    let costs = recorder.cost();
+    let switch = costs.iter().find(|cost| cost.name == "sched_switch").expect("it is there");
+    assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");
+}
+
+#[test]
+fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
+    if !root() {
+        return;
+    }
+    let name = std::thread::Builder::new().name("by its name".to_owned());
+    let slept = name.spawn(|| {
+        for watch in [Watch::Name(Comm::from("inherited")), Watch::RealTime] {
+            let mut recorder = Recorder::start(&watch, NEVER).expect("it starts");
+            assert_eq!(recorder.above(), NEVER);
+            let sleeper = Sleeper::new(10, PERIOD);
+            let pid = sleeper.pid;
+            sleeper.sleep();
+            assert_eq!(recorded(&mut recorder, pid, 1).len(), 0);
+        }
+        for watch in [Watch::Name(Comm::from("by its name")), Watch::RealTime] {
+            let mut recorder = Recorder::start(&watch, NEVER).expect("it starts");
+            recorder.set_above(Nanos(0)).expect("it can be set");
+            let sleeper = Sleeper::new(10, PERIOD);
+            let pid = sleeper.pid;
+            sleeper.sleep();
+            let windows = recorded(&mut recorder, pid, 10);
+            assert!(windows.len() >= 5, "{watch:?}: {}", windows.len());
+        }
+    });
+    slept.expect("a thread starts").join().expect("it ends");
+}
+
+#[test]
+fn what_comes_too_fast_is_counted() {
+    if !root() {
+        return;
+    }
+    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
+    let sleeper = Sleeper::new(10_000, Nanos::from_micros(50));
+    let pid = sleeper.pid;
+    recorder.watch(pid).expect("there is room");
+    sleeper.sleep();
+    let lost = recorder.losses().windows;
+    let windows = recorded(&mut recorder, pid, usize::MAX);
+    assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} came", windows.len());
 }

@@ -1,0 +1,122 @@
+/* How a CPU notes an event, and what the kernel's variables say meanwhile. */
+#ifndef LATLAB_NOTE_H
+#define LATLAB_NOTE_H
+
+#include "kernel.h"
+#include "recorder.h"
+
+#define INLINE static __always_inline
+#define HARDIRQ 0x000f0000	/* the part of the preemption count that counts interrupts */
+#define NEED_RESCHED 0x80000000
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);	/* as many as there are CPUs, when loaded */
+	__type(key, __u32);
+	__type(value, struct ring);
+} rings SEC(".maps");
+
+const volatile struct settings settings SEC(".rodata.settings");
+
+INLINE struct ring *this_ring(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&rings, &cpu);
+}
+
+INLINE void describe(struct who *who, struct task_struct *task)
+{
+	__u64 *comm = (void *)task->comm;
+
+	who->pid = task->pid;
+	who->prio = task->prio;
+	who->comm[0] = comm[0];
+	who->comm[1] = comm[1];
+}
+
+/* Begins an event; `done` ends it. An interrupt between the two takes the next place. */
+INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u32 *seq)
+{
+	__u64 place = __sync_fetch_and_add(&ring->head, 1);
+	struct event *event = &ring->events[place & (EVENTS - 1)];
+
+	*(volatile __u32 *)&event->seq = 0;
+	event->at = bpf_ktime_get_ns();
+	event->kind = kind;
+	event->flag = 0;
+	describe(&event->task, current);
+	*seq = place + 1;
+	return event;
+}
+
+INLINE void done(struct event *event, __u32 seq)
+{
+	barrier();
+	*(volatile __u32 *)&event->seq = seq;
+}
+
+/* An event with up to three numbers. */
+INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b, __u64 c)
+{
+	__u32 seq;
+	struct event *event = begin(ring, bpf_get_current_task_btf(), kind, &seq);
+
+	event->flag = flag;
+	event->value[0] = a;
+	event->value[1] = b;
+	event->value[2] = c;
+	done(event, seq);
+}
+
+INLINE void note_here(__u8 kind, __u64 a, __u64 b)
+{
+	struct ring *ring = this_ring();
+
+	if (ring)
+		note(ring, kind, 0, a, b, 0);
+}
+
+/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
+INLINE __u64 word(__u64 address)
+{
+	__u64 value = 0;
+
+	if (bpf_rdonly_cast) {
+		struct kernel_cpustat *at =
+			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
+
+		return at->cpustat[0];
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
+INLINE __u64 variable(struct ring *ring, __u32 offset)
+{
+	return offset && ring->variables ? word(ring->variables + offset) : 0;
+}
+
+INLINE __u32 preempt_count(struct ring *ring)
+{
+	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
+}
+
+/* The time that the hypervisor has taken from this CPU. */
+INLINE __u64 steal(struct ring *ring)
+{
+	__u64 exact = variable(ring, settings.steal_time);
+
+	return exact ? exact : variable(ring, settings.cpustat_steal);
+}
+
+/* Where a callback runs: an interrupt that comes upon it is elsewhere. */
+INLINE __u64 context(struct ring *ring)
+{
+	__u32 pid = bpf_get_current_task_btf()->pid;
+
+	return (__u64)(preempt_count(ring) & HARDIRQ) << 32 | pid;
+}
+
+#endif

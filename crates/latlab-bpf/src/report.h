@@ -1,0 +1,119 @@
+/* A late wake-up is handed over, with the events around it. */
+#ifndef LATLAB_REPORT_H
+#define LATLAB_REPORT_H
+
+#include "wake.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20);
+} windows SEC(".maps");
+
+/* The count of events on a CPU before the first that is not before `at`. It is no part of its
+ * caller, and compares without branches, because the verifier follows each path of both. */
+__noinline __u64 first_since(__u32 cpu, __u64 at)
+{
+	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+
+	if (!ring)
+		return 0;
+	__u64 head = ring->head;
+	__u64 first = head > EVENTS - COPIED ? head - (EVENTS - COPIED) : 0;
+
+#pragma unroll
+	for (__u64 step = EVENTS / 2; step; step /= 2) {
+		__u64 last = first + step - 1;
+		__u64 beyond = head - 1 - last;
+		__u64 before = ring->events[last & (EVENTS - 1)].at - at;
+
+		barrier_var(beyond);
+		barrier_var(before);
+		first += step * ((before >> 63) & ~(beyond >> 63));
+	}
+	return first;
+}
+
+/* Copies events, in two pieces where they go over the ring's end. The bounds are for the verifier,
+ * which has to see them on the very value that is used. */
+INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 first, __u64 count)
+{
+	__u64 place = first & (EVENTS - 1);
+	__u64 until_end = EVENTS - place;
+	__u64 bytes = (count < until_end ? count : until_end) * sizeof(struct event);
+	__u64 rest = count * sizeof(struct event) - bytes;
+
+	barrier_var(bytes);
+	if (bytes <= COPIED * sizeof(struct event))
+		bpf_dynptr_write(to, offset, &ring->events[place], bytes, 0);
+	offset += bytes;
+	barrier_var(rest);
+	if (rest <= COPIED * sizeof(struct event))
+		bpf_dynptr_write(to, offset, ring->events, rest, 0);
+}
+
+/* Which events of its own CPU a window gets, and which of the CPU that woke it. */
+INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
+{
+	__u64 head = ring->head;
+	__u64 end = wake->head + AFTER < head ? wake->head + AFTER : head;
+	__u64 first = first_since(wake->cpu, wake->due);
+
+	first = first > BEFORE ? first - BEFORE : 0;
+	if (end - first > COPIED)
+		first = end - COPIED;
+	wake->first = first;
+	wake->events = end - first;
+	wake->first_abroad = 0;
+	wake->events_abroad = 0;
+	if (!abroad)
+		return;
+	head = abroad->head;
+	end = first_since(wake->waker_cpu, wake->waking) + AFTER_WAKING;
+	end = end < head ? end : head;
+	first = first_since(wake->waker_cpu, wake->due);
+	first = first > BEFORE ? first - BEFORE : 0;
+	if (end - first > ABROAD)
+		first = end - ABROAD;
+	wake->first_abroad = first;
+	wake->events_abroad = end - first;
+}
+
+/* Hands a late wake-up over. */
+__noinline int report(__u32 pid, __u64 now)
+{
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	struct ring *abroad = 0, *ring = this_ring();
+	struct bpf_dynptr to;
+
+	if (!watched || !ring)
+		return 0;
+	struct wake *wake = &watched->wakes[~watched->next & 1];
+
+	wake->out = now;
+	if (wake->waker_cpu != wake->cpu)
+		abroad = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
+	choose(wake, ring, abroad);
+	__u32 events = wake->events, events_abroad = wake->events_abroad;
+
+	if (events > COPIED || events_abroad > ABROAD)
+		return 0;
+	__u32 size = sizeof(*wake) + (events + events_abroad) * sizeof(struct event);
+
+	if (bpf_ringbuf_reserve_dynptr(&windows, size, 0, &to)) {
+		__sync_fetch_and_add(&lost.windows, 1);
+		bpf_ringbuf_discard_dynptr(&to, BPF_RB_NO_WAKEUP);
+		return 0;
+	}
+	bpf_dynptr_write(&to, 0, wake, sizeof(*wake), 0);
+	copy(&to, sizeof(*wake), ring, wake->first, events);
+	if (abroad)
+		copy(&to, sizeof(*wake) + events * sizeof(struct event), abroad, wake->first_abroad,
+		     events_abroad);
+	/* The reader looks by itself; it is woken only where the room gets short. */
+	bool full = bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) > 4 << 20;
+
+	bpf_ringbuf_submit_dynptr(&to, full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+#endif
