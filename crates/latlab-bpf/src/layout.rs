@@ -5,7 +5,7 @@ use latlab_core::explain::{Comm, Event, Line, Task, Upon, What, Window};
 use latlab_core::time::Nanos;
 
 /// The bytes of a `struct watched`.
-pub(crate) const WATCHED: usize = 2 * WAKE + 8;
+pub(crate) const WATCHED: usize = 2 * WAKE + 16;
 /// The words of the filter of watched tasks.
 pub(crate) const FILTER: usize = 1024;
 /// The bytes of a `struct wake`, which a window begins with.

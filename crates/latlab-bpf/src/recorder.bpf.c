@@ -246,148 +246,12 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	return 0;
 }
 
-<<<<<<< HEAD
-/* The count of events on a CPU before the first that is not before `at`. It is no part of its
- * caller, and compares without branches, because the verifier follows each path of both. */
-__noinline __u64 first_since(__u32 cpu, __u64 at)
-{
-	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
-
-	if (!ring)
-		return 0;
-	__u64 head = ring->head;
-	__u64 first = head > EVENTS - COPIED ? head - (EVENTS - COPIED) : 0;
-
-#pragma unroll
-	for (__u64 step = EVENTS / 2; step; step /= 2) {
-		__u64 last = first + step - 1;
-		__u64 beyond = head - 1 - last;
-		__u64 before = ring->events[last & (EVENTS - 1)].at - at;
-
-		barrier_var(beyond);
-		barrier_var(before);
-		first += step * ((before >> 63) & ~(beyond >> 63));
-	}
-	return first;
-}
-
-INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 first, __u32 count)
-{
-	__u32 place = first & (EVENTS - 1);
-	__u32 until_wrap = EVENTS - place;
-	__u32 now = count < until_wrap ? count : until_wrap;
-	__u32 rest = count - now;
-
-	barrier_var(now);
-	if (now && now <= COPIED)
-		bpf_dynptr_write(to, offset, &ring->events[place], now * sizeof(struct event), 0);
-	barrier_var(rest);
-	if (rest && rest <= COPIED)
-		bpf_dynptr_write(to, offset + now * sizeof(struct event), ring->events,
-				 rest * sizeof(struct event), 0);
-}
-
-/* Which events of its own CPU a window gets, and which of the CPU that woke it. */
-INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
-{
-	__u64 head = ring->head;
-	__u64 end = wake->head + AFTER < head ? wake->head + AFTER : head;
-	__u64 first = first_since(wake->cpu, wake->due);
-
-	first = first > BEFORE ? first - BEFORE : 0;
-	if (end - first > COPIED)
-		first = end - COPIED;
-	wake->first = first;
-	wake->events = end - first;
-	wake->first_abroad = 0;
-	wake->events_abroad = 0;
-	if (!abroad)
-		return;
-	head = abroad->head;
-	end = first_since(wake->waker_cpu, wake->waking) + AFTER_WAKING;
-	end = end < head ? end : head;
-	first = first_since(wake->waker_cpu, wake->due);
-	first = first > BEFORE ? first - BEFORE : 0;
-	if (end - first > ABROAD)
-		first = end - ABROAD;
-	wake->first_abroad = first;
-	wake->events_abroad = end - first;
-}
-
-/* Hands a late wake-up over. */
-__noinline int report(__u32 pid, __u64 now)
-{
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
-	struct ring *abroad = 0, *ring = this_ring();
-	struct bpf_dynptr to;
-
-	if (!watched || !ring)
-		return 0;
-	struct wake *wake = &watched->wakes[~watched->next & 1];
-
-	wake->out = now;
-	if (now - wake->due < above)
-		return 0;
-	if (wake->waker_cpu != wake->cpu)
-		abroad = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
-	choose(wake, ring, abroad);
-	__u32 events = wake->events, events_abroad = wake->events_abroad;
-
-	if (events > COPIED || events_abroad > ABROAD)
-		return 0;
-	__u32 size = sizeof(*wake) + (events + events_abroad) * sizeof(struct event);
-
-	if (bpf_ringbuf_reserve_dynptr(&windows, size, 0, &to)) {
-		__sync_fetch_and_add(&lost.windows, 1);
-		bpf_ringbuf_discard_dynptr(&to, BPF_RB_NO_WAKEUP);
-		return 0;
-	}
-	bpf_dynptr_write(&to, 0, wake, sizeof(*wake), 0);
-	copy(&to, sizeof(*wake), ring, wake->first, events);
-	if (abroad)
-		copy(&to, sizeof(*wake) + events * sizeof(struct event), abroad, wake->first_abroad,
-		     events_abroad);
-	/* The reader looks by itself; it is woken only where the room gets short. */
-	bool full = bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) > 4 << 20;
-
-	bpf_ringbuf_submit_dynptr(&to, full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-	return 0;
-}
-
-/* A watched task gets the CPU. */
-INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *prev,
-		    struct task_struct *next)
-{
-	__u32 pid = next->pid;
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
-
-	if (!watched || !watched->pending)
-		return;
-	struct wake *wake = &watched->wakes[watched->next & 1];
-	__u64 now = event->at;
-
-	watched->pending = 0;
-	if (settings.how != TASKS && now - wake->due < above)
-		return;
-	wake->switched = now;
-	wake->task = event->other;
-	wake->cpu = bpf_get_smp_processor_id();
-	wake->head = ring->head;
-	wake->stolen += steal(ring) - (wake->cpu == wake->waker_cpu ? wake->steal : ring->steal);
-	if (event->task.pid && now - wake->waking > settings.slow)
-		wake->switch_depth = stack(ctx, wake->switch_stack);
-	watched->next ^= 1;
-	ring->late = pid;
-}
-
-=======
->>>>>>> bpf
 SEC("tp_btf/sched_switch")
 int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task_struct *next,
 	     unsigned int state)
 {
 	struct ring *ring = this_ring();
-	__u32 seq, late;
+	__u32 seq;
 
 	if (!ring)
 		return 0;
@@ -397,23 +261,13 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	event->flag = preempted;
 	describe(&event->other, next);
 	done(event, seq);
-	late = ring->late;
-	ring->late = 0;
 	if (ring->running != prev->pid && ring->running)
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
-	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
-	if ((preempted || !state) && is_watched(prev)) {
-		__u32 pid = prev->pid;
-		struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
-
-		if (watched)
-			watched->pending = 0;
-	}
+	if (is_watched(prev))
+		left(prev->pid, preempted || !state, now);
 	if (is_watched(next))
 		arrived(ctx, ring, event, prev, next);
-	if (late && late == prev->pid)
-		report(late, now);
 	return 0;
 }
 

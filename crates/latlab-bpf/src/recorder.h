@@ -63,11 +63,9 @@ struct ring {
 	__u64 due;	/* of the high-resolution timer whose callback runs; 0 if none */
 	__u64 expiry;	/* the same with its slack */
 	__u64 context;	/* in which context that is */
-	__u32 late;	/* the late task that runs here; 0 if none */
-	__u32 upon;	/* what the interrupt that is handled came upon, below */
 	__u64 variables;	/* where its per-CPU variables lie; 0 until it is known */
+	__u32 upon;	/* what the interrupt that is handled came upon, below */
 	__u32 running;	/* the task that the CPU went over to last */
-	__u32 reserved;
 	struct event events[EVENTS + COPIED];
 };
 
@@ -104,6 +102,8 @@ struct watched {
 	struct wake wakes[2];
 	__u32 next;	/* which of the two goes on */
 	__u32 pending;	/* whether it was woken and has not run */
+	__u32 late;	/* whether the other is to be reported when it gives way */
+	__u32 reserved;
 };
 
 /* How tasks are watched. */

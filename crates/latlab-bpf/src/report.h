@@ -59,6 +59,8 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 	__u64 first = first_since(wake->cpu, wake->due);
 
 	first = first > BEFORE ? first - BEFORE : 0;
+	if (settings.how == TASKS && head - first <= COPIED)
+		end = head;
 	if (end - first > COPIED)
 		first = end - COPIED;
 	wake->first = first;
@@ -82,13 +84,16 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 __noinline int report(__u32 pid, __u64 now)
 {
 	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
-	struct ring *abroad = 0, *ring = this_ring();
+	struct ring *abroad = 0, *ring;
 	struct bpf_dynptr to;
 
-	if (!watched || !ring)
+	if (!watched)
 		return 0;
 	struct wake *wake = &watched->wakes[~watched->next & 1];
 
+	ring = bpf_map_lookup_elem(&rings, &wake->cpu);
+	if (!ring || now - wake->due < above)
+		return 0;
 	wake->out = now;
 	if (wake->waker_cpu != wake->cpu)
 		abroad = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
@@ -114,6 +119,22 @@ __noinline int report(__u32 pid, __u64 now)
 
 	bpf_ringbuf_submit_dynptr(&to, full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return 0;
+}
+
+/* A watched task gives the CPU away: to sleep, or although it could go on. */
+INLINE void left(__u32 pid, bool runnable, __u64 now)
+{
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+
+	if (!watched)
+		return;
+	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
+	if (runnable)
+		watched->pending = 0;
+	if (!watched->late || (runnable && settings.how == TASKS))
+		return;
+	watched->late = 0;
+	report(pid, now);
 }
 
 #endif

@@ -100,7 +100,8 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	__u64 now = event->at;
 
 	watched->pending = 0;
-	if (now - wake->due < above)
+	/* Of what watches itself, being late counts until it sleeps again. */
+	if (settings.how != TASKS && now - wake->due < above)
 		return;
 	wake->switched = now;
 	wake->task = event->other;
@@ -110,7 +111,7 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	if (event->task.pid && now - wake->waking > settings.slow)
 		wake->switch_depth = stack(ctx, wake->switch_stack);
 	watched->next ^= 1;
-	ring->late = pid;
+	watched->late = 1;
 }
 
 #endif
