@@ -188,6 +188,13 @@ impl Window {
     }
 }
 
+impl Upon {
+    /// Whether it is known to be the kernel.
+    pub fn is_kernel(&self) -> bool {
+        self.ip != 0 && !self.user
+    }
+}
+
 impl Task {
     /// Whether this is a CPU's idle task.
     pub fn is_idle(&self) -> bool {

@@ -41,9 +41,7 @@ pub struct Symbol<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSymbols {
     /// The kernel shows zeros instead of addresses.
-    #[error(
-        "symbols are hidden: kernel.kptr_restrict is 2, or 1 without CAP_SYSLOG: set it to 1 and be root"
-    )]
+    #[error("symbols are hidden (kernel.kptr_restrict): be root, and set it to 0 or 1")]
     Hidden,
     /// It is not the text of /proc/kallsyms.
     #[error("/proc/kallsyms can't be read: line {0} is no symbol")]

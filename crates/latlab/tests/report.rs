@@ -174,7 +174,7 @@ fn a_browser_shows_what_made_wake_ups_late() {
         width("interrupts-off 350 µs after 0 ns: stress-ng-vm (pid 123) in copy_page_range");
     assert!((worst - 0.7 * (1072.0 - 190.0)).abs() < 1.0, "{worst}");
     for text in [
-        "40 of 10\u{202f}000 wake-ups were later than 50 µs, by 10 ms in all",
+        "40 of 10\u{202f}000 wake-ups were later than 50 µs, 10 ms in all",
         "stress-ng-vm in copy_page_range",
         "page faults: this kernel has no event for them",
     ] {

@@ -84,9 +84,16 @@ impl Window {
         handler
     }
 
-    /// Whether a timer of the task, and nothing else, could wake it.
+    /// Whether it was a timer that woke the task: from its interrupt, or from a softirq or thread
+    /// that this set going.
     pub fn waits_for_timer(&self) -> bool {
-        self.expiry > self.due || self.woken_by() == Some(Line::Timer)
+        let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
+        let came = until.filter_map(|event| match event.what {
+            What::Interrupt { line, .. } => Some(line),
+            What::Timer { .. } => Some(Line::Timer),
+            _ => None,
+        });
+        self.expiry > self.due || came.last() == Some(Line::Timer)
     }
 
     /// The functions that the waking interrupt came upon, the innermost first. None where it came
@@ -136,7 +143,7 @@ impl Window {
     /// The last interrupt that came upon this CPU before `moment`, since the task was due.
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
         let since = self.events.iter().filter(|event| event.at <= moment && event.at >= self.due);
-        since.filter_map(interrupt).last().map(|(_, _, upon)| upon)
+        since.filter_map(interrupt).next_back().map(|(_, _, upon)| upon)
     }
 }
 

@@ -143,9 +143,9 @@ fn share_of_others(share: Share) -> Share {
     Share { who: OTHERS.to_owned(), function: None, ..share }
 }
 
-fn stack_of_others(stack: Stack) -> Stack {
-    let cause = stack.stack.split(';').next().unwrap_or_default();
-    Stack { stack: format!("{cause};{OTHERS}"), ..stack }
+fn stack_of_others(Stack { stack, ns }: Stack) -> Stack {
+    let cause = stack.split(';').next().unwrap_or_default();
+    Stack { stack: format!("{cause};{OTHERS}"), ns }
 }
 
 fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {

@@ -3,6 +3,7 @@
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// All late wake-ups of a run, explained. The shares and `unexplained` make up `total` exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,27 +103,24 @@ impl Explained {
         shares: impl Iterator<Item = Share>,
         stacks: impl Iterator<Item = Stack>,
     ) {
-        for theirs in shares {
-            match self.causes.iter_mut().find(|mine| mine.is_of(&theirs)) {
-                Some(mine) => {
-                    mine.count = mine.count.saturating_add(theirs.count);
-                    mine.total = mine.total + theirs.total;
-                    mine.worst = mine.worst.max(theirs.worst);
-                }
-                None => self.causes.push(theirs),
+        let mut by_culprit: BTreeMap<_, Share> = BTreeMap::new();
+        for share in std::mem::take(&mut self.causes).into_iter().chain(shares) {
+            let culprit = (share.cause.clone(), share.who.clone(), share.function.clone());
+            match by_culprit.get_mut(&culprit) {
+                Some(sum) => sum.add(&share),
+                None => drop(by_culprit.insert(culprit, share)),
             }
         }
-        for theirs in stacks {
-            match self.stacks.iter_mut().find(|mine| mine.stack == theirs.stack) {
-                Some(mine) => mine.ns = mine.ns + theirs.ns,
-                None => self.stacks.push(theirs),
-            }
+        let mut by_stack: BTreeMap<String, Nanos> = BTreeMap::new();
+        for Stack { stack, ns } in std::mem::take(&mut self.stacks).into_iter().chain(stacks) {
+            let sum = by_stack.entry(stack).or_default();
+            *sum = *sum + ns;
         }
-        self.causes.sort_by(|a, b| {
-            let key = |s: &Share| (Reverse(s.total), s.cause.clone(), s.who.clone());
-            key(a).cmp(&key(b)).then_with(|| a.function.cmp(&b.function))
-        });
-        self.stacks.sort_by(|a, b| (Reverse(a.ns), &a.stack).cmp(&(Reverse(b.ns), &b.stack)));
+        self.causes.extend(by_culprit.into_values());
+        self.stacks.extend(by_stack.into_iter().map(|(stack, ns)| Stack { stack, ns }));
+        // What is equally long stays in the order of the names.
+        self.causes.sort_by_key(|share| Reverse(share.total));
+        self.stacks.sort_by_key(|stack| Reverse(stack.ns));
     }
 
     /// What can't be, if anything.
@@ -137,8 +135,10 @@ impl Explained {
 }
 
 impl Share {
-    fn is_of(&self, other: &Share) -> bool {
-        self.cause == other.cause && self.who == other.who && self.function == other.function
+    fn add(&mut self, other: &Share) {
+        self.count = self.count.saturating_add(other.count);
+        self.total = self.total + other.total;
+        self.worst = self.worst.max(other.worst);
     }
 }
 

@@ -10,7 +10,7 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 ///
 /// Recognized by evidence only: an interrupt that came late upon a program, while which interrupts
 /// are never off; or a stretch of at least half of the latency that the time stolen by the host
-/// covers (steal time: Documentation/virt/kvm/x86/msr.rst, MSR_KVM_STEAL_TIME; proc_stat(5)).
+/// covers (steal time: Documentation/virt/kvm/x86/msr.rst, `MSR_KVM_STEAL_TIME`; `proc_stat(5)`).
 /// What the host does to an idle CPU is in `idle-exit`, and to the kernel in whatever the kernel
 /// did: from within, they can't be told apart.
 #[derive(Debug, clap::Args)]

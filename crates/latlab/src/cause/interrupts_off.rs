@@ -28,7 +28,7 @@ impl Cause for InterruptsOff {
         if is_idle(stretch) {
             return None;
         }
-        let next = stretch.next_interrupt(window).filter(|next| !next.upon.user)?;
+        let next = stretch.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
         let kept_off = match stretch.phase {
             Phase::Due => next.late >= DELIVERY,
             Phase::Runnable => next.line == Line::Reschedule && next.late >= CALL,
@@ -71,6 +71,12 @@ mod tests {
         for window in [idle, program] {
             assert!(!charged(&window, METAL).iter().any(|(cause, _)| *cause == "interrupts-off"));
         }
+    }
+
+    #[test]
+    fn where_the_interrupt_came_is_not_guessed() {
+        let window = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
+        assert_eq!(explain(&window, &METAL).unexplained, Nanos(9_000));
     }
 
     #[test]

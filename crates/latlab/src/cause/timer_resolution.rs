@@ -9,7 +9,7 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 /// The timer was not meant to fire earlier: the kernel gave it slack, or it fires at ticks only.
 ///
 /// Recognized by the slack between the moment asked for and the moment the timer was set to
-/// (PR_SET_TIMERSLACK, prctl(2); real-time tasks have none), and, where timers have no high
+/// (`PR_SET_TIMERSLACK`, prctl(2); real-time tasks have none), and, where timers have no high
 /// resolution, by the time from there to the tick, at most one tick: what comes after a tick is
 /// charged to others. What the CPU does meanwhile does not matter. It is the timer resolution
 /// latency of Abeni et al., "A Measurement-Based Analysis of the Real-Time Performance of Linux"

@@ -13,7 +13,7 @@ pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -
     }
     let total = shown(explained.total);
     let late = grouped(explained.late);
-    format!("{late} of {wake_ups} wake-ups were later than {above}, by {total} in all")
+    format!("{late} of {wake_ups} wake-ups were later than {above}, {total} in all")
 }
 
 /// A part of a whole in hundredths.

@@ -4,6 +4,7 @@
 use super::picture::Source;
 use super::printable;
 use latlab_core::time::Nanos;
+use std::fmt::Write as _;
 
 /// The stacks of all records, with the remainder; of several, the name of each is outermost.
 pub(crate) fn stacks(sources: &[Source]) -> String {
@@ -14,7 +15,7 @@ pub(crate) fn stacks(sources: &[Source]) -> String {
             if sources.len() > 1 { format!("{};", frame(&source.name)) } else { String::new() };
         let mut line = |stack: &str, ns: Nanos| {
             if ns > Nanos(0) {
-                text += &format!("{root}{} {}\n", printable(stack), ns.0);
+                let _ = writeln!(text, "{root}{} {}", printable(stack), ns.0);
             }
         };
         for stack in &explained.stacks {

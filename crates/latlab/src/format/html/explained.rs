@@ -33,8 +33,8 @@ pub(super) fn pictures(sources: &[Source]) -> String {
 }
 
 fn of_record(suffix: &str, of: &str, explained: &Explained, worst: &[Sample]) -> String {
-    let palette = Palette::of(explained);
     let worst: Vec<&Sample> = worst.iter().filter(|sample| sample.unexplained.is_some()).collect();
+    let palette = Palette::of(explained, &worst);
     let (late, some) = (lateness(explained, micro), explained.late > 0);
     let mut text = String::new();
     if some {
@@ -136,7 +136,7 @@ struct Palette<'a>(Vec<&'a str>);
 
 impl<'a> Palette<'a> {
     /// The causes in the order of what they answer for.
-    fn of(explained: &'a Explained) -> Palette<'a> {
+    fn of(explained: &'a Explained, worst: &[&'a Sample]) -> Palette<'a> {
         let mut sums: Vec<(&str, Nanos)> = Vec::new();
         for share in &explained.causes {
             match sums.iter_mut().find(|(cause, _)| *cause == share.cause) {
@@ -145,7 +145,13 @@ impl<'a> Palette<'a> {
             }
         }
         sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
-        Palette(sums.into_iter().map(|(cause, _)| cause).collect())
+        let mut causes: Vec<&str> = sums.into_iter().map(|(cause, _)| cause).collect();
+        for charge in worst.iter().flat_map(|sample| &sample.causes) {
+            if !causes.contains(&charge.cause.as_str()) {
+                causes.push(&charge.cause);
+            }
+        }
+        Palette(causes)
     }
 
     fn colour(&self, cause: &str) -> &'static str {

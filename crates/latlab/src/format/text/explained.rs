@@ -129,7 +129,7 @@ mod tests {
     fn shares_time_lines_remainder_cost_and_losses_are_shown() {
         let text = summary(&sample_explained::record());
         for part in [
-            "40 of 10\u{202f}000 wake-ups were later than 50 us, by 10 ms in all",
+            "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
             "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
             "unexplained             500 us    5.0 %",
             "cyclic on CPU 1, 2 s after the start: 500 us late",

@@ -40,7 +40,9 @@ pub(super) fn draw(worst: &[&Sample], palette: &Palette<'_>) -> Drawing {
 fn title(charge: &Charge) -> String {
     let who = where_and_who(&charge.who, culprit(&charge.stack));
     let stack: String = charge.stack.iter().map(|function| format!(" ← {function}")).collect();
-    format!("{} {} after {}: {who}{stack}", charge.cause, micro(charge.ns), micro(charge.from))
+    let (from, length) = (micro(charge.from), micro(charge.ns));
+    let colon = if who.is_empty() { "" } else { ": " };
+    format!("{} {length} after {from}{colon}{who}{stack}", charge.cause)
 }
 
 #[expect(
@@ -52,7 +54,9 @@ fn title(charge: &Charge) -> String {
 fn axis(drawing: &mut Drawing, longest: Nanos, place: impl Fn(Nanos) -> f64) {
     let step = (round_step(longest.0 as f64) as u64).max(1);
     for tick in (0..=longest.0 / step).map(|n| Nanos(n * step)) {
-        drawing.text(place(tick), drawing.height + 8.0, "muted", &micro(tick));
+        let at_end = place(tick) > WIDTH - 50.0;
+        let class = if at_end { "n muted" } else { "muted" };
+        drawing.text(place(tick), drawing.height + 8.0, class, &micro(tick));
     }
     drawing.height += 22.0;
 }

@@ -23,10 +23,13 @@ pub(super) fn draw(explained: &Explained, palette: &Palette<'_>) -> Drawing {
     let length = |time| scaled(time, longest, WIDTH - LEFT - RIGHT);
     for cause in &palette.0 {
         let shares = of(cause);
+        if shares.is_empty() {
+            continue;
+        }
         let mut x = LEFT;
         for part in &shares {
             let who = where_and_who(&part.who, part.function.as_deref());
-            let title = format!("{cause} {}: {who}", micro(part.total));
+            let title = format!("{cause} {} {who}", micro(part.total));
             let width = length(part.total);
             // A gap tells neighbours apart.
             let seen = (width - 1.0).max(0.5);
