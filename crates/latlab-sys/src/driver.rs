@@ -155,6 +155,31 @@ struct Watch {
     cost: u64,
 }
 
+/// What keeps a CPU from the tasks that want it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Interrupts are off.
+    InterruptsOff,
+    /// Preemption is off.
+    PreemptionOff,
+    /// A raw spinlock is held, and interrupts are off.
+    RawSpinlock,
+    /// A tasklet runs; on `PREEMPT_RT` it can be preempted as the task can that it is a part of.
+    Softirq,
+    /// The callback of a high-resolution timer runs.
+    TimerCallback,
+}
+
+/// As `struct latlab_inject` in `kmod/latlab.h`.
+#[repr(C)]
+struct Inject {
+    at: u64,
+    until: u64,
+    cause: u32,
+    zero: u32,
+}
+
 /// What the driver is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -168,7 +193,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program knows.
-    pub const OURS: u32 = 3;
+    pub const OURS: u32 = 4;
 
     /// Whether [`Source::Device`] is there.
     pub fn has_device(&self) -> bool {
@@ -227,8 +252,12 @@ const ARM: libc::Ioctl = call(READ | WRITE, KIND, 2, size_of::<Arm>());
 const WAIT: libc::Ioctl = call(READ | WRITE, KIND, 3, size_of::<Arrival>());
 const WATCH: libc::Ioctl = call(READ, KIND, 4, size_of::<Watch>());
 const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<Switches>());
+const INJECT: libc::Ioctl = call(WRITE, KIND, 6, size_of::<Inject>());
 
 impl Driver {
+    /// The longest that [`Driver::inject`] keeps a CPU, and how far ahead that may be.
+    pub const LONGEST_DELAY: Nanos = Nanos::from_millis(10);
+
     /// Opens it.
     pub fn open() -> Result<Driver, Refusal> {
         let file = File::options().read(true).write(true).open(DEVICE);
@@ -298,6 +327,16 @@ impl Driver {
         let mut switches = Switches::default();
         self.ask(SWITCHES, &mut switches)?;
         Ok(switches)
+    }
+
+    /// Keeps the CPU of the caller from the tasks that want it, by this cause, from `at` until
+    /// `until`, on `CLOCK_MONOTONIC`, and returns then. EINVAL for a beginning that is more than
+    /// [`Driver::LONGEST_DELAY`] away, for what is longer than that, and for an end before the
+    /// beginning.
+    #[inline]
+    pub fn inject(&self, cause: Cause, at: Nanos, until: Nanos) -> io::Result<()> {
+        let mut inject = Inject { at: at.0, until: until.0, cause: cause as u32, zero: 0 };
+        self.ask(INJECT, &mut inject)
     }
 
     #[inline]
