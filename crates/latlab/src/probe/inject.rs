@@ -144,7 +144,9 @@ impl Inject {
         };
         let mut due = lane.begin(Phase::Shifted);
         while lane.running() {
-            order.give(due)?;
+            if fresh.is_none() {
+                order.give(due)?;
+            }
             if !lane.wait_for(|| Ok(clock::sleep_until(due)))? {
                 return Ok(());
             }
@@ -168,8 +170,10 @@ impl Inject {
         while partner.wait_for(|| order.given.wait())? {
             let due = Nanos(order.due.load(Relaxed));
             let at = due - LEAD;
-            clock::sleep_until(at - AHEAD);
-            if clock::now() > at {
+            if !partner.wait_for(|| Ok(clock::sleep_until(at - AHEAD)))? {
+                break;
+            }
+            if clock::now() > at && !matches!(bringer, Bringer::Nobody) {
                 late.fetch_add(1, Relaxed);
             }
             bringer.bring_about(at, due + self.time)?;

@@ -10,6 +10,7 @@ mod bad_input;
 mod driver;
 mod exec;
 mod help;
+mod inject;
 mod interruption;
 mod kernel;
 mod killed;

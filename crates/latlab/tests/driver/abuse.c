@@ -182,6 +182,46 @@ static void handlers(void)
 	keep_busy("a busy device, in a thread", LATLAB_DEVICE, LATLAB_AT_ONCE | LATLAB_THREADED);
 }
 
+static int inject(__u64 at, __u64 until, __u32 cause, __u32 zero)
+{
+	struct latlab_inject inject = {
+		.at = at, .until = until, .cause = cause, .zero = zero,
+	};
+
+	return ioctl(fd, LATLAB_IOC_INJECT, &inject);
+}
+
+/* A delay that is refused is none, and one that is not is over when the call returns. */
+static void delays(void)
+{
+	const __u64 longest = LATLAB_LONGEST_DELAY_NS, length = 300000, more = 100000;
+	__u64 at, back;
+	__u32 cause;
+
+	expect("an unknown cause", inject(now(), now(), LATLAB_CAUSES, 0), EINVAL);
+	expect("all causes there are", inject(now(), now(), ~0u, 0), EINVAL);
+	expect("what is to be 0 in a delay", inject(now(), now(), 0, 1), EINVAL);
+	expect("no delay to read", ioctl(fd, LATLAB_IOC_INJECT, NULL), EFAULT);
+	for (cause = 0; cause < LATLAB_CAUSES; cause++) {
+		at = now() + 100000;
+		expect("a delay too far away", inject(at + longest, at + longest, cause, 0), EINVAL);
+		expect("a delay at the last of times", inject(~0ull, ~0ull, cause, 0), EINVAL);
+		expect("a delay that is too long", inject(at, at + longest + 1, cause, 0), EINVAL);
+		expect("a delay since ever", inject(0, at, cause, 0), EINVAL);
+		expect("a delay for ever", inject(at, ~0ull, cause, 0), EINVAL);
+		expect("a delay that ends first", inject(at, at - 1, cause, 0), EINVAL);
+		at = now() + 100000;
+		expect("a delay", inject(at, at + length, cause, 0), 0);
+		back = now();
+		if (back < at + length || back > at + length + more)
+			printf("cause %u ended at %lld ns\n", cause, (long long)(back - at));
+		at = now();
+		expect("a delay that is over", inject(at - 2000, at - 1000, cause, 0), 0);
+		if (now() - at > more)
+			printf("cause %u, when it was over, took %llu ns\n", cause, now() - at);
+	}
+}
+
 static void watching(void)
 {
 	struct latlab_switches switches;
@@ -247,6 +287,7 @@ int main(void)
 	interrupts();
 	at_once();
 	handlers();
+	delays();
 	watching();
 	rights();
 	unloading();
