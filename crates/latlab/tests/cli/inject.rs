@@ -11,27 +11,28 @@ struct Truth {
     cause: &'static str,
     /// What the delay is to be called by who explains it.
     called: &'static str,
-    /// What comes on top of the delay in the laboratory at most, in ns: from its end to the thread.
+    /// What comes on top of the delay in the laboratory at most, in ns: from its end to the thread,
+    /// and 2 µs for a tick that had to wait, too.
     rest: u64,
 }
 
 const TIME: u64 = 300_000;
 
 const TRUTHS: [Truth; 9] = [
-    Truth { cause: "interrupts-off", called: "interrupts-off", rest: 5_000 },
-    Truth { cause: "preemption-off", called: "non-preemptable", rest: 3_000 },
-    Truth { cause: "raw-spinlock", called: "interrupts-off", rest: 5_000 },
-    Truth { cause: "softirq", called: "softirq", rest: 3_000 },
-    Truth { cause: "timer-callback", called: "timer-callbacks", rest: 5_000 },
-    Truth { cause: "interrupt", called: "interrupt", rest: 7_000 },
-    Truth { cause: "higher-priority", called: "higher-priority", rest: 5_000 },
-    Truth { cause: "equal-priority", called: "equal-priority", rest: 5_000 },
+    Truth { cause: "interrupts-off", called: "interrupts-off", rest: 7_000 },
+    Truth { cause: "preemption-off", called: "non-preemptable", rest: 5_000 },
+    Truth { cause: "raw-spinlock", called: "interrupts-off", rest: 7_000 },
+    Truth { cause: "softirq", called: "softirq", rest: 5_000 },
+    Truth { cause: "timer-callback", called: "timer-callbacks", rest: 7_000 },
+    Truth { cause: "interrupt", called: "interrupt", rest: 9_000 },
+    Truth { cause: "higher-priority", called: "higher-priority", rest: 7_000 },
+    Truth { cause: "equal-priority", called: "equal-priority", rest: 7_000 },
     // The last page that is touched is in it.
-    Truth { cause: "page-fault", called: "page-fault", rest: 9_000 },
+    Truth { cause: "page-fault", called: "page-fault", rest: 10_000 },
 ];
 
-/// What wakes up late by nothing but its own way through the kernel.
-const PROMPT: u64 = 6_000;
+/// Later than by its own way through the kernel, and a tick, nobody is who is not made late.
+const PROMPT: u64 = 7_000;
 
 fn injected(cause: &str, words: &str) -> Said {
     latlab(&format!("run inject:cause={cause},time=300us --json {words}"))
@@ -52,7 +53,7 @@ fn lie_between(records: &[Record], least: u64, most: u64, what: &str) {
         let series = &record.series[0];
         assert_eq!((record.series.len(), series.counts.recorded), (1, 23), "{what}");
         let is_so = series.min.0 >= least && series.max.0 < most;
-        assert!(is_so, "{what} on {:?}: {series:?}", record.profile);
+        assert!(is_so, "{what}: {series:?}");
         let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
         assert!(!late, "{what}: {:?}", record.warnings);
     }
