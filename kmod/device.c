@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The test driver of latlab: a loop in the kernel that can or can't be preempted, an interrupt at
- * a known time in the middle of it, a task that waits for the interrupt, and how long the scheduler
- * takes to switch to one.
+ * a known time in the middle of it, a task that waits for the interrupt, how long the scheduler
+ * takes to switch to one, and delays of known cause.
  *
  * After "Preemption concepts, Rhealstone Benchmark and scheduler analysis of Linux 2.4"
  * (Heursch et al. 2001), sections 2.5 to 2.7.
@@ -90,6 +90,15 @@ static long switches(void __user *user)
 	return copy_to_user(user, &switches, sizeof(switches)) ? -EFAULT : 0;
 }
 
+static long inject(void __user *user)
+{
+	struct latlab_inject inject;
+
+	if (copy_from_user(&inject, user, sizeof(inject)))
+		return -EFAULT;
+	return latlab_inject(&inject);
+}
+
 static long version(void __user *user)
 {
 	struct latlab_version version = {
@@ -129,6 +138,9 @@ static long latlab_ioctl(struct file *file, unsigned int number, unsigned long a
 		return alone(WATCHING, watch, user);
 	case LATLAB_IOC_SWITCHES:
 		return alone(WATCHING, switches, user);
+	/* Nothing is shared by two of these: there may be one on each processor. */
+	case LATLAB_IOC_INJECT:
+		return inject(user);
 	default:
 		return -ENOTTY;
 	}
@@ -198,6 +210,6 @@ static void __exit latlab_exit(void)
 module_init(latlab_init);
 module_exit(latlab_exit);
 
-MODULE_DESCRIPTION("Test driver of latlab: non-preemptible loops, interrupts at known times, time of the scheduler");
+MODULE_DESCRIPTION("Test driver of latlab: non-preemptible loops, interrupts at known times, delays of known cause, time of the scheduler");
 MODULE_AUTHOR("the latlab authors");
 MODULE_LICENSE("GPL");

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Raised with every change of what a call means. */
-#define LATLAB_VERSION		2
+#define LATLAB_VERSION		4
 
 /* A call of the loop returns the times of so many of its parts, the first ones. */
 #define LATLAB_PARTS		64
@@ -19,6 +19,10 @@
 #define LATLAB_MAX_POINTS	1023
 /* An interrupt may be so far away, and is waited for so long. */
 #define LATLAB_LONGEST_NS	10000000000ULL
+/* The longest that a handler keeps its processor. */
+#define LATLAB_BUSIEST_NS	1000000ULL
+/* The longest delay, and how far ahead it may be. */
+#define LATLAB_LONGEST_DELAY_NS	10000000ULL
 /* So many switches to a task are remembered until it asks. */
 #define LATLAB_SWITCHES		16
 
@@ -73,6 +77,7 @@ struct latlab_arm {
 	__u64 time;		/* in, timer: when, a past time at once; out: when it comes */
 	__u32 source;		/* in: enum latlab_source */
 	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
+	__u64 busy;		/* in: its handler takes so long, at most LATLAB_BUSIEST_NS */
 };
 
 /* An interrupt that came. */
@@ -96,6 +101,24 @@ struct latlab_switches {
 	__u64 took[LATLAB_SWITCHES];	/* out: how long each took */
 };
 
+/* What keeps the processor of the caller from the tasks that want it. */
+enum latlab_cause {
+	LATLAB_INTERRUPTS_OFF,	/* interrupts are off */
+	LATLAB_PREEMPTION_OFF,	/* preemption is off */
+	LATLAB_RAW_SPINLOCK,	/* a raw spinlock is held, and interrupts are off */
+	LATLAB_SOFTIRQ,		/* a tasklet runs */
+	LATLAB_TIMER_CALLBACK,	/* the callback of a high-resolution timer runs */
+	LATLAB_CAUSES		/* not a cause: how many there are */
+};
+
+/* A delay. The call returns when it is over; it begins at once if its time is past. */
+struct latlab_inject {
+	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead */
+	__u64 until;		/* in: when it ends, at most LATLAB_LONGEST_DELAY_NS after that */
+	__u32 cause;		/* in: enum latlab_cause */
+	__u32 zero;		/* in: 0 */
+};
+
 /* Numbers below 0x10 are for calls that measure. */
 #define LATLAB_IOC_VERSION	_IOR(0xEF, 0x00, struct latlab_version)
 #define LATLAB_IOC_RUN		_IOWR(0xEF, 0x01, struct latlab_run)
@@ -103,5 +126,6 @@ struct latlab_switches {
 #define LATLAB_IOC_WAIT		_IOWR(0xEF, 0x03, struct latlab_wait)
 #define LATLAB_IOC_WATCH	_IOR(0xEF, 0x04, struct latlab_watch)
 #define LATLAB_IOC_SWITCHES	_IOR(0xEF, 0x05, struct latlab_switches)
+#define LATLAB_IOC_INJECT	_IOW(0xEF, 0x06, struct latlab_inject)
 
 #endif

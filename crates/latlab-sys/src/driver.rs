@@ -103,7 +103,16 @@ pub enum Source {
         threaded: bool,
     },
     /// The same device, now.
-    DeviceAtOnce,
+    DeviceAtOnce {
+        /// How long its handler keeps the processor, with interrupts off; at most
+        /// [`Source::BUSIEST`].
+        busy: Nanos,
+    },
+}
+
+impl Source {
+    /// The longest that a handler keeps its processor.
+    pub const BUSIEST: Nanos = Nanos(1_000_000);
 }
 
 /// An interrupt that came.
@@ -146,6 +155,31 @@ struct Watch {
     cost: u64,
 }
 
+/// What keeps a CPU from the tasks that want it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// Interrupts are off.
+    InterruptsOff,
+    /// Preemption is off.
+    PreemptionOff,
+    /// A raw spinlock is held, and interrupts are off.
+    RawSpinlock,
+    /// A tasklet runs; on `PREEMPT_RT` it can be preempted as the task can that it is a part of.
+    Softirq,
+    /// The callback of a high-resolution timer runs.
+    TimerCallback,
+}
+
+/// As `struct latlab_inject` in `kmod/latlab.h`.
+#[repr(C)]
+struct Inject {
+    at: u64,
+    until: u64,
+    cause: u32,
+    zero: u32,
+}
+
 /// What the driver is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -159,7 +193,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program knows.
-    pub const OURS: u32 = 2;
+    pub const OURS: u32 = 4;
 
     /// Whether [`Source::Device`] is there.
     pub fn has_device(&self) -> bool {
@@ -203,6 +237,7 @@ struct Arm {
     time: u64,
     source: u32,
     flags: u32,
+    busy: u64,
 }
 
 const TIMER: u32 = 0;
@@ -217,8 +252,12 @@ const ARM: libc::Ioctl = call(READ | WRITE, KIND, 2, size_of::<Arm>());
 const WAIT: libc::Ioctl = call(READ | WRITE, KIND, 3, size_of::<Arrival>());
 const WATCH: libc::Ioctl = call(READ, KIND, 4, size_of::<Watch>());
 const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<Switches>());
+const INJECT: libc::Ioctl = call(WRITE, KIND, 6, size_of::<Inject>());
 
 impl Driver {
+    /// The longest that [`Driver::inject`] keeps a CPU, and how far ahead that may be.
+    pub const LONGEST_DELAY: Nanos = Nanos::from_millis(10);
+
     /// Opens it.
     pub fn open() -> Result<Driver, Refusal> {
         let file = File::options().read(true).write(true).open(DEVICE);
@@ -251,15 +290,15 @@ impl Driver {
 
     /// Sets the next interrupt, and says when it will come, on `CLOCK_MONOTONIC`. One that was set
     /// before and has not come does not come; a device has to let that pass first, for at most
-    /// 100 ms (`ResourceBusy`). EINVAL for a time too far away, ENODEV where there is no device,
-    /// `Unsupported` where it can't be known when it will come.
+    /// 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy for too long, ENODEV
+    /// where there is no device, `Unsupported` where it can't be known when it will come.
     pub fn arm(&self, source: Source) -> io::Result<Nanos> {
-        let (time, source, flags) = match source {
-            Source::Timer(time) => (time.0, TIMER, 0),
-            Source::Device { threaded } => (0, EDU, u32::from(threaded) * THREADED),
-            Source::DeviceAtOnce => (0, EDU, AT_ONCE),
+        let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
+        let mut arm = match source {
+            Source::Timer(time) => Arm { time: time.0, source: TIMER, ..none },
+            Source::Device { threaded } => Arm { flags: u32::from(threaded) * THREADED, ..none },
+            Source::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
         };
-        let mut arm = Arm { time, source, flags };
         self.ask(ARM, &mut arm)?;
         Ok(Nanos(arm.time))
     }
@@ -288,6 +327,16 @@ impl Driver {
         let mut switches = Switches::default();
         self.ask(SWITCHES, &mut switches)?;
         Ok(switches)
+    }
+
+    /// Keeps the CPU of the caller from the tasks that want it, by this cause, from `at` until
+    /// `until`, on `CLOCK_MONOTONIC`, and returns then. EINVAL for a beginning that is more than
+    /// [`Driver::LONGEST_DELAY`] away, for what is longer than that, and for an end before the
+    /// beginning.
+    #[inline]
+    pub fn inject(&self, cause: Cause, at: Nanos, until: Nanos) -> io::Result<()> {
+        let mut inject = Inject { at: at.0, until: until.0, cause: cause as u32, zero: 0 };
+        self.ask(INJECT, &mut inject)
     }
 
     #[inline]

@@ -81,6 +81,13 @@ impl Mapping {
 
     /// Touches each page, so that it gets memory. How many small ones there are.
     pub fn touch(&mut self) -> u64 {
+        self.touch_while(|| true)
+    }
+
+    /// Touches one page after another, as long as `more` says after each, or until all are touched.
+    /// How many small ones were.
+    #[inline]
+    pub fn touch_while(&mut self, mut more: impl FnMut() -> bool) -> u64 {
         let mut touched = 0;
         for offset in (0..self.bytes).step_by(SMALL) {
             // SAFETY: `offset` lies within the mapping.
@@ -88,8 +95,21 @@ impl Mapping {
             // SAFETY: the mapping is writable, and nobody else knows it.
             unsafe { page.write_volatile(1) };
             touched += 1;
+            if !more() {
+                break;
+            }
         }
         touched
+    }
+
+    /// Takes all memory away from it, which is locked no more: whoever touches a page of anonymous
+    /// memory then gets a fresh one from the kernel.
+    pub fn empty(&mut self) -> io::Result<()> {
+        // SAFETY: exactly our mapping; that it is locked keeps nothing alive.
+        crate::checked(unsafe { libc::munlock(self.start, self.bytes) })?;
+        // SAFETY: exactly our mapping, into which there is no reference.
+        let emptied = unsafe { libc::madvise(self.start, self.bytes, libc::MADV_DONTNEED) };
+        crate::checked(emptied).map(drop)
     }
 
     /// Has the kernel give all of it memory in one call (`MADV_POPULATE_WRITE`, Linux 5.14).
@@ -156,6 +176,29 @@ mod tests {
     fn each_page_is_touched_once() {
         assert_eq!(Mapping::new(Bytes(1 << 20)).unwrap().touch(), 256);
         assert_eq!(Mapping::aligned(Bytes(1)).unwrap().touch(), 1);
+    }
+
+    #[test]
+    fn what_was_emptied_has_to_be_given_memory_again() {
+        use crate::usage::of_thread;
+        let mut memory = Mapping::new(Bytes(1 << 20)).unwrap();
+        memory.prefer(Pages::Small);
+        let mut faults = || {
+            let before = of_thread().minor_faults;
+            memory.touch();
+            let faults = of_thread().minor_faults - before;
+            (faults, memory.empty().is_ok())
+        };
+        for _ in 0..2 {
+            let (faults, emptied) = faults();
+            assert!(emptied && (256..300).contains(&faults), "{faults}");
+        }
+        let mut left = 3;
+        let touched = memory.touch_while(|| {
+            left -= 1;
+            left > 0
+        });
+        assert_eq!(touched, 3);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod context;
 mod cyclic;
 mod hackbench;
+mod inject;
 mod migrate;
 mod mutex;
 mod nanosleep;
@@ -49,6 +50,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
     entry::<player::Player>(),
+    entry::<inject::Inject>(),
 ];
 
 /// One benchmark.

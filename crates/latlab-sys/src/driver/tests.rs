@@ -26,6 +26,9 @@ fn the_interface_is_that_of_the_header() {
     assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
     assert_eq!(defined("LATLAB_SWITCHES"), Switches::MOST.to_string());
+    assert_eq!(defined("LATLAB_BUSIEST_NS"), format!("{}ULL", Source::BUSIEST.0));
+    let longest = Driver::LONGEST_DELAY.0;
+    assert_eq!(defined("LATLAB_LONGEST_DELAY_NS"), format!("{longest}ULL"));
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
     assert_eq!(defined("LATLAB_AT_ONCE"), AT_ONCE.to_string());
     for (number, nth, kind, of) in [
@@ -35,16 +38,21 @@ fn the_interface_is_that_of_the_header() {
         (WAIT, 3, "_IOWR", "wait"),
         (WATCH, 4, "_IOR", "watch"),
         (SWITCHES, 5, "_IOR", "switches"),
+        (INJECT, 6, "_IOW", "inject"),
     ] {
         let words = format!("{kind}(0xEF, 0x{nth:02X}, struct latlab_{of})");
         assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
-        let direction = if kind == "_IOR" { READ } else { READ | WRITE };
+        let direction = match kind {
+            "_IOR" => READ,
+            "_IOW" => WRITE,
+            _ => READ | WRITE,
+        };
         assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | nth));
     }
 }
 
 #[test]
-fn modes_and_sources_are_counted_as_in_the_header() {
+fn modes_sources_and_causes_are_counted_as_in_the_header() {
     let modes = [
         (Mode::Plain, "LATLAB_PLAIN"),
         (Mode::Spin, "LATLAB_SPIN"),
@@ -57,6 +65,18 @@ fn modes_and_sources_are_counted_as_in_the_header() {
     assert_eq!(listed.len(), modes.len() + 1, "the last is their number");
     for (mode, name) in modes {
         assert_eq!(listed[mode as usize], name);
+    }
+    let causes = [
+        (Cause::InterruptsOff, "LATLAB_INTERRUPTS_OFF"),
+        (Cause::PreemptionOff, "LATLAB_PREEMPTION_OFF"),
+        (Cause::RawSpinlock, "LATLAB_RAW_SPINLOCK"),
+        (Cause::Softirq, "LATLAB_SOFTIRQ"),
+        (Cause::TimerCallback, "LATLAB_TIMER_CALLBACK"),
+    ];
+    let listed = names("latlab_cause");
+    assert_eq!(listed.len(), causes.len() + 1, "the last is their number");
+    for (cause, name) in causes {
+        assert_eq!(listed[cause as usize], name);
     }
     let sources = names("latlab_source");
     assert_eq!(sources, ["LATLAB_TIMER", "LATLAB_DEVICE", "LATLAB_SOURCES"]);
@@ -116,6 +136,7 @@ fn structures_are_laid_out_as_in_the_header() {
         ("time", offset_of!(Arm, time)),
         ("source", offset_of!(Arm, source)),
         ("flags", offset_of!(Arm, flags)),
+        ("busy", offset_of!(Arm, busy)),
     ];
     check("arm", &arm, size_of::<Arm>());
     let wait = [
@@ -131,4 +152,11 @@ fn structures_are_laid_out_as_in_the_header() {
         ("took[LATLAB_SWITCHES]", offset_of!(Switches, took)),
     ];
     check("switches", &switches, size_of::<Switches>());
+    let inject = [
+        ("at", offset_of!(Inject, at)),
+        ("until", offset_of!(Inject, until)),
+        ("cause", offset_of!(Inject, cause)),
+        ("zero", offset_of!(Inject, zero)),
+    ];
+    check("inject", &inject, size_of::<Inject>());
 }

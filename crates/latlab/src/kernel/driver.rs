@@ -13,6 +13,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("device.c", include_str!("../../../../kmod/device.c")),
     ("driver.h", include_str!("../../../../kmod/driver.h")),
     ("edu.c", include_str!("../../../../kmod/edu.c")),
+    ("inject.c", include_str!("../../../../kmod/inject.c")),
     ("interrupt.c", include_str!("../../../../kmod/interrupt.c")),
     ("latlab.h", include_str!("../../../../kmod/latlab.h")),
     ("loop.c", include_str!("../../../../kmod/loop.c")),

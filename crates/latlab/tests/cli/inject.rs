@@ -1,0 +1,176 @@
+//! Delays of known cause: as long as was said, at every wake-up, and none where none was ordered.
+
+use crate::program::{Running, Said, command, folder, latlab, machine, pause, root, run};
+use latlab_core::record::Record;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// A cause, and what is known of it: the truth that explanations are to find.
+struct Truth {
+    cause: &'static str,
+    /// What the delay is to be called by who explains it.
+    called: &'static str,
+    /// What comes on top of the delay in the laboratory at most, in ns: from its end to the thread,
+    /// and 2 µs for a tick that had to wait, too.
+    rest: u64,
+}
+
+const TIME: u64 = 300_000;
+
+const TRUTHS: [Truth; 9] = [
+    Truth { cause: "interrupts-off", called: "interrupts-off", rest: 7_000 },
+    Truth { cause: "preemption-off", called: "non-preemptable", rest: 5_000 },
+    Truth { cause: "raw-spinlock", called: "interrupts-off", rest: 7_000 },
+    Truth { cause: "softirq", called: "softirq", rest: 5_000 },
+    Truth { cause: "timer-callback", called: "timer-callbacks", rest: 7_000 },
+    Truth { cause: "interrupt", called: "interrupt", rest: 9_000 },
+    Truth { cause: "higher-priority", called: "higher-priority", rest: 7_000 },
+    Truth { cause: "equal-priority", called: "equal-priority", rest: 7_000 },
+    // The last page that is touched is in it.
+    Truth { cause: "page-fault", called: "page-fault", rest: 10_000 },
+];
+
+/// Later than by its own way through the kernel, and a tick, nobody is who is not made late.
+const PROMPT: u64 = 7_000;
+
+fn injected(cause: &str, words: &str) -> Said {
+    latlab(&format!("run inject:cause={cause},time=300us --json {words}"))
+}
+
+/// The records that several targets gave.
+fn records(said: &Said) -> Vec<Record> {
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let mut texts: Vec<String> =
+        said.stdout.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
+    texts.pop();
+    texts.iter().map(|text| Record::from_json(text).expect("a record")).collect()
+}
+
+/// Asserts that all 23 samples of each record lie between these.
+fn lie_between(records: &[Record], least: u64, most: u64, what: &str) {
+    for record in records {
+        let series = &record.series[0];
+        assert_eq!((record.series.len(), series.counts.recorded), (1, 23), "{what}");
+        let is_so = series.min.0 >= least && series.max.0 < most;
+        assert!(is_so, "{what}: {series:?}");
+        let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
+        assert!(!late, "{what}: {:?}", record.warnings);
+    }
+}
+
+/// PREEMPT_RT is the last of them.
+const KERNELS: &str = "--count 23 --on lab:preemptible-hr --on lab:rapid-reaction --on lab:rt";
+
+#[test]
+fn in_the_laboratory_each_cause_takes_as_long_as_was_said() {
+    for Truth { cause, called, rest } in TRUTHS {
+        let records = records(&injected(cause, KERNELS));
+        assert_eq!(records.len(), 3);
+        // Softirqs can be preempted on PREEMPT_RT.
+        let late = if cause == "softirq" { &records[..2] } else { &records[..] };
+        lie_between(late, TIME, TIME + rest, &format!("{cause}, called {called}"));
+        lie_between(&records[late.len()..], 0, PROMPT, cause);
+    }
+}
+
+#[test]
+fn where_nothing_is_done_nobody_is_late_and_that_is_the_same_twice() {
+    let said = injected("none", KERNELS);
+    lie_between(&records(&said), 0, PROMPT, "none");
+    let words = format!("{KERNELS} --fresh");
+    assert_eq!(injected("none", &words).stdout, said.stdout);
+    let late = injected("timer-callback", KERNELS);
+    assert_eq!(injected("timer-callback", &words).stdout, late.stdout);
+}
+
+/// There the thread waits for the tick, and whatever is to begin before it would, too.
+#[test]
+fn where_timers_fire_at_ticks_only_what_comes_after_can_be_made() {
+    let on_ticks = "--count 23 --on lab:standard";
+    let tick = 4_000_000;
+    lie_between(&records(&injected("none", on_ticks)), 0, tick + PROMPT, "none");
+    lie_between(&records(&injected("page-fault", on_ticks)), TIME, tick + PROMPT, "page-fault");
+    for cause in ["interrupts-off", "higher-priority"] {
+        let ways_out = ["inject", "ticks", "highres=off", "cause=page-fault"];
+        injected(cause, on_ticks).refused(3, &ways_out);
+    }
+}
+
+#[test]
+fn each_of_two_cpus_is_late_by_itself() {
+    let folder = folder();
+    let profile = folder.path().join("two.toml");
+    let text = "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-amd64' }\ncpus = 2\n";
+    fs::write(&profile, text).expect("the folder can be written");
+    let on_two = |cause: &str| {
+        let mut words = command(&format!("run inject:cause={cause} --count 23 --json --on"));
+        run(words.arg(format!("lab:{}", profile.display())))
+    };
+    for cause in ["raw-spinlock", "higher-priority"] {
+        let record = &records(&on_two(cause))[0];
+        assert_eq!(record.series.len(), 2);
+        for series in &record.series {
+            // Guests with two CPUs take turns: what one does is time of the other, too.
+            let is_so = series.min.0 >= TIME && series.max.0 < 2 * TIME + 100_000;
+            assert!(is_so && series.counts.recorded == 23, "{cause}: {series:?}");
+        }
+    }
+    on_two("interrupt").refused(3, &["inject", "several CPUs", "cause=timer-callback"]);
+}
+
+#[test]
+fn on_this_machine_what_needs_no_driver_takes_at_least_as_long() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    for cause in ["higher-priority", "equal-priority", "page-fault"] {
+        let record = &records(&injected(cause, "--count 50"))[0];
+        // A machine with other work may wake who brings it about too late.
+        let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
+        for series in &record.series {
+            assert!(series.counts.recorded >= 50, "{cause}: {series:?}");
+            let long = if late { series.max } else { series.min };
+            assert!(long.0 >= TIME, "{cause}: {series:?}");
+        }
+    }
+}
+
+#[test]
+fn a_request_to_end_ends_it_and_everybody_who_takes_part() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    for cause in ["none", "higher-priority", "page-fault"] {
+        let words = format!("run inject:cause={cause},interval=1h --for 2h --json");
+        let mut run = Running::start(&mut command(&words));
+        run.measuring();
+        pause(Duration::from_millis(300));
+        run.signal("INT");
+        let said = run.finish();
+        assert!(said.signal().is_none() && !said.stderr.contains("panicked"), "{said:?}");
+    }
+}
+
+#[test]
+fn what_can_not_be_made_is_refused() {
+    let words = "run inject --for 100ms --cpus 0";
+    let refused = |keys: &str, words: &[&str]| {
+        latlab(&format!("run inject:{keys} --for 100ms")).refused(2, words);
+    };
+    refused("cause=interrupts", &["cause can't be 'interrupts'", "interrupt"]);
+    refused("time=0us", &["time", "1us to 9ms"]);
+    refused("time=1s", &["time", "1us to 9ms"]);
+    refused("time=9ms", &["interval=10 ms", "time=9 ms", "interval=19 ms or more"]);
+    refused("cause=interrupt,time=1ms", &["cause=interrupt", "900 us"]);
+    refused("priority=99", &["priority=99", "priority=98 or less"]);
+    refused("cause=equal-priority,priority=1", &["priority=1", "priority=2 or more"]);
+    refused("policy=other", &["policy=other", "policy=fifo"]);
+    if root() && !Path::new("/dev/latlab").exists() {
+        let words = words.replace("inject", "inject:cause=softirq");
+        let ways_out = ["inject", "insmod", "lab:PROFILE", "cause=higher-priority"];
+        latlab(&words).refused(3, &ways_out);
+    }
+}

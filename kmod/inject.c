@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Delays of known cause: the processor of the caller is kept from the tasks that want it, in a way
+ * and for a time that the caller says. What explains why a task was late is tried out on them.
+ *
+ * Each way has a function of its own that keeps the processor: its name is what is to be found.
+ * Nothing is kept in common, so that there may be a delay on each processor.
+ */
+#include <linux/compiler.h>
+#include <linux/container_of.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/irqflags.h>
+#include <linux/ktime.h>
+#include <linux/preempt.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/timekeeping.h>
+
+#include "driver.h"
+
+static __always_inline void keep_until(u64 until)
+{
+	while (ktime_get_ns() < until)
+		barrier();
+}
+
+/* With everything on: whoever has a higher priority gets the processor meanwhile. */
+static noinline void latlab_wait_until(u64 at)
+{
+	while (ktime_get_ns() < at)
+		cond_resched();
+}
+
+static noinline void latlab_interrupts_off(u64 until)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	keep_until(until);
+	local_irq_restore(flags);
+}
+
+static noinline void latlab_preemption_off(u64 until)
+{
+	preempt_disable();
+	keep_until(until);
+	preempt_enable();
+}
+
+/* The lock is nobody else's: what is shown is not that tasks wait for each other. */
+static noinline void latlab_raw_spinlock(u64 until)
+{
+	raw_spinlock_t lock;
+	unsigned long flags;
+
+	raw_spin_lock_init(&lock);
+	raw_spin_lock_irqsave(&lock, flags);
+	keep_until(until);
+	raw_spin_unlock_irqrestore(&lock, flags);
+}
+
+struct softirq {
+	struct tasklet_struct tasklet;
+	u64 until;
+};
+
+static noinline void latlab_softirq(struct tasklet_struct *tasklet)
+{
+	keep_until(container_of(tasklet, struct softirq, tasklet)->until);
+}
+
+/*
+ * Softirqs are served when they are allowed again: here, and on PREEMPT_RT here too, but as a part
+ * of the task, which can be preempted as it can be anywhere else.
+ */
+static void serve_softirq(u64 until)
+{
+	struct softirq softirq = { .until = until };
+
+	tasklet_setup(&softirq.tasklet, latlab_softirq);
+	local_bh_disable();
+	tasklet_schedule(&softirq.tasklet);
+	local_bh_enable();
+	/* It may have been left to ksoftirqd. */
+	tasklet_kill(&softirq.tasklet);
+}
+
+struct callback {
+	struct hrtimer timer;
+	u64 until;
+};
+
+static noinline enum hrtimer_restart latlab_timer_callback(struct hrtimer *timer)
+{
+	keep_until(container_of(timer, struct callback, timer)->until);
+	return HRTIMER_NORESTART;
+}
+
+static void setup(struct hrtimer *timer)
+{
+#ifdef LATLAB_HAVE_HRTIMER_SETUP
+	hrtimer_setup_on_stack(timer, latlab_timer_callback, CLOCK_MONOTONIC,
+			       HRTIMER_MODE_ABS_PINNED_HARD);
+#else
+	hrtimer_init_on_stack(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	timer->function = latlab_timer_callback;
+#endif
+}
+
+/* The timer interrupts the wait. Where it only fires at ticks, it may come too late to do so. */
+static void set_timer(u64 at, u64 until)
+{
+	struct callback callback = { .until = until };
+
+	setup(&callback.timer);
+	hrtimer_start(&callback.timer, ns_to_ktime(at), HRTIMER_MODE_ABS_PINNED_HARD);
+	latlab_wait_until(until);
+	hrtimer_cancel(&callback.timer);
+	destroy_hrtimer_on_stack(&callback.timer);
+}
+
+int latlab_inject(const struct latlab_inject *inject)
+{
+	u64 at = inject->at, until = inject->until;
+
+	if (inject->cause >= LATLAB_CAUSES || inject->zero)
+		return -EINVAL;
+	if (at > ktime_get_ns() + LATLAB_LONGEST_DELAY_NS)
+		return -EINVAL;
+	if (until < at || until - at > LATLAB_LONGEST_DELAY_NS)
+		return -EINVAL;
+	if (inject->cause == LATLAB_TIMER_CALLBACK) {
+		set_timer(at, until);
+		return 0;
+	}
+	latlab_wait_until(at);
+	switch (inject->cause) {
+	case LATLAB_INTERRUPTS_OFF:
+		latlab_interrupts_off(until);
+		break;
+	case LATLAB_PREEMPTION_OFF:
+		latlab_preemption_off(until);
+		break;
+	case LATLAB_RAW_SPINLOCK:
+		latlab_raw_spinlock(until);
+		break;
+	default:
+		serve_softirq(until);
+	}
+	return 0;
+}
