@@ -7,6 +7,7 @@ use crate::program::{
     until, workers,
 };
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::Duration;
 
@@ -137,6 +138,36 @@ fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     until("no process of the run is left", || running(&program).is_empty());
+}
+
+/// A guest with a VGA card, whose console is switched until the load is held still on its own
+/// terminal and killed there. `latlab exec` gives guests no display: this QEMU has one.
+#[test]
+fn the_next_doctor_shows_the_console_again_that_a_killed_load_has_left() {
+    let folder = folder();
+    let qemu = folder.path().join("qemu-system-x86_64");
+    let text = "#!/bin/sh\nPATH=${PATH#*:} exec qemu-system-x86_64 \"$@\" -vga std\n";
+    fs::write(&qemu, text).expect("the folder can be written");
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let profile = folder.path().join("display.toml");
+    let text = "summary = 'with a display'\nkernel = { package = 'linux-image-6.12-amd64' }\n\
+                modules = ['bochs']\n";
+    fs::write(&profile, text).expect("the folder can be written");
+    let script = "shown() { read -r shown </sys/class/tty/tty0/active; echo \"$shown\"; }; shown; \
+                  /latlab run cyclic --for 60s --load console-switch & sleep 2; \
+                  read -r worker </proc/$!/task/$!/children; \
+                  hold() { kill -STOP $worker; sleep 0.1; }; hold; \
+                  until test \"$(shown)\" = tty15; do \
+                  kill -CONT $worker; sleep 0.0013; hold; done; \
+                  kill -9 $!; wait $!; shown; \
+                  /latlab doctor >/dev/null; shown; echo /run/latlab/*";
+    let path = std::env::var("PATH").expect("there is one");
+    let mut exec = command("exec --with /bin/sleep");
+    exec.env("PATH", format!("{}:{path}", folder.path().display()));
+    exec.arg("--on").arg(format!("lab:{}", profile.display()));
+    let said = run(exec.args(["--", "sh", "-c", script]));
+    assert!(said.stderr.contains("was killed; active_console (/dev/tty0) is 1 again"), "{said:?}");
+    assert_eq!(said.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "and no journal is left");
 }
 
 /// A guest has a keyboard, whose LEDs a killed load leaves as they happened to be.
