@@ -29,6 +29,8 @@ pub(super) struct Cell {
     pub(super) job: Job,
     /// The test driver for this kernel, where it is needed.
     pub(super) driver: Option<PathBuf>,
+    /// Why there is none all the same, where parts may be left out.
+    pub(super) no_driver: Option<String>,
     /// Files to bring along: where in the guest, and where here.
     pub(super) files: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links among them: where, and to what.
@@ -122,8 +124,18 @@ impl Cell {
 
     /// One that needs nothing more than its kernel and its profile.
     pub(super) fn of(target: &str, profile: Profile, kernel: Kernel, time: Time, job: Job) -> Cell {
-        let (timer, driver, files, links) = (None, None, Vec::new(), Vec::new());
-        Cell { target: target.to_owned(), profile, kernel, time, timer, job, driver, files, links }
+        Cell {
+            target: target.to_owned(),
+            profile,
+            kernel,
+            time,
+            timer: None,
+            job,
+            driver: None,
+            no_driver: None,
+            files: Vec::new(),
+            links: Vec::new(),
+        }
     }
 
     /// What the job needs beyond a kernel.

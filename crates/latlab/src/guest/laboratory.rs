@@ -21,10 +21,17 @@ use std::path::PathBuf;
 /// Carries out each plan in a guest of its own. Their order decides nothing.
 pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
     let cell = |plan: &Plan| cell(&plan.target, time, Job::Run(Box::new(plan.clone())), errand);
-    let cells = plans.iter().map(cell).collect();
+    let cells: Vec<Result<Cell>> = plans.iter().map(cell).collect();
+    let lacking: Vec<_> = cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
     let answers = carry_out(cells, errand, &mut |_, _| Ok(()));
-    let outcome = |(answer, plan): (Result<Answer>, &Plan)| answer?.outcome(plan);
-    answers.into_iter().zip(plans).map(outcome).collect()
+    let outcome = |((answer, plan), no_driver): ((Result<Answer>, &Plan), Option<String>)| {
+        let mut outcome = answer?.outcome(plan)?;
+        let text = |why| format!("the test driver was left out: {why}");
+        let skipped = no_driver.map(|why| Warning::new("skipped", text(why)));
+        outcome.record.warnings.extend(skipped);
+        Ok(outcome)
+    };
+    answers.into_iter().zip(plans).zip(lacking).map(outcome).collect()
 }
 
 /// Starts a program in a guest. `put` gets what it writes; its exit code comes back.
@@ -135,27 +142,27 @@ impl Progress for Fetching<'_> {
 /// The cell of a job, with what is known of its kernel.
 fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
     let (profile, kernel) = kernel(target, errand)?;
-    let driver = driver(&profile, &kernel, &job, errand)?;
+    let (driver, no_driver) = driver(&profile, &kernel, &job, errand)?;
     let timer = match time {
         Time::Instructions => facts(target, &kernel, errand)?.apic_timer,
         Time::Wall(_) => None,
     };
-    Ok(Cell { timer, driver, ..Cell::of(target, profile, kernel, time, job) })
+    Ok(Cell { timer, driver, no_driver, ..Cell::of(target, profile, kernel, time, job) })
 }
 
-/// The test driver, where the job needs it.
+/// The test driver, where the job needs it; or why there is none, where parts may be left out.
 fn driver(
     profile: &Profile,
     kernel: &Kernel,
     job: &Job,
     errand: &mut Errand<'_>,
-) -> Result<Option<PathBuf>> {
+) -> Result<(Option<PathBuf>, Option<String>)> {
     if !driver::is_needed(profile, job) {
-        return Ok(None);
+        return Ok((None, None));
     }
     match kernel::driver(kernel, &mut Fetching::with(errand)) {
-        Err(Failure::Unsupported(_)) if job.may_lack() => Ok(None),
-        built => built.map(Some),
+        Err(Failure::Unsupported(why)) if job.may_lack() => Ok((None, Some(why))),
+        built => built.map(|driver| (Some(driver), None)),
     }
 }
 

@@ -18,6 +18,7 @@ mod laboratory;
 mod limit;
 mod live;
 mod loads;
+mod missing;
 mod offline;
 mod player;
 mod program;

@@ -1,0 +1,76 @@
+//! What a kernel of the laboratory lacks: refused with the reason, or left out and said so.
+
+use crate::program::{Said, behind, command, folder, latlab, root, run};
+use std::path::{Path, PathBuf};
+
+/// The image of Debian's kernel, which the laboratory has in the user's own cache.
+fn image() -> PathBuf {
+    let said = latlab("kernel fetch linux-image-6.12-amd64");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    let home = || variable("HOME").map(|home| home.join(".cache"));
+    let cache = variable("XDG_CACHE_HOME").or_else(home).expect("there is a cache");
+    cache.join("latlab/kernels").join(said.stdout.trim()).join("vmlinux")
+}
+
+/// A cache in `folder` whose kernel `bare` is Debian's without any of its modules.
+fn with_bare_kernel(folder: &Path) {
+    let mut add = command("kernel add --name bare");
+    let said = run(add.arg(image()).env("XDG_CACHE_HOME", folder));
+    assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "bare\n"), "{said:?}");
+}
+
+fn in_cache(folder: &Path, words: &str) -> Said {
+    run(command(words).env("XDG_CACHE_HOME", folder))
+}
+
+/// What the record says was left out, a text each.
+fn skipped(said: &Said) -> Vec<String> {
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(record.series[0].counts.recorded > 0, "it is measured all the same: {record:?}");
+    let skipped = record.warnings.into_iter().filter(|warning| warning.code == "skipped");
+    skipped.map(|warning| warning.text).collect()
+}
+
+/// Nothing can be built for a kernel out of a file whose headers are not installed.
+#[test]
+fn where_no_driver_can_be_built_the_run_goes_on_and_says_why() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    with_bare_kernel(folder.path());
+    // Should this machine have the headers of the very same kernel, the run does not see them.
+    let hidden = "if test -d /lib/modules; then mount -t tmpfs none /lib/modules; fi";
+    let in_guest = |words: &str| {
+        let words = format!("run cyclic --count 20 --json --on lab:bare {words}");
+        run(behind(hidden, folder.path(), &words).env("XDG_CACHE_HOME", folder.path()))
+    };
+    let loads = "--load interrupts:device --load fork";
+    let why = "there is nothing to build modules of 6.12";
+    in_guest(loads).refused(3, &[why, "headers", "/lib/modules/6.12"]);
+    let said = in_guest(&format!("{loads} --skip-missing"));
+    let texts = skipped(&said);
+    let [load, driver] = texts.as_slice() else { panic!("{texts:?}") };
+    assert!(load.starts_with("interrupts was left out: interrupts: "), "{load}");
+    assert!(load.contains("/dev/latlab"), "{load}");
+    assert!(driver.starts_with("the test driver was left out: "), "{driver}");
+    assert!(driver.contains(why), "{driver}");
+    let record = said.record();
+    let worked: Vec<&str> = record.work.iter().map(|work| work.load.as_str()).collect();
+    assert_eq!(worked, ["fork"]);
+}
+
+/// The card is there, but nothing in this kernel draws on it.
+#[test]
+fn where_no_driver_draws_the_console_is_not_switched() {
+    let folder = folder();
+    with_bare_kernel(folder.path());
+    let words = "run cyclic --count 20 --json --on lab:bare --load console-switch";
+    let why = "nothing draws this machine's console";
+    in_cache(folder.path(), words).refused(3, &["lab:bare: ", "console-switch: ", why]);
+    let texts = skipped(&in_cache(folder.path(), &format!("{words} --skip-missing")));
+    let [load] = texts.as_slice() else { panic!("{texts:?}") };
+    assert!(load.starts_with("console-switch was left out: ") && load.contains(why), "{load}");
+}
