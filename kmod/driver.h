@@ -18,6 +18,7 @@ void latlab_interrupt_init(void);
 void latlab_interrupt_reset(void);
 int latlab_arm(struct latlab_arm *arm);
 int latlab_wait(struct latlab_wait *wait);
+void latlab_keep_busy(u64 served, u64 busy);
 void latlab_interrupted(u64 due, u64 served);
 
 /* schedule.c: how long it takes to switch to a task. */

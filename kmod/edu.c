@@ -41,6 +41,7 @@ struct edu {
 	void __iomem *registers;
 	int irq;
 	u64 due;
+	u64 busy;
 	bool wanted;
 	bool threaded;
 	u64 served;
@@ -61,6 +62,7 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 	writel(status, edu->registers + EDU_IRQ_ACKNOWLEDGE);
 	if (!READ_ONCE(edu->wanted))
 		return IRQ_HANDLED;
+	latlab_keep_busy(served, edu->busy);
 	edu->served = served;
 	if (edu->threaded)
 		return IRQ_WAKE_THREAD;
@@ -144,6 +146,7 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 	/* A transfer can't be called back: the one that was armed before has to end. */
 	if (readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START)
 		return -EBUSY;
+	edu->busy = arm->busy;
 	edu->threaded = arm->flags & LATLAB_THREADED;
 	if (at_once) {
 		edu_raise(edu);

@@ -5,6 +5,7 @@
  * Who waits is woken out of the interrupt handler itself, by a simple wait queue: that is the same
  * on PREEMPT_RT, where ordinary wait queues can't be woken there.
  */
+#include <linux/compiler.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/sched.h>
@@ -15,7 +16,7 @@
 #include "driver.h"
 
 static struct hrtimer timer;
-static u64 timer_due;
+static u64 timer_due, timer_busy;
 
 static DECLARE_SWAIT_QUEUE_HEAD(queue);
 /* Ends a wait that nothing else ends. */
@@ -25,6 +26,13 @@ static bool lost_patience;
 /* The last interrupt that came, and what keeps it whole. */
 static DEFINE_RAW_SPINLOCK(last_lock);
 static struct latlab_wait last;
+
+/* Of an interrupt handler that runs since @served: what others do with their devices meanwhile. */
+void latlab_keep_busy(u64 served, u64 busy)
+{
+	while (ktime_get_ns() - served < busy)
+		barrier();
+}
 
 /* Of an interrupt handler or its thread. */
 void latlab_interrupted(u64 due, u64 served)
@@ -43,6 +51,7 @@ static enum hrtimer_restart timer_expired(struct hrtimer *expired)
 {
 	u64 served = ktime_get_ns();
 
+	latlab_keep_busy(served, timer_busy);
 	latlab_interrupted(timer_due, served);
 	return HRTIMER_NORESTART;
 }
@@ -88,6 +97,7 @@ static int arm_timer(struct latlab_arm *arm)
 	hrtimer_cancel(&timer);
 	latlab_device_disarm();
 	timer_due = arm->time;
+	timer_busy = arm->busy;
 	hrtimer_start(&timer, ns_to_ktime(arm->time), HRTIMER_MODE_ABS_PINNED_HARD);
 	return 0;
 }
@@ -95,6 +105,8 @@ static int arm_timer(struct latlab_arm *arm)
 /* The timer interrupts the processor of the caller. */
 int latlab_arm(struct latlab_arm *arm)
 {
+	if (arm->busy > LATLAB_BUSIEST_NS)
+		return -EINVAL;
 	switch (arm->source) {
 	case LATLAB_TIMER:
 		return arm_timer(arm);

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 /* Raised with every change of what a call means. */
-#define LATLAB_VERSION		2
+#define LATLAB_VERSION		3
 
 /* A call of the loop returns the times of so many of its parts, the first ones. */
 #define LATLAB_PARTS		64
@@ -19,6 +19,8 @@
 #define LATLAB_MAX_POINTS	1023
 /* An interrupt may be so far away, and is waited for so long. */
 #define LATLAB_LONGEST_NS	10000000000ULL
+/* The longest that a handler keeps its processor. */
+#define LATLAB_BUSIEST_NS	1000000ULL
 /* So many switches to a task are remembered until it asks. */
 #define LATLAB_SWITCHES		16
 
@@ -73,6 +75,7 @@ struct latlab_arm {
 	__u64 time;		/* in, timer: when, a past time at once; out: when it comes */
 	__u32 source;		/* in: enum latlab_source */
 	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
+	__u64 busy;		/* in: its handler takes so long, at most LATLAB_BUSIEST_NS */
 };
 
 /* An interrupt that came. */

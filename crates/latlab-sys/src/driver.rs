@@ -103,7 +103,16 @@ pub enum Source {
         threaded: bool,
     },
     /// The same device, now.
-    DeviceAtOnce,
+    DeviceAtOnce {
+        /// How long its handler keeps the processor, with interrupts off; at most
+        /// [`Source::BUSIEST`].
+        busy: Nanos,
+    },
+}
+
+impl Source {
+    /// The longest that a handler keeps its processor.
+    pub const BUSIEST: Nanos = Nanos(1_000_000);
 }
 
 /// An interrupt that came.
@@ -159,7 +168,7 @@ pub struct Version {
 
 impl Version {
     /// The version that this program knows.
-    pub const OURS: u32 = 2;
+    pub const OURS: u32 = 3;
 
     /// Whether [`Source::Device`] is there.
     pub fn has_device(&self) -> bool {
@@ -203,6 +212,7 @@ struct Arm {
     time: u64,
     source: u32,
     flags: u32,
+    busy: u64,
 }
 
 const TIMER: u32 = 0;
@@ -251,15 +261,15 @@ impl Driver {
 
     /// Sets the next interrupt, and says when it will come, on `CLOCK_MONOTONIC`. One that was set
     /// before and has not come does not come; a device has to let that pass first, for at most
-    /// 100 ms (`ResourceBusy`). EINVAL for a time too far away, ENODEV where there is no device,
-    /// `Unsupported` where it can't be known when it will come.
+    /// 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy for too long, ENODEV
+    /// where there is no device, `Unsupported` where it can't be known when it will come.
     pub fn arm(&self, source: Source) -> io::Result<Nanos> {
-        let (time, source, flags) = match source {
-            Source::Timer(time) => (time.0, TIMER, 0),
-            Source::Device { threaded } => (0, EDU, u32::from(threaded) * THREADED),
-            Source::DeviceAtOnce => (0, EDU, AT_ONCE),
+        let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
+        let mut arm = match source {
+            Source::Timer(time) => Arm { time: time.0, source: TIMER, ..none },
+            Source::Device { threaded } => Arm { flags: u32::from(threaded) * THREADED, ..none },
+            Source::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
         };
-        let mut arm = Arm { time, source, flags };
         self.ask(ARM, &mut arm)?;
         Ok(Nanos(arm.time))
     }

@@ -48,16 +48,8 @@ impl Timer {
 
     /// A timer that is read as a file.
     pub fn fd(period: Nanos) -> io::Result<Timer> {
-        let flags = libc::TFD_CLOEXEC;
-        // SAFETY: timerfd_create takes no pointers.
-        let fd = crate::checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
-        // SAFETY: the descriptor is fresh and nobody else's.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let spec = periodic(period);
-        // SAFETY: the descriptor is that of a timer, the times are valid.
-        crate::checked(unsafe {
-            libc::timerfd_settime(fd.as_raw_fd(), 0, &raw const spec, std::ptr::null_mut())
-        })?;
+        let fd = timer_file()?;
+        set_file(&fd, 0, &periodic(period))?;
         Ok(Timer(Kind::Fd(fd)))
     }
 
@@ -71,12 +63,7 @@ impl Timer {
                 // SAFETY: the id is that of a timer that exists.
                 u64::try_from(unsafe { libc::timer_getoverrun(*id) }).unwrap_or(0)
             }),
-            Kind::Fd(fd) => {
-                let mut expiries = [0u8; 8];
-                // SAFETY: the buffer has the eight bytes that a timer's read gives.
-                let read = unsafe { libc::read(fd.as_raw_fd(), expiries.as_mut_ptr().cast(), 8) };
-                (read == 8).then(|| u64::from_ne_bytes(expiries).saturating_sub(1))
-            }
+            Kind::Fd(fd) => expiries(fd).map(|expiries| expiries.saturating_sub(1)),
         }
     }
 }
@@ -92,6 +79,52 @@ impl Drop for Timer {
     }
 }
 
+/// A timer that expires once each time it is set (`timerfd_create(2)`). Dropping it stops it.
+#[derive(Debug)]
+pub struct Alarm(OwnedFd);
+
+impl Alarm {
+    /// One that is not set.
+    pub fn new() -> io::Result<Alarm> {
+        timer_file().map(Alarm)
+    }
+
+    /// Has it expire at `due` on `CLOCK_MONOTONIC`, at once if that is past, and not when it was to
+    /// expire before.
+    pub fn set(&self, due: Nanos) -> io::Result<()> {
+        let spec = libc::itimerspec { it_interval: timespec(Nanos(0)), it_value: timespec(due) };
+        set_file(&self.0, libc::TFD_TIMER_ABSTIME, &spec)
+    }
+
+    /// Waits until it has expired. Whether it has: not if a signal ended the wait.
+    pub fn wait(&self) -> bool {
+        expiries(&self.0).is_some()
+    }
+}
+
+fn timer_file() -> io::Result<OwnedFd> {
+    let flags = libc::TFD_CLOEXEC;
+    // SAFETY: timerfd_create takes no pointers.
+    let fd = crate::checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn set_file(fd: &OwnedFd, flags: libc::c_int, spec: &libc::itimerspec) -> io::Result<()> {
+    let (spec, old) = (std::ptr::from_ref(spec), std::ptr::null_mut());
+    // SAFETY: the times are valid; the old ones are not asked for.
+    crate::checked(unsafe { libc::timerfd_settime(fd.as_raw_fd(), flags, spec, old) }).map(drop)
+}
+
+/// Waits for the next expiry. How many there were; none if a signal ended the wait.
+#[inline]
+fn expiries(fd: &OwnedFd) -> Option<u64> {
+    let mut expiries = [0u8; 8];
+    // SAFETY: the buffer has the eight bytes that a timer's read gives.
+    let read = unsafe { libc::read(fd.as_raw_fd(), expiries.as_mut_ptr().cast(), 8) };
+    (read == 8).then(|| u64::from_ne_bytes(expiries))
+}
+
 fn set_itimer(period: Nanos) -> io::Result<()> {
     let time = timespec(period);
     let time = libc::timeval { tv_sec: time.tv_sec, tv_usec: time.tv_nsec / 1_000 };
@@ -105,4 +138,21 @@ fn set_itimer(period: Nanos) -> io::Result<()> {
 
 fn periodic(period: Nanos) -> libc::itimerspec {
     libc::itimerspec { it_interval: timespec(period), it_value: timespec(period) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn an_alarm_expires_when_it_was_last_set_to() {
+        let alarm = Alarm::new().unwrap();
+        let later = clock::now() + Nanos::from_millis(20);
+        alarm.set(Nanos(1)).unwrap();
+        alarm.set(later).unwrap();
+        assert!(alarm.wait() && clock::now() >= later, "what it was set to before is forgotten");
+        alarm.set(later).unwrap();
+        assert!(alarm.wait(), "what is past comes at once");
+    }
 }

@@ -26,6 +26,7 @@ fn the_interface_is_that_of_the_header() {
     assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
     assert_eq!(defined("LATLAB_SWITCHES"), Switches::MOST.to_string());
+    assert_eq!(defined("LATLAB_BUSIEST_NS"), format!("{}ULL", Source::BUSIEST.0));
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
     assert_eq!(defined("LATLAB_AT_ONCE"), AT_ONCE.to_string());
     for (number, nth, kind, of) in [
@@ -116,6 +117,7 @@ fn structures_are_laid_out_as_in_the_header() {
         ("time", offset_of!(Arm, time)),
         ("source", offset_of!(Arm, source)),
         ("flags", offset_of!(Arm, flags)),
+        ("busy", offset_of!(Arm, busy)),
     ];
     check("arm", &arm, size_of::<Arm>());
     let wait = [

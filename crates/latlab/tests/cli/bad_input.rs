@@ -43,6 +43,8 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load download:size=0B", &["download: size", "0B"]),
     ("run --load interrupts:source=disk", &["source can't be 'disk'", "device", "timer"]),
     ("run --load interrupts:timer,interval=1ns", &["interrupts: interval", "1us"]),
+    ("run --load interrupts:timer,timers=0", &["interrupts: timers", "1..=512"]),
+    ("run --load interrupts:busy=2ms", &["interrupts: busy", "1 ms at most"]),
     ("run --for 10", &["--for", "10s"]),
     ("run --for 0s", &["--for", "no time"]),
     ("run --for 1s --count 5", &["--for", "--count"]),

@@ -44,11 +44,18 @@ static int run(__u64 iterations, __u32 points, __u32 mode, __u32 zero)
 	return ioctl(fd, LATLAB_IOC_RUN, &run);
 }
 
-static int arm(__u64 time, __u32 source, __u32 flags)
+static int arm_busy(__u64 time, __u32 source, __u32 flags, __u64 busy)
 {
-	struct latlab_arm arm = { .time = time, .source = source, .flags = flags };
+	struct latlab_arm arm = {
+		.time = time, .source = source, .flags = flags, .busy = busy,
+	};
 
 	return ioctl(fd, LATLAB_IOC_ARM, &arm);
+}
+
+static int arm(__u64 time, __u32 source, __u32 flags)
+{
+	return arm_busy(time, source, flags, 0);
 }
 
 static int wait_after(__u64 sequence)
@@ -145,6 +152,36 @@ static void at_once(void)
 	expect("the interrupt of either", wait_after(seen), 0);
 }
 
+/* A handler that takes its time takes it from whoever armed it, before anybody hears of it. */
+static void keep_busy(const char *what, __u32 source, __u32 flags)
+{
+	const __u64 busy = LATLAB_BUSIEST_NS, most = busy + 100000;
+	struct latlab_wait wait = { .sequence = last() };
+	__u64 begin = now(), took;
+
+	expect(what, arm_busy(1, source, flags, busy), 0);
+	expect("its interrupt", ioctl(fd, LATLAB_IOC_WAIT, &wait), 0);
+	took = now() - begin;
+	if (took < busy || took > most)
+		printf("%s took %llu ns\n", what, took);
+}
+
+static void handlers(void)
+{
+	const __u64 most = LATLAB_BUSIEST_NS;
+	struct latlab_version version = { .device = 0 };
+
+	expect("a timer's handler for too long", arm_busy(1, LATLAB_TIMER, 0, most + 1), EINVAL);
+	expect("a device's, too", arm_busy(0, LATLAB_DEVICE, LATLAB_AT_ONCE, most + 1), EINVAL);
+	expect("a handler for ever", arm_busy(1, LATLAB_TIMER, 0, ~0ull), EINVAL);
+	keep_busy("a busy timer", LATLAB_TIMER, 0);
+	expect("asking for a device", ioctl(fd, LATLAB_IOC_VERSION, &version), 0);
+	if (!version.device)
+		return;
+	keep_busy("a busy device", LATLAB_DEVICE, LATLAB_AT_ONCE);
+	keep_busy("a busy device, in a thread", LATLAB_DEVICE, LATLAB_AT_ONCE | LATLAB_THREADED);
+}
+
 static void watching(void)
 {
 	struct latlab_switches switches;
@@ -209,6 +246,7 @@ int main(void)
 	loops();
 	interrupts();
 	at_once();
+	handlers();
 	watching();
 	rights();
 	unloading();
