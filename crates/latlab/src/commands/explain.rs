@@ -18,9 +18,9 @@ Examples:
 /// the task and the kernel's function, and what is left. Without a probe it is `cyclic`. Or it
 /// watches tasks that are there already: one, all of a name, or all of real-time priority.
 ///
-/// It needs root (or CAP_BPF and CAP_PERFMON) and a kernel with BTF, as distributions build them:
-/// programs on the kernel's tracepoints note what happens while it measures, and are gone when it
-/// ends. What that costs is in the record. In the laboratory (`--on lab:PROFILE`) the guest is
+/// It needs root, or the capabilities for BPF and for performance monitoring, and a kernel with BTF,
+/// as distributions build them: programs on the kernel's tracepoints note what happens while it
+/// measures, and are gone when it ends. What that costs is in the record. In the laboratory (`--on lab:PROFILE`) the guest is
 /// watched from outside, instruction by instruction, which takes no time of its own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
