@@ -268,14 +268,13 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	ring->running = next->pid;
 	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
 	if ((preempted || !state) && is_watched(prev)) {
-		__u32 pid = prev->pid;
-		struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+		struct watched *watched = find(prev);
 
 		if (watched)
 			watched->pending = 0;
 	}
 	if (is_watched(next))
-		arrived(ctx, ring, event, prev, next);
+		arrived(ctx, ring, event, next);
 	if (late && late == prev->pid)
 		report(late, now);
 	return 0;
@@ -284,9 +283,9 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	__u32 pid = task->pid;
+	struct watched *watched = is_watched(task) ? find(task) : 0;
 
-	if (is_watched(task))
-		bpf_map_delete_elem(&tasks, &pid);
+	if (watched)
+		watched->pid = 0;
 	return 0;
 }

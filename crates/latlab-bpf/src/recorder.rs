@@ -1,7 +1,7 @@
 //! The recorder: loads the kernel's side, says whom to watch, and hands the windows over.
 
 use crate::kernel;
-use crate::layout::{FILTER, Settings, WATCHED, window};
+use crate::layout::{FILTER, Settings, WAKES, WATCHED, window};
 use crate::refusal::{RecorderError, check, refused};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::time::Nanos;
@@ -55,8 +55,8 @@ pub struct Losses {
     /// Switches between tasks that the kernel did not report, known from the next one. Wake-ups may
     /// be among them.
     pub switches: u64,
-    /// Tasks that could not be watched: there is room for 2048 at a time.
-    pub tasks: u64,
+    /// Wake-ups of tasks that could not be watched, since another watched one has their place.
+    pub unwatched: u64,
     /// Events that came while the CPU noted another of the same kind.
     pub events_missed: u64,
 }
@@ -109,16 +109,25 @@ impl Recorder {
         load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
     }
 
-    /// Watches one more thread, where [`Watch::Tasks`] are watched.
+    /// Watches one more thread, where [`Watch::Tasks`] are watched. Two whose numbers differ by a
+    /// multiple of 4096 can't be watched together.
     pub fn watch(&self, pid: u32) -> io::Result<()> {
+        let place = (pid % WAKES).to_ne_bytes();
+        let mut task = [0; WATCHED];
+        task[..4].copy_from_slice(&pid.to_ne_bytes());
         let (byte, bit) = place_in_filter(pid);
-        let watch = || {
-            let mut filter = self.filter.lookup(&ZERO, MapFlags::ANY)?.unwrap_or_default();
-            filter[byte] |= bit;
-            self.tasks.update(&pid.to_ne_bytes(), &[0; WATCHED], MapFlags::ANY)?;
-            self.filter.update(&ZERO, &filter, MapFlags::ANY)
-        };
-        watch().map_err(|error| io_error(&error))
+        let look = |map: &MapHandle, key| map.lookup(key, MapFlags::ANY).map_err(|e| io_error(&e));
+        let there = look(&self.tasks, &place)?.unwrap_or_default();
+        let there = there.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        if there != 0 && there != pid {
+            let why = format!("thread {pid} can't be watched together with thread {there}");
+            return Err(io::Error::other(why));
+        }
+        let mut filter = look(&self.filter, &ZERO)?.unwrap_or_default();
+        filter[byte] |= bit;
+        let put = |map: &MapHandle, key, value: &[u8]| map.update(key, value, MapFlags::ANY);
+        put(&self.tasks, &place, &task).map_err(|e| io_error(&e))?;
+        put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
     }
 
     /// Changes what counts as late, for wake-ups from now on.
@@ -159,7 +168,7 @@ impl Recorder {
             windows: number(&self.lost, 0),
             unreadable: lock(&self.came).unreadable,
             switches: number(&self.lost, 8),
-            tasks: number(&self.lost, 16),
+            unwatched: number(&self.lost, 16),
             events_missed: self.programs().map(|(_, program)| program.missed).sum(),
         }
     }
@@ -214,7 +223,7 @@ fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
         object,
     };
     if let Watch::Tasks(pids) = watch {
-        pids.iter().try_for_each(|pid| recorder.watch(*pid))?;
+        pids.iter().try_for_each(|pid| recorder.watch(*pid)).map_err(libbpf_rs::Error::from)?;
     }
     recorder.links = attach(&recorder)?;
     Ok(recorder)

@@ -81,11 +81,12 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 /* Hands a late wake-up over. */
 __noinline int report(__u32 pid, __u64 now)
 {
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	__u32 place = pid & (WAKES - 1);
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
 	struct ring *abroad = 0, *ring = this_ring();
 	struct bpf_dynptr to;
 
-	if (!watched || !ring)
+	if (!watched || watched->pid != pid || !ring)
 		return 0;
 	struct wake *wake = &watched->wakes[~watched->next & 1];
 
