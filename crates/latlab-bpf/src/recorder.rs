@@ -1,5 +1,6 @@
 //! The recorder: loads the kernel's side, says whom to watch, and hands the windows over.
 
+use crate::counting::Counting;
 use crate::kernel;
 use crate::layout::{FILTER, Settings, WAKES, WATCHED, window};
 use crate::refusal::{RecorderError, check, refused};
@@ -13,7 +14,6 @@ use libbpf_rs::{
     RingBuffer, RingBufferBuilder,
 };
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ pub struct Recorder {
     tasks: MapHandle,
     lost: MapHandle,
     missing: Vec<&'static str>,
-    counting: io::Result<File>,
+    counting: Counting,
     links: Vec<Link>,
     object: Object,
 }
@@ -66,7 +66,7 @@ pub struct Losses {
 pub struct ProgramCost {
     /// Its name, which is that of the tracepoint.
     pub name: String,
-    /// How often it ran.
+    /// How often it ran while runs were counted.
     pub runs: u64,
     /// How long that took.
     pub time: Nanos,
@@ -147,6 +147,7 @@ impl Recorder {
     pub fn read(&mut self, patience: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<()> {
         let end = clock::now() + patience;
         loop {
+            self.counting.end_in_time();
             self.windows.consume().map_err(|error| io_error(&error))?;
             let came = std::mem::take(&mut lock(&self.came).windows);
             let left = end - clock::now();
@@ -178,7 +179,7 @@ impl Recorder {
         &self.missing
     }
 
-    /// What every program cost since the start; without runs where [`Recorder::uncounted`].
+    /// What every program cost while runs were [counted](Recorder::counted).
     pub fn cost(&self) -> Vec<ProgramCost> {
         let cost = self.programs().map(|(name, program)| ProgramCost {
             name,
@@ -190,9 +191,14 @@ impl Recorder {
         cost.collect()
     }
 
+    /// For how long runs were counted: the first second, as counting costs as much as many a run.
+    pub fn counted(&self) -> Nanos {
+        self.counting.counted()
+    }
+
     /// Why runs are not counted, if they are not: that needs `CAP_SYS_ADMIN`.
     pub fn uncounted(&self) -> Option<&io::Error> {
-        self.counting.as_ref().err()
+        self.counting.refused()
     }
 
     fn programs(&self) -> impl Iterator<Item = (String, bpf::Program)> {
@@ -218,7 +224,7 @@ fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
         missing,
-        counting: bpf::count_runs(),
+        counting: Counting::begin(),
         links: Vec::new(),
         object,
     };
