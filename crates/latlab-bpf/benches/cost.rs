@@ -1,6 +1,6 @@
 //! What the recorder costs: how long each of its programs runs, while a real-time thread on each
-//! CPU sleeps a millisecond at a time; counting itself is a part of it. With a number of seconds and `above` in nanoseconds as
-//! arguments, it only watches all real-time threads for so long.
+//! CPU sleeps a millisecond at a time; counting itself is a part of it. With a number of seconds and
+//! `above` in nanoseconds as arguments, it only watches all real-time threads for so long.
 #![expect(clippy::print_stdout, reason = "a bench says what it found")]
 
 use latlab_bpf::{Recorder, RecorderError, Watch};
