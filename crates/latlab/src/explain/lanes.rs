@@ -7,7 +7,7 @@ use crate::rig::Observer;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
-use latlab_core::explain::threshold::threshold;
+use latlab_core::explain::threshold;
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
@@ -69,7 +69,7 @@ impl Lanes {
         });
         let mut late = late.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let seen = lanes.seen();
-        let above = threshold(asked, &seen);
+        let above = threshold::late(asked, &seen);
         late.retain(|late| late.latency > above);
         let lost = lock(&lanes.measuring).values().map(|lane| lane.feed.lost()).sum();
         let extent = Extent { wake_ups: seen.count(), above, lost };
@@ -93,7 +93,7 @@ impl Lanes {
                 .read(PATIENCE, &mut |window| windows.push(window))
                 .map_err(lost)?;
             self.sort(windows);
-            let above = threshold(self.asked, &self.seen());
+            let above = threshold::suspicious(self.asked, &self.seen());
             lock(&self.recorder).set_above(above).map_err(lost)?;
             for lane in lock(&self.measuring).values_mut() {
                 lane.listen();
