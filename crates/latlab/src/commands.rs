@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod elsewhere;
 mod exec;
+mod explain;
 mod generate;
 mod kernel;
 mod list;
@@ -39,6 +40,7 @@ struct Latlab {
 enum Command {
     Run(run::Run),
     Scan(scan::Scan),
+    Explain(explain::Explain),
     Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
@@ -90,6 +92,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
     let done = match latlab.command {
         Command::Run(run) => run.run(),
         Command::Scan(scan) => scan.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),

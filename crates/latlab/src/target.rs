@@ -26,6 +26,14 @@ pub(crate) trait Target: Sync {
     /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
 
+    /// Carries `plan` out and finds out what made its worst samples late.
+    fn explain(&self, plan: &Plan, _errand: &mut Errand<'_>) -> Result<Outcome> {
+        let target = &plan.target;
+        Err(Failure::Unsupported(format!(
+            "{target}: explaining is not built yet for it: use --on lab:PROFILE"
+        )))
+    }
+
     /// Starts a program on the target `name`; `put` gets what it writes. Its exit code.
     fn exec(
         &self,

@@ -80,8 +80,10 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         cpu: series.cpu,
         at: Nanos(started),
         latency: series.max,
+        nth: None,
         causes: Vec::new(),
         unexplained: series.max,
+        path: None,
     };
     let mut worst: Vec<Sample> = series.iter().map(late).collect();
     worst_first(&mut worst);

@@ -70,6 +70,11 @@ impl Run {
         self.measurement.carry_out(&self.plan()?)
     }
 
+    /// Carries it out as `latlab explain` does.
+    pub(super) fn explain(&self) -> Result<()> {
+        self.measurement.explain(&self.plan()?)
+    }
+
     fn plan(&self) -> Result<Plan> {
         let policy = self.policy.iter().map(|policy| ("policy", policy.clone()));
         let policy: Vec<_> = policy.collect();

@@ -1,5 +1,6 @@
 //! Results as text for a terminal: tables, and a small histogram.
 
+mod paths;
 mod scans;
 
 use super::{decimal, grouped, series_name};
@@ -18,6 +19,7 @@ pub(crate) fn summary(record: &Record) -> String {
     }
     text += &scans::summary(record);
     text += &figures(record);
+    text += &paths::summary(record);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(

@@ -1,6 +1,7 @@
 //! The far side of a guest: this program as the first process of a kernel.
 
 use super::facts::Facts;
+use super::symbols::Symbols;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
 use crate::engine;
 use crate::failure::{Result, failed};
@@ -106,6 +107,7 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
             exec(&mut command, port)
         }
         Job::Learn => Facts::read().map(Message::Facts),
+        Job::Symbols(_) => Symbols::send(port).map(|()| Message::Exited(0)),
     }
 }
 

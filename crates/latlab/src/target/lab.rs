@@ -18,6 +18,10 @@ impl Target for Lab {
         guest::run(plans, Time::Instructions, errand)
     }
 
+    fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
+        guest::explain(plan, errand)
+    }
+
     fn exec(
         &self,
         name: &str,

@@ -59,12 +59,14 @@ pub(crate) fn record(times: u64) -> Record {
             cpu: STALLED.0,
             at: Nanos::from_secs(11),
             latency: STALLED.1,
+            nth: None,
             causes: vec![Charge {
                 cause: "irq".to_owned(),
                 ns: Nanos::from_millis(1_900),
                 who: "nvme0q1".to_owned(),
             }],
             unexplained: Nanos::from_millis(100),
+            path: None,
         }],
         work: vec![Work {
             load: "disk".to_owned(),

@@ -1,0 +1,22 @@
+//! `latlab explain`: measure, and say what made the worst samples late.
+
+use super::run::Run;
+use crate::failure::Result;
+
+/// Measure, and say what made the worst samples late
+///
+/// In the laboratory (--on lab:PROFILE) the run is made twice. It is the same both times, but for
+/// the second time every instruction is watched: the path from the timer's expiry to the program,
+/// function by function, and who held interrupts or preemption off. Watching takes no time of the
+/// guest.
+#[derive(Debug, clap::Args)]
+pub(super) struct Explain {
+    #[command(flatten)]
+    run: Run,
+}
+
+impl Explain {
+    pub(super) fn run(&self) -> Result<()> {
+        self.run.explain()
+    }
+}

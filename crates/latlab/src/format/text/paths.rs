@@ -1,0 +1,60 @@
+//! The paths of the worst samples: their most expensive functions, and who held what off.
+
+use latlab_core::path::{Held, Off, Path};
+use latlab_core::record::{Record, Sample};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// How many functions, and how many stretches of each kind, are shown of a path.
+const FUNCTIONS: usize = 6;
+const STRETCHES: usize = 2;
+
+/// What made the worst samples late, where their paths are known.
+pub(super) fn summary(record: &Record) -> String {
+    let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
+    known.map(|(sample, path)| one(sample, path)).collect()
+}
+
+fn one(sample: &Sample, path: &Path) -> String {
+    let mut text = format!(
+        "\n{} late at {} ({}, CPU {}): {} instructions",
+        sample.latency,
+        sample.at,
+        sample.probe,
+        sample.cpu,
+        super::grouped(path.instructions())
+    );
+    let parts = [("idle", path.idle), ("before all that was kept", path.unseen)];
+    for (what, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
+        let _ = write!(text, " + {time} {what}");
+    }
+    text.push('\n');
+    for spent in path.functions.iter().take(FUNCTIONS) {
+        let share = percent(spent.instructions, sample.latency);
+        let _ = writeln!(text, "{share:>7}  {:>9}  {}", Nanos(spent.instructions), spent.function);
+    }
+    let rest: u64 = path.functions.iter().skip(FUNCTIONS).map(|one| one.instructions).sum();
+    if rest > 0 {
+        let others = path.functions.len() - FUNCTIONS;
+        let share = percent(rest, sample.latency);
+        let _ = writeln!(text, "{share:>7}  {:>9}  {others} other functions", Nanos(rest));
+    }
+    for (what, word) in [(Off::Interrupts, "interrupts"), (Off::Preemption, "preemption")] {
+        let stretches = path.held.iter().filter(|held| held.what == what).take(STRETCHES);
+        let stretches: Vec<String> = stretches.map(stretch).collect();
+        if !stretches.is_empty() {
+            let _ = writeln!(text, "  {word} off: {}", stretches.join(", "));
+        }
+    }
+    text
+}
+
+fn stretch(held: &Held) -> String {
+    format!("{} by {} (from {} on)", held.ns, held.function, held.from)
+}
+
+fn percent(part: u64, whole: Nanos) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "it is shown with three digits")]
+    let share = 100.0 * part as f64 / whole.0.max(1) as f64;
+    format!("{share:.1} %")
+}
