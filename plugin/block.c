@@ -126,17 +126,16 @@ struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
 	struct block *block = malloc(sizeof(*block) + length * sizeof(struct event));
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
 	struct code code = code_of(last);
-	bool is_kernel;
 
 	if (!block)
 		abort();
 	*block = (struct block){ .length = length };
 	block->address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
-	is_kernel = block->address >> 63;
+	block->last = qemu_plugin_insn_vaddr(last);
 	block->halts = code.op[0] == 0xf4 || IS(&code, "\x0f\x01\xc9");
 	block->jumps = jumps(&code);
-	block->reads_clock = !is_kernel && (IS(&code, "\x0f\x31") || IS(&code, "\x0f\x01\xf9"));
-	for (size_t i = 0; i < length && is_kernel; i++) {
+	block->reads_clock = !is_kernel(block->address) && (IS(&code, "\x0f\x31") || IS(&code, "\x0f\x01\xf9"));
+	for (size_t i = 0; i < length && is_kernel(block->address); i++) {
 		struct event event = event_of(qemu_plugin_tb_get_insn(tb, i), preempt_count);
 
 		event.after = i + 1;

@@ -27,6 +27,7 @@ struct event {
 
 struct block {
 	uint64_t address;
+	uint64_t last;
 	uint32_t length;
 	/* What the last instruction does. */
 	bool halts;
@@ -38,6 +39,12 @@ struct block {
 	size_t events;
 	struct event event[];
 };
+
+/* The upper half of all addresses is the kernel's. */
+static inline bool is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
 
 /* `preempt_count` is where the preemption counter lies; 0 where that is not known. */
 struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count);

@@ -41,8 +41,13 @@ static bool looked;
 /* The run that stands for the time since the CPU halted. */
 static uint64_t halted;
 static bool is_halted;
-/* How far time and instructions were found apart while nothing was idle. */
+/* How far time and instructions were last found apart while nothing was idle, and `runs` then. */
 static uint64_t apart;
+static uint64_t apart_at;
+
+/* A jump that may have faulted, or its target may: it shows when the program goes on. */
+static struct block *doubtful;
+static uint64_t doubtful_run;
 
 #define MOST 64
 struct wanted {
@@ -77,21 +82,38 @@ static bool is_fault(uint64_t address)
 	return false;
 }
 
+/* The program goes on after a doubtful jump: with the jump, or with its target. */
+static void settle(const struct block *next)
+{
+	struct run *run = &ring[doubtful_run % RING];
+
+	if (next->address == doubtful->last) {
+		repeated++;
+		if (runs - doubtful_run < RING && run->times == 1)
+			run->executed--;
+	}
+	doubtful = NULL;
+}
+
 /*
  * The current block is over, and `next` follows. An instruction that faulted
  * was begun and will be begun again; QEMU counts it once. Where all of the
- * block was executed and it ends in a jump, what faulted is the jump's target.
+ * block was executed and it ends in a jump, what faulted may be the jump's
+ * target.
  */
 static void close_current(const struct block *next)
 {
 	uint64_t executed = begun - entered;
+	bool fault = is_fault(next->address) && executed;
 
-	if (!current)
-		return;
-	if (next && is_fault(next->address) && executed &&
-	    !(executed == current->length && current->jumps)) {
+	if (fault && executed == current->length && current->jumps) {
+		doubtful = current;
+		doubtful_run = runs;
+	} else if (fault) {
 		executed--;
 		repeated++;
+	} else if (doubtful && is_kernel(doubtful->address) == is_kernel(next->address)) {
+		settle(next);
 	}
 	if (executed)
 		push(current, executed);
@@ -109,7 +131,8 @@ static void on_block(unsigned int cpu, void *data)
 	struct block *block = data;
 
 	(void)cpu;
-	close_current(block);
+	if (current)
+		close_current(block);
 	current = block;
 	entered = begun;
 }
@@ -129,8 +152,10 @@ static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, ui
 	(void)data;
 	if (is_halted && looked && runs - halted < RING)
 		ring[halted % RING].executed = idle - idle_before;
-	else if (!is_halted && looked && idle != idle_before)
-		apart += llabs(idle - idle_before);
+	if (!is_halted && looked && idle != idle_before) {
+		apart = llabs(idle - idle_before);
+		apart_at = runs;
+	}
 	is_halted = false;
 	looked = true;
 	idle_before = idle;
@@ -166,7 +191,8 @@ static void write_down(const struct wanted *sample)
 			break;
 		sum += run->executed * run->times;
 	}
-	fprintf(out, "sample %lu %lu %lu\n", sample->nth, sample->latency, apart);
+	fprintf(out, "sample %lu %lu %lu\n", sample->nth, sample->latency,
+		apart_at > first ? apart : 0);
 	for (uint64_t i = first; i < clock_read; i++)
 		if (ring[i % RING].block)
 			describe(ring[i % RING].block, sample->nth);
