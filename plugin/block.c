@@ -72,6 +72,9 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 		return 0;
 	if (op == 0xff && (modrm == 0x05 || modrm == 0x0d))
 		by = modrm == 0x05 ? 1 : -1;
+	else if (op == 0x01 && (modrm & 0xc7) == 0x05)
+		/* By a register in __local_bh_enable_ip() only: all but one of what was added. */
+		by = -(0x200 - 1);
 	else if (op == 0x83 && (modrm == 0x05 || modrm == 0x2d) && code->length == 7)
 		by = sign * (int8_t)code->op[6];
 	else if (op == 0x81 && (modrm == 0x05 || modrm == 0x2d) && code->length == 10)
@@ -89,8 +92,10 @@ static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preem
 	struct event event = { 0 };
 	uint8_t op = code.op[0];
 	bool indirect = op == 0xff && code.length > 1;
+	/* Calls over a single byte fill the return stack buffer; nobody returns from them. */
+	bool direct = op == 0xe8 && code.length == 5 && number(code.op + 1) != 1;
 
-	if (op == 0xe8 || (indirect && (code.op[1] >> 3 & 7) == 2))
+	if (direct || (indirect && (code.op[1] >> 3 & 7) == 2))
 		event.kind = CALL;
 	else if (op == 0xc3 || op == 0xc2)
 		event.kind = RETURN;

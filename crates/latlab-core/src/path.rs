@@ -62,7 +62,8 @@ pub struct Spent {
 pub struct Held {
     /// What.
     pub what: Off,
-    /// The function that began it; the path's first one where that was before the path.
+    /// The function that began it, or had a lock taken that does; the path's first one where that
+    /// was before the path.
     pub function: String,
     /// When, after the wake-up was due.
     pub from: Nanos,
@@ -195,10 +196,23 @@ impl Walk {
                     self.depth -= 1;
                     self.holds.hear(event, at, function);
                 }
-                _ => self.holds.hear(event, at, function),
+                _ => {
+                    let function = self.culprit(function);
+                    self.holds.hear(event, at, function);
+                }
             }
         }
         self.at += length * times;
+    }
+
+    /// Who is behind what a function does: the caller of one that only takes or gives a lock.
+    fn culprit(&self, function: usize) -> usize {
+        let is_lock = |function: usize| self.names[function].starts_with("_raw_");
+        if !is_lock(function) {
+            return function;
+        }
+        let caller = |step: &&Raw| step.depth < self.depth && !is_lock(step.function);
+        self.steps.iter().rev().find(caller).map_or(function, |step| step.function)
     }
 
     fn path(self, unseen: Nanos) -> Path {

@@ -18,16 +18,18 @@ pub(super) struct Hold {
     pub(super) length: u64,
 }
 
-/// The changes seen along a path. What was on or off when it began is known only at its end: a
-/// program runs there, with everything on.
+/// The changes seen along a path. What was on or off when it began is known when a program first
+/// runs, with everything on; at the path's end at the latest.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     interrupts: Vec<Change>,
     preemption: Vec<Change>,
     count: i64,
+    /// The counter at the path's begin, and how many changes are relative to it.
+    begin: Option<(i64, usize)>,
 }
 
-/// From `at` on, something is on or off; the counter's value is relative to the path's begin.
+/// From `at` on, something is on or off, or the counter has this value.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at: u64,
@@ -46,7 +48,17 @@ impl Holds {
 
     /// A program runs: nothing is held off.
     pub(super) fn program(&mut self, at: u64) {
-        self.interrupts.push(Change { at, function: 0, value: ON });
+        let free = Change { at, function: 0, value: ON };
+        if self.interrupts.last().is_none_or(|last| last.value != ON) {
+            self.interrupts.push(free);
+        }
+        if self.begin.is_none() {
+            self.begin = Some((-self.count, self.preemption.len()));
+            self.preemption.push(free);
+        } else if self.count != 0 {
+            self.preemption.push(free);
+        }
+        self.count = 0;
     }
 
     /// What a function does with them.
@@ -71,9 +83,11 @@ impl Holds {
         let mut holds = stretches(Off::Interrupts, &self.interrupts, length, |change| {
             change.map_or(first, |change| change.value) == OFF
         });
-        let begin = -self.count;
-        holds.extend(stretches(Off::Preemption, &self.preemption, length, |change| {
-            (begin + change.map_or(0, |change| change.value)) & COUNTED != 0
+        let (begin, relative) = self.begin.unwrap_or((-self.count, self.preemption.len()));
+        let mut preemption = self.preemption;
+        preemption.iter_mut().take(relative).for_each(|change| change.value += begin);
+        holds.extend(stretches(Off::Preemption, &preemption, length, |change| {
+            change.map_or(begin, |change| change.value) & COUNTED != 0
         }));
         holds.sort_by_key(|hold| (std::cmp::Reverse(hold.length), hold.from));
         holds

@@ -12,18 +12,31 @@ const STRETCHES: usize = 2;
 /// What made the worst samples late, where their paths are known.
 pub(super) fn summary(record: &Record) -> String {
     let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
-    known.map(|(sample, path)| one(sample, path)).collect()
+    let known: Vec<(&Sample, &Path)> = known.collect();
+    // The same path again says nothing new.
+    let alike = |a: &(&Sample, &Path), b: &(&Sample, &Path)| a.1.functions == b.1.functions;
+    known.chunk_by(alike).map(several).collect()
 }
 
-fn one(sample: &Sample, path: &Path) -> String {
-    let mut text = format!(
-        "\n{} late at {} ({}, CPU {}): {} instructions",
-        sample.latency,
-        sample.at,
+/// Samples of which all took the same path.
+fn several(samples: &[(&Sample, &Path)]) -> String {
+    let Some(((sample, path), others)) = samples.split_first() else { return String::new() };
+    let mut text = format!("\n{} late at {}", sample.latency, sample.at);
+    for (other, _) in others {
+        let _ = write!(text, ", {} at {}", other.latency, other.at);
+    }
+    let _ = write!(
+        text,
+        " ({}, CPU {}): {} instructions",
         sample.probe,
         sample.cpu,
         super::grouped(path.instructions())
     );
+    text + &one(sample, path)
+}
+
+fn one(sample: &Sample, path: &Path) -> String {
+    let mut text = String::new();
     let parts = [("idle", path.idle), ("before all that was kept", path.unseen)];
     for (what, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
         let _ = write!(text, " + {time} {what}");
