@@ -226,9 +226,7 @@ impl Walk {
             instructions: *instructions,
         });
         let mut functions: Vec<Spent> = functions.filter(|one| one.function != IDLE).collect();
-        functions.sort_by(|a, b| {
-            (b.instructions, &a.function).cmp(&(a.instructions, &b.function))
-        });
+        functions.sort_by(|a, b| (b.instructions, &a.function).cmp(&(a.instructions, &b.function)));
         let steps = fold::fold(&self.steps);
         let lowest = steps.iter().map(|step| step.depth).min().unwrap_or(0);
         let step = |raw: &Raw| Step {

@@ -152,6 +152,9 @@ pub struct Region {
     /// The kernel function that is running there, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub function: Option<String>,
+    /// The how manieth sample of the run the peak is, as [`crate::record::Sample::nth`] counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nth: Option<u64>,
 }
 
 impl Region {
@@ -177,6 +180,18 @@ impl Spread {
 }
 
 impl Scan {
+    /// Gives each region the number of the measurement that was its peak: of `measured`, in their
+    /// order, the first has the number after `before`.
+    pub fn number(&mut self, measured: &[Measurement], before: u64) {
+        for region in &mut self.regions {
+            let is_peak = |one: &Measurement| {
+                one.pdlt == region.peak && (region.start..=region.end).contains(&one.offset)
+            };
+            region.nth =
+                measured.iter().zip(before + 1..).find(|(one, _)| is_peak(one)).map(|(_, nth)| nth);
+        }
+    }
+
     /// The longest region, if there is any.
     pub fn longest(&self) -> Option<&Region> {
         self.regions.iter().max_by_key(|region| region.length())

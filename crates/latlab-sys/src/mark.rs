@@ -19,6 +19,11 @@ impl Marks {
         Marks { before: PASSED.load(Ordering::Acquire), made: 0 }
     }
 
+    /// How many there were before.
+    pub fn before(&self) -> u64 {
+        self.before
+    }
+
     /// Executes the mark. Its number.
     #[inline]
     pub fn mark(&mut self) -> u64 {

@@ -34,9 +34,7 @@ fn above(steps: &[Raw], depth: i64) -> Vec<Raw> {
             Some(last) if step.depth > depth && last.depth == depth => {
                 last.instructions += step.instructions;
             }
-            Some(last)
-                if last.function == step.function && last.depth == step.depth.min(depth) =>
-            {
+            Some(last) if last.function == step.function && last.depth == step.depth.min(depth) => {
                 last.instructions += step.instructions;
             }
             _ => kept.push(Raw { depth: step.depth.min(depth), ..*step }),

@@ -1,6 +1,7 @@
 //! `latlab explain`: measure, and say what made the worst samples late.
 
 use super::run::Run;
+use super::scan::Scan;
 use crate::failure::Result;
 
 /// Measure, and say what made the worst samples late
@@ -13,10 +14,21 @@ use crate::failure::Result;
 pub(super) struct Explain {
     #[command(flatten)]
     run: Run,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// What is explained instead of probes.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Scan(Scan),
 }
 
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
-        self.run.explain()
+        match &self.what {
+            None => self.run.explain(),
+            Some(What::Scan(scan)) => scan.explain(self.run.measurement()),
+        }
     }
 }

@@ -70,6 +70,11 @@ impl Run {
         self.measurement.carry_out(&self.plan()?)
     }
 
+    /// Where it measures.
+    pub(super) fn measurement(&self) -> &Measurement {
+        &self.measurement
+    }
+
     /// Carries it out as `latlab explain` does.
     pub(super) fn explain(&self) -> Result<()> {
         self.measurement.explain(&self.plan()?)

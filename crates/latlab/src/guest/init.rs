@@ -1,8 +1,8 @@
 //! The far side of a guest: this program as the first process of a kernel.
 
 use super::facts::Facts;
-use super::symbols::Symbols;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::symbols::Symbols;
 use crate::engine;
 use crate::failure::{Result, failed};
 use crate::message::{Message, Messenger, Stream};

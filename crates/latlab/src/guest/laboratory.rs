@@ -250,8 +250,7 @@ impl Bench {
         let target = cell.target.clone();
         // Who looks through a microscope has to look now.
         let ask = errand.fresh || cell.microscope.is_some();
-        let recalled =
-            known.as_ref().filter(|_| !ask).and_then(|path| known::recall(path));
+        let recalled = known.as_ref().filter(|_| !ask).and_then(|path| known::recall(path));
         if let Some(messages) = recalled {
             for message in messages {
                 if let Some(last) = self.hear(message)? {

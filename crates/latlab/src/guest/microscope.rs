@@ -3,16 +3,17 @@
 
 use super::Time;
 use super::cell::Cell;
-use super::laboratory::{carry_out, cell, run};
+use super::laboratory::{carry_out, cell, kernel, run};
 use super::orders::Job;
 use super::symbols::Symbols;
 use crate::engine::Outcome;
 use crate::errand::Errand;
 use crate::failure::{Failure, Result, failed};
-use crate::kernel;
-use latlab_core::path::{Path, Watched};
+use crate::kernel as kernels;
+use latlab_core::path::{PROGRAM, Path, Watched};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Record, Sample};
+use latlab_core::scan::{Region, Scan};
 use latlab_core::time::Nanos;
 use std::path::PathBuf;
 
@@ -29,7 +30,8 @@ pub(super) struct Microscope {
 impl Microscope {
     /// What follows `-plugin`.
     pub(super) fn argument(&self, out: &str) -> String {
-        let samples = self.samples.iter().map(|(nth, latency)| format!(",sample={nth}:{}", latency.0));
+        let samples =
+            self.samples.iter().map(|(nth, latency)| format!(",sample={nth}:{}", latency.0));
         let faults = self.faults.iter().map(|address| format!(",fault={address:x}"));
         let preempt = self.preempt_count.iter().map(|address| format!(",preempt={address:x}"));
         let rest: String = samples.chain(faults).chain(preempt).collect();
@@ -42,7 +44,8 @@ impl Microscope {
 /// Carries out a plan, and again with the microscope on its worst samples, whose paths it gets.
 /// The two runs are the same in all else, or it fails.
 pub(crate) fn explain(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
-    let plugin = kernel::plugin(errand.progress)?;
+    refuse_several_cpus(&plan.target, errand)?;
+    let plugin = kernels::plugin(errand.progress)?;
     let symbols = Symbols::of(plan, errand)?;
     let outcome = run(std::slice::from_ref(plan), Time::Instructions, errand);
     let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
@@ -70,6 +73,11 @@ pub(crate) fn explain(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
             None => unseen.extend(sample.nth),
         }
     }
+    for region in outcome.record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
+        let watched = trace.iter().find(|watched| Some(watched.nth) == region.nth);
+        let path = watched.map(|watched| path(&plan.target, watched, &symbols)).transpose()?;
+        region.function = path.as_ref().and_then(busiest);
+    }
     if unseen.is_empty() {
         return Ok(outcome);
     }
@@ -77,20 +85,45 @@ pub(crate) fn explain(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
     Err(Failure::Failed(format!("{}: {why}", plan.target)))
 }
 
+/// The plugin counts samples, which are in one order on one CPU only.
+fn refuse_several_cpus(target: &str, errand: &mut Errand<'_>) -> Result<()> {
+    let cpus = kernel(target, errand)?.0.cpus;
+    if cpus == 1 {
+        return Ok(());
+    }
+    let why = format!("its guest has {cpus} CPUs, and samples are told apart on one CPU only");
+    let remedy = "use a profile with cpus = 1";
+    Err(Failure::Unsupported(format!("{target}: {why}: {remedy}")))
+}
+
 /// The samples to watch.
 fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
-    let refuse = |why: &str| Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
-    if record.plan.cpus.len() != 1 {
-        return refuse("samples are told apart on one CPU only: choose a profile with cpus = 1");
-    }
     let nth = |sample: &Sample| Some((sample.nth?, sample.latency));
-    let wanted: Vec<_> = record.worst.iter().filter_map(nth).collect();
+    let regions = record.scans.iter().flat_map(longest);
+    let regions = regions.filter_map(|region| Some((region.nth?, region.peak)));
+    let wanted: Vec<_> = record.worst.iter().filter_map(nth).chain(regions).collect();
     if wanted.is_empty() {
-        return refuse(
-            "no probe of this run takes its samples where they can be watched: cyclic does",
-        );
+        let why = "no probe of this run takes its samples where they can be watched: cyclic does";
+        return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
     }
     Ok(wanted)
+}
+
+/// The regions of a scan that are worth a function's name: the longest, as far as they are longer
+/// than what each wake-up takes.
+fn longest(scan: &Scan) -> Vec<&Region> {
+    const NAMED: usize = 10;
+    let long = |region: &&Region| region.length() > scan.baseline;
+    let mut regions: Vec<&Region> = scan.regions.iter().filter(long).collect();
+    regions.sort_by_key(|region| std::cmp::Reverse(region.length()));
+    regions.truncate(NAMED);
+    regions
+}
+
+/// The kernel function that executed most.
+fn busiest(path: &Path) -> Option<String> {
+    let functions = path.functions.iter().map(|spent| &spent.function);
+    functions.into_iter().find(|function| *function != PROGRAM).cloned()
 }
 
 fn same(target: &str, without: &Record, with: &Record) -> Result<()> {

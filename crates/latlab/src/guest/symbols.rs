@@ -146,7 +146,8 @@ fn ask(cell: Cell, errand: &mut Errand<'_>) -> Result<Vec<u8>> {
 /// Where they are kept: under what addresses depend on.
 fn place(cell: &Cell) -> Result<PathBuf> {
     let boot = cell.boot()?;
-    let text = format!("{}\n{}\n{:?}\n{:?}", cell.kernel.digest, boot.cmdline, boot.modules, cell.driver);
+    let text =
+        format!("{}\n{}\n{:?}\n{:?}", cell.kernel.digest, boot.cmdline, boot.modules, cell.driver);
     let digest = kernel::digest(text.as_bytes());
     Ok(cell.kernel.folder.join(format!("symbols-{}.gz", &digest[..16])))
 }

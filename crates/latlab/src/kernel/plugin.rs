@@ -17,11 +17,8 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// What has to be on the machine.
-const TOOLS: &[(&str, &str)] = &[
-    ("gcc", "gcc"),
-    ("make", "make"),
-    ("/usr/include/stdio.h", "libc6-dev"),
-];
+const TOOLS: &[(&str, &str)] =
+    &[("gcc", "gcc"), ("make", "make"), ("/usr/include/stdio.h", "libc6-dev")];
 
 /// The plugin, under a name that has a digest of its sources.
 pub(super) fn ready(store: &Store, progress: &mut dyn Progress) -> Result<PathBuf> {

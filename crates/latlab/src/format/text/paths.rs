@@ -22,21 +22,16 @@ pub(super) fn summary(record: &Record) -> String {
 fn several(samples: &[(&Sample, &Path)]) -> String {
     let Some(((sample, path), others)) = samples.split_first() else { return String::new() };
     let mut text = format!("\n{} late at {}", sample.latency, sample.at);
-    for (other, _) in others {
-        let _ = write!(text, ", {} at {}", other.latency, other.at);
+    if let Some((last, _)) = others.last() {
+        let _ =
+            write!(text, " and {} more on the same path, down to {}", others.len(), last.latency);
     }
-    let _ = write!(
-        text,
-        " ({}, CPU {}): {} instructions",
-        sample.probe,
-        sample.cpu,
-        super::grouped(path.instructions())
-    );
+    let _ = writeln!(text, " ({}, CPU {})", sample.probe, sample.cpu);
     text + &one(sample, path)
 }
 
 fn one(sample: &Sample, path: &Path) -> String {
-    let mut text = String::new();
+    let mut text = format!("  {} instructions", super::grouped(path.instructions()));
     let parts = [("idle", path.idle), ("before all that was kept", path.unseen)];
     for (what, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
         let _ = write!(text, " + {time} {what}");
