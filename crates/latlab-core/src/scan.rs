@@ -180,15 +180,14 @@ impl Spread {
 }
 
 impl Scan {
-    /// Gives each region the number of the measurement that was its peak: of `measured`, in their
-    /// order, the first has the number after `before`.
+    /// Gives each region the number of the measurement that is nearest to its peak: of `measured`,
+    /// in their order, the first has the number after `before`.
     pub fn number(&mut self, measured: &[Measurement], before: u64) {
         for region in &mut self.regions {
-            let is_peak = |one: &Measurement| {
-                one.pdlt == region.peak && (region.start..=region.end).contains(&one.offset)
-            };
-            region.nth =
-                measured.iter().zip(before + 1..).find(|(one, _)| is_peak(one)).map(|(_, nth)| nth);
+            let within = |one: &&Measurement| (region.start..=region.end).contains(&one.offset);
+            let numbered = measured.iter().zip(before + 1..).filter(|(one, _)| within(one));
+            let nearest = numbered.min_by_key(|(one, _)| one.pdlt.0.abs_diff(region.peak.0));
+            region.nth = nearest.map(|(_, nth)| nth);
         }
     }
 

@@ -72,7 +72,9 @@ impl Stretch {
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
     let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
     let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
-    before.iter().for_each(|event| doing.change(event));
+    for event in before {
+        doing.change(event);
+    }
     let mut begin = from;
     for event in after.iter().take_while(|event| event.at < to) {
         let until = match event.what {

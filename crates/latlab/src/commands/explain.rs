@@ -28,7 +28,7 @@ impl Explain {
     pub(super) fn run(&self) -> Result<()> {
         match &self.what {
             None => self.run.explain(),
-            Some(What::Scan(scan)) => scan.explain(self.run.measurement()),
+            Some(What::Scan(scan)) => scan.explain(self.run.only_where()?),
         }
     }
 }

@@ -14,7 +14,7 @@ use latlab_sys::signal::Signals;
 use std::path::{Path, PathBuf};
 
 /// Where to measure, and where the records are to go.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Measurement {
     /// Where to run (see: latlab list targets); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
@@ -72,6 +72,17 @@ impl Measurement {
         drop(bar);
         std::mem::forget(signals);
         ending
+    }
+
+    /// What is said here, and what was said before where nothing is said here.
+    pub(super) fn and(&self, before: &Measurement) -> Measurement {
+        let on = if self.is_here() { &before.on } else { &self.on };
+        Measurement {
+            on: on.clone(),
+            out: self.out.clone().or_else(|| before.out.clone()),
+            json: self.json || before.json,
+            elsewhere: self.elsewhere.and(&before.elsewhere),
+        }
     }
 
     /// Whether the time of the targets is that of their instructions.

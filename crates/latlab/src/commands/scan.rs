@@ -60,11 +60,11 @@ impl Scan {
         self.measurement.carry_out(&self.plan()?)
     }
 
-    /// Carries it out as `latlab explain` does, where `elsewhere` says unless it does itself.
-    pub(super) fn explain(&self, elsewhere: &Measurement) -> Result<()> {
-        let own = !self.measurement.is_here();
-        let measurement = if own { &self.measurement } else { elsewhere };
-        measurement.explain(&self.plan_for(measurement)?)
+    /// Carries it out as `latlab explain` does; what was said of the measurement before the word
+    /// `scan` holds as well.
+    pub(super) fn explain(&self, before: &Measurement) -> Result<()> {
+        let measurement = self.measurement.and(before);
+        measurement.explain(&self.plan_for(&measurement)?)
     }
 
     fn plan(&self) -> Result<Plan> {
