@@ -83,6 +83,18 @@ fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
 }
 
 #[test]
+fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
+    let words = "scan populate:2MiB --points 4 --resolution 200us";
+    let said = latlab(&format!("explain --on lab:utime --json {words}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let longest = record.scans[0].longest().expect("a huge page is cleared in one go");
+    assert!(longest.length() > Nanos::from_micros(1_800), "{longest:?}");
+    assert_eq!(longest.function.as_deref(), Some("clear_page_erms"));
+    latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);
+}
+
+#[test]
 fn the_worst_are_shown_with_their_functions() {
     let said = latlab("explain cyclic --count 200 --on lab:rt");
     assert_eq!(said.code(), Some(0), "{said:?}");
