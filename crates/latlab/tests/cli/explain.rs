@@ -94,6 +94,18 @@ fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
     latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);
 }
 
+/// What keeps the kernel from preempting is known here: the test driver's own loop.
+#[test]
+fn a_region_that_the_test_driver_makes_has_the_name_of_its_loop() {
+    let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
+    let said = latlab(&format!("explain --on lab:rt --json {words}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let longest = record.scans[0].longest().expect("the loop can't be preempted");
+    let function = longest.function.as_deref().expect("it is named");
+    assert!(function.starts_with("latlab_") && function.ends_with(" [latlab]"), "{function}");
+}
+
 #[test]
 fn the_worst_are_shown_with_their_functions() {
     let said = latlab("explain cyclic --count 200 --on lab:rt");
