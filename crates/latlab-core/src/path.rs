@@ -4,6 +4,7 @@
 mod fold;
 mod held;
 mod trace;
+mod whole;
 
 pub use trace::{DamagedTrace, Event, Run, Watched};
 
@@ -107,6 +108,17 @@ impl Path {
             }
         }
         walk.path(Nanos(watched.latency.0 - seen))
+    }
+
+    /// The kernel function that executed most, and of those that nearly all of the path ran in, the
+    /// innermost, where that is another one: `clear_page_erms in get_page_from_freelist`.
+    pub fn culprit(&self) -> Option<String> {
+        let mut functions = self.functions.iter().map(|spent| spent.function.as_str());
+        let busiest = functions.find(|function| *function != PROGRAM)?;
+        Some(match whole::innermost(&self.steps) {
+            Some(around) if around != busiest => format!("{busiest} in {around}"),
+            _ => busiest.to_owned(),
+        })
     }
 
     /// All instructions of the path, idle time left out.

@@ -10,7 +10,7 @@ use crate::engine::Outcome;
 use crate::errand::Errand;
 use crate::failure::{Failure, Result, failed};
 use crate::kernel as kernels;
-use latlab_core::path::{PROGRAM, Path, Watched};
+use latlab_core::path::{Path, Watched};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Record, Sample};
 use latlab_core::scan::{Region, Scan};
@@ -76,7 +76,7 @@ pub(crate) fn explain(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
     for region in outcome.record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
         let watched = trace.iter().find(|watched| Some(watched.nth) == region.nth);
         let path = watched.map(|watched| path(&plan.target, watched, &symbols)).transpose()?;
-        region.function = path.as_ref().and_then(busiest);
+        region.function = path.as_ref().and_then(Path::culprit);
     }
     if unseen.is_empty() {
         return Ok(outcome);
@@ -118,12 +118,6 @@ fn longest(scan: &Scan) -> Vec<&Region> {
     regions.sort_by_key(|region| std::cmp::Reverse(region.length()));
     regions.truncate(NAMED);
     regions
-}
-
-/// The kernel function that executed most.
-fn busiest(path: &Path) -> Option<String> {
-    let functions = path.functions.iter().map(|spent| &spent.function);
-    functions.into_iter().find(|function| *function != PROGRAM).cloned()
 }
 
 fn same(target: &str, without: &Record, with: &Record) -> Result<()> {
