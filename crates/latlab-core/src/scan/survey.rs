@@ -309,7 +309,13 @@ fn regions(moments: &[Moment], ground: &Ground) -> Vec<Region> {
             Some(next) => end(start, moments[next.start], height(&moments[next.clone()], ground)),
             None => start.woken - signed(ground.baseline),
         };
-        Some(Region { start: start.offset, end: end.max(start.offset), peak, function: None })
+        Some(Region {
+            start: start.offset,
+            end: end.max(start.offset),
+            peak,
+            function: None,
+            nth: None,
+        })
     };
     runs.iter().enumerate().filter_map(region).collect()
 }

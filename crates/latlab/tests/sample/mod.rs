@@ -40,6 +40,7 @@ pub(crate) fn record(times: u64) -> Record {
             cpu: STALLED.0,
             at: Nanos::from_secs(11),
             latency: STALLED.1,
+            nth: None,
             causes: vec![Charge {
                 cause: "irq".to_owned(),
                 from: Nanos(0),
@@ -48,6 +49,7 @@ pub(crate) fn record(times: u64) -> Record {
                 stack: vec![],
             }],
             unexplained: Some(Nanos::from_millis(100)),
+            path: None,
         }],
         explained: None,
         work: vec![Work {
