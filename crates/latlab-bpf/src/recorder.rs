@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Whose wake-ups are watched. The idle tasks never are, and kernel threads only by number or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// These threads, by the kernel's numbers.
+    /// These threads, by the kernel's numbers: in a container, those that they have outside.
     Tasks(Vec<u32>),
     /// Every thread of this name.
     Name(Comm),
