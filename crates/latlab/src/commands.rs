@@ -40,7 +40,7 @@ struct Latlab {
 enum Command {
     Run(run::Run),
     Scan(scan::Scan),
-    Explain(explain::Explain),
+    Explain(Box<explain::Explain>),
     Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
