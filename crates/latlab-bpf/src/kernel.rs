@@ -1,9 +1,9 @@
 //! What the running kernel has, by its own description (BTF): tracepoints and per-CPU variables.
 
-use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Typedef, Var};
 use latlab_sys::machine;
 use latlab_sys::root::Root;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{DataSec, Typedef, Var};
 use std::ffi::OsStr;
 
 /// Where the per-CPU variables that the recorder reads lie among all; 0 where there is none of

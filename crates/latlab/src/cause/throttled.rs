@@ -66,7 +66,9 @@ mod tests {
         let charges = charged(&left_waiting(PROGRAM), METAL);
         let ends = [("throttled", 6_500), ("interrupt", 1_000), ("dispatch", 3_000)];
         assert_eq!(charges[charges.len() - 3..], ends);
-        assert!(!charged(&left_waiting(KERNEL), METAL).iter().any(|(cause, _)| *cause == "throttled"));
+        assert!(
+            !charged(&left_waiting(KERNEL), METAL).iter().any(|(cause, _)| *cause == "throttled")
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod alone;
 mod bad_input;
 mod driver;
 mod exec;
+mod explain;
 mod help;
 mod inject;
 mod interruption;
