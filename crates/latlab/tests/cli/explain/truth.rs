@@ -56,7 +56,9 @@ fn inject(causes: &[&str], words: &str) -> Said {
 }
 
 /// Explains all causes on this kernel in one guest, and one that is none; those in `promptly` make
-/// nobody late there. Of those in `partly` the tracer's own stack takes up to a tenth.
+/// nobody late there. What is in `partly` is known by a stack that is taken when the task is woken,
+/// which takes a twentieth of the time, and can't be taken where the interrupt came upon the few
+/// instructions of a thunk, which the kernel can't see through.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -79,10 +81,11 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
             continue;
         }
         let share = share.unwrap_or_else(|| panic!("no {}: {explained:?}", truth.cause));
-        let least = if partly.contains(&truth.cause) { 90 } else { 95 };
+        let (least, hidden) = if partly.contains(&truth.cause) { (80, 3) } else { (95, 0) };
         let right = COUNT * TIME * least / 100..COUNT * (TIME + 5_000);
         assert!(right.contains(&share.total.0), "{}: {share:?}", truth.cause);
-        assert_eq!(share.count, COUNT, "{}: {share:?}", truth.cause);
+        let named = COUNT - hidden..=COUNT;
+        assert!(named.contains(&share.count), "{}: {share:?}", truth.cause);
     }
 }
 
