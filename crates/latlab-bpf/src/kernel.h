@@ -20,7 +20,7 @@ typedef _Bool bool;
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 struct bpf_dynptr {

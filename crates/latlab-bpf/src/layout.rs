@@ -4,8 +4,10 @@ use crate::kernel::Variables;
 use latlab_core::explain::{Comm, Event, Line, Task, Upon, What, Window};
 use latlab_core::time::Nanos;
 
-/// The bytes of a `struct watched`.
-pub(crate) const WATCHED: usize = 2 * WAKE + 16;
+/// The bytes of a `struct watched`; the number of its task comes first.
+pub(crate) const WATCHED: usize = 64 + 2 * WAKE;
+/// How many tasks are watched at most. Each has its place by its number modulo this.
+pub(crate) const WAKES: u32 = 4096;
 /// The words of the filter of watched tasks.
 pub(crate) const FILTER: usize = 1024;
 /// The bytes of a `struct wake`, which a window begins with.

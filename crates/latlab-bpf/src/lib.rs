@@ -6,6 +6,7 @@
 //! [`Window`](latlab_core::explain::Window). This is the only crate that knows libbpf.
 #![forbid(unsafe_code)]
 
+mod counting;
 mod kernel;
 mod layout;
 mod recorder;

@@ -265,18 +265,18 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
 	if (is_watched(prev))
-		left(prev->pid, preempted || !state, now);
+		left(prev, preempted || !state, now);
 	if (is_watched(next))
-		arrived(ctx, ring, event, prev, next);
+		arrived(ctx, ring, event, next);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	__u32 pid = task->pid;
+	struct watched *watched = is_watched(task) ? find(task) : 0;
 
-	if (is_watched(task))
-		bpf_map_delete_elem(&tasks, &pid);
+	if (watched)
+		watched->pid = 0;
 	return 0;
 }

@@ -10,7 +10,7 @@
 #define AFTER 64	/* events from after it ran */
 #define AFTER_WAKING 8	/* events from after the waking, on the CPU that woke it */
 #define FRAMES 32	/* functions of a stack */
-#define WAKES 2048	/* tasks that are watched at a time */
+#define WAKES 4096	/* tasks that are watched at a time, at most; by pid modulo this */
 #define FILTER 1024	/* words of the filter of watched tasks: a bit for each pid modulo 65536 */
 
 enum kind {
@@ -81,7 +81,7 @@ struct wake {
 	__u64 switched;
 	__u64 out;	/* when it was switched out again */
 	__u64 stolen;
-	__u64 steal;	/* that of the waking CPU, at the waking */
+	__u64 steal;	/* that of the waking CPU, as last seen before the waking */
 	__u64 head;	/* that of the CPU, at the switch */
 	struct who task;
 	struct who waker;
@@ -99,11 +99,13 @@ struct wake {
 
 /* A watched task: the wake-up that goes on, and the late one that is yet to be reported. */
 struct watched {
-	struct wake wakes[2];
+	__u32 pid;	/* 0: none has this place */
 	__u32 next;	/* which of the two goes on */
 	__u32 pending;	/* whether it was woken and has not run */
 	__u32 late;	/* whether the other is to be reported when it gives way */
-	__u32 reserved;
+	__u64 due;	/* of the one that goes on */
+	__u64 free[5];
+	struct wake wakes[2];
 };
 
 /* How tasks are watched. */
@@ -126,7 +128,7 @@ struct settings {
 struct lost {
 	__u64 windows;	/* for which there was no room */
 	__u64 switches;	/* that nobody reported: the next began from another task */
-	__u64 tasks;	/* that could not be watched: too many */
+	__u64 wakes;	/* of tasks whose place another has */
 };
 
 #endif

@@ -1,19 +1,15 @@
 //! The recorder: loads the kernel's side, says whom to watch, and hands the windows over.
 
-use crate::kernel;
-use crate::layout::{FILTER, Settings, WATCHED, window};
+mod load;
+
+use crate::counting::Counting;
+use crate::layout::{FILTER, WAKES, WATCHED};
 use crate::refusal::{RecorderError, check, refused};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::{bpf, clock};
-use libbpf_rs::btf::Btf;
-use libbpf_rs::{
-    Link, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
-    RingBuffer, RingBufferBuilder,
-};
-use std::ffi::OsStr;
-use std::fs::File;
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, PrintLevel, RingBuffer};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +18,7 @@ use std::time::Duration;
 /// Whose wake-ups are watched. The idle tasks never are, and kernel threads only by number or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// These threads, by the kernel's numbers.
+    /// These threads, by the kernel's numbers: in a container, those that they have outside.
     Tasks(Vec<u32>),
     /// Every thread of this name.
     Name(Comm),
@@ -40,7 +36,7 @@ pub struct Recorder {
     tasks: MapHandle,
     lost: MapHandle,
     missing: Vec<&'static str>,
-    counting: io::Result<File>,
+    counting: Counting,
     links: Vec<Link>,
     object: Object,
 }
@@ -55,8 +51,8 @@ pub struct Losses {
     /// Switches between tasks that the kernel did not report, known from the next one. Wake-ups may
     /// be among them.
     pub switches: u64,
-    /// Tasks that could not be watched: there is room for 2048 at a time.
-    pub tasks: u64,
+    /// Wake-ups of tasks that could not be watched, since another watched one has their place.
+    pub unwatched: u64,
     /// Events that came while the CPU noted another of the same kind.
     pub events_missed: u64,
 }
@@ -66,7 +62,7 @@ pub struct Losses {
 pub struct ProgramCost {
     /// Its name, which is that of the tracepoint.
     pub name: String,
-    /// How often it ran.
+    /// How often it ran while runs were counted.
     pub runs: u64,
     /// How long that took.
     pub time: Nanos,
@@ -83,10 +79,6 @@ struct Came {
     unreadable: u64,
 }
 
-/// The kernel's side, as `make bpf` compiles it.
-const OBJECT: &[u8] = include_bytes!("recorder.bpf.o");
-/// What is later than this is worth a stack, which takes about a microsecond.
-const SLOW: Nanos = Nanos::from_micros(5);
 /// How long after its end a window is seen, at most. The kernel wakes nobody for one.
 const LOOK: Nanos = Nanos::from_millis(10);
 const ZERO: [u8; 4] = [0; 4];
@@ -106,19 +98,28 @@ impl Recorder {
         Recorder::check()?;
         lock(&SAID).clear();
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| lock(&SAID).push_str(&text))));
-        load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
+        load::load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
     }
 
-    /// Watches one more thread, where [`Watch::Tasks`] are watched.
+    /// Watches one more thread, where [`Watch::Tasks`] are watched. Two whose numbers differ by a
+    /// multiple of 4096 can't be watched together.
     pub fn watch(&self, pid: u32) -> io::Result<()> {
+        let place = (pid % WAKES).to_ne_bytes();
+        let mut task = [0; WATCHED];
+        task[..4].copy_from_slice(&pid.to_ne_bytes());
         let (byte, bit) = place_in_filter(pid);
-        let watch = || {
-            let mut filter = self.filter.lookup(&ZERO, MapFlags::ANY)?.unwrap_or_default();
-            filter[byte] |= bit;
-            self.tasks.update(&pid.to_ne_bytes(), &[0; WATCHED], MapFlags::ANY)?;
-            self.filter.update(&ZERO, &filter, MapFlags::ANY)
-        };
-        watch().map_err(|error| io_error(&error))
+        let look = |map: &MapHandle, key| map.lookup(key, MapFlags::ANY).map_err(|e| io_error(&e));
+        let there = look(&self.tasks, &place)?.unwrap_or_default();
+        let there = there.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
+        if there != 0 && there != pid {
+            let why = format!("thread {pid} can't be watched together with thread {there}");
+            return Err(io::Error::other(why));
+        }
+        let mut filter = look(&self.filter, &ZERO)?.unwrap_or_default();
+        filter[byte] |= bit;
+        let put = |map: &MapHandle, key, value: &[u8]| map.update(key, value, MapFlags::ANY);
+        put(&self.tasks, &place, &task).map_err(|e| io_error(&e))?;
+        put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
     }
 
     /// Changes what counts as late, for wake-ups from now on.
@@ -138,6 +139,7 @@ impl Recorder {
     pub fn read(&mut self, patience: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<()> {
         let end = clock::now() + patience;
         loop {
+            self.counting.end_in_time();
             self.windows.consume().map_err(|error| io_error(&error))?;
             let came = std::mem::take(&mut lock(&self.came).windows);
             let left = end - clock::now();
@@ -159,7 +161,7 @@ impl Recorder {
             windows: number(&self.lost, 0),
             unreadable: lock(&self.came).unreadable,
             switches: number(&self.lost, 8),
-            tasks: number(&self.lost, 16),
+            unwatched: number(&self.lost, 16),
             events_missed: self.programs().map(|(_, program)| program.missed).sum(),
         }
     }
@@ -169,7 +171,7 @@ impl Recorder {
         &self.missing
     }
 
-    /// What every program cost since the start; without runs where [`Recorder::uncounted`].
+    /// What every program cost while runs were [counted](Recorder::counted).
     pub fn cost(&self) -> Vec<ProgramCost> {
         let cost = self.programs().map(|(name, program)| ProgramCost {
             name,
@@ -181,9 +183,14 @@ impl Recorder {
         cost.collect()
     }
 
+    /// For how long runs were counted: the first second, as counting costs as much as many a run.
+    pub fn counted(&self) -> Nanos {
+        self.counting.counted()
+    }
+
     /// Why runs are not counted, if they are not: that needs `CAP_SYS_ADMIN`.
     pub fn uncounted(&self) -> Option<&io::Error> {
-        self.counting.as_ref().err()
+        self.counting.refused()
     }
 
     fn programs(&self) -> impl Iterator<Item = (String, bpf::Program)> {
@@ -192,103 +199,6 @@ impl Recorder {
             Some((name, bpf::program(program.as_fd()).ok()?))
         })
     }
-}
-
-fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
-    let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
-    let btf = Btf::from_vmlinux()?;
-    let missing = leave_out(&mut open, &btf);
-    configure(&mut open, watch, above, &btf)?;
-    let object = open.load()?;
-    let came = Arc::new(Mutex::new(Came::default()));
-    let mut recorder = Recorder {
-        windows: reader(&object, &came)?,
-        came,
-        above: map(&object, ".data.above")?,
-        filter: map(&object, ".bss.filter")?,
-        tasks: map(&object, "tasks")?,
-        lost: map(&object, ".bss.lost")?,
-        missing,
-        counting: bpf::count_runs(),
-        links: Vec::new(),
-        object,
-    };
-    if let Watch::Tasks(pids) = watch {
-        pids.iter().try_for_each(|pid| recorder.watch(*pid))?;
-    }
-    recorder.links = attach(&recorder)?;
-    Ok(recorder)
-}
-
-fn attach(recorder: &Recorder) -> libbpf_rs::Result<Vec<Link>> {
-    let programs = recorder.object.progs_mut();
-    let there =
-        programs.filter(|program| !recorder.missing.iter().any(|name| program.name() == *name));
-    there.map(|program| program.attach()).collect()
-}
-
-/// Leaves out what this kernel has no tracepoint for, and says which those are.
-fn leave_out(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
-    let mut missing = Vec::new();
-    for mut program in open.progs_mut() {
-        let name = program.name().to_string_lossy().into_owned();
-        if !kernel::has_tracepoint(btf, &name) {
-            program.set_autoload(false);
-            missing.extend(kernel::TRACEPOINTS.iter().filter(|known| **known == name));
-        }
-    }
-    missing
-}
-
-fn configure(
-    open: &mut OpenObject,
-    watch: &Watch,
-    above: Nanos,
-    btf: &Btf<'_>,
-) -> libbpf_rs::Result<()> {
-    let (how, name) = match watch {
-        Watch::Tasks(_) => (0, Comm::default()),
-        Watch::Name(name) => (1, *name),
-        Watch::RealTime => (2, Comm::default()),
-    };
-    let variables = kernel::variables(btf);
-    let settings = Settings { name, slow: SLOW, variables, how, goes_on: kernel::goes_on() };
-    for mut map in open.maps_mut() {
-        match map.name().to_str() {
-            Some(".rodata.settings") => map.set_initial_value(&settings.bytes())?,
-            Some(".data.above") => map.set_initial_value(&above.0.to_ne_bytes())?,
-            Some("rings") => {
-                let cpus = libbpf_rs::num_possible_cpus()?;
-                map.set_max_entries(u32::try_from(cpus).unwrap_or(u32::MAX))?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Reads what is handed over, into `came`.
-fn reader(object: &Object, came: &Arc<Mutex<Came>>) -> libbpf_rs::Result<RingBuffer<'static>> {
-    let came = Arc::clone(came);
-    let map = map(object, "windows")?;
-    let mut builder = RingBufferBuilder::new();
-    builder.add(&map, move |bytes| {
-        let mut came = lock(&came);
-        match window(bytes) {
-            Some(window) => came.windows.push(window),
-            None => came.unreadable += 1,
-        }
-        0
-    })?;
-    builder.build()
-}
-
-fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    let found = object.maps().find(|map| map.name() == OsStr::new(name));
-    found.map_or_else(
-        || Err(io::Error::other(format!("the object has no map '{name}'")).into()),
-        |map| MapHandle::try_from(&map),
-    )
 }
 
 /// The eight bytes at `at` in a map that is one value.

@@ -81,7 +81,8 @@ pub(crate) fn refused(error: &libbpf_rs::Error, log: &str) -> RecorderError {
         _ => io::Error::other(format!("{error:#}")),
     };
     let remedy = if error.raw_os_error() == Some(EPERM) {
-        ": a container's or a service's filter of system calls may be in the way; allow bpf(2)"
+        ": a filter of system calls is in the way, or the rights are those of a user namespace; \
+         run outside of the container or service"
     } else {
         ""
     };

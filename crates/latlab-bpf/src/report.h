@@ -83,11 +83,12 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 /* Hands a late wake-up over. */
 __noinline int report(__u32 pid, __u64 now)
 {
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	__u32 place = pid & (WAKES - 1);
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
 	struct ring *abroad = 0, *ring;
 	struct bpf_dynptr to;
 
-	if (!watched)
+	if (!watched || watched->pid != pid)
 		return 0;
 	struct wake *wake = &watched->wakes[~watched->next & 1];
 
@@ -122,9 +123,9 @@ __noinline int report(__u32 pid, __u64 now)
 }
 
 /* A watched task gives the CPU away: to sleep, or although it could go on. */
-INLINE void left(__u32 pid, bool runnable, __u64 now)
+INLINE void left(struct task_struct *prev, bool runnable, __u64 now)
 {
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	struct watched *watched = find(prev);
 
 	if (!watched)
 		return;
@@ -134,7 +135,7 @@ INLINE void left(__u32 pid, bool runnable, __u64 now)
 	if (!watched->late || (runnable && settings.how == TASKS))
 		return;
 	watched->late = 0;
-	report(pid, now);
+	report(watched->pid, now);
 }
 
 #endif

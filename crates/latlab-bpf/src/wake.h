@@ -7,13 +7,12 @@
 #define KTHREAD 0x00200000	/* PF_KTHREAD */
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, WAKES);
 	__type(key, __u32);
 	__type(value, struct watched);
 } tasks SEC(".maps");
 
-const volatile struct watched nothing SEC(".rodata.nothing");
 /* May change at any time. */
 volatile __u64 above SEC(".data.above") = 0;
 volatile __u64 filter[FILTER] SEC(".bss.filter");
@@ -35,16 +34,29 @@ INLINE bool is_watched(struct task_struct *task)
 	return comm[0] == settings.name[0] && comm[1] == settings.name[1];
 }
 
+/* What is kept of a watched task: an array is read in one place, a hash in three. */
 INLINE struct watched *find(struct task_struct *task)
 {
-	__u32 pid = task->pid;
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	__u32 pid = task->pid, place = pid & (WAKES - 1);
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
 
-	if (watched || settings.how == TASKS)
+	return watched && watched->pid == pid ? watched : 0;
+}
+
+/* The same, and makes room for one that is seen for the first time. */
+INLINE struct watched *find_or_begin(struct task_struct *task)
+{
+	__u32 pid = task->pid, place = pid & (WAKES - 1);
+	struct watched *watched = bpf_map_lookup_elem(&tasks, &place);
+
+	if (!watched || watched->pid == pid)
 		return watched;
-	if (bpf_map_update_elem(&tasks, &pid, (void *)&nothing, 0))
-		__sync_fetch_and_add(&lost.tasks, 1);
-	return bpf_map_lookup_elem(&tasks, &pid);
+	if (settings.how == TASKS)
+		return 0;
+	if (!__sync_val_compare_and_swap(&watched->pid, 0, pid))
+		return watched;
+	__sync_fetch_and_add(&lost.wakes, 1);
+	return 0;
 }
 
 /* The kernel functions that were called, without the program and what calls it. */
@@ -56,7 +68,7 @@ INLINE int stack(void *ctx, __u64 *frames)
 /* A watched task is woken. */
 INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task_struct *task)
 {
-	struct watched *watched = find(task);
+	struct watched *watched = find_or_begin(task);
 
 	if (!watched)
 		return;
@@ -67,13 +79,13 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 		due = ring->due;
 		expiry = ring->expiry < now ? ring->expiry : now;
 	}
+	watched->due = due;
 	wake->due = due;
 	wake->expiry = expiry;
 	wake->waking = now;
 	wake->waker = event->task;
 	wake->waker_cpu = bpf_get_smp_processor_id();
-	wake->steal = steal(ring);
-	wake->stolen = wake->steal - ring->steal;
+	wake->steal = ring->steal;
 	wake->waking_depth = 0;
 	wake->switch_depth = 0;
 	__u32 upon = ring->upon;
@@ -89,27 +101,36 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	watched->pending = 1;
 }
 
-/* A watched task gets the CPU. */
-INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *prev,
-		    struct task_struct *next)
+/* What the hypervisor took since the CPU that woke the task, and the one that runs it, were last
+ * seen to be left alone. */
+INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 {
-	__u32 pid = next->pid;
-	struct watched *watched = bpf_map_lookup_elem(&tasks, &pid);
+	if (wake->cpu == wake->waker_cpu)
+		return steal(ring) - wake->steal;
+	struct ring *waker = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
+
+	return steal(ring) - ring->steal + (waker ? steal(waker) - wake->steal : 0);
+}
+
+/* A watched task gets the CPU. Where it is not late, no more than its first line is touched. */
+INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *next)
+{
+	struct watched *watched = find(next);
+	__u64 now = event->at;
 
 	if (!watched || !watched->pending)
 		return;
-	struct wake *wake = &watched->wakes[watched->next & 1];
-	__u64 now = event->at;
-
 	watched->pending = 0;
 	/* Of what watches itself, being late counts until it sleeps again. */
-	if (settings.how != TASKS && now - wake->due < above)
+	if (settings.how != TASKS && now - watched->due < above)
 		return;
+	struct wake *wake = &watched->wakes[watched->next & 1];
+
 	wake->switched = now;
 	wake->task = event->other;
 	wake->cpu = bpf_get_smp_processor_id();
 	wake->head = ring->head;
-	wake->stolen += steal(ring) - (wake->cpu == wake->waker_cpu ? wake->steal : ring->steal);
+	wake->stolen = stolen(wake, ring);
 	if (event->task.pid && now - wake->waking > settings.slow)
 		wake->switch_depth = stack(ctx, wake->switch_stack);
 	watched->next ^= 1;

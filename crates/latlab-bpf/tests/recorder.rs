@@ -107,7 +107,7 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
     // Some machines' kernels report nothing while a task of theirs runs. They are found out.
     let hidden = usize::try_from(losses.switches).expect("they are few");
     assert!(found + hidden >= SLEEPS, "{found} of {SLEEPS}, {losses:?}");
-    assert_eq!((losses.windows, losses.unreadable, losses.tasks), (0, 0, 0));
+    assert_eq!((losses.windows, losses.unreadable, losses.unwatched), (0, 0, 0));
     let costs = recorder.cost();
     let switch = costs.iter().find(|cost| cost.name == "sched_switch").expect("it is there");
     assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");

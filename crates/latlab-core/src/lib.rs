@@ -13,6 +13,7 @@ pub mod growth;
 pub mod histogram;
 pub mod list;
 pub mod machine;
+pub mod path;
 pub mod periods;
 pub mod plan;
 pub mod random;

@@ -6,6 +6,7 @@ use self::explained::Explained;
 use crate::cpulist::CpuList;
 use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
 use crate::machine::Machine;
+use crate::path::Path;
 use crate::plan::Plan;
 use crate::scan::Scan;
 use crate::time::Nanos;
@@ -183,6 +184,10 @@ pub struct Sample {
     pub at: Nanos,
     /// How late it was.
     pub latency: Nanos,
+    /// The how manieth sample it is of all that lanes of this run took where they ran, from 1,
+    /// warm-up included. It is the only one of that number where one CPU was measured on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nth: Option<u64>,
     /// What made it late, as far as it is known, in order of time.
     #[serde(default)]
     pub causes: Vec<Charge>,
@@ -190,6 +195,9 @@ pub struct Sample {
     /// latency exactly.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unexplained: Option<Nanos>,
+    /// What the CPU executed meanwhile, where the laboratory watched every instruction.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<Path>,
 }
 
 /// A part of a latency and what it is charged to.

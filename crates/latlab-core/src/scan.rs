@@ -152,6 +152,9 @@ pub struct Region {
     /// The kernel function that is running there, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub function: Option<String>,
+    /// The how manieth sample of the run the peak is, as [`crate::record::Sample::nth`] counts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nth: Option<u64>,
 }
 
 impl Region {
@@ -177,6 +180,17 @@ impl Spread {
 }
 
 impl Scan {
+    /// Gives each region the number of the measurement that is nearest to its peak: of `measured`,
+    /// in their order, the first has the number after `before`.
+    pub fn number(&mut self, measured: &[Measurement], before: u64) {
+        for region in &mut self.regions {
+            let within = |one: &&Measurement| (region.start..=region.end).contains(&one.offset);
+            let numbered = measured.iter().zip(before + 1..).filter(|(one, _)| within(one));
+            let nearest = numbered.min_by_key(|(one, _)| one.pdlt.0.abs_diff(region.peak.0));
+            region.nth = nearest.map(|(_, nth)| nth);
+        }
+    }
+
     /// The longest region, if there is any.
     pub fn longest(&self) -> Option<&Region> {
         self.regions.iter().max_by_key(|region| region.length())

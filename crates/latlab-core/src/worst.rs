@@ -8,6 +8,8 @@ pub const KEPT: usize = 10;
 /// One late wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
+    /// The number of the mark that was made with it, from 1 (`latlab_sys::mark`).
+    pub nth: u64,
     /// When the thread ran, since the run began.
     pub at: Nanos,
     /// How late that was.
@@ -32,9 +34,9 @@ impl Worst {
 
     /// Notes a sample if it is among the worst. Does not allocate; of equals the earlier stays.
     #[inline]
-    pub fn record(&mut self, at: Nanos, latency: Nanos) {
+    pub fn record(&mut self, nth: u64, at: Nanos, latency: Nanos) {
         if self.0.len() < KEPT || self.0[KEPT - 1].latency < latency {
-            self.insert(Late { at, latency });
+            self.insert(Late { nth, at, latency });
         }
     }
 
@@ -61,7 +63,7 @@ mod tests {
         fn the_worst_ten_are_kept_in_order(samples in proptest::collection::vec(0u64..50, 0..60)) {
             let mut worst = Worst::new();
             for (at, latency) in (0..).zip(&samples) {
-                worst.record(Nanos(at), Nanos(*latency));
+                worst.record(at + 1, Nanos(at), Nanos(*latency));
             }
             let mut sorted: Vec<(u64, u64)> = (0..).zip(samples).collect();
             sorted.sort_by_key(|(at, latency)| (std::cmp::Reverse(*latency), *at));

@@ -20,6 +20,7 @@ mod ioctl;
 pub mod knob;
 pub mod machine;
 pub mod mapping;
+pub mod mark;
 pub mod membarrier;
 pub mod memory;
 pub mod mutex;

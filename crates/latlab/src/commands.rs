@@ -40,7 +40,7 @@ struct Latlab {
 enum Command {
     Run(run::Run),
     Scan(scan::Scan),
-    Explain(explain::Explain),
+    Explain(Box<explain::Explain>),
     Report(report::Report),
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
@@ -75,6 +75,7 @@ fn command_line() -> clap::Command {
     Latlab::command()
         .mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
         .mut_subcommand("scan", |scan| scan.after_long_help(list::calls_help()))
+        .mut_subcommand("explain", |explain| explain.after_long_help(list::parts_help()))
 }
 
 /// Reads the command line and does what it says. The exit code, which is 0 but for a program's.

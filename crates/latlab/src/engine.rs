@@ -240,7 +240,7 @@ fn explaining(
         })?;
         return Ok((None, Some(explanations)));
     }
-    control(probes, rig)?;
+    measure_without(probes, rig)?;
     let (measured, explanations) = explain::Lanes::explain(explain.above, machine, |observer| {
         rig.observer = Some(observer);
         let measured = measure(probes, rig);
@@ -251,7 +251,8 @@ fn explaining(
 }
 
 /// Measures for a while without explaining, so that it can be seen what explaining costs.
-fn control(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<()> {
+#[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
+fn measure_without(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<()> {
     rig.briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();

@@ -10,15 +10,18 @@ mod known;
 mod kvm;
 mod laboratory;
 mod library;
+mod microscope;
 mod module;
 mod orders;
 mod qemu;
+mod symbols;
 
 pub(crate) use cell::Program;
 pub(crate) use facts::Facts;
 pub(crate) use init::{is_init, serve};
 pub(crate) use kvm::Accel;
 pub(crate) use laboratory::{exec, run};
+pub(crate) use microscope::explain;
 
 use latlab_core::machine::TimeDomain;
 

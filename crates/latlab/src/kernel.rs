@@ -7,6 +7,7 @@ mod driver;
 mod headers;
 mod image;
 mod package;
+mod plugin;
 mod store;
 mod work;
 
@@ -105,6 +106,12 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
 /// `Unsupported` where that can't be done here, saying what is missing.
 pub(crate) fn driver(kernel: &Kernel, progress: &mut dyn Progress) -> Result<PathBuf> {
     driver::ready(&Store::open()?, kernel, progress)
+}
+
+/// The plugin that watches the laboratory's guests: built when it is first needed, and kept in the
+/// cache. `Unsupported` where that can't be done here, saying what is missing.
+pub(crate) fn plugin(progress: &mut dyn Progress) -> Result<PathBuf> {
+    plugin::ready(&Store::open()?, progress)
 }
 
 /// What became of a wish to have a kernel in the cache.
@@ -218,6 +225,7 @@ fn unknown(store: &Store, name: &str) -> Failure {
     Failure::Failed(format!("there is no kernel '{name}' in the cache: {hint}"))
 }
 
-fn digest(bytes: &[u8]) -> String {
+/// SHA-256 in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

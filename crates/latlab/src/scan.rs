@@ -176,7 +176,7 @@ impl<'a> Conduct<'a> {
             }
         }
         let findings = survey.findings();
-        let scan = Scan {
+        let mut scan = Scan {
             call: self.plan.call.clone(),
             profile: None,
             cpu: self.cpu,
@@ -188,6 +188,7 @@ impl<'a> Conduct<'a> {
             regions: findings.regions,
             parts,
         };
+        scan.number(&self.measured, self.producer.before());
         let interrupted = self.interrupted;
         Ok(Scanned { scan, series: self.series(), warnings, interrupted, failure })
     }

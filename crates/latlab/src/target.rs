@@ -26,6 +26,13 @@ pub(crate) trait Target: Sync {
     /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
 
+    /// Carries `plan` out and finds out what made its wake-ups late: by the means of any machine,
+    /// unless it has better ones.
+    fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
+        let outcome = self.run(std::slice::from_ref(plan), errand).pop();
+        outcome.expect("one plan has one outcome")
+    }
+
     /// Starts a program on the target `name`; `put` gets what it writes. Its exit code.
     fn exec(
         &self,

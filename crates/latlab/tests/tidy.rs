@@ -121,6 +121,15 @@ fn the_program_makes_no_system_call_by_hand() {
 }
 
 #[test]
+fn only_the_recorder_knows_libbpf() {
+    for folder in ["crates/latlab/", "crates/latlab-core/", "crates/latlab-sys/"] {
+        nothing_in(folder, &["libbpf_rs", "libbpf_sys"]);
+    }
+    nothing_in("crates/latlab-bpf/src/", &["libc", "println", "eprintln", "clap"]);
+    assert!(read("crates/latlab-bpf/src/lib.rs").contains("#![forbid(unsafe_code)]"));
+}
+
+#[test]
 fn rooms_do_not_know_each_other() {
     let everything = [
         "probe::",

@@ -161,8 +161,10 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cpu: late.cpu,
         at: late.at,
         latency: late.latency,
+        nth: None,
         causes: causes.collect(),
         unexplained: Some(explanation.unexplained),
+        path: None,
     }
 }
 

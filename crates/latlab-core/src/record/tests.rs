@@ -68,7 +68,13 @@ fn scan() -> Scan {
         baseline: Nanos(3_200),
         noise: Nanos(1),
         points: vec![point(-1_000, 3_200), point(1_000, 52_200)],
-        regions: vec![Region { start: 1_000, end: 50_000, peak: Nanos(52_200), function: None }],
+        regions: vec![Region {
+            start: 1_000,
+            end: 50_000,
+            peak: Nanos(52_200),
+            function: None,
+            nth: None,
+        }],
         parts: Vec::new(),
     }
 }
@@ -81,8 +87,10 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         cpu: series.cpu,
         at: Nanos(started),
         latency: series.max,
+        nth: None,
         causes: Vec::new(),
         unexplained: None,
+        path: None,
     };
     let mut worst: Vec<Sample> = series.iter().map(late).collect();
     worst_first(&mut worst);

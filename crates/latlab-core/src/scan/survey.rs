@@ -123,10 +123,7 @@ impl Survey {
         let noises = points.iter().map(|point| point.pdlt.median - point.pdlt.min);
         let noise = Spread::of(noises.collect()).unwrap_or_default().median;
         let ground = self.ground(&moments(&tries));
-        // A single measurement may have been late for any reason.
-        let fewest = FEWEST.min(self.repeat);
-        let sure: Vec<&Tries> =
-            tries.into_iter().filter(|tries| tries.hits.len() >= fewest).collect();
+        let sure: Vec<&Tries> = tries.into_iter().filter(|tries| self.is_sure(tries)).collect();
         let regions = regions(&moments(&sure), &ground);
         Findings { baseline: ground.baseline, noise, points, regions }
     }
@@ -167,13 +164,20 @@ impl Survey {
         (self.repeat / 2).max(FEWEST).min(self.repeat)
     }
 
+    /// Whether a region may begin or end there: a single measurement may have been late for any
+    /// reason.
+    fn is_sure(&self, tries: &Tries) -> bool {
+        tries.hits.len() >= FEWEST.min(self.repeat)
+    }
+
     fn is_outside(&self, offset: Offset) -> bool {
         offset < 0 || offset > signed(self.duration)
     }
 
     /// Between which points there is an edge that is not known closely enough: their middles.
     fn edges(&self) -> Vec<Offset> {
-        let (asked, tries): (Vec<Offset>, Vec<&Tries>) = self.known().into_iter().unzip();
+        let sure = self.known().into_iter().filter(|(_, tries)| self.is_sure(tries));
+        let (asked, tries): (Vec<Offset>, Vec<&Tries>) = sure.unzip();
         let moments = moments(&tries);
         let ground = self.ground(&moments);
         let runs = runs(&moments, ground.same);
@@ -305,7 +309,13 @@ fn regions(moments: &[Moment], ground: &Ground) -> Vec<Region> {
             Some(next) => end(start, moments[next.start], height(&moments[next.clone()], ground)),
             None => start.woken - signed(ground.baseline),
         };
-        Some(Region { start: start.offset, end: end.max(start.offset), peak, function: None })
+        Some(Region {
+            start: start.offset,
+            end: end.max(start.offset),
+            peak,
+            function: None,
+            nth: None,
+        })
     };
     runs.iter().enumerate().filter_map(region).collect()
 }

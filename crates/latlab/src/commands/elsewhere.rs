@@ -11,7 +11,7 @@ use latlab_sys::cpu;
 use latlab_sys::signal::Signals;
 
 /// The options.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "On other targets")]
 pub(super) struct Elsewhere {
     /// Guests that may run at the same time [default: as many as there are CPUs]
@@ -42,6 +42,16 @@ impl Elsewhere {
                 Err(Failure::Failed(format!("{option} is for other targets: name one with --on")))
             }
             None => Ok(()),
+        }
+    }
+
+    /// What is said here, and what was said before where nothing is said here.
+    pub(super) fn and(&self, before: &Elsewhere) -> Elsewhere {
+        Elsewhere {
+            jobs: self.jobs.or(before.jobs),
+            fresh: self.fresh || before.fresh,
+            limit: self.limit.or(before.limit),
+            accel: self.accel.or(before.accel),
         }
     }
 

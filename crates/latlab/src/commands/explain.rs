@@ -1,6 +1,7 @@
 //! `latlab explain`: why wake-ups were late.
 
 use super::run::Run;
+use super::scan::Scan;
 use crate::failure::{Failure, Result};
 use latlab_core::plan::{ExplainPlan, Plan, Watched};
 use latlab_core::time::Nanos;
@@ -9,7 +10,8 @@ const EXAMPLES: &str = "\
 Examples:
   latlab explain --load hackbench --load disk     why does a real-time task wake late here?
   latlab explain --rt --for 1min                  what keeps the tasks waiting that run already?
-  latlab explain --on lab:standard --load procfs  every instruction of it, on a kernel in QEMU";
+  latlab explain --on lab:standard --load procfs  every instruction of it, on a kernel in QEMU
+  latlab explain --on lab:standard scan populate:4MiB";
 
 /// Explain why wake-ups were late
 ///
@@ -18,10 +20,15 @@ Examples:
 /// the task and the kernel's function, and what is left. Without a probe it is `cyclic`. Or it
 /// watches tasks that are there already: one, all of a name, or all of real-time priority.
 ///
-/// It needs root (or CAP_BPF and CAP_PERFMON) and a kernel with BTF, as distributions build them:
-/// programs on the kernel's tracepoints note what happens while it measures, and are gone when it
-/// ends. What that costs is in the record. In the laboratory (`--on lab:PROFILE`) the guest is
-/// watched from outside, instruction by instruction, which takes no time of its own.
+/// It needs root, or the capabilities for BPF and for performance monitoring, and a kernel with BTF,
+/// as distributions build them: programs on the kernel's tracepoints note what happens while it
+/// measures, and are gone when it ends. What that costs is in the record.
+///
+/// In the laboratory (`--on lab:PROFILE`) the run is made twice. It is the same both times, but for
+/// the second time every instruction of its worst samples is watched from outside of the guest: the
+/// path from the timer's expiry to the program, function by function, and who held interrupts or
+/// preemption off. That takes no time of the guest's own. A scan is explained likewise: its longest
+/// regions get the name of a function.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
@@ -42,6 +49,14 @@ pub(super) struct Explain {
     traced: bool,
     #[command(flatten)]
     run: Run,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+/// What is explained instead of probes.
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Scan(Scan),
 }
 
 /// The kernel keeps fifteen bytes of a name, and whoever gives more would wait for nobody.
@@ -55,26 +70,28 @@ fn name(text: &str) -> std::result::Result<String, String> {
 
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
+        match &self.what {
+            None => self.run.measurement().explain(&self.plan()?),
+            Some(What::Scan(scan)) => scan.explain(self.run.only_where()?),
+        }
+    }
+
+    fn plan(&self) -> Result<Plan> {
         let watch = match (self.pid, &self.comm) {
             (Some(pid), _) => Some(Watched::Task(pid)),
             (None, Some(name)) => Some(Watched::Name(name.clone())),
             (None, None) => self.rt.then_some(Watched::Realtime),
         };
-        let explain = ExplainPlan { above: self.above, watch, traced: self.traced };
-        let plan = Plan { explain: Some(explain), ..self.plan()? };
-        self.run.measurement().carry_out(&plan)
-    }
-
-    fn plan(&self) -> Result<Plan> {
-        let plan = self.run.plan()?;
-        if !(self.rt || self.pid.is_some() || self.comm.is_some()) {
-            return Ok(plan);
-        }
-        if self.run.names_probes() {
+        if watch.is_some() && self.run.names_probes() {
             let why = "explain either watches tasks that are there (--pid, --comm, --rt) or runs \
                        probes of its own: leave out one of the two";
             return Err(Failure::Failed(why.to_owned()));
         }
-        Ok(Plan { probes: Vec::new(), ..plan })
+        let mut plan = self.run.plan()?;
+        if watch.is_some() {
+            plan.probes.clear();
+        }
+        let explain = ExplainPlan { above: self.above, watch, traced: self.traced };
+        Ok(Plan { explain: Some(explain), ..plan })
     }
 }

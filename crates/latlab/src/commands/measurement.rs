@@ -2,6 +2,7 @@
 
 use super::elsewhere::Elsewhere;
 use crate::engine::Outcome;
+use crate::errand::Errand;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live, text};
@@ -13,7 +14,7 @@ use latlab_sys::signal::Signals;
 use std::path::{Path, PathBuf};
 
 /// Where to measure, and where the records are to go.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct Measurement {
     /// Where to run (see: latlab list targets); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
@@ -28,12 +29,26 @@ pub(super) struct Measurement {
     elsewhere: Elsewhere,
 }
 
+/// How a target is to carry plans out.
+type Way = fn(&dyn Target, &[Plan], &mut Errand<'_>) -> Vec<Result<Outcome>>;
+
 /// Room that a record is sure to find at the end of the run.
 const RESERVED: u64 = 1 << 20;
 
 impl Measurement {
     /// Carries `plan` out on each target, shows and keeps what comes of it.
     pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
+        self.carry_out_by(plan, |target, plans, errand| target.run(plans, errand))
+    }
+
+    /// The same, and finds out what made the worst samples late.
+    pub(super) fn explain(&self, plan: &Plan) -> Result<()> {
+        self.carry_out_by(plan, |target, plans, errand| {
+            plans.iter().map(|plan| target.explain(plan, errand)).collect()
+        })
+    }
+
+    fn carry_out_by(&self, plan: &Plan, way: Way) -> Result<()> {
         let on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
         let plans: Vec<Plan> = self.on.iter().map(on).collect();
         let target = self.target()?;
@@ -47,7 +62,7 @@ impl Measurement {
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
         let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
-        let outcomes = target.run(&plans, &mut errand);
+        let outcomes = way(target, &plans, &mut errand);
         let mut ending = Ok(());
         for ((outcome, pending), place) in outcomes.into_iter().zip(pending).zip(places) {
             let shown = outcome.and_then(|outcome| self.show(outcome, pending, place.as_deref()));
@@ -57,6 +72,17 @@ impl Measurement {
         drop(bar);
         std::mem::forget(signals);
         ending
+    }
+
+    /// What is said here, and what was said before where nothing is said here.
+    pub(super) fn and(&self, before: &Measurement) -> Measurement {
+        let on = if self.is_here() { &before.on } else { &self.on };
+        Measurement {
+            on: on.clone(),
+            out: self.out.clone().or_else(|| before.out.clone()),
+            json: self.json || before.json,
+            elsewhere: self.elsewhere.and(&before.elsewhere),
+        }
     }
 
     /// Whether the time of the targets is that of their instructions.

@@ -1,7 +1,7 @@
 //! `latlab run`: measure.
 
 use super::measurement::Measurement;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::load::LOADS;
 use crate::probe::PROBES;
 use crate::registry;
@@ -78,6 +78,26 @@ impl Run {
     /// Where to measure, and what becomes of the record.
     pub(super) fn measurement(&self) -> &Measurement {
         &self.measurement
+    }
+
+    /// Where it measures, where that is all that is said.
+    pub(super) fn only_where(&self) -> Result<&Measurement> {
+        let given = [
+            ("--load", !self.loads.is_empty()),
+            ("--for", self.time.is_some()),
+            ("--count", self.count.is_some()),
+            ("--cpus", self.cpus.is_some()),
+            ("--policy", self.policy.is_some()),
+            ("--stop-above", self.stop_above.is_some()),
+            ("--set", !self.settings.is_empty()),
+            ("--skip-missing", self.skip_missing),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::Failed(format!(
+                "{option} is for probes: a scan's own options follow its call"
+            ))),
+            None => Ok(&self.measurement),
+        }
     }
 
     pub(super) fn plan(&self) -> Result<Plan> {

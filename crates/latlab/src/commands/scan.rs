@@ -60,20 +60,33 @@ impl Scan {
         self.measurement.carry_out(&self.plan()?)
     }
 
+    /// Carries it out as `latlab explain` does; what was said of the measurement before the word
+    /// `scan` holds as well.
+    pub(super) fn explain(&self, before: &Measurement) -> Result<()> {
+        let measurement = self.measurement.and(before);
+        measurement.explain(&self.plan_for(&measurement)?)
+    }
+
     fn plan(&self) -> Result<Plan> {
+        self.plan_for(&self.measurement)
+    }
+
+    fn plan_for(&self, measurement: &Measurement) -> Result<Plan> {
         let default = ["munmap:4MiB".to_owned()];
         let none = self.calls.is_empty() && self.command.is_empty();
         let calls = if none { &default } else { self.calls.as_slice() };
         let parts = calls.iter().map(|text| registry::parse("call", CALLS, text, &[]));
-        let parts = parts.chain(self.program().transpose()).collect::<Result<Vec<_>>>()?;
-        let scans = parts.into_iter().map(|call| self.scan(call)).collect();
+        let parts =
+            parts.chain(self.program(measurement).transpose()).collect::<Result<Vec<_>>>()?;
+        let instructions = measurement.is_in_instructions();
+        let scans = parts.into_iter().map(|call| self.scan(call, instructions)).collect();
         Ok(Plan {
             probes: Vec::new(),
             scans,
             loads: Vec::new(),
             target: String::new(),
             cpus: self.cpu.into_iter().collect::<CpuList>(),
-            length: Length::For(self.limit()),
+            length: Length::For(self.limit(instructions)),
             warm_up: Nanos(0),
             seed: 0,
             stop_above: None,
@@ -84,11 +97,11 @@ impl Scan {
     }
 
     /// The user's program, as the call that it stands for.
-    fn program(&self) -> Result<Option<Part>> {
+    fn program(&self, measurement: &Measurement) -> Result<Option<Part>> {
         if self.command.is_empty() {
             return Ok(None);
         }
-        if !self.measurement.is_here() {
+        if !measurement.is_here() {
             let why = "-- COMMAND is scanned where latlab runs: for a guest bring both along, as latlab \
                        exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
             return Err(Failure::Unsupported(why.to_owned()));
@@ -102,14 +115,13 @@ impl Scan {
         Ok(Some(Part { name: "program".to_owned(), params }))
     }
 
-    fn limit(&self) -> Nanos {
-        let by_target = if self.measurement.is_in_instructions() { 120 } else { 45 };
+    fn limit(&self, instructions: bool) -> Nanos {
+        let by_target = if instructions { 120 } else { 45 };
         self.time.unwrap_or(Nanos::from_secs(by_target))
     }
 
-    fn scan(&self, call: Part) -> ScanPlan {
+    fn scan(&self, call: Part, instructions: bool) -> ScanPlan {
         // In instruction time nothing disturbs: an edge can be closed in on at no cost in noise.
-        let instructions = self.measurement.is_in_instructions();
         let resolution = if instructions { Nanos(50) } else { Nanos::from_micros(1) };
         let repeat = if instructions { 6 } else { 40 };
         ScanPlan {
@@ -118,7 +130,7 @@ impl Scan {
             resolution: self.resolution.unwrap_or(resolution),
             repeat: self.repeat.unwrap_or(repeat),
             interrupt: self.interrupt,
-            limit: self.limit(),
+            limit: self.limit(instructions),
         }
     }
 }

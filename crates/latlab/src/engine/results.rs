@@ -41,8 +41,10 @@ pub(super) fn results(
             cpu: one.first_cpu(),
             at: late.at,
             latency: late.latency,
+            nth: one.lane.marked.then_some(late.nth),
             causes: Vec::new(),
             unexplained: None,
+            path: None,
         }));
         let spans = one.spans.iter().enumerate();
         series.extend(spans.map(|(channel, span)| make_series(&one, channel, *span, loads)));

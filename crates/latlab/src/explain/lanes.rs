@@ -7,7 +7,7 @@ use crate::rig::Observer;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
-use latlab_core::explain::threshold::threshold;
+use latlab_core::explain::threshold;
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Those who measure, and the recorder that watches them.
 pub(crate) struct Lanes {
     recorder: Arc<Mutex<Recorder>>,
-    lanes: Mutex<HashMap<u32, Measuring>>,
+    measuring: Mutex<HashMap<u32, Measuring>>,
     asked: Option<Nanos>,
 }
 
@@ -44,7 +44,7 @@ impl Observer for Lanes {
         let feed = Arc::new(Feed::new());
         let (pairing, seen) = (Pairing::default(), Histogram::new());
         let measuring = Measuring { probe, cpu, feed: Arc::clone(&feed), pairing, seen };
-        lock(&self.lanes).insert(thread, measuring);
+        lock(&self.measuring).insert(thread, measuring);
         Ok(feed)
     }
 }
@@ -59,7 +59,7 @@ impl Lanes {
         let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or_default())?;
         let recorder = Arc::new(Mutex::new(recorder));
         let lanes =
-            Arc::new(Lanes { recorder: Arc::clone(&recorder), lanes: Mutex::default(), asked });
+            Arc::new(Lanes { recorder: Arc::clone(&recorder), measuring: Mutex::default(), asked });
         let ended = AtomicBool::new(false);
         let (measured, late) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| lanes.collect(&ended));
@@ -69,16 +69,16 @@ impl Lanes {
         });
         let mut late = late.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let seen = lanes.seen();
-        let above = threshold(asked, &seen);
+        let above = threshold::late(asked, &seen);
         late.retain(|late| late.latency > above);
-        let lost = lock(&lanes.lanes).values().map(|lane| lane.feed.lost()).sum();
+        let lost = lock(&lanes.measuring).values().map(|lane| lane.feed.lost()).sum();
         let extent = Extent { wake_ups: seen.count(), above, lost };
         Ok((measured, Explanations::of(&late, &extent, &lock(&recorder), machine)))
     }
 
     fn seen(&self) -> Histogram {
         let mut all = Histogram::new();
-        lock(&self.lanes).values().for_each(|lane| all.add(&lane.seen));
+        lock(&self.measuring).values().for_each(|lane| all.add(&lane.seen));
         all
     }
 
@@ -93,9 +93,9 @@ impl Lanes {
                 .read(PATIENCE, &mut |window| windows.push(window))
                 .map_err(lost)?;
             self.sort(windows);
-            let above = threshold(self.asked, &self.seen());
+            let above = threshold::suspicious(self.asked, &self.seen());
             lock(&self.recorder).set_above(above).map_err(lost)?;
-            for lane in lock(&self.lanes).values_mut() {
+            for lane in lock(&self.measuring).values_mut() {
                 lane.listen();
                 late.extend(lane.late(above, until));
             }
@@ -107,7 +107,7 @@ impl Lanes {
 
     /// Gives the windows to those they are of.
     fn sort(&self, windows: Vec<Window>) {
-        let mut lanes = lock(&self.lanes);
+        let mut lanes = lock(&self.measuring);
         for window in windows {
             if let Some(lane) = lanes.get_mut(&window.task.pid) {
                 lane.pairing.window(window);

@@ -112,9 +112,10 @@ fn missing(late: &[Late], recorder: &Recorder) -> Vec<String> {
         missing
             .push(format!("this kernel lacks the tracepoints {list}: what they say is not known"));
     }
-    if recorder.losses().tasks > 0 {
-        let tasks = recorder.losses().tasks;
-        missing.push(format!("{tasks} tasks were not watched: there is room for 2048 at a time"));
+    let unwatched = recorder.losses().unwatched;
+    if unwatched > 0 {
+        missing
+            .push(format!("{unwatched} wake-ups were of more tasks than can be watched at a time"));
     }
     if let Some(error) = recorder.uncounted() {
         missing.push(format!(

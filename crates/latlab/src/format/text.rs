@@ -1,6 +1,7 @@
 //! Results as text for a terminal: tables, and a small histogram.
 
 mod explained;
+mod paths;
 mod scans;
 
 use super::{decimal, grouped, series_name};
@@ -20,6 +21,7 @@ pub(crate) fn summary(record: &Record) -> String {
     text += &scans::summary(record);
     text += &figures(record);
     text += &explained::summary(record);
+    text += &paths::summary(record);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(

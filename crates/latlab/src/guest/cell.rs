@@ -2,6 +2,7 @@
 
 use super::archive::Archive;
 use super::facts::ApicTimer;
+use super::microscope::Microscope;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{Time, driver, library, module};
 use crate::engine;
@@ -35,6 +36,8 @@ pub(super) struct Cell {
     pub(super) files: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links among them: where, and to what.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
+    /// Who watches its instructions. It changes nothing of what comes out.
+    pub(super) microscope: Option<Microscope>,
 }
 
 /// A program of the user's, to be started in a guest.
@@ -99,6 +102,8 @@ impl Program {
 pub(super) struct Boot {
     pub(super) initramfs: Vec<u8>,
     pub(super) cmdline: String,
+    /// The modules that it loads, in their order.
+    pub(super) modules: Vec<String>,
 }
 
 /// A disk in memory whose completions are timers of the guest (`Documentation/block/null_blk.rst`).
@@ -135,15 +140,13 @@ impl Cell {
             no_driver: None,
             files: Vec::new(),
             links: Vec::new(),
+            microscope: None,
         }
     }
 
     /// What the job needs beyond a kernel.
     pub(super) fn needs(&self) -> Result<Needs> {
-        match &self.job {
-            Job::Run(plan) => engine::needs(plan),
-            _ => Ok(Needs::default()),
-        }
+        self.job.plan().map_or(Ok(Needs::default()), engine::needs)
     }
 
     /// The modules that its parts need; where parts may be left out, those that its kernel has: who
@@ -207,8 +210,8 @@ impl Cell {
             disk,
             job: self.job.clone(),
         };
-        let orders = serde_json::to_vec(&orders).expect("orders are plain data");
-        archive.file(ORDERS, 0o644, &orders);
+        let text = serde_json::to_vec(&orders).expect("orders are plain data");
+        archive.file(ORDERS, 0o644, &text);
         let initramfs = archive.finish();
         // The guest holds it twice while it unpacks, and a root in memory gets half of that.
         let (size, memory) = (Bytes(initramfs.len() as u64), self.profile.memory);
@@ -219,7 +222,7 @@ impl Cell {
                 self.target
             )));
         }
-        Ok(Boot { initramfs, cmdline })
+        Ok(Boot { initramfs, cmdline, modules: orders.modules })
     }
 
     /// How long to wait for it on the wall before it counts as hung: a guest in instruction time
@@ -228,7 +231,7 @@ impl Cell {
         let guest_time = match &self.job {
             Job::Run(plan) => expected(plan),
             Job::Exec { .. } => Nanos::from_secs(10),
-            Job::Learn => Nanos::from_secs(2),
+            Job::Learn | Job::Symbols(_) => Nanos::from_secs(2),
         };
         Nanos::from_secs(120) + Nanos(guest_time.0.saturating_mul(50))
     }

@@ -16,7 +16,7 @@ pub(super) fn is_needed(profile: &Profile, job: &Job) -> bool {
     let scans = |plan: &Plan| plan.scans.iter().any(|scan| needs(scan, profile));
     let parts = |plan: &Plan| engine::needs(plan).is_ok_and(|needs| needs.driver);
     let asked = profile.modules.iter().any(|name| name == MODULE);
-    asked || matches!(job, Job::Run(plan) if parts(plan) || scans(plan))
+    asked || job.plan().is_some_and(|plan| parts(plan) || scans(plan))
 }
 
 /// Whether the interrupt of a scan is the driver's: where timers only fire at ticks, only a device

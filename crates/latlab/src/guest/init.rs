@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::symbols::Symbols;
 use crate::engine;
 use crate::failure::{Result, failed};
 use crate::message::{Message, Messenger, Stream};
@@ -106,6 +107,7 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
             exec(&mut command, port)
         }
         Job::Learn => Facts::read().map(Message::Facts),
+        Job::Symbols(_) => Symbols::send(port).map(|()| Message::Exited(0)),
     }
 }
 

@@ -65,14 +65,16 @@ pub(super) fn ask(cell: Cell, errand: &mut Errand<'_>) -> Result<Message> {
 }
 
 /// What a guest said last, and what its kernel complained about.
-struct Answer {
+pub(super) struct Answer {
     target: String,
     last: Message,
     complaints: Vec<String>,
+    /// What its microscope saw.
+    pub(super) trace: String,
 }
 
 impl Answer {
-    fn outcome(self, plan: &Plan) -> Result<Outcome> {
+    pub(super) fn outcome(self, plan: &Plan) -> Result<Outcome> {
         let Message::Record { mut record, verdict } = self.last else {
             return Err(self.unexpected());
         };
@@ -90,6 +92,11 @@ impl Answer {
             |line| Warning::new("kernel-complained", format!("the guest's kernel: {line}"));
         record.warnings.extend(self.complaints.into_iter().map(warning));
         Ok(Outcome { record: *record, verdict })
+    }
+
+    /// Fails unless a program has ended well.
+    pub(super) fn exited(self) -> Result<()> {
+        if matches!(self.last, Message::Exited(0)) { Ok(()) } else { Err(self.unexpected()) }
     }
 
     fn unexpected(self) -> Failure {
@@ -140,7 +147,7 @@ impl Progress for Fetching<'_> {
 }
 
 /// The cell of a job, with what is known of its kernel.
-fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
+pub(super) fn cell(target: &str, time: Time, job: Job, errand: &mut Errand<'_>) -> Result<Cell> {
     let (profile, kernel) = kernel(target, errand)?;
     let (driver, no_driver) = driver(&profile, &kernel, &job, errand)?;
     let timer = match time {
@@ -179,7 +186,7 @@ fn facts(target: &str, kernel: &Kernel, errand: &mut Errand<'_>) -> Result<Facts
 }
 
 /// What comes of each cell, in their order.
-fn carry_out(
+pub(super) fn carry_out(
     cells: Vec<Result<Cell>>,
     errand: &mut Errand<'_>,
     put: &mut Put<'_>,
@@ -248,13 +255,15 @@ impl Bench {
         let boot = cell.boot()?;
         let known = known::place(cell, &boot, cell.timer)?;
         let target = cell.target.clone();
-        let recalled =
-            known.as_ref().filter(|_| !errand.fresh).and_then(|path| known::recall(path));
+        // Who looks through a microscope has to look now.
+        let ask = errand.fresh || cell.microscope.is_some();
+        let recalled = known.as_ref().filter(|_| !ask).and_then(|path| known::recall(path));
         if let Some(messages) = recalled {
             for message in messages {
                 if let Some(last) = self.hear(message)? {
-                    let (target, complaints) = (target.clone(), Vec::new());
-                    self.answers[place] = Some(Ok(Answer { target, last, complaints }));
+                    let (target, complaints, trace) = (target.clone(), Vec::new(), String::new());
+                    let answer = Answer { target, last, complaints, trace };
+                    self.answers[place] = Some(Ok(answer));
                 }
             }
             return Ok(());
@@ -328,6 +337,7 @@ impl Work {
         if let Some(path) = self.known.as_ref().filter(|_| good) {
             known::keep(path, &self.guest.transcript()?);
         }
-        Ok(Answer { target: self.target.clone(), last, complaints })
+        let trace = self.guest.trace()?;
+        Ok(Answer { target: self.target.clone(), last, complaints, trace })
     }
 }

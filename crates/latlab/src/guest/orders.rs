@@ -37,11 +37,21 @@ pub(crate) enum Job {
     Exec { words: Vec<String>, folder: PathBuf, paths: BTreeMap<String, String> },
     /// Find out what a kernel finds out at each boot.
     Learn,
+    /// Say which functions the kernel has, and the modules that this plan needs.
+    Symbols(Box<Plan>),
 }
 
 impl Job {
     /// Whether parts are left out that lack something. Which they are, they find out in the guest.
     pub(super) fn may_lack(&self) -> bool {
-        matches!(self, Job::Run(plan) if plan.skip_missing)
+        self.plan().is_some_and(|plan| plan.skip_missing)
+    }
+
+    /// The plan whose parts the guest is made for.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        match self {
+            Job::Run(plan) | Job::Symbols(plan) => Some(plan),
+            Job::Exec { .. } | Job::Learn => None,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! One QEMU at work: how it is started, what it says, how it ends.
 
 use super::cell::{Boot, Cell};
+use super::microscope::Microscope;
 use super::{Accel, Time, debugger, driver};
 use crate::failure::{Failure, Result, failed};
 use crate::message::Message;
@@ -29,6 +30,8 @@ pub(super) struct Guest {
     port: File,
     /// What QEMU says.
     complaints: File,
+    /// What its microscope saw.
+    trace: Option<File>,
     preset: Option<JoinHandle<io::Result<()>>>,
     began: Nanos,
     patience: Nanos,
@@ -55,6 +58,7 @@ impl Guest {
                 command.args(["-chardev", &format!("file,id={name},path={path}")]);
                 command.args(["-serial", &format!("chardev:{name}")]);
             }
+            let trace = cell.microscope.as_ref().map(|it| watch(&mut command, it)).transpose()?;
             let debugger = cell.timer.map(|_| debugger_line(&mut command)).transpose()?;
             command.stdin(Stdio::null()).stdout(complaints.try_clone()?);
             command.stderr(complaints.try_clone()?);
@@ -70,6 +74,7 @@ impl Guest {
                 console,
                 port,
                 complaints,
+                trace,
                 preset,
                 began: clock::now(),
                 patience,
@@ -92,6 +97,13 @@ impl Guest {
     pub(super) fn transcript(&mut self) -> Result<String> {
         self.read = 0;
         self.said()
+    }
+
+    /// What its microscope saw, where it has one.
+    pub(super) fn trace(&self) -> Result<String> {
+        let Some(trace) = &self.trace else { return Ok(String::new()) };
+        let bytes = read_from(trace, 0).map_err(|e| failed(&self.target, e))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn said(&self) -> Result<String> {
@@ -245,6 +257,14 @@ fn missing(target: &str, error: &io::Error) -> Failure {
 /// The path under which QEMU finds a file that has no name.
 fn path_of(command: &mut Command, file: &File) -> String {
     format!("/proc/self/fd/{}", process::inherit(command, file))
+}
+
+/// Has a microscope watch, which writes into the file.
+fn watch(command: &mut Command, microscope: &Microscope) -> io::Result<File> {
+    let trace = file::in_memory()?;
+    let path = path_of(command, &trace);
+    command.args(["-plugin", &microscope.argument(&path)]);
+    Ok(trace)
 }
 
 /// A line to QEMU's debugger port: our end and its.

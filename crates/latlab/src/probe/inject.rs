@@ -1,13 +1,13 @@
 //! Delays of known cause and length: a thread that is late on purpose.
 
-mod cause;
+mod delay;
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use crate::registry::About;
 use crate::rig::{Lane, Partner, Phase, Rhythm, Rig, Scheduling};
-use cause::{Bringer, Cause};
+use delay::{Bringer, Cause};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::size::Bytes;

@@ -13,6 +13,7 @@ use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Late, Worst};
 use latlab_sys::clock;
+use latlab_sys::mark::Marks;
 use latlab_sys::usage::{self, Usage};
 use std::io;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub(crate) struct Lane<'a> {
     interval: Nanos,
     conditions: Conditions,
     channels: Vec<Channel>,
+    /// Where samples of the first channel are taken, for who watches instructions.
+    marks: Marks,
     /// When the first period begins.
     start: Nanos,
     /// When counting began.
@@ -75,6 +78,8 @@ pub(crate) struct Tripped {
 pub(crate) struct Finished {
     pub(crate) series: Vec<(Arc<Tally>, Timeline)>,
     pub(crate) worst: Worst,
+    /// Whether its samples were taken where it ran, so that each of the worst has a mark.
+    pub(crate) marked: bool,
     pub(crate) warm_up: WarmUp,
     pub(crate) first: Option<Nanos>,
     pub(crate) tripped: Option<Tripped>,
@@ -96,6 +101,7 @@ impl<'a> Lane<'a> {
             interval: interval.unwrap_or(Nanos(0)),
             conditions,
             channels: (0..spans).map(|_| Channel::new()).collect(),
+            marks: Marks::begin(),
             start: Nanos(0),
             origin: Nanos(0),
             reached: Nanos(0),
@@ -258,8 +264,10 @@ impl<'a> Lane<'a> {
     /// of, and that a limit applies to.
     #[inline]
     pub(crate) fn sample(&mut self, channel: usize, at: Nanos, latency: Nanos) {
-        if channel == 0 && self.first.is_none() {
-            self.first = Some(latency);
+        let mut nth = 0;
+        if channel == 0 {
+            nth = self.marks.mark();
+            self.first.get_or_insert(latency);
         }
         if self.warming {
             self.warm(channel, latency);
@@ -273,9 +281,9 @@ impl<'a> Lane<'a> {
         series.tally.record(latency);
         series.timeline.record(at, latency);
         if channel == 0 {
-            self.worst.record(at, latency);
+            self.worst.record(nth, at, latency);
             if latency > self.conditions.limit {
-                self.trip(Late { at, latency });
+                self.trip(Late { nth, at, latency });
             }
         }
     }
@@ -356,6 +364,7 @@ impl<'a> Lane<'a> {
         Finished {
             series: self.channels.into_iter().map(|c| (c.tally, c.timeline)).collect(),
             worst: self.worst,
+            marked: !self.collects,
             warm_up: self.warm_up,
             first: self.first,
             tripped: self.tripped,

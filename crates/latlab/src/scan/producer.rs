@@ -7,6 +7,7 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::scan::Interrupt;
 use latlab_core::time::Nanos;
 use latlab_sys::driver::Driver;
+use latlab_sys::mark::Marks;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::{clock, cpu, memory, signal};
 use std::fs::File;
@@ -20,6 +21,8 @@ use std::thread::JoinHandle;
 pub(super) struct Producer {
     thread: Option<JoinHandle<()>>,
     id: i32,
+    /// How many marks there were before its own.
+    before: u64,
     stop: Arc<AtomicBool>,
     /// Why it can't do its part.
     complaint: Arc<OnceLock<Failure>>,
@@ -50,6 +53,8 @@ impl Producer {
         let complaint = Arc::new(OnceLock::new());
         let complain = Arc::clone(&complaint);
         let (say, hear) = mpsc::channel();
+        let mut marks = Marks::begin();
+        let before = marks.before();
         let life = move || {
             let ready = set_up(on);
             let refused = ready.is_err();
@@ -57,7 +62,10 @@ impl Producer {
             drop(say);
             while !refused && heard.is_ok() && !stopped.load(SeqCst) {
                 match sleep.until_woken() {
-                    Ok((woken, served)) => times.woken(woken, served),
+                    Ok((woken, served)) => {
+                        marks.mark();
+                        times.woken(woken, served);
+                    }
                     // A request to stop, or nothing to do for a while.
                     Err(e) if matches!(e.kind(), Interrupted | TimedOut) => {}
                     // Nobody is left who could set the interrupt.
@@ -73,7 +81,12 @@ impl Producer {
         let thread = std::thread::Builder::new().name("producer".to_owned()).stack_size(512 * 1024);
         let thread = thread.spawn(life).map_err(|e| failed("a thread could not be started", e))?;
         let id = hear.recv().map_err(|e| failed("the task of high priority", e))??;
-        Ok(Producer { thread: Some(thread), id, stop, complaint })
+        Ok(Producer { thread: Some(thread), id, before, stop, complaint })
+    }
+
+    /// How many marks there were before its own, of which it makes one whenever it is woken.
+    pub(super) fn before(&self) -> u64 {
+        self.before
     }
 
     /// Why it can't do its part, where that is so.

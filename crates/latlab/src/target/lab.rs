@@ -3,7 +3,7 @@
 use super::Target;
 use crate::engine::Outcome;
 use crate::errand::{Errand, Put};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::guest::{self, Program, Time};
 use crate::registry::About;
 use latlab_core::plan::Plan;
@@ -16,6 +16,24 @@ pub(super) struct Lab;
 impl Target for Lab {
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
         guest::run(plans, Time::Instructions, errand)
+    }
+
+    /// From outside of the guest, unless it is to be traced as any machine is.
+    fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
+        let explain = plan.explain.clone().unwrap_or_default();
+        if explain.traced {
+            return self.run(std::slice::from_ref(plan), errand).remove(0);
+        }
+        if explain.watch.is_some() {
+            let why = "from outside only probes and scans are explained: give --traced as well";
+            return Err(Failure::Failed(format!("{}: {why}", plan.target)));
+        }
+        let mut outcome = guest::explain(&Plan { explain: None, ..plan.clone() }, errand)?;
+        let above = explain.above.unwrap_or_default();
+        let on_time = outcome.record.worst.iter_mut().filter(|sample| sample.latency <= above);
+        on_time.for_each(|sample| sample.path = None);
+        outcome.record.plan.explain.clone_from(&plan.explain);
+        Ok(outcome)
     }
 
     fn exec(

@@ -1,6 +1,7 @@
 //! Explanations of late wake-ups: of causes that are known, of tasks that were there before, and
 //! what is made of them.
 
+mod microscope;
 mod shown;
 mod truth;
 mod watched;

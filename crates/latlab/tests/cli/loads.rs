@@ -188,9 +188,9 @@ fn a_storm_of_interrupts_makes_tasks_late() {
     };
     let without = worst("");
     for (load, least) in [
-        ("interrupts:source=device", 7_000),
+        ("interrupts:source=device", 6_000),
         ("interrupts:source=device,busy=100us", 95_000),
-        ("interrupts:source=timer", 10_000),
+        ("interrupts:source=timer", 5_000),
     ] {
         let with = worst(&format!("--load {load}"));
         assert!(with.0 > without.0 + least, "{load}: {with} and {without} without");

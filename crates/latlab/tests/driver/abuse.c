@@ -204,7 +204,8 @@ static void delays(void)
 	expect("no delay to read", ioctl(fd, LATLAB_IOC_INJECT, NULL), EFAULT);
 	for (cause = 0; cause < LATLAB_CAUSES; cause++) {
 		at = now() + 100000;
-		expect("a delay too far away", inject(at + longest, at + longest, cause, 0), EINVAL);
+		back = at + longest;
+		expect("a delay too far away", inject(back, back, cause, 0), EINVAL);
 		expect("a delay at the last of times", inject(~0ull, ~0ull, cause, 0), EINVAL);
 		expect("a delay that is too long", inject(at, at + longest + 1, cause, 0), EINVAL);
 		expect("a delay since ever", inject(0, at, cause, 0), EINVAL);

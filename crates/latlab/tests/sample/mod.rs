@@ -18,32 +18,12 @@ pub(crate) const STALLED: (u32, Nanos) = (1, Nanos(2_000_000_000));
 /// `times` makes every latency but the stall so much longer.
 pub(crate) fn record(times: u64) -> Record {
     let interval = Nanos::from_millis(1);
-    let params = [("interval", 1_000_000), ("priority", 90)];
     Record {
         schema: SCHEMA,
         tool: "latlab 0.1.0".to_owned(),
         started: Nanos::from_secs(1_795_172_640),
         runs: 1,
-        plan: Plan {
-            probes: vec![Part {
-                name: "cyclic".to_owned(),
-                params: params
-                    .map(|(key, value)| (key.to_owned(), value.into()))
-                    .into_iter()
-                    .collect(),
-            }],
-            scans: vec![],
-            loads: vec![],
-            target: "native".to_owned(),
-            cpus: (0..3).collect(),
-            length: Length::Count(PERIODS),
-            warm_up: Nanos::from_millis(100),
-            seed: 7,
-            stop_above: None,
-            settings: vec![],
-            skip_missing: false,
-            explain: None,
-        },
+        plan: plan(),
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),
         scans: vec![],
@@ -60,6 +40,7 @@ pub(crate) fn record(times: u64) -> Record {
             cpu: STALLED.0,
             at: Nanos::from_secs(11),
             latency: STALLED.1,
+            nth: None,
             causes: vec![Charge {
                 cause: "irq".to_owned(),
                 from: Nanos(0),
@@ -68,6 +49,7 @@ pub(crate) fn record(times: u64) -> Record {
                 stack: vec![],
             }],
             unexplained: Some(Nanos::from_millis(100)),
+            path: None,
         }],
         explained: None,
         work: vec![Work {
@@ -87,6 +69,27 @@ pub(crate) fn record(times: u64) -> Record {
             "rt_throttled",
             "Real-time tasks were throttled: 5 % of each second belongs to others.",
         )],
+    }
+}
+
+fn plan() -> Plan {
+    let params = [("interval", 1_000_000), ("priority", 90)];
+    Plan {
+        probes: vec![Part {
+            name: "cyclic".to_owned(),
+            params: params.map(|(key, value)| (key.to_owned(), value.into())).into_iter().collect(),
+        }],
+        scans: vec![],
+        loads: vec![],
+        target: "native".to_owned(),
+        cpus: (0..3).collect(),
+        length: Length::Count(PERIODS),
+        warm_up: Nanos::from_millis(100),
+        seed: 7,
+        stop_above: None,
+        settings: vec![],
+        skip_missing: false,
+        explain: None,
     }
 }
 

@@ -29,12 +29,14 @@ fn late(cpu: u32, micros: u64) -> Sample {
         cpu,
         at: Nanos::from_secs(2),
         latency: Nanos::from_micros(micros),
+        nth: None,
         causes: vec![
             charge("interrupts-off", 0, 7 * tenth, "stress-ng-vm (pid 123)", &stack),
             charge("interrupt", 7 * tenth, tenth, "interrupt 24 (virtio0-input)", &[]),
             charge("dispatch", 9 * tenth, tenth, "", &[]),
         ],
         unexplained: Some(Nanos::from_micros(tenth)),
+        path: None,
     }
 }
 

@@ -184,3 +184,25 @@ fn what_is_small_beside_the_longest_is_not_closed_in_on() {
     assert!(end.abs_diff(2_000_000) < 4_000, "{end}: the next turn is late as well");
     assert!(measurements < 3 * 140, "{measurements}");
 }
+
+#[test]
+fn a_begin_that_interrupts_stray_from_is_closed_in_on_between_its_neighbours() {
+    let (stretches, duration) = ([(700, 480_000)], Nanos(480_000));
+    let mut survey = Survey::new(&ScanPlan { repeat: 3, ..plan(50) }, duration);
+    let mut at_begin = [-238, 20_000, 20_000].into_iter();
+    loop {
+        let offsets = survey.next();
+        if offsets.is_empty() {
+            break;
+        }
+        for asked in offsets {
+            let offset = if asked == 0 { at_begin.next().expect("three times") } else { asked };
+            // The one that does not stray is heard of when the stretch ends.
+            let early = if asked == 0 && offset < 0 { 480_238 } else { 0 };
+            let pdlt = late(&stretches, offset) + Nanos(early);
+            survey.add(asked, Measurement { offset, pdlt, irt: None, duration });
+        }
+    }
+    let regions = survey.findings().regions;
+    assert!(regions.len() == 1 && regions[0].start.abs_diff(700) <= 50, "{regions:?}");
+}

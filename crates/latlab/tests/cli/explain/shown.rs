@@ -55,8 +55,9 @@ fn in_tracks(trace: &Value) {
     let of = |kind: &'static str| events.iter().filter(move |event| event["ph"] == kind);
     let tracks: Vec<&Value> =
         of("M").filter(|event| event["name"] == "thread_name").map(|event| &event["tid"]).collect();
+    let number = |value: &Value| value.as_f64().expect("microseconds");
     let span = |event: &Value| {
-        let (from, length) = (event["ts"].as_f64().unwrap(), event["dur"].as_f64().unwrap());
+        let (from, length) = (number(&event["ts"]), number(&event["dur"]));
         (from, from + length)
     };
     let whole = |event: &&Value| event["args"]["latency_ns"].is_u64();

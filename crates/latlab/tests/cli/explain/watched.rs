@@ -93,7 +93,7 @@ fn programs(pid: u32) -> BTreeSet<String> {
 }
 
 /// Whether the kernel still has a program of this number, which it gives to no other one.
-fn is_loaded(number: &String) -> bool {
+fn is_loaded(number: &str) -> bool {
     let mut tool = Command::new("/usr/sbin/bpftool");
     run(tool.args(["prog", "show", "id", number])).status.success()
 }
@@ -110,8 +110,8 @@ fn a_killed_explain_leaves_no_program_in_the_kernel() {
     until("its programs are loaded", || all().len() > 10);
     pause(Duration::from_millis(300));
     let loaded = all();
-    assert!(loaded.iter().all(is_loaded), "{loaded:?}");
+    assert!(loaded.iter().all(|number| is_loaded(number)), "{loaded:?}");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    until("its programs are gone", || !loaded.iter().any(is_loaded));
+    until("its programs are gone", || !loaded.iter().any(|number| is_loaded(number)));
 }

@@ -118,7 +118,7 @@ fn series_of_a_scan_have_no_other_picture() {
 #[test]
 fn what_can_not_be_a_scan_is_drawn_without_harm() {
     let one = sample_scan::scans().swap_remove(0);
-    let region = |start, end| Region { start, end, peak: Nanos::MAX, function: None };
+    let region = |start, end| Region { start, end, peak: Nanos::MAX, function: None, nth: None };
     let most = Spread { min: Nanos(0), median: Nanos(0), max: Nanos::MAX };
     let changes: [&dyn Fn(&mut Scan); 6] = [
         &|scan| scan.points.clear(),

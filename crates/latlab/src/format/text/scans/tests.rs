@@ -31,6 +31,7 @@ fn of_many_regions_the_longest_are_shown_in_their_order() {
         end: 10_000 * n + 100 * (20 - n),
         peak: Nanos(5_000),
         function: None,
+        nth: None,
     };
     scan.regions = (0..14).map(region).collect();
     let text = of(&scan);

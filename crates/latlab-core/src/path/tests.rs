@@ -1,0 +1,89 @@
+//! Paths out of traces that were made up.
+
+use super::*;
+
+const TRACE: &str = "\
+sample 7 30 0
+block 0xa0 400000 4
+block 0xb0 ffffffff80001000 5
+block 0xb1 ffffffff80002000 6 6c
+block 0xc0 ffffffff80003000 10 1d 3n1 9n-1 10e
+block 0xb2 ffffffff80002006 3 3l
+run 0xa0 4 3
+run 0xb0 5 1
+run 0xb1 6 1
+idle 5
+run 0xc0 10 1
+run 0xb2 3 1
+run 0xa0 4 1
+end
+";
+
+fn place(address: u64) -> Option<Place<'static>> {
+    let functions = [
+        (0xffff_ffff_8000_1000, "asm_sysvec_apic_timer_interrupt"),
+        (0xffff_ffff_8000_2000, "hrtimer_interrupt"),
+        (0xffff_ffff_8000_3000, "wake_up"),
+    ];
+    let (begin, function) = functions.into_iter().rfind(|(begin, _)| *begin <= address)?;
+    Some(Place { function, offset: address - begin })
+}
+
+fn path(latency: u64) -> Path {
+    let mut watched = Watched::read(TRACE).unwrap().remove(0);
+    watched.latency = Nanos(latency);
+    Path::of(&watched, place)
+}
+
+#[test]
+fn the_steps_are_the_latency_whatever_it_is() {
+    for latency in 1..60 {
+        let path = path(latency);
+        let steps: u64 = path.steps.iter().map(|step| step.instructions).sum();
+        assert_eq!(steps + path.unseen.0, latency);
+        assert_eq!(path.instructions() + path.idle.0 + path.unseen.0, latency);
+    }
+    assert_eq!((path(45).unseen, path(46).unseen), (Nanos(0), Nanos(1)));
+}
+
+#[test]
+fn calls_are_deeper_and_returns_come_back() {
+    let path = path(37);
+    let steps: Vec<_> =
+        path.steps.iter().map(|s| (s.function.as_str(), s.instructions, s.depth)).collect();
+    assert_eq!(
+        steps,
+        [
+            (PROGRAM, 4, 0),
+            ("asm_sysvec_apic_timer_interrupt", 5, 1),
+            ("hrtimer_interrupt", 6, 1),
+            (IDLE, 5, 2),
+            ("wake_up", 10, 2),
+            ("hrtimer_interrupt", 3, 2),
+            (PROGRAM, 4, 1),
+        ]
+    );
+    assert_eq!(path.functions[0], Spent { function: "wake_up".to_owned(), instructions: 10 });
+}
+
+#[test]
+fn who_held_interrupts_and_preemption_off_is_named() {
+    let held = path(37).held;
+    let entered = "asm_sysvec_apic_timer_interrupt".to_owned();
+    let wake_up = "wake_up".to_owned();
+    // From the interrupt to `sti`, and from the counter's first instruction to its last.
+    let (from, ns) = (Nanos(4), Nanos(26));
+    assert_eq!(held[0], Held { what: Off::Interrupts, function: entered, from, ns });
+    let (from, ns) = (Nanos(23), Nanos(6));
+    assert_eq!(held[1], Held { what: Off::Preemption, function: wake_up, from, ns });
+    assert_eq!(held.len(), 2);
+}
+
+#[test]
+fn what_is_not_a_trace_is_refused_with_its_line() {
+    let refused = |text: &str| Watched::read(text).unwrap_err().to_string();
+    assert!(refused("run 0xa0 4 3\n").contains("line 1"), "{}", refused("run 0xa0 4 3\n"));
+    assert!(refused("sample 1 2 3\nrun 0xa0 4 3\n").contains("line 2"));
+    assert!(refused("sample 1 2\n").contains("'sample 1 2'"));
+    assert!(refused("sample 1 2 0\nblock 0xa0 40 4 9q\nend\n").contains("line 2"));
+}

@@ -1,0 +1,130 @@
+//! The paths of the worst samples: their most expensive functions, and who held what off.
+
+use crate::format::printable;
+use latlab_core::path::{Held, Off, Path};
+use latlab_core::record::{Record, Sample};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// How many functions, and how many stretches of each kind, are shown of a path.
+const FUNCTIONS: usize = 6;
+const STRETCHES: usize = 2;
+
+/// What made the worst samples late, where their paths are known.
+pub(super) fn summary(record: &Record) -> String {
+    let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
+    let known: Vec<(&Sample, &Path)> = known.collect();
+    // The same path again says nothing new.
+    let alike = |a: &(&Sample, &Path), b: &(&Sample, &Path)| a.1.functions == b.1.functions;
+    known.chunk_by(alike).map(several).collect()
+}
+
+/// Samples of which all took the same path.
+fn several(samples: &[(&Sample, &Path)]) -> String {
+    let Some(((sample, path), others)) = samples.split_first() else { return String::new() };
+    let mut text = format!("\n{} late at {}", sample.latency, sample.at);
+    if let Some((last, _)) = others.last() {
+        let _ =
+            write!(text, " and {} more on the same path, down to {}", others.len(), last.latency);
+    }
+    let _ = writeln!(text, " ({}, CPU {})", sample.probe, sample.cpu);
+    text + &one(sample, path)
+}
+
+fn one(sample: &Sample, path: &Path) -> String {
+    let mut text = format!("  {} instructions", super::grouped(path.instructions()));
+    let parts = [("idle", path.idle), ("before all that was kept", path.unseen)];
+    for (what, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
+        let _ = write!(text, " + {time} {what}");
+    }
+    text.push('\n');
+    for spent in path.functions.iter().take(FUNCTIONS) {
+        let share = percent(spent.instructions, sample.latency);
+        let _ = writeln!(
+            text,
+            "{share:>7}  {:>9}  {}",
+            Nanos(spent.instructions),
+            printable(&spent.function)
+        );
+    }
+    let rest: u64 = path.functions.iter().skip(FUNCTIONS).map(|one| one.instructions).sum();
+    if rest > 0 {
+        let others = path.functions.len() - FUNCTIONS;
+        let share = percent(rest, sample.latency);
+        let _ = writeln!(text, "{share:>7}  {:>9}  {others} other functions", Nanos(rest));
+    }
+    for (what, word) in [(Off::Interrupts, "interrupts"), (Off::Preemption, "preemption")] {
+        let stretches = path.held.iter().filter(|held| held.what == what).take(STRETCHES);
+        let stretches: Vec<String> = stretches.map(stretch).collect();
+        if !stretches.is_empty() {
+            let _ = writeln!(text, "  {word} off: {}", stretches.join(", "));
+        }
+    }
+    text
+}
+
+fn stretch(held: &Held) -> String {
+    if held.from == Nanos(0) {
+        return format!("{} since before, in {}", held.ns, printable(&held.function));
+    }
+    format!("{} by {} (from {} on)", held.ns, printable(&held.function), held.from)
+}
+
+fn percent(part: u64, whole: Nanos) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "it is shown with three digits")]
+    let share = 100.0 * part as f64 / whole.0.max(1) as f64;
+    format!("{share:.1} %")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::path::Spent;
+
+    fn sample(latency: u64, names: &[&str]) -> Sample {
+        let instructions = latency / names.len() as u64;
+        let spent = |name: &&str| Spent { function: (*name).to_owned(), instructions };
+        let held = |what, ns| {
+            let (function, from) = ("__schedule".to_owned(), Nanos(20));
+            Held { what, function, from, ns: Nanos(ns) }
+        };
+        let path = Path {
+            functions: names.iter().map(spent).collect(),
+            held: vec![
+                held(Off::Interrupts, 700),
+                Held { from: Nanos(0), ..held(Off::Preemption, 900) },
+            ],
+            ..Path::default()
+        };
+        Sample {
+            probe: "cyclic".to_owned(),
+            cpu: 0,
+            at: Nanos::from_millis(1),
+            latency: Nanos(latency),
+            nth: Some(1),
+            causes: Vec::new(),
+            unexplained: None,
+            path: Some(path),
+        }
+    }
+
+    #[test]
+    fn the_same_path_is_shown_once() {
+        let samples = [sample(4_000, &["a", "b"]), sample(4_000, &["a", "b"])];
+        let known = samples.iter().filter_map(|one| Some((one, one.path.as_ref()?)));
+        let text = several(&known.collect::<Vec<_>>());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "",
+                "4 us late at 1 ms and 1 more on the same path, down to 4 us (cyclic, CPU 0)",
+                "  4\u{202f}000 instructions",
+                " 50.0 %       2 us  a",
+                " 50.0 %       2 us  b",
+                "  interrupts off: 700 ns by __schedule (from 20 ns on)",
+                "  preemption off: 900 ns since before, in __schedule",
+            ]
+        );
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Watches every instruction of a guest, and writes down what was executed
+ * before chosen samples. It takes no time of the guest. See README.md.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "block.h"
+#include "qemu.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+/* One block, executed one or several times in a row; without a block, idle. */
+struct run {
+	struct block *block;
+	/* Instructions each time; of idle time, nanoseconds. */
+	uint64_t executed;
+	uint64_t times;
+};
+
+#define RING (1u << 20)
+static struct run ring[RING];
+/* Runs so far. The ring has the last of them. */
+static uint64_t runs;
+
+/* Instructions begun, and those of them that were begun twice. */
+static uint64_t begun;
+static uint64_t repeated;
+
+/* The block that is being executed, and `begun` when it was entered. */
+static struct block *current;
+static uint64_t entered;
+
+/* `runs` when a program last read its clock. */
+static uint64_t clock_read;
+/* The guest's time without its instructions, at the last look. */
+static int64_t idle_before;
+static bool looked;
+/* The run that stands for the time since the CPU halted. */
+static uint64_t halted;
+static bool is_halted;
+/* How far time and instructions were last found apart while nothing was idle, and `runs` then. */
+static uint64_t apart;
+static uint64_t apart_at;
+
+/* A jump that may have faulted, or its target may: it shows when the program goes on. */
+static struct block *doubtful;
+static uint64_t doubtful_run;
+
+#define MOST 64
+struct wanted {
+	uint64_t nth;
+	uint64_t latency;
+};
+static struct wanted wanted[MOST];
+static size_t wants;
+static uint64_t marks;
+
+static uint64_t faults[MOST];
+static size_t n_faults;
+static uint64_t preempt_count;
+static FILE *out;
+
+static void push(struct block *block, uint64_t executed)
+{
+	struct run *last = &ring[(runs - 1) % RING];
+
+	if (runs && block && last->block == block && last->executed == executed) {
+		last->times++;
+		return;
+	}
+	ring[runs++ % RING] = (struct run){ block, executed, 1 };
+}
+
+static bool is_fault(uint64_t address)
+{
+	for (size_t i = 0; i < n_faults; i++)
+		if (faults[i] == address)
+			return true;
+	return false;
+}
+
+/* The program goes on after a doubtful jump: with the jump, or with its target. */
+static void settle(const struct block *next)
+{
+	struct run *run = &ring[doubtful_run % RING];
+
+	if (next->address == doubtful->last) {
+		repeated++;
+		if (runs - doubtful_run < RING && run->times == 1)
+			run->executed--;
+	}
+	doubtful = NULL;
+}
+
+/*
+ * The current block is over, and `next` follows. An instruction that faulted
+ * was begun and will be begun again; QEMU counts it once. Where all of the
+ * block was executed and it ends in a jump, what faulted may be the jump's
+ * target.
+ */
+static void close_current(const struct block *next)
+{
+	uint64_t executed = begun - entered;
+	bool fault = is_fault(next->address) && executed;
+
+	if (fault && executed == current->length && current->jumps) {
+		doubtful = current;
+		doubtful_run = runs;
+	} else if (fault) {
+		executed--;
+		repeated++;
+	} else if (doubtful && is_kernel(doubtful->address) == is_kernel(next->address)) {
+		settle(next);
+	}
+	if (executed)
+		push(current, executed);
+	if (executed == current->length && current->reads_clock)
+		clock_read = runs;
+	if (executed == current->length && current->halts) {
+		push(NULL, 0);
+		halted = runs - 1;
+		is_halted = true;
+	}
+}
+
+static void on_block(unsigned int cpu, void *data)
+{
+	struct block *block = data;
+
+	(void)cpu;
+	if (current)
+		close_current(block);
+	current = block;
+	entered = begun;
+}
+
+/*
+ * The end of an interrupt: the one moment in each when the guest's time may
+ * be asked for. What it went on by more than its instructions, it was idle.
+ */
+static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address,
+				void *data)
+{
+	int64_t idle = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - (int64_t)(begun - repeated);
+
+	(void)cpu;
+	(void)info;
+	(void)address;
+	(void)data;
+	if (is_halted && looked && runs - halted < RING)
+		ring[halted % RING].executed = idle - idle_before;
+	if (!is_halted && looked && idle != idle_before) {
+		apart = llabs(idle - idle_before);
+		apart_at = runs;
+	}
+	is_halted = false;
+	looked = true;
+	idle_before = idle;
+}
+
+static void describe(struct block *block, uint64_t nth)
+{
+	if (block->told == nth)
+		return;
+	block->told = nth;
+	fprintf(out, "block %p %lx %u", (void *)block, block->address, block->length);
+	for (size_t i = 0; i < block->events; i++) {
+		const struct event *event = &block->event[i];
+
+		fprintf(out, " %u%c", event->after, event->kind);
+		if (event->kind == PREEMPT)
+			fprintf(out, "%d", event->by);
+	}
+	fputc('\n', out);
+}
+
+/* Writes down what was executed up to the last reading of the clock. */
+static void write_down(const struct wanted *sample)
+{
+	uint64_t first = clock_read, sum = 0;
+	uint64_t oldest = runs > RING ? runs - RING : 0;
+
+	while (first > oldest && sum < sample->latency) {
+		const struct run *run = &ring[--first % RING];
+
+		/* How long that was is not known yet. */
+		if (is_halted && first == halted)
+			break;
+		sum += run->executed * run->times;
+	}
+	fprintf(out, "sample %lu %lu %lu\n", sample->nth, sample->latency,
+		apart_at > first ? apart : 0);
+	for (uint64_t i = first; i < clock_read; i++)
+		if (ring[i % RING].block)
+			describe(ring[i % RING].block, sample->nth);
+	for (uint64_t i = first; i < clock_read; i++) {
+		const struct run *run = &ring[i % RING];
+
+		if (run->block)
+			fprintf(out, "run %p %lu %lu\n", (void *)run->block, run->executed, run->times);
+		else
+			fprintf(out, "idle %lu\n", run->executed);
+	}
+	fputs("end\n", out);
+	fflush(out);
+}
+
+static void on_mark(unsigned int cpu, void *data)
+{
+	(void)cpu;
+	(void)data;
+	marks++;
+	for (size_t i = 0; i < wants; i++)
+		if (wanted[i].nth == marks)
+			write_down(&wanted[i]);
+}
+
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	struct block *block = block_of(tb, preempt_count);
+
+	(void)id;
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS, block);
+	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
+							   &begun, 1);
+		if (is_mark(insn))
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
+							       QEMU_PLUGIN_CB_NO_REGS, NULL);
+		if (ends_interrupt(insn) && qemu_clock_get_ns)
+			qemu_plugin_register_vcpu_mem_cb(insn, on_end_of_interrupt,
+							 QEMU_PLUGIN_CB_NO_REGS,
+							 QEMU_PLUGIN_MEM_W, NULL);
+	}
+}
+
+/* What comes after `key`, where `word` begins with it. */
+static const char *value(const char *word, const char *key)
+{
+	size_t length = strlen(key);
+
+	return strncmp(word, key, length) ? NULL : word + length;
+}
+
+static bool understand(const char *word)
+{
+	const char *text;
+
+	if ((text = value(word, "out="))) {
+		out = fopen(text, "w");
+		return out;
+	}
+	if ((text = value(word, "fault=")) && n_faults < MOST) {
+		faults[n_faults++] = strtoull(text, NULL, 16);
+		return true;
+	}
+	if ((text = value(word, "preempt="))) {
+		preempt_count = strtoull(text, NULL, 16);
+		return true;
+	}
+	if ((text = value(word, "sample=")) && wants < MOST)
+		return sscanf(text, "%lu:%lu", &wanted[wants].nth, &wanted[wants].latency) == 2 &&
+		       ++wants;
+	return false;
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int words,
+					   char **word)
+{
+	if (strcmp(info->target_name, "x86_64") || info->system.smp_vcpus != 1) {
+		fputs("latlab's plugin watches x86-64 machines of one CPU\n", stderr);
+		return -1;
+	}
+	for (int i = 0; i < words; i++) {
+		if (!understand(word[i])) {
+			fprintf(stderr, "latlab's plugin can't use '%s'\n", word[i]);
+			return -1;
+		}
+	}
+	if (!out || !wants) {
+		fputs("latlab's plugin needs out=FILE and sample=NUMBER:LATENCY\n", stderr);
+		return -1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+	return 0;
+}
