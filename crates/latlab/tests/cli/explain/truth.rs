@@ -56,9 +56,9 @@ fn inject(causes: &[&str], words: &str) -> Said {
 }
 
 /// Explains all causes on this kernel in one guest, and one that is none; those in `promptly` make
-/// nobody late there. What is in `partly` is known by a stack that is taken when the task is woken,
-/// which takes a twentieth of the time, and can't be taken where the interrupt came upon the few
-/// instructions of a thunk, which the kernel can't see through.
+/// nobody late there. What is in `partly` is known by a stack that is taken when the task is woken:
+/// that takes some of the time, and is of no use where the interrupt came upon a thunk, through
+/// which the kernel can't see.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -68,7 +68,8 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let late = (TRUTHS.len() - promptly.len()) as u64 * COUNT;
     assert_eq!((explained.wake_ups, explained.late), (causes.len() as u64 * COUNT, late));
     assert!(explained.unexplained.0 * 1000 <= explained.total.0, "{explained:?}");
-    assert!(explained.lost == 0 && explained.missing.is_empty(), "{explained:?}");
+    // An event is lost where it comes while another of its kind is noted.
+    assert!(explained.lost <= 3 && explained.missing.is_empty(), "{explained:?}");
     for truth in TRUTHS {
         let share = explained.causes.iter().find(|share| {
             let function = share.function.as_deref();
@@ -81,11 +82,17 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
             continue;
         }
         let share = share.unwrap_or_else(|| panic!("no {}: {explained:?}", truth.cause));
-        let (least, hidden) = if partly.contains(&truth.cause) { (80, 3) } else { (95, 0) };
-        let right = COUNT * TIME * least / 100..COUNT * (TIME + 5_000);
+        if partly.contains(&truth.cause) {
+            assert!(share.count * 2 > COUNT, "{}: {share:?}", truth.cause);
+            let of_it = explained.causes.iter();
+            let of_it = of_it.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
+            let total: u64 = of_it.map(|one| one.total.0).sum();
+            assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
+            continue;
+        }
+        let right = COUNT * TIME * 95 / 100..COUNT * (TIME + 5_000);
         assert!(right.contains(&share.total.0), "{}: {share:?}", truth.cause);
-        let named = COUNT - hidden..=COUNT;
-        assert!(named.contains(&share.count), "{}: {share:?}", truth.cause);
+        assert_eq!(share.count, COUNT, "{}: {share:?}", truth.cause);
     }
 }
 
