@@ -1,5 +1,7 @@
 //! What the running kernel has, by its own description (BTF): tracepoints and per-CPU variables.
 
+use latlab_sys::machine;
+use latlab_sys::root::Root;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Typedef, Var};
 use std::ffi::OsStr;
@@ -46,6 +48,13 @@ pub(crate) const TRACEPOINTS: [&str; 23] = [
     "timer_expire_entry",
     "timer_expire_exit",
 ];
+
+/// Whether the kernel goes on with its own work, whoever is woken meanwhile, until it leaves itself
+/// or asks whether to. Lazy preemption is only so to ordinary tasks.
+pub(crate) fn goes_on() -> bool {
+    let model = machine::read(&Root::default()).preempt;
+    !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))
+}
 
 /// Whether the kernel has that tracepoint.
 pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {

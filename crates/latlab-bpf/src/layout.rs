@@ -23,6 +23,8 @@ pub(crate) struct Settings {
     pub(crate) slow: Nanos,
     pub(crate) variables: Variables,
     pub(crate) how: u32,
+    /// Whether the kernel goes on with its work until it leaves itself.
+    pub(crate) goes_on: bool,
 }
 
 impl Settings {
@@ -30,10 +32,11 @@ impl Settings {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal } =
             self.variables;
-        let words = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, self.how];
+        let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
+        let words = variables.into_iter().chain([self.how, u32::from(self.goes_on), 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
-        bytes.extend(words.into_iter().flat_map(u32::to_ne_bytes));
+        bytes.extend(words.flat_map(u32::to_ne_bytes));
         bytes
     }
 }
@@ -249,11 +252,11 @@ mod tests {
     fn settings_are_as_the_kernel_s_side_declares_them() {
         let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
         let name = Comm::from("abc");
-        let bytes = Settings { name, slow: Nanos(9), variables, how: 2 }.bytes();
-        assert_eq!(bytes.len(), 48);
+        let bytes = Settings { name, slow: Nanos(9), variables, how: 2, goes_on: true }.bytes();
+        assert_eq!(bytes.len(), 56);
         assert_eq!(
-            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44]),
-            (&b"abc\0"[..], 9, 1, 5, 2)
+            (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44], bytes[48]),
+            (&b"abc\0"[..], 9, 1, 5, 2, 1)
         );
     }
 

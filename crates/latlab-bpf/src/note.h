@@ -7,6 +7,8 @@
 
 #define INLINE static __always_inline
 #define HARDIRQ 0x000f0000	/* the part of the preemption count that counts interrupts */
+/* The bit of a softirq that runs, beside the count of those who keep softirqs off. */
+#define SERVING_SOFTIRQ 0x100
 #define NEED_RESCHED 0x80000000
 
 struct {

@@ -121,6 +121,8 @@ struct settings {
 	__u32 steal_time;	/* KVM's, exact */
 	__u32 cpustat_steal;	/* as of the last tick */
 	__u32 how;
+	__u32 goes_on;	/* whether the kernel goes on with its work until it leaves itself */
+	__u32 reserved;
 };
 
 struct lost {

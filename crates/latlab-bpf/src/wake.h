@@ -91,10 +91,12 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	__u32 upon = ring->upon;
 
 	/* What comes on time was held up by nothing. What comes upon something that then lets the
-	 * task wait is known by that one's stack, when it gives way. */
+	 * task wait is known by that one's stack, when it gives way; but not where it only does so
+	 * when it is done. A softirq is known by itself. */
 	bool late = now - due > settings.slow && now - due > above / 4;
+	bool goes_on = settings.goes_on && !(preempt_count(ring) & SERVING_SOFTIRQ);
 
-	if (late && upon & INTERRUPTED && !(upon & USER) && event->task.pid)
+	if ((late || goes_on) && upon & INTERRUPTED && !(upon & USER) && event->task.pid)
 		wake->waking_depth = stack(ctx, wake->waking_stack);
 	watched->pending = 1;
 }

@@ -275,6 +275,15 @@ pub fn die_with(parent: u32) -> io::Result<()> {
     if u32::try_from(now) == Ok(parent) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
+/// Names the calling thread, as whoever looks at this machine sees it (`comm`), and with it those
+/// that it forks. The kernel keeps 15 bytes; up to a zero byte, if there is one.
+pub fn call_itself(name: &str) -> io::Result<()> {
+    let bytes = name.bytes().take_while(|byte| *byte != 0).collect::<Vec<_>>();
+    let name = CString::new(bytes)?;
+    // SAFETY: PR_SET_NAME reads a string that ends in a zero byte, and keeps nothing of it.
+    crate::checked(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) }).map(drop)
+}
+
 /// The proof that this process has one thread, so that a forked child may go on running Rust
 /// code: no other thread can have held a lock at that moment. It can't be given to a thread.
 #[derive(Debug)]

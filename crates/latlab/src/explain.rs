@@ -50,6 +50,17 @@ fn lost(error: std::io::Error) -> Failure {
     failed("the kernel's recording can't be read", error)
 }
 
+/// Whether there is a task of this name now.
+fn is_anybody(name: &str) -> bool {
+    let root = Root::default();
+    let processes = root.names("proc").into_iter().filter(|process| process.parse::<u32>().is_ok());
+    { processes }.any(|process| {
+        let threads = root.names(format!("proc/{process}/task"));
+        let comm = |thread: String| root.text(format!("proc/{process}/task/{thread}/comm"));
+        { threads }.into_iter().filter_map(comm).any(|comm| comm.trim_end_matches('\n') == name)
+    })
+}
+
 /// All threads of a process, or the thread itself.
 fn threads(pid: u32) -> Result<Vec<u32>> {
     let root = Root::default();

@@ -255,6 +255,8 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
     // The kernel forgets the wish when it starts a program with capabilities of its own.
     process::die_with(orders.parent).map_err(|e| broken(&e))?;
+    // It is a copy of us, and would be called as the link by which it was started.
+    process::call_itself(&orders.part.name).map_err(|e| broken(&e))?;
     let load = registry::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::note_termination().map_err(|e| broken(&e))?;

@@ -136,6 +136,7 @@ impl Post {
         let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
         // The kernel forgets the wish when it starts a program with capabilities of its own.
         process::die_with(orders.parent).map_err(|e| failed("the orders", e))?;
+        process::call_itself(&orders.probe.name).map_err(|e| failed("its name", e))?;
         let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
         let samples = samples.transpose();
         let samples = samples.map_err(|e| failed("what was left open for us", e))?;

@@ -77,7 +77,8 @@ fn configure(
         Watch::Name(name) => (1, *name),
         Watch::RealTime => (2, Comm::default()),
     };
-    let settings = Settings { name, slow: SLOW, variables: kernel::variables(btf), how };
+    let variables = kernel::variables(btf);
+    let settings = Settings { name, slow: SLOW, variables, how, goes_on: kernel::goes_on() };
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some(".rodata.settings") => map.set_initial_value(&settings.bytes())?,

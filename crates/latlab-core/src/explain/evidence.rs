@@ -133,11 +133,28 @@ impl Window {
     /// Whether the CPU, at `moment`, had gone over to another task although this one stood on its
     /// queue.
     pub fn was_passed_over(&self, moment: Nanos) -> bool {
-        let known = self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking));
+        let known = self.ready_here();
         known.is_some_and(|queued| {
             let since = self.events.iter().filter(|event| event.at > queued && event.at <= moment);
             { since }.any(|event| matches!(event.what, What::Switch { .. }))
         })
+    }
+
+    /// Whether the CPU went back to the program of another task, and was there after `moment`,
+    /// although this one stood on its queue. An interrupt that comes upon a program tells: the
+    /// kernel looks whom to run each time before it goes back to one.
+    pub fn was_left_waiting(&self, moment: Nanos) -> bool {
+        let Some(ready) = self.ready_here() else { return false };
+        let waiting = self.events.iter().filter(|event| event.at > ready);
+        let came = waiting.take_while(|event| event.at < self.switched).filter_map(interrupt);
+        // The first after a wake-up from elsewhere is the one that makes the kernel look.
+        let unasked = usize::from(self.waker_cpu != self.cpu);
+        { came.skip(unasked) }.any(|(at, _, upon)| at >= moment && upon.user)
+    }
+
+    /// From when it was known on the CPU on which the task then ran that it can run.
+    fn ready_here(&self) -> Option<Nanos> {
+        self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking))
     }
 
     /// The last interrupt that came upon this CPU before `moment`, since the task was due.

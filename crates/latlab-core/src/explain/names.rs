@@ -18,28 +18,35 @@ pub struct Names {
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// Functions that only turn interrupts or preemption on again, switch over, or watch: whoever
-/// called them is to blame.
+/// Functions that only turn interrupts or preemption on again, switch over, read the clock, or
+/// watch: whoever called them is to blame.
 const TOOLS: &[&str] = &[
     "__bpf_",
     "__cond_resched",
+    "__const_udelay",
     "__local_bh_enable",
     "__preempt_schedule",
     "__raw_spin_unlock",
     "__schedule",
     "__traceiter_",
+    "__x86_",
     "_raw_read_unlock",
     "_raw_spin_unlock",
     "_raw_write_unlock",
     "arch_local_irq",
     "asm_",
     "bpf_",
+    "delay_",
     "dynamic_",
     "irqentry_exit",
+    "ktime_get",
+    "kvm_clock_",
     "native_irq_enable",
     "preempt_count_sub",
     "preempt_schedule",
+    "pvclock_",
     "raw_irqentry_exit",
+    "read_tsc",
     "rt_read_unlock",
     "rt_spin_unlock",
     "rt_write_unlock",

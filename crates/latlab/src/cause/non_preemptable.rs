@@ -11,7 +11,8 @@ use std::cmp::Ordering;
 ///
 /// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
 /// a program can be preempted anywhere. To blame are that task and the function in which it gave
-/// way. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the kernel's
+/// way; or, where it did so only on its way out of the kernel, the one upon which the waking
+/// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the kernel's
 /// preemptoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptable;
@@ -28,13 +29,23 @@ impl Cause for NonPreemptable {
         if !waits || !in_kernel || task.is_idle() {
             return None;
         }
-        let stack = match upon.filter(|_| window.waker_cpu == window.cpu) {
-            _ if !window.switch_stack.is_empty() => window.switch_stack.clone(),
-            Some(upon) => window.interrupted(upon),
-            None => Vec::new(),
+        let here = upon.filter(|_| window.waker_cpu == window.cpu);
+        let at_work = here.map(|upon| window.interrupted(upon)).unwrap_or_default();
+        let gave_way = &window.switch_stack;
+        let stack = if gave_way.is_empty() || is_on_its_way_out(gave_way, &at_work) {
+            at_work
+        } else {
+            gave_way.clone()
         };
         Some(Who { task: Some(task), stack, ..Who::default() })
     }
+}
+
+/// Whether a task that was seen at work had left that call when it gave way: of the two stacks
+/// only the entry into the kernel is the same. A kernel without preemption goes on until there.
+fn is_on_its_way_out(gave_way: &[u64], at_work: &[u64]) -> bool {
+    let both = gave_way.iter().rev().zip(at_work.iter().rev());
+    at_work.len() > 1 && both.take_while(|(gave, work)| gave == work).count() <= 1
 }
 
 #[cfg(test)]
@@ -44,15 +55,20 @@ mod tests {
     #[test]
     fn a_lesser_task_in_the_kernel_keeps_the_cpu_where_it_gives_way() {
         let mut window = scene(&[(10_200, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS]);
-        window.waking_stack = vec![1, KERNEL.ip, 40];
+        window.waking_stack = vec![1, KERNEL.ip, 40, 41, 42];
         assert!(charged(&window, METAL).contains(&("non-preemptable", 9_000)));
         let who = |window: &Window| blamed(window, METAL, "non-preemptable");
         assert_eq!(
             (who(&window).task, who(&window).stack),
-            (Some(task(STRESS)), vec![KERNEL.ip, 40])
+            (Some(task(STRESS)), vec![KERNEL.ip, 40, 41, 42])
         );
-        window.switch_stack = vec![50, 51];
-        assert_eq!(who(&window).stack, [50, 51]);
+        window.switch_stack = vec![50, 40, 41, 42];
+        assert_eq!(who(&window).stack, [50, 40, 41, 42]);
+        // On its way out of the kernel it does nothing more that tells.
+        window.switch_stack = vec![50, 51, 42];
+        assert_eq!(who(&window).stack, [KERNEL.ip, 40, 41, 42]);
+        window.waking_stack.clear();
+        assert_eq!(who(&window).stack, [50, 51, 42]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The wake-ups of tasks that are there without us.
 
 use super::summing::{Explanations, Extent};
-use super::{Late, lost, start, threads};
+use super::{Late, is_anybody, lost, start, threads};
 use crate::failure::Result;
 use crate::rig;
 use latlab_bpf::{Recorder, Watch};
@@ -62,7 +62,8 @@ impl Others {
         watch.end();
         ended?;
         let extent = Extent { wake_ups: others.seen, above: others.above, lost: 0 };
-        let explanations = Explanations::of(&others.late, &extent, &others.recorder, machine);
+        let mut explanations = Explanations::of(&others.late, &extent, &others.recorder, machine);
+        explanations.explained.missing.extend(others.nobody(watched));
         Ok((others.interrupted, explanations))
     }
 
@@ -128,6 +129,16 @@ impl Others {
         let threads = threads(pid).unwrap_or_default();
         let mut new = threads.into_iter().filter(|thread| self.known.insert(*thread));
         new.try_for_each(|thread| self.recorder.watch(thread)).map_err(lost)
+    }
+
+    /// Why there was nothing to see, where that is for want of a task.
+    fn nobody(&self, watched: &Watched) -> Option<String> {
+        match watched {
+            Watched::Name(name) if self.seen == 0 && !is_anybody(name) => {
+                Some(format!("no task is named '{name}', and none of that name was late before"))
+            }
+            _ => None,
+        }
     }
 
     fn so_far(&self) -> String {

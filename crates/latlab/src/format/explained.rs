@@ -8,6 +8,9 @@ use latlab_core::time::Nanos;
 pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -> String {
     let wake_ups = grouped(explained.wake_ups);
     let above = shown(explained.above);
+    if explained.wake_ups == 0 {
+        return format!("no wake-up was later than {above}");
+    }
     if explained.late == 0 {
         return format!("none of {wake_ups} wake-ups was later than {above}");
     }

@@ -125,6 +125,7 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
     // The kernel forgets the wish when it starts a program with capabilities of its own.
     process::die_with(orders.parent).map_err(|e| failed("the orders", e))?;
+    process::call_itself(&orders.call.name).map_err(|e| failed("its name", e))?;
     let call = registry::build("call", CALLS, &orders.call)?;
     // What went wrong is the answer to the first order: who gave it says it.
     let mut ready = window(&orders, call.as_ref()).and_then(|window| {

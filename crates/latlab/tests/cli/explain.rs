@@ -1,152 +1,31 @@
-//! `latlab explain` in the laboratory: the paths of the worst samples, and what they cost: nothing.
+//! Explanations of late wake-ups: of causes that are known, of tasks that were there before, and
+//! what is made of them.
 
-use super::program::{LATLAB, folder, latlab, run};
-use latlab_core::path::{IDLE, Off, Path};
+mod microscope;
+mod shown;
+mod truth;
+mod watched;
+
 use latlab_core::record::Record;
+use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
-use std::fs;
-use std::process::Command;
 
-/// The record without its explanation.
-fn bare(record: &Record) -> String {
-    let mut record = record.clone();
-    record.worst.iter_mut().for_each(|sample| sample.path = None);
-    record.to_json()
-}
-
-/// Runs a plan without and with the microscope; the explained record. All that both have in common
-/// is the same, and each path adds up.
-fn explained(words: &str) -> Record {
-    let without = latlab(&format!("run {words} --json"));
-    let with = latlab(&format!("explain {words} --json"));
-    assert_eq!((without.code(), with.code()), (Some(0), Some(0)), "{without:?} {with:?}");
-    let record = with.record();
-    assert_eq!(bare(&record), without.stdout);
-    assert_eq!(record.worst.len(), 10);
+/// What a record explains. Of each of its worst wake-ups, charges and rest are the latency.
+fn explained(record: &Record) -> &Explained {
+    let explained = record.explained.as_ref().expect("it is explained");
     for sample in &record.worst {
-        let path = sample.path.as_ref().expect("each of the worst is explained");
-        let steps: u64 = path.steps.iter().map(|step| step.instructions).sum();
-        assert_eq!(Nanos(steps), sample.latency);
-        assert_eq!(Nanos(path.instructions()) + path.idle, sample.latency);
-        assert_eq!(path.unseen, Nanos(0));
+        let charged: u64 = sample.causes.iter().map(|charge| charge.ns.0).sum();
+        let rest = sample.unexplained.expect("each of the worst is explained");
+        assert_eq!(Nanos(charged) + rest, sample.latency, "{sample:?}");
     }
-    record
+    let shares: u64 = explained.causes.iter().map(|share| share.total.0).sum();
+    assert_eq!(Nanos(shares) + explained.unexplained, explained.total, "{explained:?}");
+    assert_eq!(record.worst.is_empty(), explained.late == 0, "{explained:?}");
+    explained
 }
 
-fn paths(record: &Record) -> impl Iterator<Item = &Path> {
-    record.worst.iter().filter_map(|sample| sample.path.as_ref())
-}
-
-fn goes_through(path: &Path, function: &str) -> bool {
-    path.functions.iter().any(|one| one.function == function)
-}
-
-/// The path of a wake-up out of idle, from the first instruction of the interrupt on.
-fn is_out_of_idle(path: &Path) {
-    let first: Vec<&str> = path.steps.iter().map(|step| step.function.as_str()).take(2).collect();
-    assert_eq!(first, [IDLE, "asm_sysvec_apic_timer_interrupt"]);
-    for function in ["hrtimer_wakeup", "__schedule", "finish_task_switch.isra.0"] {
-        assert!(goes_through(path, function), "{function}: {:?}", path.functions);
-    }
-    let off = |held: &&latlab_core::path::Held| held.what == Off::Interrupts;
-    let longest = path.held.iter().find(off).expect("the handler runs with interrupts off");
-    assert_eq!(longest.function, "asm_sysvec_apic_timer_interrupt");
-    assert_eq!(longest.from, path.idle);
-}
-
-#[test]
-fn on_a_kernel_with_fine_timers_nearly_all_of_a_latency_is_instructions() {
-    let record = explained("cyclic --count 200 --on lab:rt");
-    for path in paths(&record) {
-        is_out_of_idle(path);
-        assert!(path.idle < Nanos(200), "{}", path.idle);
-    }
-}
-
-#[test]
-fn on_a_kernel_with_ticks_nearly_all_of_a_latency_is_their_resolution() {
-    let record = explained("cyclic --count 200 --on lab:standard");
-    for path in paths(&record) {
-        is_out_of_idle(path);
-        assert!(path.idle > Nanos::from_millis(2), "{}", path.idle);
-        assert!(path.instructions() < 20_000, "{}", path.instructions());
-    }
-}
-
-#[test]
-fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
-    let record = explained("cyclic --count 60 --load procfs --on lab:rt");
-    for path in paths(&record) {
-        assert_eq!(path.idle, Nanos(0));
-        assert!(goes_through(path, "asm_sysvec_apic_timer_interrupt"));
-    }
-}
-
-#[test]
-fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
-    let words = "scan populate:2MiB --points 4 --resolution 200us";
-    let said = latlab(&format!("explain --on lab:utime --json {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
-    let longest = record.scans[0].longest().expect("a huge page is cleared in one go");
-    assert!(longest.length() > Nanos::from_micros(1_800), "{longest:?}");
-    // Debian's kernel clears memory when it is allocated (`init_on_alloc`), in one go; and once more
-    // for the program, page by page, where it can be preempted.
-    let known = "clear_page_erms in get_page_from_freelist";
-    assert_eq!(longest.function.as_deref(), Some(known));
-    latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);
-}
-
-/// What keeps the kernel from preempting is known here: the test driver's own loop.
-#[test]
-fn a_region_that_the_test_driver_makes_has_the_name_of_its_loop() {
-    let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
-    let said = latlab(&format!("explain --on lab:rt --json {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
-    let longest = record.scans[0].longest().expect("the loop can't be preempted");
-    let function = longest.function.as_deref().expect("it is named");
-    assert!(function.starts_with("latlab_") && function.ends_with(" [latlab]"), "{function}");
-}
-
-#[test]
-fn the_worst_are_shown_with_their_functions() {
-    let said = latlab("explain cyclic --count 200 --on lab:rt");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    for word in ["late at", "instructions +", "ns idle", "other functions", "interrupts off: "] {
-        assert!(said.stdout.contains(word), "no '{word}' in {}", said.stdout);
-    }
-}
-
-#[test]
-fn what_cannot_be_watched_is_refused_before_it_begins() {
-    let refused = |words: &str, code, why: &[&str]| {
-        latlab(words).refused(code, why);
-    };
-    refused("explain --on native --count 10", 3, &["native", "lab:PROFILE"]);
-    refused("explain --on vm:rt --count 10", 3, &["vm:rt", "lab:PROFILE"]);
-    let folder = folder();
-    let profile = folder.path().join("two.toml");
-    let text =
-        "kernel = { package = \"linux-image-6.12-rt-amd64\" }\ncpus = 2\nsummary = \"two\"\n";
-    fs::write(&profile, text).expect("the folder can be written");
-    let target = format!("lab:{}", profile.display());
-    refused(&format!("explain --count 10 --on {target}"), 3, &["2 CPUs", "cpus = 1"]);
-}
-
-#[test]
-fn who_has_no_compiler_hears_how_to_get_it() {
-    let cache = folder();
-    let real = std::env::var("XDG_CACHE_HOME").map_or_else(
-        |_| std::path::PathBuf::from(std::env::var("HOME").expect("there is one")).join(".cache"),
-        std::path::PathBuf::from,
-    );
-    assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
-    fs::create_dir(cache.path().join("latlab")).expect("the folder can be written");
-    let kernels = cache.path().join("latlab/kernels");
-    std::os::unix::fs::symlink(real.join("latlab/kernels"), kernels).expect("so can this one");
-    let mut command = Command::new(LATLAB);
-    command.args(["explain", "--on", "lab:rt", "--count", "10"]);
-    let said = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));
-    said.refused(3, &["microscope", "apt-get install", "gcc", "make"]);
+/// How much is charged to this cause, whoever is to blame.
+fn charged(explained: &Explained, causes: &[&str]) -> Nanos {
+    let shares = explained.causes.iter().filter(|share| causes.contains(&share.cause.as_str()));
+    Nanos(shares.map(|share| share.total.0).sum())
 }

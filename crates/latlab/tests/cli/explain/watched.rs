@@ -1,0 +1,117 @@
+//! Tasks that somebody else started, and what there is to say where nothing can be seen.
+
+use super::explained;
+use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+/// A shell that sleeps so many times.
+fn sleeper(times: u32) -> Running {
+    let script = format!("i=0; while [ $i -lt {times} ]; do sleep 0.01; i=$((i+1)); done");
+    Running::start(Command::new("sh").arg("-c").arg(script))
+}
+
+fn watch(pid: u32, words: &str) -> latlab_core::record::Record {
+    let said = latlab(&format!("explain --pid {pid} --json {words}"));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    said.record()
+}
+
+#[test]
+fn a_process_that_was_there_before_has_its_wake_ups_explained() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let sleeper = sleeper(100_000);
+    let record = watch(sleeper.pid(), "--for 2s");
+    let explained = explained(&record);
+    assert!(explained.late >= 10 && explained.total.0 > 0, "{explained:?}");
+    assert!(record.worst.iter().all(|sample| sample.probe == "sh"), "{:?}", record.worst);
+    assert!(record.series.is_empty(), "nothing was measured: {:?}", record.series);
+    // The program that it waits for each time does not count.
+    let by_name = latlab("explain --comm sleep --count 5 --for 20s --json");
+    by_name.refused(2, &["--count", "--for"]);
+    let by_name = latlab("explain --comm sleep --count 5 --json").record();
+    assert!(by_name.worst.iter().all(|sample| sample.probe == "sleep"), "{:?}", by_name.worst);
+}
+
+#[test]
+fn one_that_ends_meanwhile_is_explained_until_then() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let sleeper = sleeper(100);
+    let record = watch(sleeper.pid(), "--for 6s");
+    assert!(sleeper.finish().status.success());
+    let explained = explained(&record);
+    assert!(explained.late >= 3, "{explained:?}");
+}
+
+#[test]
+fn a_name_that_nobody_has_is_said_to_be_nobodys() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let said = latlab("explain --comm nobody-at-all --for 300ms");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(said.stdout.contains("no wake-up was later than"), "{said:?}");
+    assert!(said.stdout.contains("no task is named 'nobody-at-all'"), "{said:?}");
+    let record = latlab("explain --comm nobody-at-all --for 300ms --json").record();
+    assert_eq!(explained(&record).late, 0);
+}
+
+#[test]
+fn who_can_not_be_watched_is_refused() {
+    if !root() {
+        return;
+    }
+    // No kernel gives out numbers that high.
+    latlab("explain --pid 4194305 --for 1s").refused(2, &["--pid 4194305", "no such task"]);
+    latlab("explain cyclic --rt --for 1s").refused(2, &["--rt", "leave out"]);
+    let without = |rights: &str, words: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args([format!("--bounding-set={rights}"), format!("--inh-caps={rights}")]);
+        run(command.args([LATLAB, "explain", "--comm", "sh", "--for", "1s"])).refused(3, words);
+    };
+    without("-all", &["CAP_BPF and CAP_PERFMON", "CAP_PERFMON and CAP_BPF are missing", "root"]);
+    without("-sys_admin,-bpf", &["CAP_BPF is missing", "setcap"]);
+}
+
+/// The BPF programs that a process holds.
+fn programs(pid: u32) -> BTreeSet<String> {
+    let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+    let number = |text: String| {
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")).map(str::to_owned)
+    };
+    texts.filter_map(number).map(|number| number.trim().to_owned()).collect()
+}
+
+/// Whether the kernel still has a program of this number, which it gives to no other one.
+fn is_loaded(number: &str) -> bool {
+    let mut tool = Command::new("/usr/sbin/bpftool");
+    run(tool.args(["prog", "show", "id", number])).status.success()
+}
+
+#[test]
+fn a_killed_explain_leaves_no_program_in_the_kernel() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let mut killed = Running::start(&mut command("explain cyclic --for 60s"));
+    killed.measuring();
+    let all = || programs(killed.pid());
+    until("its programs are loaded", || all().len() > 10);
+    pause(Duration::from_millis(300));
+    let loaded = all();
+    assert!(loaded.iter().all(|number| is_loaded(number)), "{loaded:?}");
+    killed.signal("KILL");
+    assert_eq!(killed.finish().signal(), Some(9));
+    until("its programs are gone", || !loaded.iter().any(|number| is_loaded(number)));
+}
