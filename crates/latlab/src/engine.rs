@@ -14,9 +14,11 @@ use crate::rig::{self, Rig, Watch};
 use crate::scan::{self, Scanned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::doctor;
+use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Part, Plan};
 use latlab_core::record::{Record, SCHEMA, Series, Warning};
+use latlab_core::time::Nanos;
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
@@ -240,8 +242,12 @@ fn explaining(
         })?;
         return Ok((None, Some(explanations)));
     }
-    measure_without(probes, rig)?;
-    let (measured, explanations) = explain::Lanes::explain(explain.above, machine, |observer| {
+    let usual = measure_without(probes, rig)?;
+    if rig.interrupted {
+        return Ok((None, None));
+    }
+    let above = explain.above;
+    let (measured, explanations) = explain::Lanes::explain(above, usual, machine, |observer| {
         rig.observer = Some(observer);
         let measured = measure(probes, rig);
         rig.observer = None;
@@ -250,18 +256,25 @@ fn explaining(
     Ok((measured?, Some(explanations)))
 }
 
-/// Measures for a while without explaining, so that it can be seen what explaining costs.
+/// Measures for a while without explaining, so that it can be seen what explaining costs. What nine
+/// of ten samples do not exceed.
 #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
-fn measure_without(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<()> {
+fn measure_without(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<Nanos> {
     rig.briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();
+    let mut all = Histogram::new();
     for one in &measured {
-        let median = one.lane.first().histogram().quantile(0.5);
+        let seen = one.lane.first().histogram();
+        all.add(&seen);
+        let median = seen.quantile(0.5);
         let what = format!("median on CPU {} without explaining", one.cpus);
         rig.figure(one.probe, &what, median.0 as f64, "ns");
     }
-    Ok(())
+    if rig.interrupted {
+        rig.measured = measured;
+    }
+    Ok(all.quantile(0.9))
 }
 
 /// Runs the probes one after another. A failure after something was measured comes beside it,

@@ -6,40 +6,58 @@ use crate::time::Nanos;
 /// So many wake-ups are needed to say which of them are the worst.
 const ENOUGH: u64 = 1000;
 
-/// How many of all are not late.
-const IN_TIME: f64 = 0.999;
+/// One of so many is late, and so many are at least, that there is something to explain.
+const LATE: (u64, u64) = (1000, 10);
 
-/// How many of all are in no danger of being late in the end.
-const SAFE: f64 = 0.99;
+/// One of so many may be late in the end, and so many at least.
+const SUSPICIOUS: (u64, u64) = (100, 100);
 
 /// The latency above which wake-ups are late: what was asked for, or what one of a thousand of
-/// those seen so far exceeds. It is 0, so that all are, until that can be told.
+/// those seen exceeds, but at least ten.
 pub fn late(asked: Option<Nanos>, seen: &Histogram) -> Nanos {
-    asked.unwrap_or_else(|| quantile(IN_TIME, seen))
+    asked.unwrap_or_else(|| exceeded(LATE, seen))
 }
 
 /// The latency above which wake-ups are to be watched, because they may be late in the end: what
-/// is late changes while a run goes on.
-pub fn suspicious(asked: Option<Nanos>, seen: &Histogram) -> Nanos {
-    asked.unwrap_or_else(|| quantile(SAFE, seen))
+/// is late changes while a run goes on. Until that can be told, it is `before`.
+pub fn suspicious(asked: Option<Nanos>, seen: &Histogram, before: Nanos) -> Nanos {
+    let known = || if seen.count() < ENOUGH { before } else { exceeded(SUSPICIOUS, seen) };
+    asked.unwrap_or_else(known)
 }
 
-fn quantile(part: f64, seen: &Histogram) -> Nanos {
-    if seen.count() < ENOUGH { Nanos(0) } else { seen.quantile(part) }
+/// What one of so many exceeds, and so many at least.
+#[expect(clippy::cast_precision_loss, reason = "no run has 2^52 samples")]
+fn exceeded((one_of, least): (u64, u64), seen: &Histogram) -> Nanos {
+    let count = seen.count();
+    let exceeding = (count / one_of).max(least);
+    if exceeding >= count {
+        return Nanos(0);
+    }
+    seen.quantile(1.0 - exceeding as f64 / count as f64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_worst_of_a_thousand_is_late_and_ten_times_as_many_may_be() {
+    fn seen(count: u64) -> Histogram {
         let mut seen = Histogram::new();
-        (1..1000).for_each(|latency| seen.record(Nanos(latency)));
-        assert_eq!((late(None, &seen), suspicious(None, &seen)), (Nanos(0), Nanos(0)));
-        (1..=1001).for_each(|latency| seen.record(Nanos(latency)));
-        assert_eq!((late(None, &seen), suspicious(None, &seen)), (Nanos(999), Nanos(990)));
-        let asked = Some(Nanos(5));
-        assert_eq!((late(asked, &seen), suspicious(asked, &seen)), (Nanos(5), Nanos(5)));
+        (1..=count).for_each(|latency| seen.record(Nanos(latency)));
+        seen
+    }
+
+    #[test]
+    fn one_of_a_thousand_is_late_but_at_least_ten() {
+        let above = [9, 11, 1000, 2000].map(|count| late(None, &seen(count)).0);
+        assert_eq!(above, [0, 1, 990, 1990]);
+        assert_eq!(late(Some(Nanos(5)), &seen(2000)), Nanos(5));
+    }
+
+    #[test]
+    fn more_are_watched_than_will_be_late() {
+        let before = Nanos(7);
+        let above = [999, 1000, 2000].map(|count| suspicious(None, &seen(count), before).0);
+        assert_eq!(above, [7, 900, 1900]);
+        assert_eq!(suspicious(Some(Nanos(5)), &seen(10), before), Nanos(5));
     }
 }

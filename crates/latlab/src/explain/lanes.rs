@@ -22,6 +22,7 @@ pub(crate) struct Lanes {
     recorder: Arc<Mutex<Recorder>>,
     measuring: Mutex<HashMap<u32, Measuring>>,
     asked: Option<Nanos>,
+    before: Nanos,
 }
 
 /// A measuring thread.
@@ -50,16 +51,22 @@ impl Observer for Lanes {
 }
 
 impl Lanes {
-    /// Explains the samples that `measure` tells of, those above `asked` or else the worst.
+    /// Explains the samples that `measure` tells of, those above `asked` or else the worst. Which
+    /// may be among these is known from `before` at first.
     pub(crate) fn explain<T>(
         asked: Option<Nanos>,
+        before: Nanos,
         machine: &Machine,
         measure: impl FnOnce(Arc<Lanes>) -> T,
     ) -> Result<(T, Explanations)> {
-        let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or_default())?;
+        let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or(before))?;
         let recorder = Arc::new(Mutex::new(recorder));
-        let lanes =
-            Arc::new(Lanes { recorder: Arc::clone(&recorder), measuring: Mutex::default(), asked });
+        let lanes = Arc::new(Lanes {
+            recorder: Arc::clone(&recorder),
+            measuring: Mutex::default(),
+            asked,
+            before,
+        });
         let ended = AtomicBool::new(false);
         let (measured, late) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| lanes.collect(&ended));
@@ -93,7 +100,7 @@ impl Lanes {
                 .read(PATIENCE, &mut |window| windows.push(window))
                 .map_err(lost)?;
             self.sort(windows);
-            let above = threshold::suspicious(self.asked, &self.seen());
+            let above = threshold::suspicious(self.asked, &self.seen(), self.before);
             lock(&self.recorder).set_above(above).map_err(lost)?;
             for lane in lock(&self.measuring).values_mut() {
                 lane.listen();
