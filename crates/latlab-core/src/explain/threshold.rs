@@ -33,7 +33,8 @@ fn exceeded((one_of, least): (u64, u64), seen: &Histogram) -> Nanos {
     if exceeding >= count {
         return Nanos(0);
     }
-    seen.quantile(1.0 - exceeding as f64 / count as f64)
+    // The middle of the last one's place, so that rounding does not take the next.
+    seen.quantile(((count - exceeding) as f64 - 0.5) / count as f64)
 }
 
 #[cfg(test)]
