@@ -243,7 +243,7 @@ fn explaining(
         return Ok((None, Some(explanations)));
     }
     let usual = measure_without(probes, rig)?;
-    if rig.interrupted {
+    if rig.is_over() {
         return Ok((None, None));
     }
     let above = explain.above;
@@ -253,7 +253,11 @@ fn explaining(
         rig.observer = None;
         measured
     })?;
-    Ok((measured?, Some(explanations)))
+    // Whatever became of the explanations, what was measured is kept.
+    match explanations {
+        Ok(explanations) => Ok((measured?, Some(explanations))),
+        Err(failure) => Ok((measured?.or(Some(failure)), None)),
+    }
 }
 
 /// Measures for a while without explaining, so that it can be seen what explaining costs. What nine
@@ -263,6 +267,11 @@ fn measure_without(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<Na
     rig.briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();
+    if rig.interrupted || measured.iter().any(|one| one.lane.tripped.is_some()) {
+        rig.measured = measured;
+        return Ok(Nanos(0));
+    }
+    rig.warnings.clear();
     let mut all = Histogram::new();
     for one in &measured {
         let seen = one.lane.first().histogram();
@@ -270,9 +279,6 @@ fn measure_without(probes: &[Box<dyn AnyProbe>], rig: &mut Rig<'_>) -> Result<Na
         let median = seen.quantile(0.5);
         let what = format!("median on CPU {} without explaining", one.cpus);
         rig.figure(one.probe, &what, median.0 as f64, "ns");
-    }
-    if rig.interrupted {
-        rig.measured = measured;
     }
     Ok(all.quantile(0.9))
 }

@@ -70,7 +70,9 @@ impl Stretch {
 
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
     let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
-    let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
+    // The first event says who was current before it, unless others are missing.
+    let first = events.first().filter(|_| !window.torn);
+    let mut doing = Doing { task: first.map(|event| event.task), ..Doing::default() };
     for event in before {
         doing.change(event);
     }

@@ -25,6 +25,9 @@ pub struct Explained {
     /// What explaining cost.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cost: Vec<Cost>,
+    /// Of how long that is: the begin of the run.
+    #[serde(default)]
+    pub counted: Nanos,
     /// Events that could not be kept.
     pub lost: u64,
     /// What can't be told here, and why, a sentence each.
@@ -79,6 +82,7 @@ impl Explained {
         self.late = self.late.saturating_add(other.late);
         self.total = self.total + other.total;
         self.unexplained = self.unexplained + other.unexplained;
+        self.counted = self.counted + other.counted;
         self.lost = self.lost.saturating_add(other.lost);
         self.take(other.causes.iter().cloned(), other.stacks.iter().cloned());
         for theirs in &other.cost {
@@ -164,6 +168,7 @@ mod tests {
             causes: vec![share],
             stacks: vec![Stack { stack: cause.to_owned(), ns: Nanos(total) }],
             cost: vec![Cost { program: "switch".to_owned(), runs: 5, ns: Nanos(7) }],
+            counted: Nanos(10),
             lost: 2,
             missing: vec!["no symbols".to_owned()],
         }

@@ -32,7 +32,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
-    /// Wake-ups that took longer are explained [default: the worst of a thousand]
+    /// Wake-ups that took longer are explained [default: one of a thousand, the worst; of tasks that
+    /// are watched, the 5000 worst]
     #[arg(long, value_name = "TIME")]
     above: Option<Nanos>,
     /// Watch this process and all its threads, or this thread
@@ -64,7 +65,7 @@ fn name(text: &str) -> std::result::Result<String, String> {
     match text.len() {
         0 => Err("it is empty".to_owned()),
         1..=15 => Ok(text.to_owned()),
-        _ => Err(format!("the kernel keeps 15 letters of a name: write {:?}", text.get(..15))),
+        _ => Err(format!("'{text}' is too long: the kernel keeps 15 bytes of a name")),
     }
 }
 
@@ -72,7 +73,24 @@ impl Explain {
     pub(super) fn run(&self) -> Result<()> {
         match &self.what {
             None => self.run.measurement().explain(&self.plan()?),
-            Some(What::Scan(scan)) => scan.explain(self.run.only_where()?),
+            Some(What::Scan(scan)) => {
+                self.refuse_beside_a_scan()?;
+                scan.explain(self.run.only_where()?)
+            }
+        }
+    }
+
+    fn refuse_beside_a_scan(&self) -> Result<()> {
+        let given = [
+            ("--above", self.above.is_some()),
+            ("--pid", self.pid.is_some()),
+            ("--comm", self.comm.is_some()),
+            ("--rt", self.rt),
+            ("--traced", self.traced),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Failure::Failed(format!("{option} is nothing for a scan"))),
+            None => Ok(()),
         }
     }
 

@@ -64,6 +64,10 @@ impl Scan {
     /// `scan` holds as well.
     pub(super) fn explain(&self, before: &Measurement) -> Result<()> {
         let measurement = self.measurement.and(before);
+        if !measurement.is_in_instructions() {
+            let why = "only the laboratory names the functions of a scan: use --on lab:PROFILE";
+            return Err(Failure::Unsupported(format!("explain scan: {why}")));
+        }
         measurement.explain(&self.plan_for(&measurement)?)
     }
 

@@ -1,6 +1,6 @@
 //! The wake-ups of a probe: each of its samples, and what the kernel saw of it.
 
-use super::summing::{Explanations, Extent};
+use super::summing::{Explanations, Sum};
 use super::{Late, lost, start};
 use crate::failure::Result;
 use crate::rig::Observer;
@@ -58,7 +58,7 @@ impl Lanes {
         before: Nanos,
         machine: &Machine,
         measure: impl FnOnce(Arc<Lanes>) -> T,
-    ) -> Result<(T, Explanations)> {
+    ) -> Result<(T, Result<Explanations>)> {
         let recorder = start(&Watch::Tasks(Vec::new()), asked.unwrap_or(before))?;
         let recorder = Arc::new(Mutex::new(recorder));
         let lanes = Arc::new(Lanes {
@@ -68,19 +68,27 @@ impl Lanes {
             before,
         });
         let ended = AtomicBool::new(false);
-        let (measured, late) = std::thread::scope(|scope| {
-            let collecting = scope.spawn(|| lanes.collect(&ended));
+        let sum = Sum::new(machine, asked.is_some());
+        let (measured, found) = std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| lanes.collect(sum, &ended));
+            // Whatever becomes of the measurement, the collector is not to wait for more of it.
+            let end = End(&ended);
             let measured = measure(Arc::clone(&lanes));
-            ended.store(true, SeqCst);
+            drop(end);
             (measured, collecting.join())
         });
-        let mut late = late.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let seen = lanes.seen();
-        let above = threshold::late(asked, &seen);
-        late.retain(|late| late.latency > above);
-        let lost = lock(&lanes.measuring).values().map(|lane| lane.feed.lost()).sum();
-        let extent = Extent { wake_ups: seen.count(), above, lost };
-        Ok((measured, Explanations::of(&late, &extent, &lock(&recorder), machine)))
+        let found = found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let explanations = found.map(|(sum, highest)| {
+            let seen = lanes.seen();
+            // What was not above the highest at its time was not kept.
+            let above = threshold::late(asked, &seen).max(highest);
+            let mut explanations = sum.finish(seen.count(), above, &lock(&recorder));
+            let measuring = lock(&lanes.measuring);
+            explanations.explained.lost +=
+                measuring.values().map(|lane| lane.feed.lost()).sum::<u64>();
+            explanations
+        });
+        Ok((measured, explanations))
     }
 
     fn seen(&self) -> Histogram {
@@ -89,9 +97,9 @@ impl Lanes {
         all
     }
 
-    /// Until it has ended and nothing is left.
-    fn collect(&self, ended: &AtomicBool) -> Result<Vec<Late>> {
-        let mut late = Vec::new();
+    /// Until it has ended and nothing is left. What was late, and the highest latency that was not.
+    fn collect(&self, mut sum: Sum, ended: &AtomicBool) -> Result<(Sum, Nanos)> {
+        let mut highest = Nanos(0);
         loop {
             let last = ended.load(SeqCst);
             let until = if last { Nanos::MAX } else { clock::now() - SETTLED };
@@ -101,13 +109,15 @@ impl Lanes {
                 .map_err(lost)?;
             self.sort(windows);
             let above = threshold::suspicious(self.asked, &self.seen(), self.before);
+            let above = above.max(sum.above());
+            highest = highest.max(above);
             lock(&self.recorder).set_above(above).map_err(lost)?;
             for lane in lock(&self.measuring).values_mut() {
                 lane.listen();
-                late.extend(lane.late(above, until));
+                lane.late(above, until).for_each(|late| sum.add(late));
             }
             if last {
-                return Ok(late);
+                return Ok((sum, highest));
             }
         }
     }
@@ -120,6 +130,15 @@ impl Lanes {
                 lane.pairing.window(window);
             }
         }
+    }
+}
+
+/// Says that it has ended, however it does.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The wake-ups of tasks that are there without us.
 
-use super::summing::{Explanations, Extent};
+use super::summing::{Explanations, Sum};
 use super::{Late, is_anybody, lost, start, threads};
 use crate::failure::Result;
 use crate::rig;
@@ -18,8 +18,7 @@ pub(crate) struct Others {
     recorder: Recorder,
     /// The threads of the process that is watched, as far as they are known.
     known: HashSet<u32>,
-    /// The worst of those that were late.
-    late: Vec<Late>,
+    sum: Sum,
     /// How many were late.
     seen: u64,
     /// From where on a wake-up is late by now.
@@ -27,10 +26,6 @@ pub(crate) struct Others {
     began: Nanos,
     interrupted: bool,
 }
-
-/// So many are kept where it was not said which are late; beyond twice as many, the better half
-/// goes.
-const KEPT: usize = 1000;
 
 impl Others {
     /// Watches until the plan's time is up, its number of late wake-ups was seen, or the user has
@@ -54,16 +49,16 @@ impl Others {
         };
         let recorder = start(&whom, asked.unwrap_or_default())?;
         let above = asked.unwrap_or_default();
-        let (late, began) = (Vec::new(), clock::now());
-        let mut others =
-            Others { recorder, known, late, seen: 0, above, began, interrupted: false };
+        let (sum, began) = (Sum::new(machine, asked.is_some()), clock::now());
+        let mut others = Others { recorder, known, sum, seen: 0, above, began, interrupted: false };
         watch.begin("watching", &[]);
-        let ended = others.watch(plan, watched, asked, signals, watch);
+        let ended = others.watch(plan, watched, signals, watch);
         watch.end();
         ended?;
-        let extent = Extent { wake_ups: others.seen, above: others.above, lost: 0 };
-        let mut explanations = Explanations::of(&others.late, &extent, &others.recorder, machine);
-        explanations.explained.missing.extend(others.nobody(watched));
+        let nobody = others.nobody(watched);
+        // How many were on time, nobody counted.
+        let mut explanations = others.sum.finish(0, others.above, &others.recorder);
+        explanations.explained.missing.extend(nobody);
         Ok((others.interrupted, explanations))
     }
 
@@ -71,7 +66,6 @@ impl Others {
         &mut self,
         plan: &Plan,
         watched: &Watched,
-        asked: Option<Nanos>,
         signals: &Signals,
         watch: &mut dyn rig::Watch,
     ) -> Result<()> {
@@ -80,7 +74,7 @@ impl Others {
                 self.interrupted = true;
                 break;
             }
-            self.look(asked)?;
+            self.look()?;
             if let Watched::Task(pid) = watched {
                 self.look_for_threads(*pid)?;
             }
@@ -88,7 +82,7 @@ impl Others {
             let elapsed = clock::now() - self.began;
             watch.update(elapsed, about(plan, elapsed, self.seen));
         }
-        self.look(asked)
+        self.look()
     }
 
     fn is_over(&self, plan: &Plan) -> bool {
@@ -99,28 +93,22 @@ impl Others {
     }
 
     /// Takes what has come.
-    fn look(&mut self, asked: Option<Nanos>) -> Result<()> {
-        let (late, above, origin) = (&mut self.late, self.above, self.began);
+    fn look(&mut self) -> Result<()> {
+        let (sum, above, origin) = (&mut self.sum, self.above, self.began);
         let mut seen = 0;
         let mut take = |window: Window| {
             if window.latency() > above {
                 seen += 1;
-                late.push(Late::of(window, origin));
+                sum.add(Late::of(window, origin));
             }
         };
         self.recorder.read(Nanos(0), &mut take).map_err(lost)?;
         self.seen += seen;
-        if asked.is_none() && self.late.len() > 2 * KEPT {
-            self.keep_the_worst()?;
+        if self.sum.above() > self.above {
+            self.above = self.sum.above();
+            self.recorder.set_above(self.above).map_err(lost)?;
         }
         Ok(())
-    }
-
-    fn keep_the_worst(&mut self) -> Result<()> {
-        self.late.sort_by_key(|late| std::cmp::Reverse(late.latency));
-        self.above = self.late[KEPT].latency;
-        self.late.truncate(KEPT);
-        self.recorder.set_above(self.above).map_err(lost)
     }
 
     /// A process may start threads while it is watched.
@@ -142,12 +130,11 @@ impl Others {
     }
 
     fn so_far(&self) -> String {
-        match self.late.iter().max_by_key(|late| late.latency) {
+        match self.sum.worst() {
             None => "no wake-up was late yet".to_owned(),
-            Some(worst) => format!(
-                "{} wake-ups late, the worst {} after {}",
-                self.seen, worst.probe, worst.latency
-            ),
+            Some((name, latency)) => {
+                format!("{} wake-ups late, the worst {name} after {latency}", self.seen)
+            }
         }
     }
 }

@@ -21,42 +21,150 @@ pub(crate) struct Explanations {
     pub(crate) worst: Vec<Sample>,
 }
 
-/// How much was seen, beside what was late.
-pub(super) struct Extent {
-    pub(super) wake_ups: u64,
-    pub(super) above: Nanos,
-    /// Samples that came faster than they were looked at.
-    pub(super) lost: u64,
+/// Late wake-ups as they come. Each is explained at once: what was seen of one takes up to a hundred
+/// times the room of its explanation.
+pub(super) struct Sum {
+    circumstances: Circumstances,
+    names: Names,
+    /// Why functions have no names.
+    hidden: Option<NoSymbols>,
+    /// Whether it was said what is late; else only the worst count.
+    asked: bool,
+    kept: Vec<Known>,
+    summary: Summary,
+    /// No wake-up that is not above this is kept any more.
+    above: Nanos,
+    unseen: u64,
+    torn: u64,
 }
 
-impl Explanations {
-    pub(super) fn of(
-        late: &[Late],
-        extent: &Extent,
-        recorder: &Recorder,
-        machine: &Machine,
-    ) -> Explanations {
+/// A late wake-up that was explained.
+struct Known {
+    late: Late,
+    explanation: Explanation,
+    seen: bool,
+    torn: bool,
+}
+
+/// So many of the worst are kept; of twice as many, the better half goes.
+const KEPT: usize = 5_000;
+
+impl Sum {
+    pub(super) fn new(machine: &Machine, asked: bool) -> Sum {
         let circumstances = Circumstances {
             timer_resolution: Nanos(machine.timer_resolution_ns.unwrap_or(1)),
             hypervisor: machine.hypervisor.is_some(),
         };
         let (names, hidden) = names();
-        let mut summary = Summary::default();
-        for one in late {
-            summary.add(one.named(), &one.explain(&circumstances), &names);
+        let (kept, summary) = (Vec::new(), Summary::default());
+        let (above, unseen, torn) = (Nanos(0), 0, 0);
+        Sum { circumstances, names, hidden, asked, kept, summary, above, unseen, torn }
+    }
+
+    /// Explains one more.
+    pub(super) fn add(&mut self, mut late: Late) {
+        let explanation = late.explain(&self.circumstances);
+        let window = late.window.take();
+        let torn = window.as_ref().is_some_and(|window| window.torn);
+        let known = Known { late, explanation, seen: window.is_some(), torn };
+        if self.asked {
+            self.book(&known);
+        } else if known.late.latency > self.above {
+            self.kept.push(known);
+            self.keep_the_worst();
         }
-        let mut missing = missing(late, recorder);
-        missing.extend(hidden.map(|why| format!("no function is named: {why}")));
+    }
+
+    /// Above which latency all are kept.
+    pub(super) fn above(&self) -> Nanos {
+        self.above
+    }
+
+    /// The worst so far, and the task's or the probe's name.
+    pub(super) fn worst(&self) -> Option<(&str, Nanos)> {
+        let kept = self.kept.iter().map(|known| (known.late.probe.as_str(), known.late.latency));
+        let booked = self.summary.worst().iter().map(|one| (one.probe.as_str(), one.latency));
+        kept.chain(booked).max_by_key(|(_, latency)| *latency)
+    }
+
+    /// What those above a latency come to.
+    pub(super) fn finish(
+        mut self,
+        wake_ups: u64,
+        above: Nanos,
+        recorder: &Recorder,
+    ) -> Explanations {
+        let above = above.max(self.above);
+        for known in std::mem::take(&mut self.kept) {
+            if known.late.latency > above {
+                self.book(&known);
+            }
+        }
+        let mut missing = self.missing(recorder);
+        missing.extend(self.hidden.iter().map(|why| format!("no function is named: {why}")));
         let losses = recorder.losses();
         let explained = Explained {
-            wake_ups: extent.wake_ups,
-            above: extent.above,
+            wake_ups,
+            above,
             cost: cost(recorder),
-            lost: extent.lost + losses.windows + losses.unreadable + losses.events_missed,
+            counted: recorder.counted(),
+            lost: losses.windows + losses.unreadable + losses.events_missed,
             missing,
-            ..summary.explained()
+            ..self.summary.explained()
         };
-        Explanations { explained, worst: summary.worst().to_vec() }
+        Explanations { explained, worst: self.summary.worst().to_vec() }
+    }
+
+    fn keep_the_worst(&mut self) {
+        if self.kept.len() > 2 * KEPT {
+            self.kept.sort_by_key(|known| std::cmp::Reverse(known.late.latency));
+            self.above = self.kept[KEPT].late.latency;
+            self.kept.truncate(KEPT);
+        }
+    }
+
+    fn book(&mut self, known: &Known) {
+        self.unseen += u64::from(!known.seen);
+        self.torn += u64::from(known.torn);
+        self.summary.add(known.late.named(), &known.explanation, &self.names);
+    }
+
+    /// What can't be told, a sentence each.
+    fn missing(&self, recorder: &Recorder) -> Vec<String> {
+        let losses = recorder.losses();
+        let counts = [
+            (
+                self.unseen,
+                "late samples belong to no wake-up that was seen: the kernel did not report it, or \
+                 the task had not slept",
+            ),
+            (
+                self.torn,
+                "late wake-ups lack events: more happened than is kept, or the kernel did not \
+                 report a switch",
+            ),
+            (losses.switches, "switches between tasks were not reported by the kernel"),
+            (
+                losses.unwatched,
+                "wake-ups or tasks were not watched: another task has the place of their number",
+            ),
+        ];
+        let counted = counts.iter().filter(|(count, _)| *count > 0);
+        let mut missing: Vec<String> =
+            counted.map(|(count, what)| format!("{count} {what}")).collect();
+        let tracepoints = recorder.missing();
+        if !tracepoints.is_empty() {
+            let list = tracepoints.join(", ");
+            missing.push(format!(
+                "this kernel lacks the tracepoints {list}: what they say is not known"
+            ));
+        }
+        if let Some(error) = recorder.uncounted() {
+            missing.push(format!(
+                "what explaining cost was not counted ({error}): it needs CAP_SYS_ADMIN"
+            ));
+        }
+        missing
     }
 }
 
@@ -88,41 +196,6 @@ fn names() -> (Names, Option<NoSymbols>) {
         Ok(symbols) => (Names { symbols, interrupts }, None),
         Err(why) => (Names { symbols: Symbols::default(), interrupts }, Some(why)),
     }
-}
-
-/// What can't be told, a sentence each.
-fn missing(late: &[Late], recorder: &Recorder) -> Vec<String> {
-    let mut missing = Vec::new();
-    let unseen = late.iter().filter(|one| one.window.is_none()).count();
-    if unseen > 0 {
-        missing.push(format!(
-            "{unseen} of the late samples belong to no wake-up that was seen: the task had not slept, \
-             or its wake-up was lost"
-        ));
-    }
-    let torn = late.iter().filter(|one| one.window.as_ref().is_some_and(|seen| seen.torn)).count();
-    if torn > 0 {
-        missing.push(format!(
-            "of {torn} late wake-ups the first events are missing: more happened than is kept"
-        ));
-    }
-    let tracepoints = recorder.missing();
-    if !tracepoints.is_empty() {
-        let list = tracepoints.join(", ");
-        missing
-            .push(format!("this kernel lacks the tracepoints {list}: what they say is not known"));
-    }
-    let unwatched = recorder.losses().unwatched;
-    if unwatched > 0 {
-        missing
-            .push(format!("{unwatched} wake-ups were of more tasks than can be watched at a time"));
-    }
-    if let Some(error) = recorder.uncounted() {
-        missing.push(format!(
-            "what explaining cost was not counted ({error}): it needs CAP_SYS_ADMIN"
-        ));
-    }
-    missing
 }
 
 fn cost(recorder: &Recorder) -> Vec<Cost> {

@@ -8,15 +8,13 @@ use latlab_core::time::Nanos;
 pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -> String {
     let wake_ups = grouped(explained.wake_ups);
     let above = shown(explained.above);
-    if explained.wake_ups == 0 {
-        return format!("no wake-up was later than {above}");
+    let (total, late) = (shown(explained.total), grouped(explained.late));
+    match (explained.late, explained.wake_ups) {
+        (0, 0) => format!("no wake-up was later than {above}"),
+        (0, _) => format!("none of {wake_ups} wake-ups was later than {above}"),
+        (_, 0) => format!("{late} wake-ups were later than {above}, {total} in all"),
+        _ => format!("{late} of {wake_ups} wake-ups were later than {above}, {total} in all"),
     }
-    if explained.late == 0 {
-        return format!("none of {wake_ups} wake-ups was later than {above}");
-    }
-    let total = shown(explained.total);
-    let late = grouped(explained.late);
-    format!("{late} of {wake_ups} wake-ups were later than {above}, {total} in all")
 }
 
 /// A part of a whole in hundredths.

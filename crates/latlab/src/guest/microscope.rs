@@ -96,12 +96,16 @@ fn refuse_several_cpus(target: &str, errand: &mut Errand<'_>) -> Result<()> {
     Err(Failure::Unsupported(format!("{target}: {why}: {remedy}")))
 }
 
+/// So many the plugin takes.
+const MOST_SAMPLES: usize = 64;
+
 /// The samples to watch.
 fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
     let nth = |sample: &Sample| Some((sample.nth?, sample.latency));
     let regions = record.scans.iter().flat_map(longest);
     let regions = regions.filter_map(|region| Some((region.nth?, region.peak)));
-    let wanted: Vec<_> = record.worst.iter().filter_map(nth).chain(regions).collect();
+    let wanted: Vec<_> =
+        record.worst.iter().filter_map(nth).chain(regions).take(MOST_SAMPLES).collect();
     if wanted.is_empty() {
         let why = "no probe of this run takes its samples where they can be watched: cyclic does";
         return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));

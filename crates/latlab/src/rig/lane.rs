@@ -273,7 +273,7 @@ impl<'a> Lane<'a> {
             self.warm(channel, latency);
             return;
         }
-        if let Some(feed) = self.feed.as_ref().filter(|_| channel == 0) {
+        if let Some(feed) = self.feed.as_ref().filter(|_| channel == 0 && !self.collects) {
             feed.put(at, latency);
         }
         let at = at - self.origin;

@@ -73,6 +73,7 @@ fn explained() -> Explained {
             runs: 30_000,
             ns: Nanos::from_millis(3),
         }],
+        counted: Nanos::from_secs(1),
         lost: 7,
         missing: vec!["page faults: this kernel has no event for them".to_owned()],
     }

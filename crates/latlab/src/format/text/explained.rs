@@ -101,7 +101,8 @@ fn price(explained: &Explained) -> String {
     if !explained.cost.is_empty() {
         let runs = explained.cost.iter().fold(0u64, |sum, cost| sum.saturating_add(cost.runs));
         let ns = explained.cost.iter().fold(Nanos(0), |sum, cost| sum + cost.ns);
-        let _ = writeln!(text, "\nexplaining took {ns} in {} runs of programs:", grouped(runs));
+        let (runs, counted) = (grouped(runs), explained.counted);
+        let _ = writeln!(text, "\nexplaining took {ns} in {runs} runs within {counted}:");
         let mut table = plain_table(&["program", "runs", "total", "each"]);
         for cost in &explained.cost {
             let each = Nanos(cost.ns.0 / cost.runs.max(1));
@@ -133,7 +134,7 @@ mod tests {
             "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
             "unexplained             500 us    5.0 %",
             "cyclic on CPU 1, 2 s after the start: 500 us late",
-            "explaining took 3 ms in 30\u{202f}000 runs of programs:",
+            "explaining took 3 ms in 30\u{202f}000 runs within 1 s:",
             "lost: 7 events could not be kept",
             "missing: page faults: this kernel has no event for them",
         ] {
