@@ -63,11 +63,12 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let (elsewhere, abroad_torn) = events_until(&mut read, abroad, waking);
     let cut = events.first().is_none_or(|event| event.at > due);
     let torn = own_torn || abroad_torn || cut;
-    let ran = switched;
+    let unreported = waking == Nanos(0) || switched == Nanos(0);
+    let ran = if switched == Nanos(0) { out } else { switched };
     #[rustfmt::skip]
     let window = Window {
-        task, cpu, due, expiry, waking, waker, waker_cpu, switched, out, ran, events, elsewhere,
-        waking_stack, switch_stack, stolen, torn,
+        task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events,
+        elsewhere, waking_stack, switch_stack, stolen, torn,
     };
     Some(window)
 }

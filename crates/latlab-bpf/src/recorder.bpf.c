@@ -256,7 +256,6 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	if (!ring)
 		return 0;
 	struct event *event = begin(ring, prev, SWITCH, &seq);
-	__u64 now = event->at;
 
 	event->flag = preempted;
 	describe(&event->other, next);
@@ -265,7 +264,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
 	if (is_watched(prev))
-		left(prev, preempted || !state, now);
+		left(ring, event, prev, preempted || !state);
 	if (is_watched(next))
 		arrived(ctx, ring, event, next);
 	return 0;
@@ -276,7 +275,13 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
 	struct watched *watched = is_watched(task) ? find(task) : 0;
 
-	if (watched)
-		watched->pid = 0;
+	if (!watched)
+		return 0;
+	if (watched->late)
+		report(task->pid, bpf_ktime_get_ns());
+	watched->late = 0;
+	watched->pending = 0;
+	watched->asleep = 0;
+	watched->pid = 0;
 	return 0;
 }

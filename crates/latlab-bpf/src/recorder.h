@@ -77,8 +77,8 @@ struct ring {
 struct wake {
 	__u64 due;
 	__u64 expiry;
-	__u64 waking;
-	__u64 switched;
+	__u64 waking;	/* 0 if the kernel did not report it */
+	__u64 switched;	/* likewise */
 	__u64 out;	/* when it was switched out again */
 	__u64 stolen;
 	__u64 steal;	/* that of the waking CPU, as last seen before the waking */
@@ -104,7 +104,9 @@ struct watched {
 	__u32 pending;	/* whether it was woken and has not run */
 	__u32 late;	/* whether the other is to be reported when it gives way */
 	__u64 due;	/* of the one that goes on */
-	__u64 free[5];
+	__u64 left;	/* when it last gave the CPU away */
+	__u64 asleep;	/* whether it did so to sleep, and has not come back */
+	__u64 free[3];
 	struct wake wakes[2];
 };
 

@@ -123,19 +123,29 @@ __noinline int report(__u32 pid, __u64 now)
 }
 
 /* A watched task gives the CPU away: to sleep, or although it could go on. */
-INLINE void left(struct task_struct *prev, bool runnable, __u64 now)
+INLINE void left(struct ring *ring, struct event *event, struct task_struct *prev, bool runnable)
 {
 	struct watched *watched = find(prev);
 
 	if (!watched)
 		return;
+	/* It sleeps, as far as was reported, and yet it ran. */
+	if (watched->asleep && settings.how == TASKS) {
+		struct wake *wake = back(watched);
+
+		wake->switched = 0;
+		wake->task = event->task;
+		wake->head = ring->head;
+	}
 	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
 	if (runnable)
 		watched->pending = 0;
+	watched->asleep = !runnable;
+	watched->left = event->at;
 	if (!watched->late || (runnable && settings.how == TASKS))
 		return;
 	watched->late = 0;
-	report(watched->pid, now);
+	report(watched->pid, event->at);
 }
 
 #endif

@@ -112,29 +112,53 @@ INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 	return steal(ring) - ring->steal + (waker ? steal(waker) - wake->steal : 0);
 }
 
+/* A task that sleeps has come back. If nobody saw it being woken, no more is known than that this was
+ * after it went to sleep: a waking before that is not the one. */
+INLINE struct wake *back(struct watched *watched)
+{
+	struct wake *wake = &watched->wakes[watched->next & 1];
+
+	if (!watched->pending || wake->waking + settings.slow < watched->left) {
+		wake->due = watched->left;
+		wake->expiry = watched->left;
+		wake->waking = 0;
+		wake->waker_cpu = bpf_get_smp_processor_id();
+		wake->waking_depth = 0;
+	}
+	wake->switch_depth = 0;
+	wake->stolen = 0;
+	wake->cpu = bpf_get_smp_processor_id();
+	watched->pending = 0;
+	watched->asleep = 0;
+	watched->next ^= 1;
+	watched->late = 1;
+	return wake;
+}
+
 /* A watched task gets the CPU. Where it is not late, no more than its first line is touched. */
 INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *next)
 {
 	struct watched *watched = find(next);
 	__u64 now = event->at;
 
-	if (!watched || !watched->pending)
+	if (!watched || !(watched->pending || watched->asleep))
 		return;
-	watched->pending = 0;
 	/* Of what watches itself, being late counts until it sleeps again. */
-	if (settings.how != TASKS && now - watched->due < above)
+	if (settings.how != TASKS && (!watched->pending || now - watched->due < above)) {
+		watched->pending = 0;
+		watched->asleep = 0;
 		return;
-	struct wake *wake = &watched->wakes[watched->next & 1];
+	}
+	struct wake *wake = back(watched);
 
 	wake->switched = now;
 	wake->task = event->other;
-	wake->cpu = bpf_get_smp_processor_id();
 	wake->head = ring->head;
+	if (!wake->waking)
+		return;
 	wake->stolen = stolen(wake, ring);
 	if (event->task.pid && now - wake->waking > settings.slow)
 		wake->switch_depth = stack(ctx, wake->switch_stack);
-	watched->next ^= 1;
-	watched->late = 1;
 }
 
 #endif

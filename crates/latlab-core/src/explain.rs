@@ -154,14 +154,16 @@ pub struct Window {
     pub due: Nanos,
     /// When its timer was due, with its slack; `due` where no timer woke it.
     pub expiry: Nanos,
-    /// When it was woken.
+    /// When it was woken; 0 if the kernel did not report it.
     pub waking: Nanos,
     /// Who was current on the CPU that woke it.
     pub waker: Task,
     /// That CPU.
     pub waker_cpu: u32,
-    /// When the CPU switched to it.
+    /// When the CPU switched to it; 0 if the kernel did not report it.
     pub switched: Nanos,
+    /// Whether either was not reported, and stands for when it ran.
+    pub unreported: bool,
     /// When it gave the CPU away again.
     pub out: Nanos,
     /// When it ran: the probe's own reading, or `switched`.
@@ -182,6 +184,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether the kernel reported when it was woken and when the CPU switched to it.
+    pub fn is_reported(&self) -> bool {
+        self.waking > Nanos(0) && self.switched > Nanos(0)
+    }
+
     /// The latency to be explained.
     pub fn latency(&self) -> Nanos {
         self.ran - self.due

@@ -16,6 +16,7 @@ mod softirq;
 mod throttled;
 mod timer_callbacks;
 mod timer_resolution;
+mod unreported;
 
 use crate::registry::About;
 use clap::Command;
@@ -49,6 +50,7 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<interrupt_thread::InterruptThread>(),
     entry::<migration::Migration>(),
     entry::<throttled::Throttled>(),
+    entry::<unreported::Unreported>(),
     entry::<idle_exit::IdleExit>(),
     entry::<higher_priority::HigherPriority>(),
     entry::<equal_priority::EqualPriority>(),

@@ -40,7 +40,7 @@ impl Pairing {
         let mut late = Vec::new();
         while let Some(&(at, latency)) = self.samples.front().filter(|(at, _)| *at <= until) {
             self.samples.pop_front();
-            while self.windows.front().is_some_and(|window| window.switched <= at) {
+            while self.windows.front().is_some_and(|window| since(window) <= at) {
                 self.last = self.windows.pop_front();
             }
             if latency > above {
@@ -54,12 +54,20 @@ impl Pairing {
     /// already, that from which on it had the CPU.
     fn seen(&self, at: Nanos, latency: Nanos) -> Option<Window> {
         let due = at - latency;
-        let window = self.last.as_ref().filter(|window| window.out >= at)?;
-        let expiry = window.expiry.max(due);
-        let woken = window.switched >= due;
-        let waking = if woken { window.waking } else { due };
-        Some(Window { due, expiry, waking, ran: at, ..window.clone() })
+        let window = self.last.as_ref().filter(|window| window.out >= at)?.clone();
+        let expiry = window.expiry.clamp(due, at);
+        let or_when_it_ran = |moment| if moment == Nanos(0) { at } else { moment };
+        let switched = or_when_it_ran(window.switched);
+        let woken = or_when_it_ran(window.waking);
+        let waking = if switched >= due { woken } else { due };
+        let unreported = !window.is_reported();
+        Some(Window { due, expiry, waking, switched, ran: at, unreported, ..window })
     }
+}
+
+/// From when on a wake-up may be a sample's.
+fn since(window: &Window) -> Nanos {
+    if window.is_reported() { window.switched } else { window.due }
 }
 
 #[cfg(test)]
@@ -67,8 +75,25 @@ mod tests {
     use super::*;
 
     fn woken(switched: u64, out: u64) -> Window {
-        let expiry = Nanos(switched - 5);
-        Window { switched: Nanos(switched), out: Nanos(out), expiry, ..Window::default() }
+        let (expiry, waking) = (Nanos(switched - 5), Nanos(switched - 2));
+        let (switched, out) = (Nanos(switched), Nanos(out));
+        Window { expiry, waking, switched, out, ..Window::default() }
+    }
+
+    #[test]
+    fn what_was_not_reported_is_known_by_when_the_task_ran() {
+        let mut pairing = Pairing::default();
+        pairing.sample(Nanos(300), Nanos(30));
+        let due = Nanos(260);
+        pairing.window(Window { due, expiry: due, switched: Nanos(0), ..woken(290, 310) });
+        let late = pairing.pairs(Nanos(1), Nanos(310));
+        let window = late[0].window.as_ref().expect("it ran then");
+        assert!(window.unreported);
+        assert_eq!((window.due, window.expiry), (Nanos(270), Nanos(270)));
+        assert_eq!(
+            (window.waking, window.switched, window.ran),
+            (Nanos(288), Nanos(300), Nanos(300))
+        );
     }
 
     #[test]

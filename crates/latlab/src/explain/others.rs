@@ -97,7 +97,7 @@ impl Others {
         let (sum, above, origin) = (&mut self.sum, self.above, self.began);
         let mut seen = 0;
         let mut take = |window: Window| {
-            if window.latency() > above {
+            if window.is_reported() && window.latency() > above {
                 seen += 1;
                 sum.add(Late::of(window, origin));
             }
