@@ -2,7 +2,7 @@
 
 use super::Late;
 use crate::cause;
-use latlab_bpf::Recorder;
+use latlab_bpf::{Losses, Recorder};
 use latlab_core::explain::charge::{Circumstances, Explanation};
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
@@ -112,17 +112,27 @@ fn missing(late: &[Late], recorder: &Recorder) -> Vec<String> {
         missing
             .push(format!("this kernel lacks the tracepoints {list}: what they say is not known"));
     }
-    let unwatched = recorder.losses().unwatched;
-    if unwatched > 0 {
-        missing
-            .push(format!("{unwatched} wake-ups were of more tasks than can be watched at a time"));
-    }
+    missing.extend(unwatched(&recorder.losses()));
     if let Some(error) = recorder.uncounted() {
         missing.push(format!(
             "what explaining cost was not counted ({error}): it needs CAP_SYS_ADMIN"
         ));
     }
     missing
+}
+
+/// Who could not be watched.
+fn unwatched(losses: &Losses) -> Vec<String> {
+    let (wakes, threads) = (losses.unwatched, losses.threads);
+    let wakes = (wakes > 0)
+        .then(|| format!("{wakes} wake-ups were of more tasks than can be watched at a time"));
+    let threads = (threads > 0).then(|| {
+        format!(
+            "{threads} threads were not watched: their numbers differ from those of others that \
+             were by a multiple of 4096"
+        )
+    });
+    wakes.into_iter().chain(threads).collect()
 }
 
 fn cost(recorder: &Recorder) -> Vec<Cost> {
