@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Whose wake-ups are watched. The idle tasks never are, and kernel threads only by number or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// These threads, by the kernel's numbers: in a container, those that they have outside.
+    /// These threads, by their numbers in the machine's first pid namespace.
     Tasks(Vec<u32>),
     /// Every thread of this name.
     Name(Comm),
@@ -35,6 +35,8 @@ pub struct Recorder {
     filter: MapHandle,
     tasks: MapHandle,
     lost: MapHandle,
+    /// How many threads were not taken in.
+    turned_away: u64,
     missing: Vec<&'static str>,
     counting: Counting,
     links: Vec<Link>,
@@ -53,6 +55,8 @@ pub struct Losses {
     pub switches: u64,
     /// Wake-ups of tasks that could not be watched, since another watched one has their place.
     pub unwatched: u64,
+    /// Threads that were to be watched and are not, since another watched one has their place.
+    pub threads: u64,
     /// Events that came while the CPU noted another of the same kind.
     pub events_missed: u64,
 }
@@ -101,9 +105,9 @@ impl Recorder {
         load::load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
     }
 
-    /// Watches one more thread, where [`Watch::Tasks`] are watched. Two whose numbers differ by a
-    /// multiple of 4096 can't be watched together.
-    pub fn watch(&self, pid: u32) -> io::Result<()> {
+    /// Watches one more thread, where [`Watch::Tasks`] are watched. Of two whose numbers differ by a
+    /// multiple of 4096 the second is not watched, and counted among the losses.
+    pub fn watch(&mut self, pid: u32) -> io::Result<()> {
         let place = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
         task[..4].copy_from_slice(&pid.to_ne_bytes());
@@ -112,8 +116,8 @@ impl Recorder {
         let there = look(&self.tasks, &place)?.unwrap_or_default();
         let there = there.first_chunk().map_or(0, |pid| u32::from_ne_bytes(*pid));
         if there != 0 && there != pid {
-            let why = format!("thread {pid} can't be watched together with thread {there}");
-            return Err(io::Error::other(why));
+            self.turned_away += 1;
+            return Ok(());
         }
         let mut filter = look(&self.filter, &ZERO)?.unwrap_or_default();
         filter[byte] |= bit;
@@ -162,6 +166,7 @@ impl Recorder {
             unreadable: lock(&self.came).unreadable,
             switches: number(&self.lost, 8),
             unwatched: number(&self.lost, 16),
+            threads: self.turned_away,
             events_missed: self.programs().map(|(_, program)| program.missed).sum(),
         }
     }

@@ -22,6 +22,13 @@ pub enum RecorderError {
         /// Which, and "is" or "are".
         missing: String,
     },
+    /// Our numbers of tasks are not those that the recorder sees.
+    #[error(
+        "this is a container, or another pid namespace than the machine's first, where tasks have \
+         other numbers than the kernel reports: run outside of it, or give the container the \
+         machine's (--pid=host)"
+    )]
+    OtherPids,
     /// The kernel shows its memory to nobody.
     #[error(
         "the kernel is locked down for confidentiality, so that BPF may not read its memory: boot \
@@ -39,6 +46,8 @@ pub enum RecorderError {
 const CAP_SYS_ADMIN: u32 = 21;
 /// The rights that are needed one by one, and their names.
 const RIGHTS: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
+/// The first pid namespace of every machine: `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
+const FIRST_PIDS: &str = "pid:[4026531836]";
 
 /// Whether the recorder can work here, as far as can be told without trying.
 pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
@@ -49,6 +58,10 @@ pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
         return Err(RecorderError::NoRight {
             missing: format!("{} {verb}", missing.join(" and ")),
         });
+    }
+    // A kernel without pid namespaces has no such link.
+    if root.link("proc/self/ns/pid").is_some_and(|pids| pids != FIRST_PIDS) {
+        return Err(RecorderError::OtherPids);
     }
     let lockdown = root.text("sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
@@ -124,6 +137,21 @@ mod tests {
         std::fs::write(folder.path().join("proc/self/status"), "CapEff:\t0\n").unwrap();
         let said = check(&root).unwrap_err().to_string();
         assert!(said.contains("CAP_PERFMON and CAP_BPF are missing"), "{said}");
+    }
+
+    #[test]
+    fn who_has_other_numbers_than_the_kernel_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let namespaces = folder.path().join("proc/self/ns");
+        std::fs::create_dir_all(&namespaces).unwrap();
+        let link = namespaces.join("pid");
+        std::os::unix::fs::symlink("pid:[4026532201]", &link).unwrap();
+        let said = check(&root).unwrap_err().to_string();
+        assert!(said.contains("container") && said.contains("--pid=host"), "{said}");
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(FIRST_PIDS, &link).unwrap();
+        assert!(matches!(check(&root), Err(RecorderError::NoBtf)));
     }
 
     #[test]

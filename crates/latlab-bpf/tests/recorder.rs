@@ -114,6 +114,23 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
 }
 
 #[test]
+fn threads_that_have_the_same_place_are_counted_and_not_watched() {
+    if !root() {
+        return;
+    }
+    let sleeper = Sleeper::new(10, PERIOD);
+    let pid = sleeper.pid;
+    // Nobody needs to have the others' numbers.
+    let tasks = Watch::Tasks(vec![pid, pid + 4096]);
+    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("it starts");
+    recorder.watch(pid + 3 * 4096).expect("it goes on");
+    recorder.watch(pid).expect("it is watched already");
+    assert_eq!(recorder.losses().threads, 2);
+    sleeper.sleep();
+    assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+}
+
+#[test]
 fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
     if !root() {
         return;

@@ -26,6 +26,19 @@ struct Place {
     module: u16,
 }
 
+/// A line of /proc/kallsyms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Where it is; 0 where the kernel does not say. Of what each CPU has for itself, the offset.
+    pub address: u64,
+    /// Its name.
+    pub name: &'a str,
+    /// Its module; none for the kernel itself.
+    pub module: Option<&'a str>,
+    /// As nm has it: in lower case it is local.
+    kind: char,
+}
+
 /// An address within a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
@@ -51,6 +64,23 @@ pub enum NoSymbols {
     Missing,
 }
 
+impl<'a> Entry<'a> {
+    /// Reads a line; none if it is no symbol.
+    pub fn parse(line: &'a str) -> Option<Entry<'a>> {
+        let mut words = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let kind = words.next()?.chars().next()?;
+        let name = words.next()?;
+        let module = words.next().map(|word| word.trim_matches(['[', ']']));
+        Some(Entry { address, name, module, kind })
+    }
+
+    /// Whether it is code, and no data.
+    pub fn is_function(&self) -> bool {
+        matches!(self.kind, 't' | 'T' | 'w' | 'W')
+    }
+}
+
 impl Symbols {
     /// Reads the text of /proc/kallsyms; only functions are kept.
     pub fn parse(text: &str) -> Result<Symbols, NoSymbols> {
@@ -58,13 +88,10 @@ impl Symbols {
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
-            let mut words = line.split_ascii_whitespace();
-            let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-            let (address, kind) = (address.ok_or_else(damaged)?, words.next().ok_or_else(damaged)?);
-            let name = words.next().ok_or_else(damaged)?;
-            if matches!(kind, "t" | "T" | "w" | "W") {
-                let place = symbols.keep(name, words.next()).ok_or_else(damaged)?;
-                found.push((address, kind.starts_with(char::is_lowercase), place));
+            let entry = Entry::parse(line).ok_or_else(damaged)?;
+            if entry.is_function() {
+                let place = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
+                found.push((entry.address, entry.kind.is_lowercase(), place));
             }
         }
         if found.is_empty() {
@@ -85,7 +112,7 @@ impl Symbols {
     fn keep(&mut self, name: &str, module: Option<&str>) -> Option<Place> {
         let begin = u32::try_from(self.text.len()).ok()?;
         let length = u16::try_from(name.len()).ok()?;
-        let module = match module.map(|word| word.trim_matches(['[', ']'])) {
+        let module = match module {
             None => 0,
             Some(module) => {
                 // Modules stand one after another, so that the last is nearly always the one.

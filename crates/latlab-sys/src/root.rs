@@ -42,6 +42,12 @@ impl Root {
         std::fs::read(self.path(path)).ok()
     }
 
+    /// What a symbolic link says; none where it can't be read.
+    pub fn link(&self, path: impl AsRef<Path>) -> Option<String> {
+        let target = std::fs::read_link(self.path(path)).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    }
+
     /// The text of a file without surrounding white space; none where it can't be read.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = String::from_utf8_lossy(&self.bytes(path)?).into_owned();

@@ -77,3 +77,12 @@ fn threads(pid: u32) -> Result<Vec<u32>> {
         false => Ok(vec![pid]),
     }
 }
+
+/// Whether a thread is gone, or only its exit code is left for who started it.
+fn has_ended(thread: u32) -> bool {
+    let stat = Root::default().text(format!("proc/{thread}/stat"));
+    // The name before may have blanks and parentheses of its own.
+    let state =
+        stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.trim_start().chars().next());
+    matches!(state, None | Some('Z' | 'X'))
+}

@@ -34,6 +34,7 @@ pub(super) fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
         filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
+        turned_away: 0,
         missing,
         counting: Counting::begin(),
         links: Vec::new(),

@@ -44,11 +44,6 @@ pub struct Doing {
     pub callback: Option<u64>,
     /// The idle state that the CPU is in.
     pub idle: Option<u32>,
-    /// Whether the task handles a page fault.
-    pub faulting: bool,
-    /// Where the stretch ends with an interrupt: that, and what it came upon. What the CPU did
-    /// before is known from that.
-    pub until: Option<(Line, Upon)>,
 }
 
 /// What was done from when a task should have run until it ran, without gaps: on the CPU that was
@@ -78,11 +73,7 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
     }
     let mut begin = from;
     for event in after.iter().take_while(|event| event.at < to) {
-        let until = match event.what {
-            What::Interrupt { line, upon } => Some((line, upon)),
-            _ => None,
-        };
-        by_phase(window, begin, event.at, Doing { until, ..doing }, all);
+        by_phase(window, begin, event.at, doing, all);
         doing.change(event);
         begin = event.at;
     }
@@ -122,8 +113,10 @@ impl Doing {
             What::CallbackEnd => self.callback = None,
             What::Idle { state } => self.idle = Some(state),
             What::IdleEnd => self.idle = None,
-            What::PageFault { .. } => self.faulting = true,
-            What::Waking { .. } | What::Queued { .. } | What::Migrated { .. } => {}
+            What::Waking { .. }
+            | What::Queued { .. }
+            | What::Migrated { .. }
+            | What::PageFault { .. } => {}
         }
     }
 }
@@ -172,10 +165,8 @@ mod tests {
             (150, 160, Phase::Running),
         ];
         assert_eq!(cuts, expected);
-        assert_eq!(
-            found[0].doing.until.map(|(line, upon)| (line, upon.ip)),
-            Some((Line::Timer, 7))
-        );
+        let interrupt = found[1].doing.interrupt.map(|(line, upon)| (line, upon.ip));
+        assert_eq!(interrupt, Some((Line::Timer, 7)));
         assert_eq!(found[0].doing.softirq, None);
         assert_eq!(found[2].doing.timer, Some(9));
         assert_eq!(found[5].doing.interrupt, None);

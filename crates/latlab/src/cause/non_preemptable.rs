@@ -12,8 +12,8 @@ use std::cmp::Ordering;
 /// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
 /// a program can be preempted anywhere. To blame are that task and the function in which it gave
 /// way; or, where it did so only on its way out of the kernel, the one upon which the waking
-/// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the kernel's
-/// preemptoff tracer measures (Documentation/trace/ftrace.rst).
+/// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the
+/// kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptable;
 

@@ -12,9 +12,9 @@ use std::cmp::Ordering;
 ///
 /// Recognized by a switch to a task of lower priority, or to the idle task, while ours stood on the
 /// queue of that CPU; or by an interrupt that comes upon the program of such a task meanwhile: the
-/// kernel never goes back to one while it means to run another. It is the throttling of real-time tasks, the deadline server of ordinary
-/// ones, the budget of a deadline task, or the bandwidth of a control group
-/// (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
+/// kernel never goes back to one while it means to run another. It is the throttling of real-time
+/// tasks, the deadline server of ordinary ones, the budget of a deadline task, or the bandwidth of a
+/// control group (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Throttled;
 

@@ -1,7 +1,7 @@
 //! The wake-ups of tasks that are there without us.
 
 use super::summing::{Explanations, Sum};
-use super::{Late, is_anybody, lost, start, threads};
+use super::{Late, has_ended, is_anybody, lost, start, threads};
 use crate::failure::Result;
 use crate::rig;
 use latlab_bpf::{Recorder, Watch};
@@ -25,11 +25,13 @@ pub(crate) struct Others {
     above: Nanos,
     began: Nanos,
     interrupted: bool,
+    /// Into the watching, the process was seen to have ended.
+    ended: Option<Nanos>,
 }
 
 impl Others {
-    /// Watches until the plan's time is up, its number of late wake-ups was seen, or the user has
-    /// had enough, and says whether it was the latter.
+    /// Watches until the plan's time is up, its number of late wake-ups was seen, the process has
+    /// ended, or the user has had enough, and says whether it was the latter.
     pub(crate) fn explain(
         plan: &Plan,
         (watched, asked): (&Watched, Option<Nanos>),
@@ -50,15 +52,18 @@ impl Others {
         let recorder = start(&whom, asked.unwrap_or_default())?;
         let above = asked.unwrap_or_default();
         let (sum, began) = (Sum::new(machine, asked.is_some()), clock::now());
-        let mut others = Others { recorder, known, sum, seen: 0, above, began, interrupted: false };
+        let (seen, interrupted, ended) = (0, false, None);
+        let mut others = Others { recorder, known, sum, seen, above, began, interrupted, ended };
         watch.begin("watching", &[]);
-        let ended = others.watch(plan, watched, signals, watch);
+        let watched_all = others.watch(plan, watched, signals, watch);
         watch.end();
-        ended?;
+        watched_all?;
         let nobody = others.nobody(watched);
         // How many were on time, nobody counted.
         let mut explanations = others.sum.finish(0, others.above, &others.recorder);
-        explanations.explained.missing.extend(nobody);
+        let missing = &mut explanations.explained.missing;
+        missing.extend(nobody);
+        missing.extend(others.ended.map(|at| format!("the process ended: {at} were watched")));
         Ok((others.interrupted, explanations))
     }
 
@@ -87,6 +92,7 @@ impl Others {
 
     fn is_over(&self, plan: &Plan) -> bool {
         match plan.length {
+            _ if self.ended.is_some() => true,
             Length::For(time) => clock::now() - self.began >= time,
             Length::Count(count) => self.seen >= count,
         }
@@ -115,6 +121,9 @@ impl Others {
     fn look_for_threads(&mut self, pid: u32) -> Result<()> {
         // One that has ended is no error: what it did until then is here.
         let threads = threads(pid).unwrap_or_default();
+        if threads.iter().all(|thread| has_ended(*thread)) {
+            self.ended = Some(clock::now() - self.began);
+        }
         let mut new = threads.into_iter().filter(|thread| self.known.insert(*thread));
         new.try_for_each(|thread| self.recorder.watch(thread)).map_err(lost)
     }

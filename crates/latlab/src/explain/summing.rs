@@ -144,9 +144,11 @@ impl Sum {
                  report a switch",
             ),
             (losses.switches, "switches between tasks were not reported by the kernel"),
+            (losses.unwatched, "wake-ups were of more tasks than can be watched at a time"),
             (
-                losses.unwatched,
-                "wake-ups or tasks were not watched: another task has the place of their number",
+                losses.threads,
+                "threads were not watched: their numbers differ from those of others that were by \
+                 a multiple of 4096",
             ),
         ];
         let counted = counts.iter().filter(|(count, _)| *count > 0);

@@ -13,6 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use latlab_core::path::Place;
 use latlab_core::plan::Plan;
+use latlab_core::symbols::Entry;
 use latlab_sys::file;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write};
@@ -79,11 +80,13 @@ impl Symbols {
 
     fn parse(text: &str) -> Symbols {
         let mut symbols = Symbols { functions: Vec::new(), preempt_count: None };
-        for (address, kind, name) in text.lines().filter_map(parts) {
-            match COUNTERS.iter().find(|(counter, _)| *counter == name) {
-                Some((_, offset)) => symbols.preempt_count = Some(address + offset),
-                None if is_code(kind) => {
-                    symbols.functions.push((address, name.replace('\t', " ")));
+        for entry in text.lines().filter_map(Entry::parse) {
+            match counter(&entry) {
+                Some(offset) => symbols.preempt_count = Some(entry.address + offset),
+                None if entry.is_function() => {
+                    let module = entry.module.map(|module| format!(" [{module}]"));
+                    let name = entry.name.to_owned() + &module.unwrap_or_default();
+                    symbols.functions.push((entry.address, name));
                 }
                 None => {}
             }
@@ -112,22 +115,15 @@ impl Symbols {
     }
 }
 
-/// Address, kind, and name with module.
-fn parts(line: &str) -> Option<(u64, char, &str)> {
-    let (address, rest) = line.split_once(' ')?;
-    let (kind, name) = rest.split_once(' ')?;
-    Some((u64::from_str_radix(address, 16).ok()?, kind.chars().next()?, name))
-}
-
-fn is_code(kind: char) -> bool {
-    matches!(kind, 't' | 'T' | 'w' | 'W')
+/// Where the preemption counter is in it, if it is there.
+fn counter(entry: &Entry<'_>) -> Option<u64> {
+    COUNTERS.iter().find(|(name, _)| *name == entry.name).map(|(_, offset)| *offset)
 }
 
 /// Code, but for the padding before functions; and the counter.
 fn is_wanted(line: &str) -> bool {
-    parts(line).is_some_and(|(_, kind, name)| {
-        is_code(kind) && !name.starts_with("__pfx_")
-            || COUNTERS.iter().any(|(counter, _)| *counter == name)
+    Entry::parse(line).is_some_and(|entry| {
+        entry.is_function() && !entry.name.starts_with("__pfx_") || counter(&entry).is_some()
     })
 }
 

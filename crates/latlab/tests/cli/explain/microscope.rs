@@ -10,6 +10,7 @@ use std::process::Command;
 /// The record without its explanation.
 fn bare(record: &Record) -> String {
     let mut record = record.clone();
+    record.plan.explain = None;
     record.worst.iter_mut().for_each(|sample| sample.path = None);
     record.to_json()
 }
@@ -123,8 +124,7 @@ fn what_cannot_be_watched_is_refused_before_it_begins() {
     let refused = |words: &str, code, why: &[&str]| {
         latlab(words).refused(code, why);
     };
-    refused("explain --on native --count 10", 3, &["native", "lab:PROFILE"]);
-    refused("explain --on vm:rt --count 10", 3, &["vm:rt", "lab:PROFILE"]);
+    refused("explain --on lab:rt --rt --for 1s", 2, &["lab:rt", "--traced"]);
     let folder = folder();
     let profile = folder.path().join("two.toml");
     let text =
@@ -132,6 +132,15 @@ fn what_cannot_be_watched_is_refused_before_it_begins() {
     fs::write(&profile, text).expect("the folder can be written");
     let target = format!("lab:{}", profile.display());
     refused(&format!("explain --count 10 --on {target}"), 3, &["2 CPUs", "cpus = 1"]);
+}
+
+#[test]
+fn a_guest_in_wall_time_is_explained_as_any_machine() {
+    let said = latlab("explain --on vm:rt --count 100 --json");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    assert!(super::explained(&record).wake_ups > 0, "{record:?}");
+    assert!(record.worst.iter().all(|sample| sample.path.is_none()), "{:?}", record.worst);
 }
 
 #[test]

@@ -45,10 +45,14 @@ fn one_that_ends_meanwhile_is_explained_until_then() {
     }
     let _alone = machine();
     let sleeper = sleeper(100);
-    let record = watch(sleeper.pid(), "--for 6s");
+    let record = watch(sleeper.pid(), "--for 10min");
     assert!(sleeper.finish().status.success());
-    let explained = explained(&record);
-    assert!(explained.late >= 3, "{explained:?}");
+    let late = explained(&record);
+    assert!(late.late >= 3, "{late:?}");
+    assert!(late.missing.iter().any(|why| why.contains("the process ended")), "{late:?}");
+    let sleeper = self::sleeper(20);
+    let record = watch(sleeper.pid(), "--count 1000000");
+    assert!(explained(&record).missing.iter().any(|why| why.contains("the process ended")));
 }
 
 #[test]
@@ -73,6 +77,9 @@ fn who_can_not_be_watched_is_refused() {
     // No kernel gives out numbers that high.
     latlab("explain --pid 4194305 --for 1s").refused(2, &["--pid 4194305", "no such task"]);
     latlab("explain cyclic --rt --for 1s").refused(2, &["--rt", "leave out"]);
+    let mut contained = Command::new("unshare");
+    contained.args(["--pid", "--fork", "--mount-proc", LATLAB, "explain", "--rt", "--for", "1s"]);
+    run(&mut contained).refused(3, &["container", "--pid=host"]);
     let without = |rights: &str, words: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args([format!("--bounding-set={rights}"), format!("--inh-caps={rights}")]);
