@@ -69,11 +69,8 @@ impl Stretch {
 }
 
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
-    let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
-    let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
-    for event in before {
-        doing.change(event);
-    }
+    let after = &events[events.partition_point(|event| event.at <= from)..];
+    let mut doing = Doing::at(from, events);
     let mut begin = from;
     for event in after.iter().take_while(|event| event.at < to) {
         let until = match event.what {
@@ -106,6 +103,15 @@ fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec
 }
 
 impl Doing {
+    /// What a CPU did at `moment`, by the events on it, which are in order of time.
+    pub fn at(moment: Nanos, events: &[Event]) -> Doing {
+        let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
+        for event in events.iter().take_while(|event| event.at <= moment) {
+            doing.change(event);
+        }
+        doing
+    }
+
     fn change(&mut self, event: &Event) {
         self.task = Some(event.task);
         match event.what {
