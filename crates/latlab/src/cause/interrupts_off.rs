@@ -2,40 +2,29 @@
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::registry::About;
+use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
-use latlab_core::explain::{Line, Window};
-use latlab_core::time::Nanos;
 
 /// The kernel had interrupts off, so that the one that was to wake the task had to wait.
 ///
 /// Recognized by an interrupt that comes late upon the kernel, and by nothing else: no handler ran
 /// meanwhile. To blame are the task and the function upon which the interrupt came, which is where
-/// the kernel turned interrupts on again. Less than a microsecond is the way of the interrupt. The
-/// same holds for the interrupt by which another CPU asks this one to look whom to run, if it takes
-/// longer than ten. It is what the kernel's irqsoff tracer measures
-/// (Documentation/trace/ftrace.rst).
+/// the kernel turned interrupts on again. Less than a microsecond is the way of the interrupt. It is
+/// what the kernel's irqsoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptsOff;
-
-/// The longest that the call of another CPU takes with nothing in its way, in a guest too.
-const CALL: Nanos = Nanos::from_micros(10);
 
 impl Cause for InterruptsOff {
     const ABOUT: About = About { name: "interrupts-off", summary: "the kernel had interrupts off" };
 
     fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        if is_idle(stretch) {
+        if is_idle(stretch) || stretch.phase != Phase::Due {
             return None;
         }
         let next = stretch.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
-        let kept_off = match stretch.phase {
-            Phase::Due => next.late >= DELIVERY,
-            Phase::Runnable => next.line == Line::Reschedule && next.late >= CALL,
-            Phase::Slack | Phase::Running => false,
-        };
         let (task, stack) = (stretch.doing.task, window.interrupted(next.upon));
-        kept_off.then_some(Who { task, stack, ..Who::default() })
+        (next.late >= DELIVERY).then_some(Who { task, stack, ..Who::default() })
     }
 }
 
@@ -77,13 +66,5 @@ mod tests {
     fn where_the_interrupt_came_is_not_guessed() {
         let window = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(9_000));
-    }
-
-    #[test]
-    fn a_call_from_another_cpu_is_kept_off_too() {
-        let call = What::Interrupt { line: Line::Reschedule, upon: KERNEL };
-        let mut window = scene(&[(10_000, STRESS, What::SoftirqEnd), (25_000, STRESS, call)]);
-        (window.waker_cpu, window.waking) = (1, Nanos(12_000));
-        assert!(charged(&window, METAL).contains(&("interrupts-off", 13_000)));
     }
 }
