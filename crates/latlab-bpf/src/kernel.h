@@ -15,6 +15,7 @@ typedef __u32 __be32;
 typedef __u32 __wsum;
 typedef _Bool bool;
 #define false 0
+#define true 1
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

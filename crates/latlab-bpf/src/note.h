@@ -113,6 +113,27 @@ INLINE __u64 steal(struct ring *ring)
 	return exact ? exact : variable(ring, settings.cpustat_steal);
 }
 
+/* Remembers what was stolen until now. Where it is counted at ticks, only a tick brings news. The
+ * moment comes first: what is stolen between the two must not seem to have come later. */
+INLINE void read_steal(struct ring *ring, bool at_tick)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!ring->variables || (!at_tick && !variable(ring, settings.steal_time)))
+		return;
+	ring->steal = steal(ring);
+	ring->steal_at = now;
+}
+
+/* The most that can have been stolen until a moment: what was last read, and all time since.
+ * Without branches, because the verifier follows each path of both. */
+INLINE __u64 most_stolen(struct ring *ring, __u64 until)
+{
+	__s64 since = until - ring->steal_at;
+
+	return ring->steal + (since & ~(since >> 63));
+}
+
 /* Where a callback runs: an interrupt that comes upon it is elsewhere. */
 INLINE __u64 context(struct ring *ring)
 {

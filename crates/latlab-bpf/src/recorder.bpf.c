@@ -69,7 +69,7 @@ int local_timer_exit(void *ctx)
 	struct ring *ring = this_ring();
 
 	if (ring)
-		ring->steal = steal(ring);
+		read_steal(ring, true);
 	interrupt_end();
 	return 0;
 }
@@ -195,7 +195,7 @@ int BPF_PROG(cpu_idle, unsigned int state)
 
 	if (!ring)
 		return 0;
-	ring->steal = steal(ring);
+	read_steal(ring, false);
 	note(ring, state == -1u ? IDLE_END : IDLE, 0, state, 0, 0);
 	return 0;
 }

@@ -59,7 +59,8 @@ struct event {
 /* What a CPU keeps. */
 struct ring {
 	__u64 head;	/* events that there were */
-	__u64 steal;	/* time stolen until the CPU was last seen doing nothing else */
+	__u64 steal;	/* time stolen until the moment that follows */
+	__u64 steal_at;	/* when that was read; 0 if it never was */
 	__u64 due;	/* of the high-resolution timer whose callback runs; 0 if none */
 	__u64 expiry;	/* the same with its slack */
 	__u64 context;	/* in which context that is */
@@ -80,8 +81,8 @@ struct wake {
 	__u64 waking;	/* 0 if the kernel did not report it */
 	__u64 switched;	/* likewise */
 	__u64 out;	/* when it was switched out again */
-	__u64 stolen;
-	__u64 steal;	/* that of the waking CPU, as last seen before the waking */
+	__u64 stolen;	/* since it was due, at least; before the switch, the exact count at the waking */
+	__u64 steal;	/* the most that this count can have been when it was due */
 	__u64 head;	/* that of the CPU, at the switch */
 	struct who task;
 	struct who waker;

@@ -134,6 +134,7 @@ INLINE void left(struct ring *ring, struct event *event, struct task_struct *pre
 		struct wake *wake = back(watched);
 
 		wake->switched = 0;
+		wake->stolen = 0;
 		wake->task = event->task;
 		wake->head = ring->head;
 	}

@@ -85,7 +85,8 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	wake->waking = now;
 	wake->waker = event->task;
 	wake->waker_cpu = bpf_get_smp_processor_id();
-	wake->steal = ring->steal;
+	wake->steal = most_stolen(ring, due);
+	wake->stolen = variable(ring, settings.steal_time);
 	wake->waking_depth = 0;
 	wake->switch_depth = 0;
 	__u32 upon = ring->upon;
@@ -101,15 +102,24 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	watched->pending = 1;
 }
 
-/* What the hypervisor took since the CPU that woke the task, and the one that runs it, were last
- * seen to be left alone. */
+INLINE __u64 grown(__u64 from, __u64 to)
+{
+	return to > from ? to - from : 0;
+}
+
+/* What the hypervisor surely took since the task was due: from the CPU that woke it, and since then
+ * from that which runs it. What may have been taken before is not counted. An exact count, if there is
+ * one, was no less at the waking than when the task was due. */
 INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 {
-	if (wake->cpu == wake->waker_cpu)
-		return steal(ring) - wake->steal;
-	struct ring *waker = bpf_map_lookup_elem(&rings, &wake->waker_cpu);
+	__u64 since = wake->steal;
 
-	return steal(ring) - ring->steal + (waker ? steal(waker) - wake->steal : 0);
+	if (wake->cpu != wake->waker_cpu)
+		return grown(since, wake->stolen) +
+		       grown(most_stolen(ring, wake->waking), steal(ring));
+	if (wake->stolen && wake->stolen < since)
+		since = wake->stolen;
+	return grown(since, steal(ring));
 }
 
 /* A task that sleeps has come back. If nobody saw it being woken, no more is known than that this was
@@ -124,9 +134,9 @@ INLINE struct wake *back(struct watched *watched)
 		wake->waking = 0;
 		wake->waker_cpu = bpf_get_smp_processor_id();
 		wake->waking_depth = 0;
+		wake->stolen = 0;
 	}
 	wake->switch_depth = 0;
-	wake->stolen = 0;
 	wake->cpu = bpf_get_smp_processor_id();
 	watched->pending = 0;
 	watched->asleep = 0;

@@ -177,7 +177,7 @@ pub struct Window {
     pub waking_stack: Vec<u64>,
     /// Those of the task that ran instead, when it gave way.
     pub switch_stack: Vec<u64>,
-    /// What the hypervisor says that it took meanwhile.
+    /// What the hypervisor took meanwhile, at least: what it may have taken before is left out.
     pub stolen: Nanos,
     /// Whether events are missing.
     pub torn: bool,

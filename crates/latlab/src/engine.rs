@@ -15,7 +15,7 @@ use crate::scan::{self, Scanned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::doctor;
 use latlab_core::histogram::Histogram;
-use latlab_core::machine::Machine;
+use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::{Part, Plan};
 use latlab_core::record::{Record, SCHEMA, Series, Warning};
 use latlab_core::time::Nanos;
@@ -32,8 +32,14 @@ pub(crate) struct Outcome {
     pub(crate) verdict: Option<Failure>,
 }
 
-/// Carries out `plan` on this machine. A plan that names no CPUs means all that may be used.
-pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Result<Outcome> {
+/// Carries out `plan` on this machine, whose time is of this kind. A plan that names no CPUs means
+/// all that may be used.
+pub(crate) fn run(
+    plan: &Plan,
+    time_domain: TimeDomain,
+    signals: &Signals,
+    watch: &mut dyn Watch,
+) -> Result<Outcome> {
     let root = Root::default();
     let plan = &Plan { cpus: cpus(&plan.cpus, &cpu::online(&root))?, ..plan.clone() };
     let mut warnings = Vec::new();
@@ -43,7 +49,7 @@ pub(crate) fn run(plan: &Plan, signals: &Signals, watch: &mut dyn Watch) -> Resu
     let started = clock::since_1970();
     warnings.extend(mend(&root));
     let mut guard = turn_knobs(plan, &root)?;
-    let machine = read_machine(&root);
+    let machine = Machine { time_domain, ..read_machine(&root) };
     warnings.extend(severe_findings(&machine));
     let parts = loads(plan, &machine, &mut warnings)?;
     keep_what_they_change(&mut guard, &parts)?;

@@ -9,7 +9,8 @@ use crate::time::Nanos;
 pub struct Circumstances {
     /// How exactly timers fire: the length of a tick where they only do at ticks, else 1 ns.
     pub timer_resolution: Nanos,
-    /// Whether the machine is a virtual one, so that its host may take a CPU away at any moment.
+    /// Whether the machine is a virtual one, so that its host may take a CPU away at any moment;
+    /// not where time is a count of instructions.
     pub hypervisor: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What a window says beyond its stretches: the questions that causes ask.
 
-use super::stretch::{Phase, Stretch};
+use super::stretch::{Doing, Phase, Stretch};
 use super::{Event, Line, Upon, What, Window};
 use crate::time::Nanos;
 
@@ -82,6 +82,13 @@ impl Window {
             }
         }
         handler
+    }
+
+    /// Whether it was a task that woke this one, by a call of the kernel: no interrupt and no
+    /// softirq on top of it.
+    pub fn was_woken_by_task(&self) -> bool {
+        let doing = Doing::at(self.waking, self.before_waking());
+        doing.interrupt.is_none() && doing.timer.is_none() && doing.softirq.is_none()
     }
 
     /// Whether it was a timer that woke the task: from its interrupt, or from a softirq or thread

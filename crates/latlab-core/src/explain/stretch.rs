@@ -64,12 +64,11 @@ impl Stretch {
 }
 
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
-    let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
+    let after = &events[events.partition_point(|event| event.at <= from)..];
+    let mut doing = Doing::at(from, events);
     // The first event says who was current before it, unless others are missing.
-    let first = events.first().filter(|_| !window.torn);
-    let mut doing = Doing { task: first.map(|event| event.task), ..Doing::default() };
-    for event in before {
-        doing.change(event);
+    if window.torn && events.first().is_none_or(|event| event.at > from) {
+        doing.task = None;
     }
     let mut begin = from;
     for event in after.iter().take_while(|event| event.at < to) {
@@ -99,6 +98,15 @@ fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec
 }
 
 impl Doing {
+    /// What a CPU did at `moment`, by the events on it, which are in order of time.
+    pub fn at(moment: Nanos, events: &[Event]) -> Doing {
+        let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
+        for event in events.iter().take_while(|event| event.at <= moment) {
+            doing.change(event);
+        }
+        doing
+    }
+
     fn change(&mut self, event: &Event) {
         self.task = Some(event.task);
         match event.what {

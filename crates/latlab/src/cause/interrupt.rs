@@ -71,6 +71,6 @@ mod tests {
         let window = scene(&[(19_000, STRESS, expire), (21_000, STRESS, What::TimerEnd)]);
         let explained = explain(&window, &METAL);
         assert_eq!(explained.charges[0].who.line, Some(Line::Timer));
-        assert_eq!(explained.unexplained, Nanos(9_000));
+        assert_eq!(explained.unexplained, Nanos(18_000));
     }
 }

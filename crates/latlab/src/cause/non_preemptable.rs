@@ -2,15 +2,16 @@
 
 use super::{Cause, instead};
 use crate::registry::About;
-use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::{Task, Window};
 use std::cmp::Ordering;
 
 /// The kernel worked for a less urgent task, and could not be preempted there.
 ///
 /// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
-/// a program can be preempted anywhere. To blame are that task and the function in which it gave
+/// a program can be preempted anywhere. That it was in the kernel is known where the last interrupt
+/// came upon that, or where it woke ours itself, on the same CPU. To blame are that task and the function in which it gave
 /// way; or, where it did so only on its way out of the kernel, the one upon which the waking
 /// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the
 /// kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
@@ -24,7 +25,10 @@ impl Cause for NonPreemptable {
     fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let (task, order) = instead(stretch, window)?;
         let upon = window.last_interrupt(stretch.from);
-        let in_kernel = !upon.is_some_and(|upon| upon.user);
+        let in_kernel = match upon.filter(|upon| upon.ip != 0) {
+            Some(upon) => upon.is_kernel(),
+            None => is_waker(task, window),
+        };
         let waits = stretch.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
             return None;
@@ -39,6 +43,12 @@ impl Cause for NonPreemptable {
         };
         Some(Who { task: Some(task), stack, ..Who::default() })
     }
+}
+
+/// Whether this task woke ours on the very CPU: then it was in the kernel.
+fn is_waker(task: Task, window: &Window) -> bool {
+    let here = window.waker_cpu == window.cpu && window.was_woken_by_task();
+    here && task.pid == window.waker.pid
 }
 
 /// Whether a task that was seen at work had left that call when it gave way: of the two stacks
@@ -69,6 +79,34 @@ mod tests {
         assert_eq!(who(&window).stack, [KERNEL.ip, 40, 41, 42]);
         window.waking_stack.clear();
         assert_eq!(who(&window).stack, [50, 51, 42]);
+    }
+
+    fn is_claimed(window: &Window) -> bool {
+        charged(window, METAL).iter().any(|(cause, _)| *cause == "non-preemptable")
+    }
+
+    #[test]
+    fn whether_a_cpu_that_another_one_calls_was_in_the_kernel_is_not_guessed() {
+        let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
+        let mut window = scene(&[
+            (1_000, STRESS, What::SoftirqEnd),
+            (22_000, STRESS, call),
+            (22_500, STRESS, What::InterruptEnd),
+        ]);
+        window.waker_cpu = 1;
+        (window.due, window.expiry) = (window.waking, window.waking);
+        assert!(!is_claimed(&window));
+    }
+
+    #[test]
+    fn a_task_that_wakes_ours_is_in_the_kernel() {
+        let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd)]);
+        (window.due, window.expiry) = (window.waking, window.waking);
+        assert_eq!(charged(&window, METAL)[0], ("non-preemptable", 10_000));
+        window.waker = task(PEER);
+        assert!(!is_claimed(&window));
+        let unknown = scene(&[(19_000, STRESS, timer_upon(Upon::default())), ENDS_OF_STRESS]);
+        assert!(!is_claimed(&unknown));
     }
 
     #[test]

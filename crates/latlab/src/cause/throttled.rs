@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_interrupt_by_which_another_cpu_wakes_ours_is_no_proof() {
-        let call = What::Interrupt { line: Line::Reschedule, upon: PROGRAM };
+        let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
         let mut window = scene(&[
             (20_100, STRESS, What::Queued { pid: OURS, cpu: 0 }),
             (24_000, STRESS, call),

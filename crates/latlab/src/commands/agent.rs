@@ -3,6 +3,7 @@
 use crate::engine::{self, Outcome};
 use crate::failure::{Result, failed};
 use crate::message::{END, KEPT, Message, Messenger, RECEIVED};
+use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 use latlab_sys::file;
@@ -30,7 +31,8 @@ impl Agent {
         let (tell, received) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
             listen(tell)?;
-            engine::run(&plan, &signals, &mut Messenger::new(io::stdout(), PACE))
+            let mut watch = Messenger::new(io::stdout(), PACE);
+            engine::run(&plan, TimeDomain::Silicon, &signals, &mut watch)
         });
         let ending = match outcome {
             Ok(outcome) => self.deliver(outcome, &received),

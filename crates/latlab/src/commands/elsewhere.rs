@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::guest::Accel;
 use crate::kernel::Progress;
 use crate::rig::Watch;
+use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
 use latlab_sys::signal::Signals;
@@ -64,7 +65,7 @@ impl Elsewhere {
     ) -> Errand<'a> {
         let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
         Errand {
-            here: engine::run,
+            here: |plan, signals, watch| engine::run(plan, TimeDomain::Silicon, signals, watch),
             signals,
             watch,
             progress,

@@ -6,7 +6,7 @@ use latlab_bpf::Recorder;
 use latlab_core::explain::charge::{Circumstances, Explanation};
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
-use latlab_core::machine::Machine;
+use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::record::Sample;
 use latlab_core::record::explained::{Cost, Explained};
 use latlab_core::symbols::{NoSymbols, Symbols};
@@ -53,7 +53,9 @@ impl Sum {
     pub(super) fn new(machine: &Machine, asked: bool) -> Sum {
         let circumstances = Circumstances {
             timer_resolution: Nanos(machine.timer_resolution_ns.unwrap_or(1)),
-            hypervisor: machine.hypervisor.is_some(),
+            // What the host does takes none of the guest's instructions.
+            hypervisor: machine.hypervisor.is_some()
+                && machine.time_domain != TimeDomain::Instructions,
         };
         let (names, hidden) = names();
         let (kept, summary) = (Vec::new(), Summary::default());

@@ -151,8 +151,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
     // Whoever looks on would disturb the only processor; nothing happens that had to be seen.
     let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));
-    let mut outcome = engine::run(plan, &signals, &mut watch)?;
-    outcome.record.machine.time_domain = orders.time_domain;
+    let mut outcome = engine::run(plan, orders.time_domain, &signals, &mut watch)?;
     // What is measured here is the machine as its profile wants it.
     outcome.record.warnings.retain(|warning| warning.code != "machine");
     let engine::Outcome { record, verdict } = outcome;
