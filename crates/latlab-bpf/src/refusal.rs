@@ -46,7 +46,7 @@ pub enum RecorderError {
 const CAP_SYS_ADMIN: u32 = 21;
 /// The rights that are needed one by one, and their names.
 const RIGHTS: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
-/// The first pid namespace of every machine: `PROC_PID_INIT_INO` of include/linux/proc_ns.h.
+/// The first pid namespace of every machine: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 const FIRST_PIDS: &str = "pid:[4026531836]";
 
 /// Whether the recorder can work here, as far as can be told without trying.
