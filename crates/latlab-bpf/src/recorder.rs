@@ -105,8 +105,8 @@ impl Recorder {
         load::load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
     }
 
-    /// Watches one more thread, where [`Watch::Tasks`] are watched. Of two whose numbers differ by a
-    /// multiple of 4096 the second is not watched, and counted among the losses.
+    /// Watches one more thread, where [`Watch::Tasks`] are watched. Of two whose numbers differ by
+    /// a multiple of 4096 the second is not watched, and counted among the losses.
     pub fn watch(&mut self, pid: u32) -> io::Result<()> {
         let place = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
