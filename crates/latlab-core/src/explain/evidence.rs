@@ -164,10 +164,12 @@ impl Window {
         self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking))
     }
 
-    /// The last interrupt that came upon this CPU before `moment`, since the task was due.
+    /// The last interrupt that came upon this CPU before `moment`, since the task was due, or that
+    /// was handled then.
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
         let since = self.events.iter().filter(|event| event.at <= moment && event.at >= self.due);
-        since.filter_map(interrupt).next_back().map(|(_, _, upon)| upon)
+        let last = since.filter_map(interrupt).next_back().map(|(_, _, upon)| upon);
+        last.or_else(|| Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon))
     }
 }
 

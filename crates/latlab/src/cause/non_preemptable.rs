@@ -99,6 +99,11 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_that_began_before_ours_was_due_tells_as_well() {
+        assert!(is_claimed(&scene(&[(9_000, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS])));
+    }
+
+    #[test]
     fn a_task_that_wakes_ours_is_in_the_kernel() {
         let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd)]);
         (window.due, window.expiry) = (window.waking, window.waking);
