@@ -58,6 +58,27 @@ fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
     }
 }
 
+/// QEMU's main loop moves the time of an idle guest: here it never rests, being asked for its name
+/// again and again by a monitor that this test adds.
+#[test]
+fn a_record_is_the_same_however_busy_the_main_loop_of_qemu_is() {
+    let folder = folder();
+    let script = "#!/bin/bash\nPATH=${PATH#*:}\n\
+        [ \"$1\" = --version ] && exec qemu-system-x86_64 \"$1\"\n\
+        exec qemu-system-x86_64 \"$@\" -chardev stdio,id=m,signal=off -mon m \
+        < <(yes 'info name') > /dev/null\n";
+    let asked = folder.path().join("qemu-system-x86_64");
+    fs::write(&asked, script).expect("the folder can be written");
+    fs::set_permissions(&asked, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = std::env::var("PATH").expect("there is one");
+    let path = format!("{}:{path}", folder.path().display());
+    let words =
+        "run cyclic --load disk:size=1MiB --count 20 --warm-up 0 --json --fresh --on lab:rt";
+    let quiet = latlab(words);
+    assert_eq!(quiet.code(), Some(0), "{quiet:?}");
+    assert_eq!(run(command(words).env("PATH", &path)).stdout, quiet.stdout);
+}
+
 #[test]
 fn a_record_says_that_its_time_is_made_of_instructions() {
     let said = latlab("run cyclic --on lab:rt --count 200 --json");
