@@ -41,6 +41,13 @@ impl Settings {
     }
 }
 
+/// How long a window lasts: what the kernel's side compares with what counts as late.
+pub(crate) fn took(bytes: &[u8]) -> Nanos {
+    let mut read = Reader(bytes);
+    let [due, _, _, _, out] = [(); 5].map(|()| read.time());
+    out - due
+}
+
 /// A window as it was handed over; none if it is not whole. `ran` is when the CPU went over to the
 /// task.
 pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
@@ -80,8 +87,24 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32)) -> (Vec<Event>, boo
     let torn = found.iter().any(Option::is_none);
     let mut events: Vec<Event> = found.into_iter().flatten().collect();
     events.sort_by_key(|event| event.at);
+    since_the_last(&mut events);
     let torn = torn || is_switch_missing(&events);
     (events, torn)
+}
+
+/// Makes of what was stolen until each event, of which 16 bits in units of 1024 ns are kept, what was
+/// stolen since the one before. A unit that has only begun does not count, and zero means unknown.
+fn since_the_last(events: &mut [Event]) {
+    let (mut before, mut last) = (0, Nanos(0));
+    for event in events {
+        let until = u16::try_from(event.stolen.0).unwrap_or_default();
+        let known = before != 0 && until != 0;
+        let units = if known { until.wrapping_sub(before).saturating_sub(1) } else { 0 };
+        let stolen = Nanos(u64::from(units) * 1024);
+        // More than there was is that of an interrupt that came while the event was noted.
+        event.stolen = if stolen <= event.at - last { stolen } else { Nanos(0) };
+        (before, last) = (until, event.at);
+    }
 }
 
 /// Whether a task ran that nothing had gone over to.
@@ -145,12 +168,14 @@ impl Reader<'_> {
     /// An event; none if it is not the one that is expected there.
     fn event(&mut self, expected: u32) -> Option<Event> {
         let seq = self.u32();
-        let [kind, flag, _, _] = self.take();
-        let at = self.time();
+        let [kind, flag] = self.take();
+        let (stolen, at) = (self.u16(), self.time());
         let (task, _) = self.who();
         let rest: [u8; 24] = self.take();
         let what = what(kind, flag == 1, &rest)?;
-        (seq == expected).then_some(Event { at, task, what })
+        // Until now; `since_the_last` makes of it what an event has.
+        let stolen = Nanos(stolen.into());
+        (seq == expected).then_some(Event { at, task, what, stolen })
     }
 }
 

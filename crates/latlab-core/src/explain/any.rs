@@ -11,7 +11,7 @@ pub(super) fn task(pid: u32) -> Task {
 
 /// What an ordinary task saw at this moment.
 pub(super) fn event(at: u64, what: What) -> Event {
-    Event { at: Nanos(at), task: task(1), what }
+    Event { at: Nanos(at), task: task(1), what, stolen: Nanos(0) }
 }
 
 fn anything() -> impl Strategy<Value = What> {

@@ -14,6 +14,9 @@ pub struct Stretch {
     pub phase: Phase,
     /// What the CPU did.
     pub doing: Doing,
+    /// Whether the hypervisor surely took as much of the CPU. Where between two events is unknown:
+    /// it is put before the second.
+    pub stolen: bool,
 }
 
 /// How far a wake-up has come.
@@ -64,23 +67,43 @@ impl Stretch {
 }
 
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
-    let after = &events[events.partition_point(|event| event.at <= from)..];
+    let (until, after) = events.split_at(events.partition_point(|event| event.at <= from));
     let mut doing = Doing::at(from, events);
     // The first event says who was current before it, unless others are missing.
     if window.torn && events.first().is_none_or(|event| event.at > from) {
         doing.task = None;
     }
     let mut begin = from;
-    for event in after.iter().take_while(|event| event.at < to) {
-        by_phase(window, begin, event.at, doing, all);
+    let mut last = until.last().map_or(from, |event| event.at);
+    for event in after {
+        let end = event.at.min(to);
+        // What was stolen may have been stolen outside, as far as it fits there. But a CPU that
+        // runs takes an interrupt when it comes: before a late one, it did not run.
+        let ran_before = if is_interrupt(event) { Nanos(0) } else { begin - last };
+        let outside = ran_before + (event.at - end);
+        let back = end - (event.stolen - outside).min(end - begin);
+        by_phase(window, (begin, back), (doing, false), all);
+        by_phase(window, (back, end), (doing, true), all);
+        if event.at >= to {
+            return;
+        }
         doing.change(event);
-        begin = event.at;
+        (begin, last) = (event.at, event.at);
     }
-    by_phase(window, begin, to, doing, all);
+    by_phase(window, (begin, to), (doing, false), all);
+}
+
+fn is_interrupt(event: &Event) -> bool {
+    matches!(event.what, What::Interrupt { .. })
 }
 
 /// Cuts what is the same to the CPU where the wake-up gets on.
-fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec<Stretch>) {
+fn by_phase(
+    window: &Window,
+    (from, to): (Nanos, Nanos),
+    (doing, stolen): (Doing, bool),
+    all: &mut Vec<Stretch>,
+) {
     let ends = [
         (Phase::Slack, window.expiry),
         (Phase::Due, window.waking),
@@ -91,7 +114,7 @@ fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec
     for (phase, end) in ends {
         let end = end.min(to);
         if end > begin {
-            all.push(Stretch { from: begin, to: end, phase, doing });
+            all.push(Stretch { from: begin, to: end, phase, doing, stolen });
             begin = end;
         }
     }

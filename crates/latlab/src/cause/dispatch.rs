@@ -10,7 +10,8 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 ///
 /// Recognized by what is left: from the switch to the task's own reading of the clock; and before
 /// it, where the waking interrupt came upon a program, from which the kernel goes straight to the
-/// scheduler (Documentation/core-api/entry.rst). Every wake-up has this part; if it is long, the
+/// scheduler (Documentation/core-api/entry.rst), or no more than 10 us after one that does not say
+/// what it came upon. Every wake-up has this part; if it is long, the
 /// caches are cold, or the host had a hand in it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Dispatch;
@@ -28,8 +29,9 @@ impl Cause for Dispatch {
             Phase::Running => other.is_none(),
             Phase::Runnable => match other {
                 Some(task) => {
-                    !task.is_idle()
-                        && window.last_interrupt(stretch.from).is_some_and(|upon| upon.user)
+                    let upon = window.last_interrupt(stretch.from);
+                    let straight = !window.is_slow_to_switch(stretch.from);
+                    !task.is_idle() && upon.is_some_and(|upon| upon.user || straight)
                 }
                 None => stretch.doing.task.is_some(),
             },

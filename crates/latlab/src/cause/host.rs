@@ -25,13 +25,13 @@ impl Cause for Host {
             return None;
         }
         let length = stretch.length();
-        let stolen = length <= window.stolen && length + length >= window.latency();
+        let stolen = length <= window.stolen && length + length > window.latency();
         let late = stretch.phase == Phase::Due
             && !is_idle(stretch)
             && stretch
                 .next_interrupt(window)
                 .is_some_and(|next| next.upon.user && next.late >= DELIVERY);
-        (stolen || late).then(Who::default)
+        (stretch.stolen || stolen || late).then(Who::default)
     }
 }
 

@@ -30,7 +30,8 @@ impl Cause for InterruptsOff {
         }
         let next = stretch.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
         let (task, stack) = (stretch.doing.task, window.interrupted(next.upon));
-        let kept_off = next.late >= DELIVERY && (next.late <= BELIEVABLE || !machine.hypervisor);
+        let believable = next.late - next.stolen <= BELIEVABLE;
+        let kept_off = next.late >= DELIVERY && (believable || !machine.hypervisor);
         kept_off.then_some(Who { task, stack, ..Who::default() })
     }
 }

@@ -27,7 +27,10 @@ impl Cause for NonPreemptable {
         let upon = window.last_interrupt(stretch.from);
         let in_kernel = match upon.filter(|upon| upon.ip != 0) {
             Some(upon) => upon.is_kernel(),
-            None => is_waker(task, window),
+            // From a program it goes straight to the scheduler: what takes longer is the kernel's.
+            None => {
+                is_waker(task, window) || upon.is_some() && window.is_slow_to_switch(stretch.from)
+            }
         };
         let waits = stretch.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
