@@ -204,7 +204,38 @@ mod tests {
         assert_eq!(found[6].doing.task, Some(task(2)));
     }
 
+    fn stolen(window: &Window) -> Vec<(u64, u64)> {
+        let all = stretches(window);
+        all.iter().filter(|part| part.stolen).map(|part| (part.from.0, part.to.0)).collect()
+    }
+
+    #[test]
+    fn what_was_stolen_is_before_the_event_that_tells_and_only_what_is_sure() {
+        let mut window = window();
+        // Of 25 ns before the interrupt, 20 of them since the task was due.
+        window.events[2].stolen = Nanos(15);
+        assert_eq!(stolen(&window), [(105, 120)]);
+        window.events[2].stolen = Nanos(24);
+        assert_eq!(stolen(&window), [(100, 120)], "it did not run before a late interrupt");
+        window.events[2].stolen = Nanos(0);
+        window.events[6].stolen = Nanos(4);
+        assert_eq!(stolen(&window), [(146, 150)]);
+        // The last event comes 6 ns after the task ran, and 16 after the one before.
+        window.events.push(event(166, What::Softirq(1)));
+        (window.events[6].stolen, window.events[7].stolen) = (Nanos(0), Nanos(9));
+        assert_eq!(stolen(&window), [(157, 160)]);
+        window.events[2] = Event { stolen: Nanos(15), ..event(120, What::Softirq(1)) };
+        assert_eq!(stolen(&window)[0], (110, 120), "it may have been before it was due");
+    }
+
     proptest! {
+        #[test]
+        fn no_more_is_stolen_than_the_hypervisor_says(window in any::window()) {
+            let said = |events: &[Event]| events.iter().map(|event| event.stolen.0).sum::<u64>();
+            let both = said(window.before_waking()) + said(&window.events);
+            prop_assert!(stolen(&window).iter().map(|(from, to)| to - from).sum::<u64>() <= both);
+        }
+
         #[test]
         fn stretches_are_the_latency_without_gap_or_overlap(
             window in any::window(),

@@ -51,6 +51,24 @@ mod tests {
     }
 
     #[test]
+    fn a_call_of_another_cpu_is_followed_by_the_switch_unless_that_takes_long() {
+        let called = |at| {
+            let mut window = scene(&[
+                (1_000, STRESS, What::SoftirqEnd),
+                (at, STRESS, CALL),
+                (at + 500, STRESS, What::InterruptEnd),
+            ]);
+            (window.waker_cpu, window.waking) = (1, Nanos(at));
+            (window.due, window.expiry) = (window.waking, window.waking);
+            window
+        };
+        assert_eq!(charged(&called(19_500), METAL)[1], ("dispatch", 11_000));
+        let long = called(19_499);
+        assert_eq!(charged(&long, METAL)[1], ("non-preemptable", 10_001));
+        assert_eq!(blamed(&long, METAL, "non-preemptable").task, Some(task(STRESS)));
+    }
+
+    #[test]
     fn nobody_knows_what_happened_before_the_first_event() {
         let mut window = scene(&[]);
         window.events.clear();

@@ -39,3 +39,32 @@ impl Cause for Stalled {
         late.then_some(Who { task, stack, ..Who::default() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cause::tests::*;
+
+    #[test]
+    fn what_keeps_a_call_off_for_long_is_said_without_a_guess() {
+        let called = |waking| {
+            let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd), (25_000, STRESS, CALL)]);
+            (window.waker_cpu, window.waking) = (1, Nanos(waking));
+            (window.due, window.expiry) = (window.waking, window.waking);
+            window
+        };
+        assert_eq!(charged(&called(15_000), GUEST)[0], ("stalled", 10_000));
+        assert_eq!(blamed(&called(15_000), GUEST, "stalled").task, Some(task(STRESS)));
+        assert_eq!(charged(&called(15_001), GUEST)[0].0, "migration");
+    }
+
+    #[test]
+    fn a_timer_that_comes_late_upon_nobody_knows_what_is_one_in_a_virtual_machine() {
+        let late = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
+        assert_eq!(charged(&late, GUEST)[0], ("stalled", 9_000));
+        assert!(charged(&late, METAL).iter().all(|(cause, _)| *cause != "stalled"));
+        for upon in [KERNEL, PROGRAM] {
+            let known = scene(&[(19_000, STRESS, timer_upon(upon))]);
+            assert!(charged(&known, GUEST).iter().all(|(cause, _)| *cause != "stalled"));
+        }
+    }
+}

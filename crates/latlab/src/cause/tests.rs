@@ -6,7 +6,8 @@ pub(super) use latlab_core::explain::{Line, Task, Upon, What, Window};
 pub(super) use latlab_core::time::Nanos;
 
 use super::CAUSES;
-use latlab_core::explain::{Comm, Event};
+use latlab_core::explain::Comm;
+pub(super) use latlab_core::explain::Event;
 use proptest::prelude::*;
 
 pub(super) const IDLE: u32 = 0;
@@ -24,6 +25,10 @@ pub(super) const GUEST: Circumstances =
 
 pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true, preempt_count: 0 };
 pub(super) const KERNEL: Upon = Upon { ip: 900, user: false, preempt_count: 1 };
+
+/// Another CPU calls, which does not say what it came upon.
+pub(super) const CALL: What =
+    What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false, preempt_count: 0 } };
 
 /// The end of the waking interrupt, just after the waking.
 pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
