@@ -79,7 +79,8 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
         let end = event.at.min(to);
         // What was stolen may have been stolen outside, as far as it fits there. But a CPU that
         // runs takes an interrupt when it comes: before a late one, it did not run.
-        let ran_before = if is_interrupt(event) { Nanos(0) } else { begin - last };
+        let late = matches!(event.what, What::Interrupt { .. });
+        let ran_before = if late { Nanos(0) } else { begin - last };
         let outside = ran_before + (event.at - end);
         let back = end - (event.stolen - outside).min(end - begin);
         by_phase(window, (begin, back), (doing, false), all);
@@ -91,10 +92,6 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
         (begin, last) = (event.at, event.at);
     }
     by_phase(window, (begin, to), (doing, false), all);
-}
-
-fn is_interrupt(event: &Event) -> bool {
-    matches!(event.what, What::Interrupt { .. })
 }
 
 /// Cuts what is the same to the CPU where the wake-up gets on.
