@@ -184,12 +184,12 @@ impl Window {
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
-        let came = since.iter().filter_map(|event| interrupt(event));
+        let mut came = since.iter().filter_map(|event| interrupt(event));
         let last = came.clone().next_back().map(|(_, _, upon)| upon);
         let Some(last) = last else {
             return Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon);
         };
-        let telling = came.filter(|(_, _, upon)| upon.ip != 0).next_back();
+        let telling = came.rfind(|(_, _, upon)| upon.ip != 0);
         let Some((at, _, upon)) = telling.filter(|_| last.ip == 0) else { return Some(last) };
         let handled = until.iter().find(|e| e.at >= at && e.what == What::InterruptEnd);
         let ready = self.ready_here();
