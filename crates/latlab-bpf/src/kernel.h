@@ -37,6 +37,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
+	int on_rq;
 	int prio;
 	int pid;
 	char comm[16];

@@ -41,6 +41,13 @@ impl Settings {
     }
 }
 
+/// How long a window lasts: what the kernel's side compares with what counts as late.
+pub(crate) fn took(bytes: &[u8]) -> Nanos {
+    let mut read = Reader(bytes);
+    let [due, _, _, _, out] = [(); 5].map(|()| read.time());
+    out - due
+}
+
 /// A window as it was handed over; none if it is not whole. `ran` is when the CPU went over to the
 /// task.
 pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
@@ -59,29 +66,49 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     if read.0.len() != EVENT * (own.1 as usize + abroad.1 as usize) {
         return None;
     }
-    let (events, own_torn) = events(&mut read, own);
-    let (elsewhere, abroad_torn) = events_until(&mut read, abroad, waking);
-    let cut = events.first().is_none_or(|event| event.at > due);
-    let torn = own_torn || abroad_torn || cut;
+    let (own, own_torn) = events(&mut read, own, Nanos::MAX);
+    let (elsewhere, abroad_torn) = events(&mut read, abroad, waking);
+    let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
+    let abroad_cut = waker_cpu != cpu && cut(&elsewhere);
+    let torn = own_torn || abroad_torn || cut(&own) || abroad_cut;
     let unreported = waking == Nanos(0) || switched == Nanos(0);
     let ran = if switched == Nanos(0) { out } else { switched };
     #[rustfmt::skip]
     let window = Window {
-        task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events,
+        task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events: own,
         elsewhere, waking_stack, switch_stack, stolen, torn,
     };
     Some(window)
 }
 
-/// The events that are whole, in order of time, and whether others were among them.
-fn events(read: &mut Reader<'_>, (first, count): (u32, u32)) -> (Vec<Event>, bool) {
+/// The events that are whole, in order of time, and whether others are missing from before `end`:
+/// of what came after, some may have been in the making.
+fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec<Event>, bool) {
     let numbers = (0..count).map(|nth| first.wrapping_add(nth).wrapping_add(1));
     let found: Vec<Option<Event>> = numbers.map(|seq| read.event(seq)).collect();
-    let torn = found.iter().any(Option::is_none);
+    let mut needed = found.iter().take_while(|event| event.is_none_or(|event| event.at < end));
+    let torn = needed.any(Option::is_none);
     let mut events: Vec<Event> = found.into_iter().flatten().collect();
     events.sort_by_key(|event| event.at);
-    let torn = torn || is_switch_missing(&events);
+    since_the_last(&mut events);
+    let needed = &events[..events.partition_point(|event| event.at < end)];
+    let torn = torn || is_switch_missing(needed);
     (events, torn)
+}
+
+/// Makes of what was stolen until each event, of which 16 bits in units of 1024 ns are kept, what was
+/// stolen since the one before. A unit that has only begun does not count, and zero means unknown.
+fn since_the_last(events: &mut [Event]) {
+    let (mut before, mut last) = (0, Nanos(0));
+    for event in events {
+        let until = u16::try_from(event.stolen.0).unwrap_or_default();
+        let known = before != 0 && until != 0;
+        let units = if known { until.wrapping_sub(before).saturating_sub(1) } else { 0 };
+        let stolen = Nanos(u64::from(units) * 1024);
+        // More than there was is that of an interrupt that came while the event was noted.
+        event.stolen = if stolen <= event.at - last { stolen } else { Nanos(0) };
+        (before, last) = (until, event.at);
+    }
 }
 
 /// Whether a task ran that nothing had gone over to.
@@ -92,13 +119,6 @@ fn is_switch_missing(events: &[Event]) -> bool {
     });
     let mut running = None;
     switches.into_iter().any(|(from, to)| running.replace(to).is_some_and(|pid| pid != from))
-}
-
-/// The same of another CPU, whose last events may have been in the making: those do not count.
-fn events_until(read: &mut Reader<'_>, range: (u32, u32), end: Nanos) -> (Vec<Event>, bool) {
-    let (events, torn) = events(read, range);
-    let reached = events.last().is_some_and(|event| event.at >= end);
-    (events, torn && !reached)
 }
 
 /// What is left to be read. It is asked for no more than there is.
@@ -145,12 +165,14 @@ impl Reader<'_> {
     /// An event; none if it is not the one that is expected there.
     fn event(&mut self, expected: u32) -> Option<Event> {
         let seq = self.u32();
-        let [kind, flag, _, _] = self.take();
-        let at = self.time();
+        let [kind, flag] = self.take();
+        let (stolen, at) = (self.u16(), self.time());
         let (task, _) = self.who();
         let rest: [u8; 24] = self.take();
         let what = what(kind, flag == 1, &rest)?;
-        (seq == expected).then_some(Event { at, task, what })
+        // Until now; `since_the_last` makes of it what an event has.
+        let stolen = Nanos(stolen.into());
+        (seq == expected).then_some(Event { at, task, what, stolen })
     }
 }
 
@@ -206,15 +228,26 @@ mod tests {
 
     /// A wake-up due at 100 that ran at 200, with a stack of two functions and these events.
     fn handed_over(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
+        handed_over_by(1, (first, events), &[])
+    }
+
+    /// The same, woken at 150 by that CPU, on which these events happened, from the first on.
+    fn handed_over_by(
+        waker_cpu: u32,
+        (first, events): (u32, &[Vec<u8>]),
+        abroad: &[Vec<u8>],
+    ) -> Vec<u8> {
         let times = [100_u64, 101, 150, 200, 300, 7, 0, 0];
         let mut bytes: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
         bytes.extend([0; 48]);
-        let count = u32::try_from(events.len()).unwrap();
-        let words = [1, 1, 16, (-14_i32).cast_unsigned(), first, count, 0, 0];
-        bytes.extend(words.into_iter().flat_map(u32::to_ne_bytes));
+        let count = |events: &[Vec<u8>]| u32::try_from(events.len()).unwrap();
+        let depths = [16, (-14_i32).cast_unsigned()];
+        let ranges = [first, count(events), 0, count(abroad)];
+        let words = [1, waker_cpu].into_iter().chain(depths).chain(ranges);
+        bytes.extend(words.flat_map(u32::to_ne_bytes));
         bytes.extend((0..64_u64).flat_map(u64::to_ne_bytes));
         assert_eq!(bytes.len(), WAKE);
-        bytes.extend(events.concat());
+        bytes.extend([events.concat(), abroad.concat()].concat());
         bytes
     }
 
@@ -247,6 +280,50 @@ mod tests {
         let mut cut = handed_over(0, &whole);
         cut.pop();
         assert_eq!(window(&cut), None);
+    }
+
+    #[test]
+    fn of_the_cpu_that_woke_it_all_until_the_waking_is_needed() {
+        let own = [switch(1, 90, 1, 2)];
+        let torn = |abroad: &[Vec<u8>]| {
+            window(&handed_over_by(0, (0, &own), abroad)).expect("it is whole").torn
+        };
+        let whole = [switch(1, 95, 1, 2), switch(2, 120, 2, 3), switch(3, 151, 3, 4)];
+        assert!(!torn(&whole));
+        let in_the_making = switch(0, 152, 4, 5);
+        assert!(!torn(&[&whole[..], std::slice::from_ref(&in_the_making)].concat()));
+        let overwritten = [whole[0].clone(), switch(9, 120, 2, 3), whole[2].clone()];
+        assert!(torn(&overwritten), "what came after does not make up for it");
+        assert!(torn(&[switch(1, 110, 2, 3), switch(2, 151, 3, 4)]), "its begin is unknown");
+        assert!(torn(&[]), "nothing is known");
+    }
+
+    #[test]
+    fn what_was_stolen_is_said_of_each_event() {
+        let stolen = |seq: u32, at: u64, until: u16| {
+            let mut event = switch(seq, at, 1, 1);
+            event[6..8].copy_from_slice(&until.to_ne_bytes());
+            event
+        };
+        let since = |events: &[Vec<u8>]| -> Vec<u64> {
+            let window = window(&handed_over(0, events)).expect("it is whole");
+            window.events.iter().map(|event| event.stolen.0).collect()
+        };
+        let counted = [stolen(1, 50, 65_530), stolen(2, 20_050, 5), stolen(3, 20_051, 5)];
+        assert_eq!(since(&counted), [0, 10 * 1024, 0], "it goes over its end");
+        assert_eq!(
+            since(&[stolen(1, 50, 0), stolen(2, 90_000, 40)]),
+            [0, 0],
+            "the first is unknown"
+        );
+        let nested = [stolen(1, 50, 40), stolen(2, 60, 39)];
+        assert_eq!(since(&nested), [0, 0], "more than there was");
+    }
+
+    #[test]
+    fn how_long_a_window_lasts_is_known_before_it_is_read() {
+        assert_eq!(took(&handed_over(0, &[])), Nanos(200));
+        assert_eq!(took(&[]), Nanos(0));
     }
 
     #[test]

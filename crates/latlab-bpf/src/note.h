@@ -37,6 +37,33 @@ INLINE void describe(struct who *who, struct task_struct *task)
 	who->comm[1] = comm[1];
 }
 
+/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
+INLINE __u64 word(__u64 address)
+{
+	__u64 value = 0;
+
+	if (bpf_rdonly_cast) {
+		struct kernel_cpustat *at =
+			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
+
+		return at->cpustat[0];
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
+
+/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
+INLINE __u64 variable(struct ring *ring, __u32 offset)
+{
+	return offset && ring->variables ? word(ring->variables + offset) : 0;
+}
+
+/* The time that KVM has taken from this CPU, exact; 0 where it does not say. */
+INLINE __u64 exact_steal(struct ring *ring)
+{
+	return variable(ring, settings.steal_time);
+}
+
 /* Begins an event; `done` ends it. An interrupt between the two takes the next place. */
 INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u32 *seq)
 {
@@ -47,6 +74,7 @@ INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 
 	event->at = bpf_ktime_get_ns();
 	event->kind = kind;
 	event->flag = 0;
+	event->stolen = exact_steal(ring) >> STOLEN_UNIT;
 	describe(&event->task, current);
 	*seq = place + 1;
 	return event;
@@ -79,49 +107,20 @@ INLINE void note_here(__u8 kind, __u64 a, __u64 b)
 		note(ring, kind, 0, a, b, 0);
 }
 
-/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
-INLINE __u64 word(__u64 address)
-{
-	__u64 value = 0;
-
-	if (bpf_rdonly_cast) {
-		struct kernel_cpustat *at =
-			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
-
-		return at->cpustat[0];
-	}
-	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
-	return value;
-}
-
-/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
-INLINE __u64 variable(struct ring *ring, __u32 offset)
-{
-	return offset && ring->variables ? word(ring->variables + offset) : 0;
-}
-
 INLINE __u32 preempt_count(struct ring *ring)
 {
 	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
 }
 
-/* The time that the hypervisor has taken from this CPU. */
-INLINE __u64 steal(struct ring *ring)
-{
-	__u64 exact = variable(ring, settings.steal_time);
-
-	return exact ? exact : variable(ring, settings.cpustat_steal);
-}
-
-/* Remembers what was stolen until now. Where it is counted at ticks, only a tick brings news. The
- * moment comes first: what is stolen between the two must not seem to have come later. */
-INLINE void read_steal(struct ring *ring, bool at_tick)
+/* Remembers what was stolen until now, where that is counted at ticks and nowhere else. The moment
+ * comes first: what is stolen between the two must not seem to have come later. */
+INLINE void read_steal(struct ring *ring)
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	if (!ring->variables || (!at_tick && !variable(ring, settings.steal_time)))
+	if (!ring->variables || exact_steal(ring))
 		return;
-	ring->steal = steal(ring);
+	ring->steal = variable(ring, settings.cpustat_steal);
 	ring->steal_at = now;
 }
 

@@ -69,7 +69,7 @@ int local_timer_exit(void *ctx)
 	struct ring *ring = this_ring();
 
 	if (ring)
-		read_steal(ring, true);
+		read_steal(ring);
 	interrupt_end();
 	return 0;
 }
@@ -195,7 +195,6 @@ int BPF_PROG(cpu_idle, unsigned int state)
 
 	if (!ring)
 		return 0;
-	read_steal(ring, false);
 	note(ring, state == -1u ? IDLE_END : IDLE, 0, state, 0, 0);
 	return 0;
 }
@@ -241,8 +240,10 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	describe(&event->other, task);
 	event->other.cpu = task->thread_info.cpu;
 	done(event, seq);
-	if (watched)
-		woken(ctx, ring, event, task);
+	if (!watched)
+		return 0;
+	settle(event, task);
+	woken(ctx, ring, event, task);
 	return 0;
 }
 

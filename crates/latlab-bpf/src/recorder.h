@@ -11,6 +11,7 @@
 #define AFTER_WAKING 8	/* events from after the waking, on the CPU that woke it */
 #define FRAMES 32	/* functions of a stack */
 #define WAKES 4096	/* tasks that are watched at a time, at most; by pid modulo this */
+#define STOLEN_UNIT 10	/* bits of nanoseconds that an event leaves out of the stolen time */
 #define FILTER 1024	/* words of the filter of watched tasks: a bit for each pid modulo 65536 */
 
 enum kind {
@@ -47,7 +48,7 @@ struct event {
 	__u32 seq;	/* the count of events before it, plus 1; last to be written */
 	__u8 kind;
 	__u8 flag;	/* SWITCH: preempted; interrupts: came upon user code */
-	__u16 reserved;
+	__u16 stolen;	/* what KVM took of the CPU so far, in units of 1024 ns; 0 if it does not say */
 	__u64 at;
 	struct who task;	/* current */
 	union {
@@ -59,7 +60,7 @@ struct event {
 /* What a CPU keeps. */
 struct ring {
 	__u64 head;	/* events that there were */
-	__u64 steal;	/* time stolen until the moment that follows */
+	__u64 steal;	/* time stolen until the tick at the moment that follows */
 	__u64 steal_at;	/* when that was read; 0 if it never was */
 	__u64 due;	/* of the high-resolution timer whose callback runs; 0 if none */
 	__u64 expiry;	/* the same with its slack */
@@ -81,7 +82,7 @@ struct wake {
 	__u64 waking;	/* 0 if the kernel did not report it */
 	__u64 switched;	/* likewise */
 	__u64 out;	/* when it was switched out again */
-	__u64 stolen;	/* since it was due, at least; before the switch, the exact count at the waking */
+	__u64 stolen;	/* since it was due, at least, where that is counted at ticks */
 	__u64 steal;	/* the most that this count can have been when it was due */
 	__u64 head;	/* that of the CPU, at the switch */
 	struct who task;
@@ -121,7 +122,7 @@ struct settings {
 	__u32 hrtimer_bases;
 	__u32 irq_regs;
 	__u32 preempt_count;
-	__u32 steal_time;	/* KVM's, exact */
+	__u32 steal_time;	/* KVM's, exact: each event has it */
 	__u32 cpustat_steal;	/* as of the last tick */
 	__u32 how;
 	__u32 goes_on;	/* whether the kernel goes on with its work until it leaves itself */

@@ -81,13 +81,26 @@ pub struct ProgramCost {
 struct Came {
     windows: Vec<Window>,
     unreadable: u64,
+    /// What counts as late.
+    above: Nanos,
+    /// How many were taken since it was last asked for some.
+    taken: usize,
 }
 
 /// How long after its end a window is seen, at most. The kernel wakes nobody for one.
 const LOOK: Nanos = Nanos::from_millis(10);
+/// How many windows are taken at a time.
+const BATCH: usize = 256;
 const ZERO: [u8; 4] = [0; 4];
 /// What libbpf said since the recorder was last started. It has one voice for the whole process.
 static SAID: Mutex<String> = Mutex::new(String::new());
+
+impl Came {
+    /// The windows, and how many were taken for them.
+    fn handed_over(&mut self) -> (Vec<Window>, usize) {
+        (std::mem::take(&mut self.windows), std::mem::take(&mut self.taken))
+    }
+}
 
 impl Recorder {
     /// Whether this machine can record at all, before anything is started: rights, lockdown, BTF.
@@ -126,8 +139,9 @@ impl Recorder {
         put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
     }
 
-    /// Changes what counts as late, for wake-ups from now on.
+    /// Changes what counts as late, for wake-ups from now on and for those not yet read.
     pub fn set_above(&self, above: Nanos) -> io::Result<()> {
+        lock(&self.came).above = above;
         self.above
             .update(&ZERO, &above.0.to_ne_bytes(), MapFlags::ANY)
             .map_err(|error| io_error(&error))
@@ -138,22 +152,29 @@ impl Recorder {
         Nanos(number(&self.above, 0))
     }
 
-    /// Hands over the windows that have come, waiting at most `patience` for the first. A signal
+    /// Hands over windows that have come, waiting at most `patience` for the first, and says whether
+    /// more may be there: under load they can come faster than they are read, for a while. A signal
     /// ends the wait.
-    pub fn read(&mut self, patience: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<()> {
+    pub fn read(&mut self, patience: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
         let end = clock::now() + patience;
         loop {
             self.counting.end_in_time();
-            self.windows.consume().map_err(|error| io_error(&error))?;
-            let came = std::mem::take(&mut lock(&self.came).windows);
+            let consumed = self.windows.consume();
+            let (came, taken) = lock(&self.came).handed_over();
+            if taken < BATCH {
+                consumed.map_err(|error| io_error(&error))?;
+            }
             let left = end - clock::now();
-            if !came.is_empty() || left == Nanos(0) {
+            if taken > 0 || left == Nanos(0) {
                 came.into_iter().for_each(take);
-                return Ok(());
+                return Ok(taken >= BATCH);
             }
             let wait = Duration::from_nanos(left.min(LOOK).0).max(Duration::from_millis(1));
             match self.windows.poll(wait) {
-                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => return Ok(()),
+                Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {
+                    return Ok(false);
+                }
+                Err(_) if lock(&self.came).taken >= BATCH => {}
                 polled => polled.map_err(|error| io_error(&error))?,
             }
         }

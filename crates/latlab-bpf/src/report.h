@@ -122,6 +122,32 @@ __noinline int report(__u32 pid, __u64 now)
 	return 0;
 }
 
+/* A watched task is woken that was late before, and nobody reported that it gave way since. If nobody
+ * reported either that it got the CPU, then it did so all the same: none is woken twice. */
+INLINE void settle(struct event *event, struct task_struct *task)
+{
+	struct watched *watched = find(task);
+
+	/* Of one that is woken before it slept, the wake-up goes on. */
+	if (!watched || task->on_rq)
+		return;
+	if (settings.how == TASKS && watched->pending && watched->asleep) {
+		__u32 cpu = task->thread_info.cpu;
+		struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+		struct wake *wake = back(watched);
+
+		wake->cpu = cpu;
+		wake->switched = 0;
+		wake->stolen = 0;
+		wake->task = event->other;
+		wake->head = ring ? ring->head : 0;
+	}
+	if (!watched->late)
+		return;
+	watched->late = 0;
+	report(watched->pid, event->at);
+}
+
 /* A watched task gives the CPU away: to sleep, or although it could go on. */
 INLINE void left(struct ring *ring, struct event *event, struct task_struct *prev, bool runnable)
 {

@@ -86,7 +86,7 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	wake->waker = event->task;
 	wake->waker_cpu = bpf_get_smp_processor_id();
 	wake->steal = most_stolen(ring, due);
-	wake->stolen = variable(ring, settings.steal_time);
+	wake->stolen = 0;
 	wake->waking_depth = 0;
 	wake->switch_depth = 0;
 	__u32 upon = ring->upon;
@@ -107,19 +107,17 @@ INLINE __u64 grown(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* What the hypervisor surely took since the task was due: from the CPU that woke it, and since then
- * from that which runs it. What may have been taken before is not counted. An exact count, if there is
- * one, was no less at the waking than when the task was due. */
+/* What the hypervisor surely took since the task was due, as ticks count it: from the CPU that woke
+ * it, or since then from that which runs it. What may have been taken before is not counted. */
 INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 {
 	__u64 since = wake->steal;
 
+	if (!ring->steal_at)
+		return 0;
 	if (wake->cpu != wake->waker_cpu)
-		return grown(since, wake->stolen) +
-		       grown(most_stolen(ring, wake->waking), steal(ring));
-	if (wake->stolen && wake->stolen < since)
-		since = wake->stolen;
-	return grown(since, steal(ring));
+		since = most_stolen(ring, wake->waking);
+	return grown(since, variable(ring, settings.cpustat_steal));
 }
 
 /* A task that sleeps has come back. If nobody saw it being woken, no more is known than that this was

@@ -43,6 +43,9 @@ pub struct Event {
     pub task: Task,
     /// What.
     pub what: What,
+    /// What the hypervisor took of the CPU since the event before, at least; nothing where it does
+    /// not say so exactly.
+    pub stolen: Nanos,
 }
 
 /// What can happen. Each is a tracepoint of the kernel.
@@ -177,7 +180,8 @@ pub struct Window {
     pub waking_stack: Vec<u64>,
     /// Those of the task that ran instead, when it gave way.
     pub switch_stack: Vec<u64>,
-    /// What the hypervisor took meanwhile, at least: what it may have taken before is left out.
+    /// What the hypervisor took meanwhile, at least, where that is counted at ticks only: what it
+    /// may have taken before is left out.
     pub stolen: Nanos,
     /// Whether events are missing.
     pub torn: bool,

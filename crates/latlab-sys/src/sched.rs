@@ -61,6 +61,12 @@ pub fn stand_back() -> io::Result<()> {
     set_attributes(SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
+/// Makes the calling thread an ordinary one that gets more of the CPU than most others:
+/// `SCHED_OTHER`, nice -10. That needs `CAP_SYS_NICE`.
+pub fn step_forward() -> io::Result<()> {
+    set_attributes(SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
+}
+
 fn set_attributes(attr: SchedAttr) -> io::Result<()> {
     let attr = SchedAttr { size: SIZE, ..attr };
     // SAFETY: `attr` is a valid sched_attr of the size it states; pid 0 is the calling thread.

@@ -13,6 +13,7 @@ mod non_preemptable;
 mod overrun;
 mod page_fault;
 mod softirq;
+mod stalled;
 mod throttled;
 mod timer_callbacks;
 mod timer_resolution;
@@ -54,6 +55,7 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<idle_exit::IdleExit>(),
     entry::<higher_priority::HigherPriority>(),
     entry::<equal_priority::EqualPriority>(),
+    entry::<stalled::Stalled>(),
     entry::<non_preemptable::NonPreemptable>(),
     entry::<dispatch::Dispatch>(),
 ];

@@ -1,9 +1,9 @@
 //! How a recording is begun: what this kernel has is loaded, told whom to watch, and attached.
 
-use super::{Came, Recorder, Watch, lock};
+use super::{BATCH, Came, Recorder, Watch, lock};
 use crate::counting::Counting;
 use crate::kernel;
-use crate::layout::{Settings, window};
+use crate::layout::{Settings, took, window};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
 use libbpf_rs::btf::Btf;
@@ -19,6 +19,9 @@ const OBJECT: &[u8] = include_bytes!("../recorder.bpf.o");
 /// What is later than this is worth a stack, which takes about a microsecond.
 const SLOW: Nanos = Nanos::from_micros(5);
 
+/// Makes libbpf hand over no more for now.
+const ENOUGH: i32 = -1;
+
 /// Starts a recorder. What fails is the kernel's or libbpf's own.
 pub(super) fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
@@ -26,7 +29,7 @@ pub(super) fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
     let missing = leave_out(&mut open, &btf);
     configure(&mut open, watch, above, &btf)?;
     let object = open.load()?;
-    let came = Arc::new(Mutex::new(Came::default()));
+    let came = Arc::new(Mutex::new(Came { above, ..Came::default() }));
     let mut recorder = Recorder {
         windows: reader(&object, &came)?,
         came,
@@ -101,11 +104,14 @@ fn reader(object: &Object, came: &Arc<Mutex<Came>>) -> libbpf_rs::Result<RingBuf
     let mut builder = RingBufferBuilder::new();
     builder.add(&map, move |bytes| {
         let mut came = lock(&came);
+        // One that was late when it was handed over need not be any more.
         match window(bytes) {
+            _ if took(bytes) < came.above => {}
             Some(window) => came.windows.push(window),
             None => came.unreadable += 1,
         }
-        0
+        came.taken += 1;
+        if came.taken < BATCH { 0 } else { ENOUGH }
     })?;
     builder.build()
 }

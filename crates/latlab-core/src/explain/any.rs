@@ -9,9 +9,9 @@ pub(super) fn task(pid: u32) -> Task {
     Task { pid, prio: 120, comm: Comm::from("task") }
 }
 
-/// What an ordinary task saw at this moment.
+/// What an ordinary task saw at this moment, nothing of it stolen.
 pub(super) fn event(at: u64, what: What) -> Event {
-    Event { at: Nanos(at), task: task(1), what }
+    Event { at: Nanos(at), task: task(1), what, stolen: Nanos(0) }
 }
 
 fn anything() -> impl Strategy<Value = What> {
@@ -28,12 +28,15 @@ fn anything() -> impl Strategy<Value = What> {
 
 /// Any events around five moments in their order, on one CPU or two.
 pub(super) fn window() -> impl Strategy<Value = Window> {
-    let events = proptest::collection::vec((0u64..1000, anything()), 0..40);
+    let stolen = (0u64..1000).prop_map(Nanos);
+    let events = proptest::collection::vec((0u64..1000, anything(), stolen), 0..40);
     let moments = proptest::collection::vec(0u64..1000, 5);
     (events, moments, any::<bool>()).prop_map(|(happened, mut moments, elsewhere)| {
         moments.sort_unstable();
-        let mut events: Vec<Event> =
-            happened.into_iter().map(|(at, what)| event(at, what)).collect();
+        let mut events: Vec<Event> = happened
+            .into_iter()
+            .map(|(at, what, stolen)| Event { stolen, ..event(at, what) })
+            .collect();
         events.sort_by_key(|event| event.at);
         Window {
             due: Nanos(moments[0]),

@@ -4,6 +4,10 @@ use super::stretch::{Doing, Phase, Stretch};
 use super::{Event, Line, Upon, What, Window};
 use crate::time::Nanos;
 
+/// The longest from the end of a handler to the begin of the next where that has been waiting, or
+/// to the switch where the kernel goes straight to the scheduler, in a guest too.
+pub const AT_ONCE: Nanos = Nanos::from_micros(10);
+
 /// An interrupt that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
@@ -14,6 +18,8 @@ pub struct Arrival {
     /// How long after the CPU could be expected to take it: after the task was due or woken, and
     /// after the handler before.
     pub late: Nanos,
+    /// How much of that the hypervisor took, at least.
+    pub stolen: Nanos,
 }
 
 impl Stretch {
@@ -33,11 +39,18 @@ impl Stretch {
         };
         let events = self.events(window);
         let (before, after) = events.split_at(events.partition_point(|event| event.at < self.to));
-        let next = after.iter().take_while(|event| event.at <= end).find_map(interrupt);
-        let (at, line, upon) = next.filter(|_| self.doing.interrupt.is_none())?;
+        let after = &after[..after.partition_point(|event| event.at <= end)];
+        let place = after.iter().position(|event| interrupt(event).is_some());
+        let place = place.filter(|_| self.doing.interrupt.is_none())?;
+        let (at, line, upon) = interrupt(&after[place])?;
+        let upon =
+            if upon.ip == 0 && at >= begin { told_by_the_next(&after[place..]) } else { upon };
         let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
         let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
-        Some(Arrival { line, upon, late: at - free.unwrap_or_default().max(begin) })
+        let since = free.unwrap_or_default().max(begin);
+        let taken = events.iter().filter(|event| event.at > since && event.at <= at);
+        let stolen = taken.fold(Nanos(0), |sum, event| sum + event.stolen);
+        Some(Arrival { line, upon, late: at - since, stolen: stolen.min(at - since) })
     }
 
     /// Whether it lies in the handler of the timer's interrupt.
@@ -165,12 +178,48 @@ impl Window {
     }
 
     /// The last interrupt that came upon this CPU before `moment`, since the task was due, or that
-    /// was handled then.
+    /// was handled then. One that does not say what it came upon came upon the same as the one
+    /// before, if by then it was known that the task can run: the kernel can't have gone back to a
+    /// program in between.
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
-        let since = self.events.iter().filter(|event| event.at <= moment && event.at >= self.due);
-        let last = since.filter_map(interrupt).next_back().map(|(_, _, upon)| upon);
-        last.or_else(|| Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon))
+        let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
+        let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
+        let mut came = since.iter().filter_map(|event| interrupt(event));
+        let last = came.clone().next_back().map(|(_, _, upon)| upon);
+        let Some(last) = last else {
+            return Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon);
+        };
+        let telling = came.rfind(|(_, _, upon)| upon.ip != 0);
+        let Some((at, _, upon)) = telling.filter(|_| last.ip == 0) else { return Some(last) };
+        let handled = until.iter().find(|e| e.at >= at && e.what == What::InterruptEnd);
+        let ready = self.ready_here();
+        let lasts = ready.zip(handled).is_some_and(|(ready, end)| end.at >= ready);
+        Some(if lasts { upon } else { last })
     }
+
+    /// Whether the kernel has been between an interrupt and the scheduler since before `moment`,
+    /// at work for whoever was current: the switch to this task came later than at once.
+    pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
+        self.switched - moment > AT_ONCE
+    }
+}
+
+/// What an interrupt that does not say so came upon: the same as the next, if that had been waiting
+/// as well and came at once.
+fn told_by_the_next(events: &[Event]) -> Upon {
+    let mut handled = events.iter().map(|event| event.at).next();
+    for event in events {
+        match event.what {
+            What::Interrupt { upon, .. } if upon.ip == 0 => {}
+            What::Interrupt { upon, .. } => {
+                let at_once = handled.is_some_and(|end| event.at - end <= AT_ONCE);
+                return if at_once { upon } else { Upon::default() };
+            }
+            What::InterruptEnd => handled = Some(event.at),
+            _ => break,
+        }
+    }
+    Upon::default()
 }
 
 fn interrupt(event: &Event) -> Option<(Nanos, Line, Upon)> {

@@ -14,6 +14,9 @@ pub struct Stretch {
     pub phase: Phase,
     /// What the CPU did.
     pub doing: Doing,
+    /// Whether the hypervisor surely took as much of the CPU. Where between two events is unknown:
+    /// it is put before the second.
+    pub stolen: bool,
 }
 
 /// How far a wake-up has come.
@@ -64,23 +67,40 @@ impl Stretch {
 }
 
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
-    let after = &events[events.partition_point(|event| event.at <= from)..];
+    let (until, after) = events.split_at(events.partition_point(|event| event.at <= from));
     let mut doing = Doing::at(from, events);
     // The first event says who was current before it, unless others are missing.
     if window.torn && events.first().is_none_or(|event| event.at > from) {
         doing.task = None;
     }
     let mut begin = from;
-    for event in after.iter().take_while(|event| event.at < to) {
-        by_phase(window, begin, event.at, doing, all);
+    let mut last = until.last().map_or(from, |event| event.at);
+    for event in after {
+        let end = event.at.min(to);
+        // What was stolen may have been stolen outside, as far as it fits there. But a CPU that
+        // runs takes an interrupt when it comes: before a late one, it did not run.
+        let late = matches!(event.what, What::Interrupt { .. });
+        let ran_before = if late { Nanos(0) } else { begin - last };
+        let outside = ran_before + (event.at - end);
+        let back = end - (event.stolen - outside).min(end - begin);
+        by_phase(window, (begin, back), (doing, false), all);
+        by_phase(window, (back, end), (doing, true), all);
+        if event.at >= to {
+            return;
+        }
         doing.change(event);
-        begin = event.at;
+        (begin, last) = (event.at, event.at);
     }
-    by_phase(window, begin, to, doing, all);
+    by_phase(window, (begin, to), (doing, false), all);
 }
 
 /// Cuts what is the same to the CPU where the wake-up gets on.
-fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec<Stretch>) {
+fn by_phase(
+    window: &Window,
+    (from, to): (Nanos, Nanos),
+    (doing, stolen): (Doing, bool),
+    all: &mut Vec<Stretch>,
+) {
     let ends = [
         (Phase::Slack, window.expiry),
         (Phase::Due, window.waking),
@@ -91,7 +111,7 @@ fn by_phase(window: &Window, from: Nanos, to: Nanos, doing: Doing, all: &mut Vec
     for (phase, end) in ends {
         let end = end.min(to);
         if end > begin {
-            all.push(Stretch { from: begin, to: end, phase, doing });
+            all.push(Stretch { from: begin, to: end, phase, doing, stolen });
             begin = end;
         }
     }
@@ -181,7 +201,38 @@ mod tests {
         assert_eq!(found[6].doing.task, Some(task(2)));
     }
 
+    fn stolen(window: &Window) -> Vec<(u64, u64)> {
+        let all = stretches(window);
+        all.iter().filter(|part| part.stolen).map(|part| (part.from.0, part.to.0)).collect()
+    }
+
+    #[test]
+    fn what_was_stolen_is_before_the_event_that_tells_and_only_what_is_sure() {
+        let mut window = window();
+        // Of 25 ns before the interrupt, 20 of them since the task was due.
+        window.events[2].stolen = Nanos(15);
+        assert_eq!(stolen(&window), [(105, 120)]);
+        window.events[2].stolen = Nanos(24);
+        assert_eq!(stolen(&window), [(100, 120)], "it did not run before a late interrupt");
+        window.events[2].stolen = Nanos(0);
+        window.events[6].stolen = Nanos(4);
+        assert_eq!(stolen(&window), [(146, 150)]);
+        // The last event comes 6 ns after the task ran, and 16 after the one before.
+        window.events.push(event(166, What::Softirq(1)));
+        (window.events[6].stolen, window.events[7].stolen) = (Nanos(0), Nanos(9));
+        assert_eq!(stolen(&window), [(157, 160)]);
+        window.events[2] = Event { stolen: Nanos(15), ..event(120, What::Softirq(1)) };
+        assert_eq!(stolen(&window)[0], (110, 120), "it may have been before it was due");
+    }
+
     proptest! {
+        #[test]
+        fn no_more_is_stolen_than_the_hypervisor_says(window in any::window()) {
+            let said = |events: &[Event]| events.iter().map(|event| event.stolen.0).sum::<u64>();
+            let both = said(window.before_waking()) + said(&window.events);
+            prop_assert!(stolen(&window).iter().map(|(from, to)| to - from).sum::<u64>() <= both);
+        }
+
         #[test]
         fn stretches_are_the_latency_without_gap_or_overlap(
             window in any::window(),

@@ -10,7 +10,8 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 ///
 /// Recognized by what is left: from the switch to the task's own reading of the clock; and before
 /// it, where the waking interrupt came upon a program, from which the kernel goes straight to the
-/// scheduler (Documentation/core-api/entry.rst). Every wake-up has this part; if it is long, the
+/// scheduler (Documentation/core-api/entry.rst), or no more than 10 us after one that does not say
+/// what it came upon. Every wake-up has this part; if it is long, the
 /// caches are cold, or the host had a hand in it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Dispatch;
@@ -28,8 +29,9 @@ impl Cause for Dispatch {
             Phase::Running => other.is_none(),
             Phase::Runnable => match other {
                 Some(task) => {
-                    !task.is_idle()
-                        && window.last_interrupt(stretch.from).is_some_and(|upon| upon.user)
+                    let upon = window.last_interrupt(stretch.from);
+                    let straight = !window.is_slow_to_switch(stretch.from);
+                    !task.is_idle() && upon.is_some_and(|upon| upon.user || straight)
                 }
                 None => stretch.doing.task.is_some(),
             },
@@ -46,6 +48,24 @@ mod tests {
     fn from_a_program_through_the_scheduler_into_the_task() {
         let window = scene(&[(10_200, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS]);
         assert_eq!(charged(&window, METAL), [("interrupt", 11_000), ("dispatch", 10_000)]);
+    }
+
+    #[test]
+    fn a_call_of_another_cpu_is_followed_by_the_switch_unless_that_takes_long() {
+        let called = |at| {
+            let mut window = scene(&[
+                (1_000, STRESS, What::SoftirqEnd),
+                (at, STRESS, CALL),
+                (at + 500, STRESS, What::InterruptEnd),
+            ]);
+            (window.waker_cpu, window.waking) = (1, Nanos(at));
+            (window.due, window.expiry) = (window.waking, window.waking);
+            window
+        };
+        assert_eq!(charged(&called(19_500), METAL)[1], ("dispatch", 11_000));
+        let long = called(19_499);
+        assert_eq!(charged(&long, METAL)[1], ("non-preemptable", 10_001));
+        assert_eq!(blamed(&long, METAL, "non-preemptable").task, Some(task(STRESS)));
     }
 
     #[test]

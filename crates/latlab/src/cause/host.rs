@@ -9,10 +9,13 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 /// The host of this virtual machine let something else have the CPU, or brought an interrupt late.
 ///
 /// Recognized by evidence only: an interrupt that came late upon a program, while which interrupts
-/// are never off; or a stretch of at least half of the latency that the time stolen by the host
-/// covers (steal time: Documentation/virt/kvm/x86/msr.rst, `MSR_KVM_STEAL_TIME`; `proc_stat(5)`).
-/// What the host does to an idle CPU is in `idle-exit`, and to the kernel in whatever the kernel
-/// did: from within, they can't be told apart.
+/// are never off; or stolen time, as much as that was (Documentation/virt/kvm/x86/msr.rst,
+/// `MSR_KVM_STEAL_TIME`). What KVM says of it is read with each event, and what is stolen between two
+/// stands before the second; where it could have been before the task was due, it is not counted,
+/// unless the CPU would have taken a late interrupt, had it run. Other hypervisors' is counted at
+/// ticks (`proc_stat(5)`): there it has to cover a stretch of more than half of the latency.
+/// What the host does without counting it as stolen is in `idle-exit` where the CPU was idle, and else
+/// in whatever the kernel did: from within, they can't be told apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Host;
 
@@ -25,13 +28,13 @@ impl Cause for Host {
             return None;
         }
         let length = stretch.length();
-        let stolen = length <= window.stolen && length + length >= window.latency();
+        let stolen = length <= window.stolen && length + length > window.latency();
         let late = stretch.phase == Phase::Due
             && !is_idle(stretch)
             && stretch
                 .next_interrupt(window)
                 .is_some_and(|next| next.upon.user && next.late >= DELIVERY);
-        (stolen || late).then(Who::default)
+        (stretch.stolen || stolen || late).then(Who::default)
     }
 }
 
@@ -44,6 +47,18 @@ mod tests {
         let window = scene(&[(18_000, STRESS, timer_upon(PROGRAM))]);
         assert_eq!(charged(&window, GUEST)[..2], [("host", 8_000), ("interrupt", 12_000)]);
         assert_eq!(charged(&window, METAL)[0], ("interrupt", 20_000));
+    }
+
+    #[test]
+    fn a_stall_is_the_hosts_as_far_as_its_time_was_stolen() {
+        let mut window =
+            scene(&[(1_000, STRESS, What::SoftirqEnd), (18_000, STRESS, timer_upon(KERNEL))]);
+        window.events[1].stolen = Nanos(6_000);
+        let expected = [("interrupts-off", 2_000), ("host", 6_000), ("interrupt", 12_000)];
+        assert_eq!(charged(&window, GUEST)[..3], expected);
+        assert_eq!(charged(&window, METAL)[0], ("interrupts-off", 8_000));
+        window.events[1].stolen = Nanos(17_000);
+        assert_eq!(charged(&window, GUEST)[0], ("host", 8_000));
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl Cause for InterruptsOff {
         }
         let next = stretch.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
         let (task, stack) = (stretch.doing.task, window.interrupted(next.upon));
-        let kept_off = next.late >= DELIVERY && (next.late <= BELIEVABLE || !machine.hypervisor);
+        let believable = next.late - next.stolen <= BELIEVABLE;
+        let kept_off = next.late >= DELIVERY && (believable || !machine.hypervisor);
         kept_off.then_some(Who { task, stack, ..Who::default() })
     }
 }
@@ -70,6 +71,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_call_of_another_cpu_came_upon_the_timer_says_that_had_to_wait_as_well() {
+        let both = |upon, again| {
+            scene(&[
+                (18_000, STRESS, CALL),
+                (18_500, STRESS, What::InterruptEnd),
+                (again, STRESS, timer_upon(upon)),
+            ])
+        };
+        let at_once = both(KERNEL, 19_500);
+        assert_eq!(charged(&at_once, METAL)[0], ("interrupts-off", 8_000));
+        assert_eq!(blamed(&at_once, METAL, "interrupts-off").stack, [KERNEL.ip]);
+        assert_eq!(charged(&both(PROGRAM, 19_500), GUEST)[0], ("host", 8_000));
+        let mut later = both(KERNEL, 29_000);
+        (later.waking, later.switched) = (Nanos(29_500), Nanos(30_000));
+        assert_ne!(charged(&later, METAL)[0].0, "interrupts-off");
+    }
+
+    #[test]
     fn where_the_interrupt_came_is_not_guessed() {
         let window = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(9_000));
@@ -90,7 +109,13 @@ mod tests {
         };
         let (just, more) = (late(Nanos::from_millis(1)), late(Nanos(1_000_001)));
         assert_eq!(charged(&just, GUEST), [("interrupts-off", 1_000_000)]);
-        assert_eq!(explain(&more, &GUEST).unexplained, Nanos(1_000_001));
+        assert_eq!(charged(&more, GUEST), [("stalled", 1_000_001)]);
+        let mut stolen = late(Nanos(1_200_000));
+        stolen.events.insert(0, Event { at: Nanos(1), ..stolen.events[0] });
+        stolen.events[0].what = What::SoftirqEnd;
+        stolen.events[1].stolen = Nanos(300_000);
+        let expected = [("interrupts-off", 900_000), ("host", 300_000)];
+        assert_eq!(charged(&stolen, GUEST), expected);
         assert_eq!(charged(&more, METAL), [("interrupts-off", 1_000_001)]);
     }
 }

@@ -3,9 +3,9 @@
 use super::{Cause, is_idle};
 use crate::registry::About;
 use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Line, Window};
-use latlab_core::time::Nanos;
 
 /// The task could run, and was on its way to the CPU on which it then did.
 ///
@@ -15,9 +15,6 @@ use latlab_core::time::Nanos;
 /// takes longer than ten microseconds, something was in its way, and nothing tells what.
 #[derive(Debug, clap::Args)]
 pub(super) struct Migration;
-
-/// The longest that the call of another CPU takes with nothing in its way, in a guest too.
-const CALL: Nanos = Nanos::from_micros(10);
 
 impl Cause for Migration {
     const ABOUT: About =
@@ -33,7 +30,7 @@ impl Cause for Migration {
         }
         let next = stretch.next_interrupt(window).filter(|_| elsewhere && !is_idle(stretch))?;
         let asked =
-            next.line == Line::Reschedule && next.late < CALL && stretch.doing.softirq.is_none();
+            next.line == Line::Reschedule && next.late < AT_ONCE && stretch.doing.softirq.is_none();
         asked.then_some(Who { line: Some(Line::Reschedule), ..Who::default() })
     }
 }
@@ -41,11 +38,6 @@ impl Cause for Migration {
 #[cfg(test)]
 mod tests {
     use crate::cause::tests::*;
-
-    const CALL: What = What::Interrupt {
-        line: Line::Reschedule,
-        upon: Upon { ip: 0, user: false, preempt_count: 0 },
-    };
 
     #[test]
     fn a_task_moves_until_it_is_queued_and_the_other_cpu_told() {

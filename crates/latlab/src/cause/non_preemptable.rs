@@ -11,8 +11,9 @@ use std::cmp::Ordering;
 ///
 /// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
 /// a program can be preempted anywhere. That it was in the kernel is known where the last interrupt
-/// came upon that, or where it woke ours itself, on the same CPU. To blame are that task and the function in which it gave
-/// way; or, where it did so only on its way out of the kernel, the one upon which the waking
+/// came upon that, or where it woke ours itself, on the same CPU; and where the last interrupt does
+/// not say what it came upon, by a switch later than 10 us after it: from a program the kernel goes
+/// there at once. To blame are that task and the function in which it gave way; or, where it did so only on its way out of the kernel, the one upon which the waking
 /// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the
 /// kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,10 @@ impl Cause for NonPreemptable {
         let upon = window.last_interrupt(stretch.from);
         let in_kernel = match upon.filter(|upon| upon.ip != 0) {
             Some(upon) => upon.is_kernel(),
-            None => is_waker(task, window),
+            // From a program it goes straight to the scheduler: what takes longer is the kernel's.
+            None => {
+                is_waker(task, window) || upon.is_some() && window.is_slow_to_switch(stretch.from)
+            }
         };
         let waits = stretch.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
@@ -96,6 +100,23 @@ mod tests {
         window.waker_cpu = 1;
         (window.due, window.expiry) = (window.waking, window.waking);
         assert!(!is_claimed(&window));
+    }
+
+    #[test]
+    fn what_the_waking_interrupt_came_upon_holds_until_the_switch() {
+        let called = |upon, call| {
+            scene(&[
+                (10_200, STRESS, timer_upon(upon)),
+                ENDS_OF_STRESS,
+                (call, STRESS, CALL),
+                (call + 500, STRESS, What::InterruptEnd),
+            ])
+        };
+        let window = called(KERNEL, 27_000);
+        let ends = [("non-preemptable", 6_000), ("interrupt", 500), ("non-preemptable", 2_500)];
+        assert_eq!(charged(&window, METAL)[1..4], ends);
+        let charges = charged(&called(PROGRAM, 22_000), METAL);
+        assert_eq!(charges[1..], [("dispatch", 1_000), ("interrupt", 500), ("dispatch", 8_500)]);
     }
 
     #[test]

@@ -6,7 +6,8 @@ pub(super) use latlab_core::explain::{Line, Task, Upon, What, Window};
 pub(super) use latlab_core::time::Nanos;
 
 use super::CAUSES;
-use latlab_core::explain::{Comm, Event};
+use latlab_core::explain::Comm;
+pub(super) use latlab_core::explain::Event;
 use proptest::prelude::*;
 
 pub(super) const IDLE: u32 = 0;
@@ -24,6 +25,10 @@ pub(super) const GUEST: Circumstances =
 
 pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true, preempt_count: 0 };
 pub(super) const KERNEL: Upon = Upon { ip: 900, user: false, preempt_count: 1 };
+
+/// Another CPU calls, which does not say what it came upon.
+pub(super) const CALL: What =
+    What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false, preempt_count: 0 } };
 
 /// The end of the waking interrupt, just after the waking.
 pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
@@ -46,7 +51,7 @@ pub(super) fn task(pid: u32) -> Task {
 /// A wake-up due at 10 000, woken at 20 000, current at 30 000, there at 31 000, and what the
 /// tasks saw meanwhile. The CPU changes over to ours at the end, from whoever was current.
 pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
-    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), what };
+    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), what, stolen: Nanos(0) };
     let mut events: Vec<Event> =
         seen.iter().map(|(at, pid, what)| event(*at, *pid, *what)).collect();
     let last =
@@ -113,7 +118,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
     fn whatever_happens_charges_and_rest_are_the_latency(
-        happened in proptest::collection::vec((0u64..9_000, 0u32..7, anything()), 0..40),
+        happened in proptest::collection::vec(
+            (0u64..9_000, 0u32..7, anything(), 0u64..900),
+            0..40,
+        ),
         mut moments in proptest::collection::vec(0u64..9_000, 5),
         waker in 0u32..7,
         waker_cpu in 0u32..2,
@@ -124,7 +132,9 @@ proptest! {
         moments.sort_unstable();
         let mut events: Vec<Event> = happened
             .into_iter()
-            .map(|(at, pid, what)| Event { at: Nanos(at), task: task(pid), what })
+            .map(|(at, pid, what, stolen)| {
+                Event { at: Nanos(at), task: task(pid), what, stolen: Nanos(stolen) }
+            })
             .collect();
         events.sort_by_key(|event| event.at);
         let window = Window {

@@ -12,7 +12,7 @@ use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
+use latlab_sys::{clock, sched};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,7 +70,12 @@ impl Lanes {
         let ended = AtomicBool::new(false);
         let sum = Sum::new(machine, asked.is_some());
         let (measured, found) = std::thread::scope(|scope| {
-            let collecting = scope.spawn(|| lanes.collect(sum, &ended));
+            let collecting = scope.spawn(|| {
+                // Without the right to it, more is lost where loads leave little of the CPU, and that
+                // is counted.
+                let _ = sched::step_forward();
+                lanes.collect(sum, &ended)
+            });
             // Whatever becomes of the measurement, the collector is not to wait for more of it.
             let end = End(&ended);
             let measured = measure(Arc::clone(&lanes));
@@ -99,24 +104,28 @@ impl Lanes {
 
     /// Until it has ended and nothing is left. What was late, and the highest latency that was not.
     fn collect(&self, mut sum: Sum, ended: &AtomicBool) -> Result<(Sum, Nanos)> {
-        let mut highest = Nanos(0);
+        let (mut highest, mut until) = (Nanos(0), Nanos(0));
         loop {
-            let last = ended.load(SeqCst);
-            let until = if last { Nanos::MAX } else { clock::now() - SETTLED };
-            let mut windows = Vec::new();
-            lock(&self.recorder)
-                .read(PATIENCE, &mut |window| windows.push(window))
-                .map_err(lost)?;
-            self.sort(windows);
+            let (last, now) = (ended.load(SeqCst), clock::now());
+            // Windows take long to read, above all where loads leave little of the CPU: before that
+            // the kernel is told which it need not hand over any more.
+            lock(&self.measuring).values_mut().for_each(Measuring::listen);
             let above = threshold::suspicious(self.asked, &self.seen(), self.before);
             let above = above.max(sum.above());
             highest = highest.max(above);
             lock(&self.recorder).set_above(above).map_err(lost)?;
+            let mut windows = Vec::new();
+            let more = lock(&self.recorder)
+                .read(PATIENCE, &mut |window| windows.push(window))
+                .map_err(lost)?;
+            self.sort(windows);
+            if !more {
+                until = if last { Nanos::MAX } else { now - SETTLED };
+            }
             for lane in lock(&self.measuring).values_mut() {
-                lane.listen();
                 lane.late(above, until).for_each(|late| sum.add(late));
             }
-            if last {
+            if last && !more {
                 return Ok((sum, highest));
             }
         }

@@ -29,6 +29,10 @@ pub(crate) struct Others {
     ended: Option<Nanos>,
 }
 
+/// How often some windows are taken before the time is looked at again: as often as empties the room
+/// that the kernel has for them.
+const AT_A_TIME: u32 = 100;
+
 impl Others {
     /// Watches until the plan's time is up, its number of late wake-ups was seen, the process has
     /// ended, or the user has had enough, and says whether it was the latter.
@@ -100,6 +104,16 @@ impl Others {
 
     /// Takes what has come.
     fn look(&mut self) -> Result<()> {
+        for _ in 0..AT_A_TIME {
+            if !self.take()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes some of it, and says whether there is more.
+    fn take(&mut self) -> Result<bool> {
         let (sum, above, origin) = (&mut self.sum, self.above, self.began);
         let mut seen = 0;
         let mut take = |window: Window| {
@@ -108,13 +122,13 @@ impl Others {
                 sum.add(Late::of(window, origin));
             }
         };
-        self.recorder.read(Nanos(0), &mut take).map_err(lost)?;
+        let more = self.recorder.read(Nanos(0), &mut take).map_err(lost)?;
         self.seen += seen;
         if self.sum.above() > self.above {
             self.above = self.sum.above();
             self.recorder.set_above(self.above).map_err(lost)?;
         }
-        Ok(())
+        Ok(more)
     }
 
     /// A process may start threads while it is watched.

@@ -35,6 +35,8 @@ pub(super) struct Sum {
     /// No wake-up that is not above this is kept any more.
     above: Nanos,
     unseen: u64,
+    /// What the latencies of these add up to: all of it is unexplained.
+    unseen_for: Nanos,
     torn: u64,
 }
 
@@ -59,8 +61,12 @@ impl Sum {
         };
         let (names, hidden) = names();
         let (kept, summary) = (Vec::new(), Summary::default());
-        let (above, unseen, torn) = (Nanos(0), 0, 0);
-        Sum { circumstances, names, hidden, asked, kept, summary, above, unseen, torn }
+        let (above, unseen, unseen_for, torn) = (Nanos(0), 0, Nanos(0), 0);
+        #[rustfmt::skip]
+        let sum = Sum {
+            circumstances, names, hidden, asked, kept, summary, above, unseen, unseen_for, torn,
+        };
+        sum
     }
 
     /// Explains one more.
@@ -126,7 +132,10 @@ impl Sum {
     }
 
     fn book(&mut self, known: &Known) {
-        self.unseen += u64::from(!known.seen);
+        if !known.seen {
+            self.unseen += 1;
+            self.unseen_for = self.unseen_for + known.late.latency;
+        }
         self.torn += u64::from(known.torn);
         self.summary.add(known.late.named(), &known.explanation, &self.names);
     }
@@ -134,12 +143,13 @@ impl Sum {
     /// What can't be told, a sentence each.
     fn missing(&self, recorder: &Recorder) -> Vec<String> {
         let losses = recorder.losses();
+        let unseen = format!(
+            "late samples, {} of what is unexplained, belong to no wake-up that was seen: the \
+             kernel did not report it, there was no room for it, or the task had not slept",
+            self.unseen_for
+        );
         let counts = [
-            (
-                self.unseen,
-                "late samples belong to no wake-up that was seen: the kernel did not report it, or \
-                 the task had not slept",
-            ),
+            (self.unseen, unseen.as_str()),
             (
                 self.torn,
                 "late wake-ups lack events: more happened than is kept, or the kernel did not \
