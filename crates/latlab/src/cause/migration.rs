@@ -42,10 +42,8 @@ impl Cause for Migration {
 mod tests {
     use crate::cause::tests::*;
 
-    const CALL: What = What::Interrupt {
-        line: Line::Reschedule,
-        upon: Upon { ip: 0, user: false, preempt_count: 0 },
-    };
+    const CALL: What =
+        What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false } };
 
     #[test]
     fn a_task_moves_until_it_is_queued_and_the_other_cpu_told() {

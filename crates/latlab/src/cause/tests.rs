@@ -22,8 +22,8 @@ pub(super) const METAL: Circumstances =
 pub(super) const GUEST: Circumstances =
     Circumstances { timer_resolution: Nanos(1), hypervisor: true };
 
-pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true, preempt_count: 0 };
-pub(super) const KERNEL: Upon = Upon { ip: 900, user: false, preempt_count: 1 };
+pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true };
+pub(super) const KERNEL: Upon = Upon { ip: 900, user: false };
 
 /// The end of the waking interrupt, just after the waking.
 pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
