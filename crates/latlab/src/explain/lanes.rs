@@ -7,7 +7,7 @@ use crate::rig::Observer;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
-use latlab_core::explain::threshold;
+use latlab_core::explain::threshold::{self, Asked};
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
@@ -91,15 +91,28 @@ impl Lanes {
         Ok((measured, explanations))
     }
 
+    /// How many samples were heard of.
+    fn count(&self) -> u64 {
+        lock(&self.measuring).values().map(|lane| lane.seen.count()).sum()
+    }
+
     fn seen(&self) -> Histogram {
         let mut all = Histogram::new();
         lock(&self.measuring).values().for_each(|lane| all.add(&lane.seen));
         all
     }
 
+    /// What may be late in the end, as far as can be told by now.
+    fn suspicious(&self) -> Nanos {
+        threshold::suspicious(self.asked, &self.seen(), self.before)
+    }
+
     /// Until it has ended and nothing is left. What was late, and the highest latency that was not.
     fn collect(&self, mut sum: Sum, ended: &AtomicBool) -> Result<(Sum, Nanos)> {
-        let mut highest = Nanos(0);
+        let mut when = Asked::default();
+        let mut suspicious = self.suspicious();
+        let mut highest = suspicious;
+        let mut set = suspicious;
         loop {
             let last = ended.load(SeqCst);
             let until = if last { Nanos::MAX } else { clock::now() - SETTLED };
@@ -108,10 +121,14 @@ impl Lanes {
                 .read(PATIENCE, &mut |window| windows.push(window))
                 .map_err(lost)?;
             self.sort(windows);
-            let above = threshold::suspicious(self.asked, &self.seen(), self.before);
-            let above = above.max(sum.above());
-            highest = highest.max(above);
-            lock(&self.recorder).set_above(above).map_err(lost)?;
+            if self.asked.is_none() && when.again(clock::now(), self.count()) {
+                suspicious = self.suspicious();
+            }
+            let above = suspicious.max(sum.above());
+            if above != set {
+                lock(&self.recorder).set_above(above).map_err(lost)?;
+            }
+            (set, highest) = (above, highest.max(above));
             for lane in lock(&self.measuring).values_mut() {
                 lane.listen();
                 lane.late(above, until).for_each(|late| sum.add(late));
