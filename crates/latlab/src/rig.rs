@@ -20,7 +20,7 @@ pub(crate) use lane::{Lane, Share, record_cost};
 pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Result, failed};
 use conditions::Conditions;
 use lane::Finished;
 use latlab_core::cpulist::CpuList;
@@ -225,10 +225,6 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        if let (Rhythm::Irregular, Length::Count(_)) = (rhythm, self.conditions.length) {
-            let why = "what it counts may never come: say how long with --for, not how much";
-            return Err(Failure::Failed(format!("{probe}: {why}")));
-        }
         let meeting = Meeting::of(places.len());
         let interval = rhythm.interval();
         let lanes: Vec<Lane<'_>> = (0..places.len())
