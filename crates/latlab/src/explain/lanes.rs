@@ -84,8 +84,7 @@ impl Lanes {
             let above = threshold::late(asked, &seen).max(highest);
             let mut explanations = sum.finish(seen.count(), above, &lock(&recorder));
             let measuring = lock(&lanes.measuring);
-            explanations.explained.lost +=
-                measuring.values().map(|lane| lane.feed.lost()).sum::<u64>();
+            explanations.lost_samples(measuring.values().map(|lane| lane.feed.lost()).sum());
             explanations
         });
         Ok((measured, explanations))
