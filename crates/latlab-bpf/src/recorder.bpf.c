@@ -261,7 +261,8 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct watched *watched = is_watched(task) ? find(task) : 0;
+	/* Whatever it is called by now, and however it is scheduled. */
+	struct watched *watched = find(task);
 
 	if (!watched)
 		return 0;
