@@ -1,5 +1,6 @@
 //! What the running kernel has, by its own description (BTF): tracepoints and per-CPU variables.
 
+use latlab_core::symbols::preemption_counter;
 use latlab_sys::machine;
 use latlab_sys::root::Root;
 use libbpf_rs::btf::Btf;
@@ -19,8 +20,6 @@ pub(crate) struct Variables {
 
 /// The place of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; it has not moved since 2.6.
 const STEAL: u32 = 7 * 8;
-/// The place of the preemption count in `struct pcpu_hot`, in bytes: behind the current task.
-const IN_PCPU_HOT: u32 = 8;
 
 /// The tracepoints that the recorder is attached to; its programs have their names.
 pub(crate) const TRACEPOINTS: [&str; 23] = [
@@ -67,14 +66,15 @@ pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return found };
     for entry in section.iter() {
         let Some(variable) = btf.type_by_id::<Var<'_>>(entry.ty) else { continue };
-        match variable.name().and_then(OsStr::to_str) {
-            Some("hrtimer_bases") => found.hrtimer_bases = entry.offset,
-            Some("__irq_regs") if cfg!(target_arch = "x86_64") => found.irq_regs = entry.offset,
-            Some("__preempt_count") => found.preempt_count = entry.offset,
-            // From 6.2 to 6.13.
-            Some("pcpu_hot") => found.preempt_count = entry.offset + IN_PCPU_HOT,
-            Some("steal_time") => found.steal_time = entry.offset,
-            Some("kernel_cpustat") => found.cpustat_steal = entry.offset + STEAL,
+        let Some(name) = variable.name().and_then(OsStr::to_str) else { continue };
+        if let Some(offset) = preemption_counter(name) {
+            found.preempt_count = entry.offset + offset;
+        }
+        match name {
+            "hrtimer_bases" => found.hrtimer_bases = entry.offset,
+            "__irq_regs" if cfg!(target_arch = "x86_64") => found.irq_regs = entry.offset,
+            "steal_time" => found.steal_time = entry.offset,
+            "kernel_cpustat" => found.cpustat_steal = entry.offset + STEAL,
             _ => {}
         }
     }

@@ -179,11 +179,8 @@ impl Reader<'_> {
 fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<What> {
     let (task, cpu) = Reader(rest).who();
     let mut read = Reader(rest);
-    let (a, b, c) = (read.u64(), read.u64(), read.u64());
-    let interrupt = |line: Line| What::Interrupt {
-        line,
-        upon: Upon { ip: b, user: flag, preempt_count: small(c) },
-    };
+    let (a, b) = (read.u64(), read.u64());
+    let interrupt = |line: Line| What::Interrupt { line, upon: Upon { ip: b, user: flag } };
     Some(match kind {
         1 => What::Switch { next: task, preempted: flag },
         2 => What::Waking { task, cpu },

@@ -4,15 +4,10 @@
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* What handling an interrupt, and being called by a tracepoint, add to the preemption count. It is
- * corrected where the truth is known: code of users has none. */
-__u32 own_count SEC(".data.own_count") = 0x10001;
-
 /* An interrupt, and what it came upon, of which the kernel keeps the registers. */
 INLINE void interrupt(__u8 kind, __u64 line)
 {
 	struct ring *ring = this_ring();
-	__u32 count = 0;
 	__u64 ip = 0;
 	__u8 user = 0;
 
@@ -24,15 +19,8 @@ INLINE void interrupt(__u8 kind, __u64 line)
 		ip = word((__u64)&regs->ip);
 		user = (word((__u64)&regs->cs) & 3) != 0;
 	}
-
-	if (ip) {
-		count = preempt_count(ring);
-		if (user && count != own_count)
-			own_count = count;
-		count = count > own_count ? count - own_count : 0;
-	}
 	ring->upon = INTERRUPTED | (user ? USER : 0);
-	note(ring, kind, user, line, ip, count);
+	note(ring, kind, user, line, ip, 0);
 }
 
 /* One that says nothing of what it came upon. */
@@ -274,7 +262,8 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct watched *watched = is_watched(task) ? find(task) : 0;
+	/* Whatever it is called by now, and however it is scheduled. */
+	struct watched *watched = find(task);
 
 	if (!watched)
 		return 0;

@@ -5,6 +5,7 @@
 #include "note.h"
 
 #define KTHREAD 0x00200000	/* PF_KTHREAD */
+#define EXITING 0x00000004	/* PF_EXITING */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,7 +44,8 @@ INLINE struct watched *find(struct task_struct *task)
 	return watched && watched->pid == pid ? watched : 0;
 }
 
-/* The same, and makes room for one that is seen for the first time. */
+/* The same, and makes room for one that is seen for the first time. One that is about to end would
+ * keep it for good. */
 INLINE struct watched *find_or_begin(struct task_struct *task)
 {
 	__u32 pid = task->pid, place = pid & (WAKES - 1);
@@ -51,7 +53,7 @@ INLINE struct watched *find_or_begin(struct task_struct *task)
 
 	if (!watched || watched->pid == pid)
 		return watched;
-	if (settings.how == TASKS)
+	if (settings.how == TASKS || task->flags & EXITING)
 		return 0;
 	if (!__sync_val_compare_and_swap(&watched->pid, 0, pid))
 		return watched;

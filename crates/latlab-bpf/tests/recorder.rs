@@ -19,7 +19,7 @@ fn root() -> bool {
     Recorder::check().is_ok()
 }
 
-/// A real-time thread that waits to be told to sleep, again and again.
+/// A real-time thread that waits to be told to sleep, again and again, and ends as an ordinary one.
 struct Sleeper {
     pid: u32,
     go: mpsc::Sender<()>,
@@ -43,6 +43,7 @@ impl Sleeper {
             let moments = (0..count).map(sleep).collect();
             // Only one that is switched out again is handed over.
             clock::sleep_for(PERIOD);
+            sched::set_policy(Policy::Other).expect("anybody may");
             moments
         });
         Sleeper { pid: hear.recv().expect("it says"), go, thread }
@@ -156,6 +157,31 @@ fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
         }
     });
     slept.expect("a thread starts").join().expect("it ends");
+}
+
+#[test]
+fn who_ends_leaves_the_place_to_another_however_it_is_scheduled_by_then() {
+    if !root() {
+        return;
+    }
+    for _ in 0..50 {
+        let mut recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("it starts");
+        let first = Sleeper::new(3, PERIOD);
+        let place = first.pid;
+        first.sleep();
+        assert!(!recorded(&mut recorder, place, 1).is_empty());
+        let other = if place > 8192 { place - 4096 } else { place + 4096 };
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (other - 1).to_string()).expect("root may");
+        let second = Sleeper::new(3, PERIOD);
+        let pid = second.pid;
+        second.sleep();
+        // Somebody else may have got that number.
+        if pid == other {
+            assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
+            return;
+        }
+    }
+    panic!("others took all the numbers");
 }
 
 #[test]

@@ -142,8 +142,6 @@ pub struct Upon {
     pub ip: u64,
     /// Whether that is a program's; else the kernel's.
     pub user: bool,
-    /// The kernel's preemption count there: not 0 where it could not be preempted.
-    pub preempt_count: u32,
 }
 
 /// One wake-up, from when the task should have run until it did.

@@ -64,6 +64,17 @@ pub enum NoSymbols {
     Missing,
 }
 
+/// How many bytes behind the begin of this per-CPU variable the kernel of x86 counts what keeps
+/// preemption off; none if it does not count it there. It is a variable of its own, but from 6.2 to
+/// 6.14 a field of `struct pcpu_hot`, behind the current task (arch/x86/include/asm/current.h).
+pub fn preemption_counter(variable: &str) -> Option<u32> {
+    match variable {
+        "__preempt_count" => Some(0),
+        "pcpu_hot" => Some(8),
+        _ => None,
+    }
+}
+
 impl<'a> Entry<'a> {
     /// Reads a line; none if it is no symbol.
     pub fn parse(line: &'a str) -> Option<Entry<'a>> {

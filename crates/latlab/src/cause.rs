@@ -111,6 +111,13 @@ fn instead(stretch: &Stretch, window: &Window) -> Option<(Task, Ordering)> {
     Some((task, order))
 }
 
+/// The task that has the CPU instead of ours, to blame where it is before ours (less), beside it or
+/// behind it.
+fn culprit(order: Ordering, stretch: &Stretch, window: &Window) -> Option<Who> {
+    let (task, found) = instead(stretch, window)?;
+    (found == order).then_some(Who { task: Some(task), ..Who::default() })
+}
+
 /// Whether the CPU was idle, and nothing on top of that.
 fn is_idle(stretch: &Stretch) -> bool {
     let doing = &stretch.doing;

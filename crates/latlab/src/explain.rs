@@ -80,9 +80,19 @@ fn threads(pid: u32) -> Result<Vec<u32>> {
 
 /// Whether a thread is gone, or only its exit code is left for who started it.
 fn has_ended(thread: u32) -> bool {
-    let stat = Root::default().text(format!("proc/{thread}/stat"));
+    matches!(stat(thread).first().map(String::as_str), None | Some("Z" | "X"))
+}
+
+/// When a task was started, by the kernel's own clock: one that gets the same number later is known
+/// by that. None if there is no such task.
+fn started(task: u32) -> Option<String> {
+    stat(task).into_iter().nth(19)
+}
+
+/// What the kernel says of a task, from its state on (`/proc/PID/stat`, field 3).
+fn stat(task: u32) -> Vec<String> {
+    let stat = Root::default().text(format!("proc/{task}/stat")).unwrap_or_default();
     // The name before may have blanks and parentheses of its own.
-    let state =
-        stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.trim_start().chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_ascii_whitespace().map(str::to_owned).collect()
 }

@@ -8,6 +8,7 @@ mod headers;
 mod image;
 mod package;
 mod plugin;
+mod product;
 mod store;
 mod work;
 

@@ -22,7 +22,7 @@ use crate::registry::{self, About, Entry, Params};
 use crate::rig::Rig;
 use crate::worker::Post;
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::Part;
+use latlab_core::plan::{Length, Part};
 use latlab_core::time::Nanos;
 use latlab_sys::mutex::{Mutex, Protocol};
 use serde_json::Value;
@@ -67,6 +67,11 @@ pub(crate) trait Probe: Params {
         1
     }
 
+    /// Whether so many samples come for certain; else only time ends it.
+    fn comes(&self) -> bool {
+        true
+    }
+
     /// Refuses what can't work on these CPUs, before anything starts.
     fn check(&self, _cpus: &CpuList) -> Result<()> {
         Ok(())
@@ -85,6 +90,7 @@ pub(crate) trait Probe: Params {
 pub(crate) trait AnyProbe: Send + Sync {
     fn needs(&self) -> Needs;
     fn lengths(&self) -> u64;
+    fn comes(&self) -> bool;
     fn check(&self, cpus: &CpuList) -> Result<()>;
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
     fn work(&self, post: &Post) -> io::Result<()>;
@@ -97,6 +103,10 @@ impl<P: Probe> AnyProbe for P {
 
     fn lengths(&self) -> u64 {
         Probe::lengths(self)
+    }
+
+    fn comes(&self) -> bool {
+        Probe::comes(self)
     }
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
@@ -128,6 +138,16 @@ pub(crate) fn needs(probe: &Part) -> Result<Needs> {
 /// How many times the run's length a probe measures.
 pub(crate) fn lengths(probe: &Part) -> Result<u64> {
     registry::build("probe", PROBES, probe).map(|probe| probe.lengths())
+}
+
+/// Refuses a number of samples for a probe of which they may never come.
+pub(crate) fn check_length(probe: &Part, length: Length) -> Result<()> {
+    let comes = registry::build("probe", PROBES, probe)?.comes();
+    if comes || matches!(length, Length::For(_)) {
+        return Ok(());
+    }
+    let why = "what it counts may never come: say how long with --for, not how much with --count";
+    Err(Failure::Failed(format!("{}: {why}", probe.name)))
 }
 
 const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {

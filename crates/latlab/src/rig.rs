@@ -7,8 +7,10 @@ mod conditions;
 mod cost;
 mod crowd;
 mod lane;
+mod life;
 mod looking;
 mod meeting;
+mod observing;
 mod partner;
 mod scheduling;
 #[cfg(test)]
@@ -17,23 +19,22 @@ mod tests;
 pub(crate) use conditions::Rhythm;
 pub(crate) use cost::Cost;
 pub(crate) use lane::{Lane, Share, record_cost};
+pub(crate) use observing::Observer;
 pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Result, failed};
 use conditions::Conditions;
 use lane::Finished;
 use latlab_core::cpulist::CpuList;
-use latlab_core::feed::Feed;
-use latlab_core::plan::{Length, Plan};
+use latlab_core::plan::Plan;
 use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
-use latlab_sys::root::Root;
-use latlab_sys::signal::{Event, Signals};
-use latlab_sys::{clock, cpu, memory, sched};
+use latlab_sys::signal::Signals;
+use life::live;
 use looking::Looking;
-use meeting::{Done, Meeting};
+use meeting::Meeting;
 use std::io;
 use std::sync::Arc;
 
@@ -69,12 +70,6 @@ impl Measured {
     pub(crate) fn first_cpu(&self) -> u32 {
         self.cpus.iter().next().unwrap_or_default()
     }
-}
-
-/// Who is told of each sample while it is measured.
-pub(crate) trait Observer: Send + Sync {
-    /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
-    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
 }
 
 /// Everything a probe needs to measure, and what it has measured.
@@ -135,29 +130,6 @@ impl<'a> Rig<'a> {
             load: Vec::new(),
             profile: None,
         });
-    }
-
-    /// Measures for a fraction of what was asked for, and at most two seconds or two thousand
-    /// repetitions.
-    pub(crate) fn briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
-        let whole = self.conditions;
-        self.conditions.length = match whole.share(4) {
-            Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
-            Length::Count(count) => Length::Count(count.min(2_000)),
-        };
-        let measured = measure(self);
-        self.conditions = whole;
-        measured
-    }
-
-    /// Has others be watched, who are no probes. Whether the user ended that early is kept.
-    pub(crate) fn while_watching<T>(
-        &mut self,
-        watch: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
-    ) -> Result<T> {
-        let (interrupted, found) = watch(self.signals, self.watch)?;
-        self.interrupted |= interrupted;
-        Ok(found)
     }
 
     /// Measures with `part` several times, of which each takes its share of what was asked for.
@@ -225,10 +197,6 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        if let (Rhythm::Irregular, Length::Count(_)) = (rhythm, self.conditions.length) {
-            let why = "what it counts may never come: say how long with --for, not how much";
-            return Err(Failure::Failed(format!("{probe}: {why}")));
-        }
         let meeting = Meeting::of(places.len());
         let interval = rhythm.interval();
         let lanes: Vec<Lane<'_>> = (0..places.len())
@@ -242,8 +210,7 @@ impl<'a> Rig<'a> {
             for (cpus, lane) in places.iter().zip(lanes) {
                 let (meeting, body) = (&meeting, &body);
                 let observer = observer.as_deref().map(|observer| (observer, probe));
-                let life =
-                    move || measure(lane, cpus, interval, scheduling, observer, meeting, body);
+                let life = move || live(lane, cpus, interval, scheduling, observer, meeting, body);
                 // The kernel keeps fifteen letters of it.
                 let short = probe.rsplit('.').next().unwrap_or(probe);
                 let thread = std::thread::Builder::new().name(format!("{short}/{cpus}"));
@@ -269,93 +236,4 @@ impl<'a> Rig<'a> {
         }));
         failure.map_or(Ok(()), Err)
     }
-
-    /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
-    /// end on to them, and sees whether their CPUs are still there and samples still come.
-    fn look_on(&mut self, probe: &str, looking: &mut Looking<'_>, rhythm: Rhythm) {
-        const URGENT: Nanos = Nanos::from_millis(20);
-        let meeting = looking.meeting;
-        while meeting.finished() < looking.threads {
-            let pace = match rhythm.limit() {
-                _ if meeting.is_stopping() => URGENT,
-                None => self.watch.pace(),
-                Some(limit) => self.watch.pace().min(limit),
-            };
-            if self.signals.wait(pace) == Event::End {
-                self.interrupted = true;
-                meeting.stop_all();
-            }
-            self.look_for_lost_cpus(meeting, looking.places);
-            if let Some(limit) = rhythm.limit() {
-                looking.look_for_the_stuck(probe, limit);
-            }
-            meeting.nudge_the_stopped();
-            looking.look_for_those_who_stay();
-            let elapsed = clock::now() - looking.began;
-            self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
-        }
-    }
-
-    /// A thread whose CPU goes offline is moved by the kernel, and what it measures from then on
-    /// is another CPU's: it is stopped.
-    fn look_for_lost_cpus(&mut self, meeting: &Meeting, places: &[CpuList]) {
-        let online = cpu::online(&Root::default());
-        if online.is_empty() {
-            return;
-        }
-        for (place, cpus) in places.iter().enumerate() {
-            let gone = cpus.minus(&online);
-            if !gone.is_empty() {
-                meeting.stop(place);
-                self.lost = self.lost.iter().chain(gone.iter()).collect();
-            }
-        }
-    }
-}
-
-/// Has the lane of this thread tell its samples to whoever wants to know of them.
-fn observe(
-    lane: &mut Lane<'_>,
-    cpus: &CpuList,
-    observer: Option<(&dyn Observer, &'static str)>,
-) -> Result<()> {
-    if let Some((observer, probe)) = observer {
-        let cpu = cpus.iter().next().unwrap_or_default();
-        lane.tell(observer.joins(probe, cpu, sched::thread_id().unsigned_abs())?);
-    }
-    Ok(())
-}
-
-/// The life of a measuring thread. None if it, or another, could not be set up.
-fn measure<F>(
-    mut lane: Lane<'_>,
-    cpus: &CpuList,
-    interval: Option<Nanos>,
-    scheduling: &Scheduling,
-    observer: Option<(&dyn Observer, &'static str)>,
-    meeting: &Meeting,
-    body: &F,
-) -> Option<(CpuList, Schedule, Finished)>
-where
-    F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
-{
-    let place = lane.place();
-    let _done = Done(meeting, place);
-    memory::touch_stack();
-    let schedule = scheduling::set_up(cpus, interval, scheduling)
-        .and_then(|schedule| {
-            observe(&mut lane, cpus, observer)?;
-            Ok(schedule)
-        })
-        .map_err(|failure| meeting.fail(failure))
-        .ok()?;
-    let start = meeting.gather()?;
-    meeting.here(place);
-    lane.prepare(start);
-    if let Err(error) = body(&mut lane)
-        && !meeting.is_stopped(place)
-    {
-        meeting.fail(failed(&format!("measuring on CPU {cpus}"), error));
-    }
-    Some((cpus.clone(), schedule, lane.finish()))
 }

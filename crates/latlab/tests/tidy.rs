@@ -164,7 +164,7 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}guest"), &but(&["guest::", "engine::", "kernel::", "profile::"]));
     nothing_in(&format!("{source}kernel"), &but(&["kernel::"]));
     nothing_in(&format!("{source}profile"), &but(&["profile::", "kernel::"]));
-    nothing_in(&format!("{source}engine.rs"), &["commands::", "format::"]);
+    nothing_in(&format!("{source}engine"), &["commands::", "format::"]);
     nothing_in(&format!("{source}rig"), &["commands::", "format::", "engine::", "load::"]);
 }
 

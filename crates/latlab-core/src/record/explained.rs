@@ -28,7 +28,7 @@ pub struct Explained {
     /// Of how long that is: the begin of the run.
     #[serde(default)]
     pub counted: Nanos,
-    /// Events that could not be kept.
+    /// Late wake-ups, samples and events that could not be kept; `missing` says how many of each.
     pub lost: u64,
     /// What can't be told here, and why, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

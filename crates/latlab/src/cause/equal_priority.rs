@@ -1,6 +1,6 @@
 //! A task that is no less urgent had the CPU.
 
-use super::{Cause, instead};
+use super::{Cause, culprit};
 use crate::registry::About;
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
@@ -21,8 +21,7 @@ impl Cause for EqualPriority {
         About { name: "equal-priority", summary: "a task of the same priority had the CPU" };
 
     fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let (task, order) = instead(stretch, window)?;
-        (order == Ordering::Equal).then_some(Who { task: Some(task), ..Who::default() })
+        culprit(Ordering::Equal, stretch, window)
     }
 }
 

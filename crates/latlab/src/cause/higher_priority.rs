@@ -1,6 +1,6 @@
 //! A more urgent task had the CPU.
 
-use super::{Cause, instead};
+use super::{Cause, culprit};
 use crate::registry::About;
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
@@ -19,8 +19,7 @@ impl Cause for HigherPriority {
         About { name: "higher-priority", summary: "a task of higher priority had the CPU" };
 
     fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let (task, order) = instead(stretch, window)?;
-        (order == Ordering::Less).then_some(Who { task: Some(task), ..Who::default() })
+        culprit(Ordering::Less, stretch, window)
     }
 }
 

@@ -23,8 +23,8 @@ pub(super) const METAL: Circumstances =
 pub(super) const GUEST: Circumstances =
     Circumstances { timer_resolution: Nanos(1), hypervisor: true };
 
-pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true, preempt_count: 0 };
-pub(super) const KERNEL: Upon = Upon { ip: 900, user: false, preempt_count: 1 };
+pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true };
+pub(super) const KERNEL: Upon = Upon { ip: 900, user: false };
 
 /// Another CPU calls, which does not say what it came upon.
 pub(super) const CALL: What =

@@ -3,7 +3,7 @@
 use super::measurement::Measurement;
 use crate::failure::{Failure, Result};
 use crate::load::LOADS;
-use crate::probe::PROBES;
+use crate::probe::{self, PROBES};
 use crate::registry;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
@@ -105,16 +105,19 @@ impl Run {
         let policy: Vec<_> = policy.collect();
         let default = ["cyclic".to_owned()];
         let probes = if self.probes.is_empty() { &default } else { self.probes.as_slice() };
+        let probes = parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?;
+        let length = match (self.count, self.time) {
+            (Some(count), _) => Length::Count(count),
+            (None, time) => Length::For(time.unwrap_or(Nanos::from_secs(10))),
+        };
+        probes.iter().try_for_each(|probe| probe::check_length(probe, length))?;
         Ok(Plan {
-            probes: parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?,
+            probes,
             scans: Vec::new(),
             loads: parts(&self.loads, |text| registry::parse("load", LOADS, text, &[]))?,
             target: String::new(),
             cpus: self.cpus.clone().unwrap_or_default(),
-            length: match (self.count, self.time) {
-                (Some(count), _) => Length::Count(count),
-                (None, time) => Length::For(time.unwrap_or(Nanos::from_secs(10))),
-            },
+            length,
             warm_up: self.warm_up,
             seed: self.seed,
             stop_above: self.stop_above,

@@ -7,7 +7,7 @@ use crate::rig::Observer;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
-use latlab_core::explain::threshold;
+use latlab_core::explain::threshold::{self, Asked};
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
@@ -89,11 +89,15 @@ impl Lanes {
             let above = threshold::late(asked, &seen).max(highest);
             let mut explanations = sum.finish(seen.count(), above, &lock(&recorder));
             let measuring = lock(&lanes.measuring);
-            explanations.explained.lost +=
-                measuring.values().map(|lane| lane.feed.lost()).sum::<u64>();
+            explanations.lost_samples(measuring.values().map(|lane| lane.feed.lost()).sum());
             explanations
         });
         Ok((measured, explanations))
+    }
+
+    /// How many samples were heard of.
+    fn count(&self) -> u64 {
+        lock(&self.measuring).values().map(|lane| lane.seen.count()).sum()
     }
 
     fn seen(&self) -> Histogram {
@@ -102,18 +106,29 @@ impl Lanes {
         all
     }
 
+    /// What may be late in the end, as far as can be told by now.
+    fn suspicious(&self) -> Nanos {
+        threshold::suspicious(self.asked, &self.seen(), self.before)
+    }
+
     /// Until it has ended and nothing is left. What was late, and the highest latency that was not.
     fn collect(&self, mut sum: Sum, ended: &AtomicBool) -> Result<(Sum, Nanos)> {
-        let (mut highest, mut until) = (Nanos(0), Nanos(0));
+        let mut when = Asked::default();
+        let mut suspicious = self.suspicious();
+        let (mut highest, mut set, mut until) = (suspicious, suspicious, Nanos(0));
         loop {
             let (last, now) = (ended.load(SeqCst), clock::now());
             // Windows take long to read, above all where loads leave little of the CPU: before that
             // the kernel is told which it need not hand over any more.
             lock(&self.measuring).values_mut().for_each(Measuring::listen);
-            let above = threshold::suspicious(self.asked, &self.seen(), self.before);
-            let above = above.max(sum.above());
-            highest = highest.max(above);
-            lock(&self.recorder).set_above(above).map_err(lost)?;
+            if self.asked.is_none() && when.again(now, self.count()) {
+                suspicious = self.suspicious();
+            }
+            let above = suspicious.max(sum.above());
+            if above != set {
+                lock(&self.recorder).set_above(above).map_err(lost)?;
+            }
+            (set, highest) = (above, highest.max(above));
             let mut windows = Vec::new();
             let more = lock(&self.recorder)
                 .read(PATIENCE, &mut |window| windows.push(window))

@@ -1,7 +1,7 @@
 //! The wake-ups of tasks that are there without us.
 
 use super::summing::{Explanations, Sum};
-use super::{Late, has_ended, is_anybody, lost, start, threads};
+use super::{Late, has_ended, is_anybody, lost, start, started, threads};
 use crate::failure::Result;
 use crate::rig;
 use latlab_bpf::{Recorder, Watch};
@@ -18,6 +18,8 @@ pub(crate) struct Others {
     recorder: Recorder,
     /// The threads of the process that is watched, as far as they are known.
     known: HashSet<u32>,
+    /// When that process was started.
+    started: Option<String>,
     sum: Sum,
     /// How many were late.
     seen: u64,
@@ -43,9 +45,10 @@ impl Others {
         signals: &Signals,
         watch: &mut dyn rig::Watch,
     ) -> Result<(bool, Explanations)> {
-        let mut known = HashSet::new();
+        let (mut known, mut process) = (HashSet::new(), None);
         let whom = match watched {
             Watched::Task(pid) => {
+                process = started(*pid);
                 let threads = threads(*pid)?;
                 known.extend(&threads);
                 Watch::Tasks(threads)
@@ -57,7 +60,9 @@ impl Others {
         let above = asked.unwrap_or_default();
         let (sum, began) = (Sum::new(machine, asked.is_some()), clock::now());
         let (seen, interrupted, ended) = (0, false, None);
-        let mut others = Others { recorder, known, sum, seen, above, began, interrupted, ended };
+        let started = process;
+        let mut others =
+            Others { recorder, known, started, sum, seen, above, began, interrupted, ended };
         watch.begin("watching", &[]);
         let watched_all = others.watch(plan, watched, signals, watch);
         watch.end();
@@ -133,13 +138,17 @@ impl Others {
 
     /// A process may start threads while it is watched.
     fn look_for_threads(&mut self, pid: u32) -> Result<()> {
-        // One that has ended is no error: what it did until then is here.
-        let threads = threads(pid).unwrap_or_default();
-        if threads.iter().all(|thread| has_ended(*thread)) {
+        // One that has ended is no error: what it did until then is here. Whoever has its number
+        // by now is another.
+        let threads: HashSet<u32> = threads(pid).unwrap_or_default().into_iter().collect();
+        if started(pid) != self.started || threads.iter().all(|thread| has_ended(*thread)) {
             self.ended = Some(clock::now() - self.began);
+            return Ok(());
         }
-        let mut new = threads.into_iter().filter(|thread| self.known.insert(*thread));
-        new.try_for_each(|thread| self.recorder.watch(thread)).map_err(lost)
+        // A number that nobody has any more may be that of a new thread the next time.
+        let known = std::mem::replace(&mut self.known, threads);
+        let mut new = self.known.difference(&known);
+        new.try_for_each(|thread| self.recorder.watch(*thread)).map_err(lost)
     }
 
     /// Why there was nothing to see, where that is for want of a task.

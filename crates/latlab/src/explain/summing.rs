@@ -21,6 +21,15 @@ pub(crate) struct Explanations {
     pub(crate) worst: Vec<Sample>,
 }
 
+impl Explanations {
+    /// So many samples of probes were not kept.
+    pub(super) fn lost_samples(&mut self, count: u64) {
+        self.explained.lost += count;
+        let what = "samples were not kept: they came faster than they were read";
+        self.explained.missing.extend((count > 0).then(|| format!("{count} {what}")));
+    }
+}
+
 /// Late wake-ups as they come. Each is explained at once: what was seen of one takes up to a hundred
 /// times the room of its explanation.
 pub(super) struct Sum {
@@ -154,6 +163,12 @@ impl Sum {
                 self.torn,
                 "late wake-ups lack events: more happened than is kept, or the kernel did not \
                  report a switch",
+            ),
+            (losses.windows, "late wake-ups were not kept: they came faster than they were read"),
+            (losses.unreadable, "late wake-ups were not kept: they could not be read"),
+            (
+                losses.events_missed,
+                "events were not kept: they came while the CPU noted another of the same kind",
             ),
             (losses.switches, "switches between tasks were not reported by the kernel"),
             (losses.unwatched, "wake-ups were of more tasks than can be watched at a time"),

@@ -13,7 +13,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use latlab_core::path::Place;
 use latlab_core::plan::Plan;
-use latlab_core::symbols::Entry;
+use latlab_core::symbols::{Entry, preemption_counter};
 use latlab_sys::file;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write};
@@ -27,10 +27,6 @@ pub(super) struct Symbols {
     /// Where a CPU counts what keeps preemption off, by the kernel's own naming of such places.
     pub(super) preempt_count: Option<u64>,
 }
-
-/// Where the preemption counter is, from its variable on: until 6.1 one of its own, then the
-/// second field of a structure, since 6.15 its own again.
-const COUNTERS: &[(&str, u64)] = &[("__preempt_count", 0), ("pcpu_hot", 8)];
 
 impl Symbols {
     /// The symbols of the guest that carries out `plan`. Its addresses are not random, and its
@@ -81,8 +77,8 @@ impl Symbols {
     fn parse(text: &str) -> Symbols {
         let mut symbols = Symbols { functions: Vec::new(), preempt_count: None };
         for entry in text.lines().filter_map(Entry::parse) {
-            match counter(&entry) {
-                Some(offset) => symbols.preempt_count = Some(entry.address + offset),
+            match preemption_counter(entry.name) {
+                Some(offset) => symbols.preempt_count = Some(entry.address + u64::from(offset)),
                 None if entry.is_function() => {
                     let module = entry.module.map(|module| format!(" [{module}]"));
                     let name = entry.name.to_owned() + &module.unwrap_or_default();
@@ -115,15 +111,11 @@ impl Symbols {
     }
 }
 
-/// Where the preemption counter is in it, if it is there.
-fn counter(entry: &Entry<'_>) -> Option<u64> {
-    COUNTERS.iter().find(|(name, _)| *name == entry.name).map(|(_, offset)| *offset)
-}
-
 /// Code, but for the padding before functions; and the counter.
 fn is_wanted(line: &str) -> bool {
     Entry::parse(line).is_some_and(|entry| {
-        entry.is_function() && !entry.name.starts_with("__pfx_") || counter(&entry).is_some()
+        entry.is_function() && !entry.name.starts_with("__pfx_")
+            || preemption_counter(entry.name).is_some()
     })
 }
 

@@ -64,6 +64,10 @@ impl Probe for Noise {
     const ABOUT: About =
         About { name: "noise", summary: "the time that a busy loop loses to everything else" };
 
+    fn comes(&self) -> bool {
+        false
+    }
+
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.busy < self.period {
             return self.scheduling.check_bound(Self::ABOUT.name);

@@ -2,20 +2,23 @@
 //! they go on.
 
 use super::meeting::Meeting;
+use super::{Rhythm, Rig};
 use crate::failure::Failure;
 use latlab_core::cpulist::CpuList;
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
+use latlab_sys::root::Root;
+use latlab_sys::signal::Event;
 use latlab_sys::{clock, cpu};
 use std::sync::Arc;
 
 /// What is seen from outside of the lanes of a probe.
 pub(super) struct Looking<'a> {
-    pub(super) meeting: &'a Meeting,
-    pub(super) places: &'a [CpuList],
+    meeting: &'a Meeting,
+    places: &'a [CpuList],
     views: &'a [(String, Arc<Tally>)],
-    pub(super) threads: usize,
-    pub(super) began: Nanos,
+    threads: usize,
+    began: Nanos,
     /// Samples of the warm-up are not counted.
     warm_up: Nanos,
     /// For each lane, how many samples it had when that last changed, and when that was.
@@ -24,6 +27,50 @@ pub(super) struct Looking<'a> {
     gathered: bool,
     /// When a lane was first seen to be told to stop.
     stopping: Option<Nanos>,
+}
+
+impl Rig<'_> {
+    /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
+    /// end on to them, and sees whether their CPUs are still there and samples still come.
+    pub(super) fn look_on(&mut self, probe: &str, looking: &mut Looking<'_>, rhythm: Rhythm) {
+        const URGENT: Nanos = Nanos::from_millis(20);
+        let meeting = looking.meeting;
+        while meeting.finished() < looking.threads {
+            let pace = match rhythm.limit() {
+                _ if meeting.is_stopping() => URGENT,
+                None => self.watch.pace(),
+                Some(limit) => self.watch.pace().min(limit),
+            };
+            if self.signals.wait(pace) == Event::End {
+                self.interrupted = true;
+                meeting.stop_all();
+            }
+            self.look_for_lost_cpus(meeting, looking.places);
+            if let Some(limit) = rhythm.limit() {
+                looking.look_for_the_stuck(probe, limit);
+            }
+            meeting.nudge_the_stopped();
+            looking.look_for_those_who_stay();
+            let elapsed = clock::now() - looking.began;
+            self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
+        }
+    }
+
+    /// A thread whose CPU goes offline is moved by the kernel, and what it measures from then on
+    /// is another CPU's: it is stopped.
+    fn look_for_lost_cpus(&mut self, meeting: &Meeting, places: &[CpuList]) {
+        let online = cpu::online(&Root::default());
+        if online.is_empty() {
+            return;
+        }
+        for (place, cpus) in places.iter().enumerate() {
+            let gone = cpus.minus(&online);
+            if !gone.is_empty() {
+                meeting.stop(place);
+                self.lost = self.lost.iter().chain(gone.iter()).collect();
+            }
+        }
+    }
 }
 
 impl<'a> Looking<'a> {
@@ -41,12 +88,12 @@ impl<'a> Looking<'a> {
     }
 
     /// The samples of the lane that has the fewest.
-    pub(super) fn fewest(&self) -> u64 {
+    fn fewest(&self) -> u64 {
         self.views.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
     }
 
     /// Lets go of threads that are to stop and do not.
-    pub(super) fn look_for_those_who_stay(&mut self) {
+    fn look_for_those_who_stay(&mut self) {
         const LONG: Nanos = Nanos::from_secs(1);
         if !self.meeting.is_stopping() {
             self.stopping = None;
@@ -62,7 +109,7 @@ impl<'a> Looking<'a> {
 
     /// Ends a probe of which a lane has recorded nothing for too long. Until it is set up, it is an
     /// ordinary task, and on a busy machine waits for the CPU as all others do.
-    pub(super) fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
+    fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
         const SET_UP: u64 = 12;
         let now = clock::now();
         if !self.gathered && self.meeting.is_gathered() {

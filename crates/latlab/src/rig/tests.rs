@@ -2,6 +2,7 @@
 
 use super::*;
 use latlab_core::plan::Length;
+use latlab_sys::clock;
 use latlab_sys::sched::Policy;
 
 /// Nobody looks on.

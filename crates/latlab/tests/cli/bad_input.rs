@@ -47,6 +47,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load interrupts:busy=2ms", &["interrupts: busy", "1 ms at most"]),
     ("run --for 10", &["--for", "10s"]),
     ("run --for 0s", &["--for", "no time"]),
+    ("run cyclic noise --count 5 --on ssh:nowhere.invalid", &["noise: what it counts", "--for"]),
     ("run --for 1s --count 5", &["--for", "--count"]),
     ("run --count 0", &["--count", "0"]),
     ("run --cpus 0-", &["--cpus", "0-"]),

@@ -126,8 +126,8 @@ fn cost(record: &Record) -> Vec<Vec<String>> {
     let programs = explained.cost.iter();
     let programs =
         programs.map(|cost| vec![cost.program.clone(), grouped(cost.runs), micro(cost.ns)]);
-    let lost =
-        vec!["events that could not be kept".to_owned(), grouped(explained.lost), String::new()];
+    let what = "late wake-ups, samples or events that were not kept";
+    let lost = vec![what.to_owned(), grouped(explained.lost), String::new()];
     programs.chain((explained.lost > 0).then_some(lost)).collect()
 }
 

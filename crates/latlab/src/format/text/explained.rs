@@ -113,7 +113,8 @@ fn price(explained: &Explained) -> String {
         let _ = writeln!(text, "{}", table.trim_fmt());
     }
     if explained.lost > 0 {
-        let _ = writeln!(text, "lost: {} events could not be kept", grouped(explained.lost));
+        let lost = grouped(explained.lost);
+        let _ = writeln!(text, "lost: {lost} late wake-ups, samples or events were not kept");
     }
     for sentence in &explained.missing {
         let _ = writeln!(text, "missing: {}", printable(sentence));
@@ -135,7 +136,7 @@ mod tests {
             "unexplained             500 us    5.0 %",
             "cyclic on CPU 1, 2 s after the start: 500 us late",
             "explaining took 3 ms in 30\u{202f}000 runs within 1 s:",
-            "lost: 7 events could not be kept",
+            "lost: 7 late wake-ups, samples or events were not kept",
             "missing: page faults: this kernel has no event for them",
         ] {
             let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

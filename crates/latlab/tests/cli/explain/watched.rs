@@ -56,6 +56,37 @@ fn one_that_ends_meanwhile_is_explained_until_then() {
 }
 
 #[test]
+fn who_gets_the_number_of_one_that_ended_is_another() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    for _ in 0..50 {
+        let first = sleeper(100_000);
+        let pid = first.pid();
+        let watching = Running::start(&mut command(&format!("explain --pid {pid} --for 1min")));
+        until("its programs are loaded", || programs(watching.pid()).len() > 10);
+        pause(Duration::from_millis(300));
+        watching.signal("STOP");
+        first.signal("KILL");
+        first.finish();
+        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
+        let second = sleeper(100_000);
+        let same = second.pid() == pid;
+        watching.signal("CONT");
+        let said = watching.finish();
+        second.signal("KILL");
+        second.finish();
+        assert!(said.stdout.contains("the process ended"), "{said:?}");
+        // Somebody else may have got that number.
+        if same {
+            return;
+        }
+    }
+    panic!("others took all the numbers");
+}
+
+#[test]
 fn a_name_that_nobody_has_is_said_to_be_nobodys() {
     if !root() {
         return;

@@ -1,0 +1,108 @@
+//! What is made of sources that the program has, when it is first needed, and kept.
+
+use super::store::{Draft, Store};
+use super::work::{explain, log_file, run};
+use super::{Progress, digest};
+use crate::failure::{Failure, Result, failed};
+use latlab_sys::file;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Something that `make` makes.
+pub(super) struct Product<'a> {
+    /// What it is, in words.
+    pub(super) what: &'a str,
+    /// What its draft and its log are called.
+    pub(super) key: &'a str,
+    /// Its sources: the names of the files, and what is in them.
+    pub(super) sources: &'a [(&'a str, &'a str)],
+    /// The file that is made.
+    pub(super) file: &'a str,
+    /// Where it is kept, and under which name but for the digest of its sources, so that other
+    /// sources give another one.
+    pub(super) kept: (&'a Path, &'a str),
+}
+
+impl Product<'_> {
+    /// Where it is kept, once it is there: where it is not, `make` says how it is made out of the
+    /// folder of its sources.
+    pub(super) fn ready<M>(
+        &self,
+        store: &Store,
+        progress: &mut dyn Progress,
+        make: M,
+    ) -> Result<PathBuf>
+    where
+        M: FnOnce(&Path, &Draft, &mut dyn Progress) -> Result<Command>,
+    {
+        let place = self.place();
+        if place.is_file() {
+            return Ok(place);
+        }
+        let what = format!("building {}", self.what);
+        let draft = store.begin(self.key, &what, progress)?;
+        // Another may have built it while we waited.
+        if !place.is_file() {
+            let folder = draft.folder.join("sources");
+            let command = make(&folder, &draft, progress)?;
+            let built = self.build(&folder, command, progress)?;
+            std::fs::rename(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;
+        }
+        Ok(place)
+    }
+
+    fn place(&self) -> PathBuf {
+        let text = self.sources.iter().map(|(name, text)| format!("{name}\n{text}\n"));
+        let digest = digest(text.collect::<String>().as_bytes());
+        let (folder, name) = self.kept;
+        let kind = Path::new(self.file).extension().unwrap_or_default().display();
+        folder.join(format!("{name}-{}.{kind}", &digest[..16]))
+    }
+
+    /// Where it lies then.
+    fn build(
+        &self,
+        folder: &Path,
+        mut make: Command,
+        progress: &mut dyn Progress,
+    ) -> Result<PathBuf> {
+        self.unpack(folder)?;
+        progress.note(&format!("building {}", self.what));
+        let log = log_file(self.key)?;
+        let ended = run(&mut make, &log, progress, &mut |_| ());
+        ended.map_err(|failure| explain(self.what, &log, failure, progress))?;
+        let built = folder.join(self.file);
+        if built.is_file() {
+            Ok(built)
+        } else {
+            Err(Failure::Failed(format!("{}: make made nothing", self.what)))
+        }
+    }
+
+    /// Writes the sources down.
+    fn unpack(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        self.sources.iter().try_for_each(|(name, text)| {
+            let path = folder.join(name);
+            file::write_atomically(&path, text.as_bytes())
+                .map_err(|e| failed(&path.display().to_string(), e))
+        })
+    }
+}
+
+/// Asserts that `sources` are those in a folder of the tree: the Makefile, and whose names have one
+/// dot. What a build leaves has two.
+#[cfg(test)]
+pub(super) fn assert_complete(sources: &[(&str, &str)], folder: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let entries = std::fs::read_dir(folder).expect("it is there").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let is_source = |name: &String| {
+        let kind = name.split_once('.').map(|(_, kind)| kind);
+        name == "Makefile" || matches!(kind, Some("c" | "h"))
+    };
+    let mut names: Vec<String> = names.filter(is_source).collect();
+    names.sort();
+    let built_in: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, built_in);
+}
