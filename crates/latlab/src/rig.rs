@@ -26,6 +26,7 @@ use lane::Finished;
 use latlab_core::cpulist::CpuList;
 use latlab_core::feed::Feed;
 use latlab_core::plan::{Length, Plan};
+use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
@@ -50,6 +51,9 @@ pub(crate) trait Watch {
     fn end(&mut self);
     /// What goes on besides measuring, in a few words; each takes the place of the one before.
     fn note(&mut self, text: &str);
+    /// What made wake-ups late may be asked for, of `so_far`: that costs, so who does not show it
+    /// does not ask.
+    fn causes(&mut self, _elapsed: Nanos, _so_far: &mut dyn FnMut() -> Option<Explained>) {}
     /// How often to call `update`; also how long it may take to see that a CPU is gone.
     fn pace(&self) -> Nanos;
 }
@@ -75,6 +79,9 @@ impl Measured {
 pub(crate) trait Observer: Send + Sync {
     /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
     fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
+    /// What made samples late, as it was known soon after this was last asked; none where nothing
+    /// has become known since.
+    fn so_far(&self) -> Option<Explained>;
 }
 
 /// Everything a probe needs to measure, and what it has measured.
@@ -293,6 +300,9 @@ impl<'a> Rig<'a> {
             looking.look_for_those_who_stay();
             let elapsed = clock::now() - looking.began;
             self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
+            if let Some(observer) = &self.observer {
+                self.watch.causes(elapsed, &mut || observer.so_far());
+            }
         }
     }
 
