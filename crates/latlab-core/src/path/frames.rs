@@ -78,7 +78,7 @@ mod tests {
         Path { steps: steps.iter().map(step).collect(), ..Path::default() }
     }
 
-    fn frames<'a>(path: &'a Path) -> Vec<(&'a str, u32, u64, u64)> {
+    fn frames(path: &Path) -> Vec<(&str, u32, u64, u64)> {
         let frames = path.frames().into_iter();
         frames.map(|one| (one.function, one.depth, one.from.0, one.ns.0)).collect()
     }

@@ -129,8 +129,8 @@ impl Screen {
         // The heading, the bar, and the line that the cursor is in.
         let room = rows.saturating_sub(3);
         let fit = causes::MOST.min(room.saturating_sub(1));
-        let lanes = (room - fit.min(room)).max(1);
-        for (_, _, bar) in self.lanes.split_off(lanes.min(self.lanes.len())) {
+        let left = (room - fit.min(room)).max(1);
+        for (_, _, bar) in self.lanes.split_off(left.min(self.lanes.len())) {
             self.all.remove(&bar);
         }
         while self.causes.len() < lines.len().min(fit) {
