@@ -23,8 +23,9 @@ $(CHARTS): charts/charts.js charts/marks.js charts/package.json charts/package-l
 	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
-# The main job: this machine idle and under load, side by side; then three real kernels in the
-# laboratory; then a call, scanned on two kernels and here. Reports to look at.
+# The main job: this machine idle and under load, side by side; why it is late, where it can be told;
+# then three real kernels in the laboratory; then a call, scanned on two kernels and here. Reports to
+# look at.
 demo: $(LATLAB)
 	tools/need qemu-system-x86_64=qemu-system-x86
 	@mkdir -p demo
@@ -34,6 +35,11 @@ demo: $(LATLAB)
 	$(LATLAB) run --policy $$policy --for 20s --load hackbench --load disk --load fork --out demo/loaded.json
 	@$(LATLAB) compare demo/idle.json demo/loaded.json
 	@$(LATLAB) report demo/idle.json demo/loaded.json -o demo/report.html
+	@rm -f demo/why.json
+	@set -e; policy=$$($(LATLAB) exec --fifo 1 -- echo fifo || echo other); \
+	$(LATLAB) explain cyclic --policy $$policy --for 5s --load hackbench --out demo/why.json || test $$? = 3
+	@if test -e demo/why.json; then $(LATLAB) report demo/why.json -o demo/why.html --perfetto demo/why.trace.json; \
+	else echo "Why it is late can't be told here: latlab has said above what that takes. The demo goes on."; fi
 	@$(LATLAB) run --load fork --count 1000 --on lab:standard --on lab:rapid-reaction --on lab:rt --out demo/kernels
 	@$(LATLAB) report demo/kernels/*.json -o demo/kernels.html
 	@$(LATLAB) scan populate:4MiB --points 40 --resolution 2us --on lab:utime --on lab:preemptible-hr --out demo/scans

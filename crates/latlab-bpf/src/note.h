@@ -86,8 +86,8 @@ INLINE void done(struct event *event, __u32 seq)
 	*(volatile __u32 *)&event->seq = seq;
 }
 
-/* An event with up to three numbers. */
-INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b, __u64 c)
+/* An event with up to two numbers. */
+INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b)
 {
 	__u32 seq;
 	struct event *event = begin(ring, bpf_get_current_task_btf(), kind, &seq);
@@ -95,7 +95,6 @@ INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b, __u6
 	event->flag = flag;
 	event->value[0] = a;
 	event->value[1] = b;
-	event->value[2] = c;
 	done(event, seq);
 }
 
@@ -104,7 +103,7 @@ INLINE void note_here(__u8 kind, __u64 a, __u64 b)
 	struct ring *ring = this_ring();
 
 	if (ring)
-		note(ring, kind, 0, a, b, 0);
+		note(ring, kind, 0, a, b);
 }
 
 INLINE __u32 preempt_count(struct ring *ring)

@@ -20,7 +20,7 @@ INLINE void interrupt(__u8 kind, __u64 line)
 		user = (word((__u64)&regs->cs) & 3) != 0;
 	}
 	ring->upon = INTERRUPTED | (user ? USER : 0);
-	note(ring, kind, user, line, ip, 0);
+	note(ring, kind, user, line, ip);
 }
 
 /* One that says nothing of what it came upon. */
@@ -31,7 +31,7 @@ INLINE void short_interrupt(__u8 kind)
 	if (!ring)
 		return;
 	ring->upon = INTERRUPTED;
-	note(ring, kind, 0, 0, 0, 0);
+	note(ring, kind, 0, 0, 0);
 }
 
 INLINE void interrupt_end(void)
@@ -41,7 +41,7 @@ INLINE void interrupt_end(void)
 	if (!ring)
 		return;
 	ring->upon = 0;
-	note(ring, INTERRUPT_END, 0, 0, 0, 0);
+	note(ring, INTERRUPT_END, 0, 0, 0);
 }
 
 SEC("tp_btf/local_timer_entry")
@@ -146,7 +146,7 @@ int BPF_PROG(hrtimer_expire_entry, struct hrtimer *timer)
 	ring->due = timer->_softexpires - offset;
 	ring->expiry = timer->node.expires - offset;
 	ring->context = context(ring);
-	note(ring, TIMER, 0, (__u64)timer->function, ring->expiry, 0);
+	note(ring, TIMER, 0, (__u64)timer->function, ring->expiry);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ int hrtimer_expire_exit(void *ctx)
 	if (!ring)
 		return 0;
 	ring->due = 0;
-	note(ring, TIMER_END, 0, 0, 0, 0);
+	note(ring, TIMER_END, 0, 0, 0);
 	return 0;
 }
 
@@ -183,7 +183,7 @@ int BPF_PROG(cpu_idle, unsigned int state)
 
 	if (!ring)
 		return 0;
-	note(ring, state == -1u ? IDLE_END : IDLE, 0, state, 0, 0);
+	note(ring, state == -1u ? IDLE_END : IDLE, 0, state, 0);
 	return 0;
 }
 

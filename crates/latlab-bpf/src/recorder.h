@@ -53,7 +53,7 @@ struct event {
 	struct who task;	/* current */
 	union {
 		struct who other;	/* SWITCH, WAKING */
-		__u64 value[3];
+		__u64 value[2];
 	};
 };
 

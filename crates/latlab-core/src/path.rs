@@ -2,10 +2,12 @@
 //! function, as the laboratory's plugin of QEMU has seen it.
 
 mod fold;
+mod frames;
 mod held;
 mod trace;
 mod whole;
 
+pub use frames::Frame;
 pub use trace::{DamagedTrace, Event, Run, Watched};
 
 use crate::time::Nanos;
@@ -145,6 +147,8 @@ struct Walk {
     idle: u64,
     at: u64,
     depth: i64,
+    /// Whether a program has run, from which on depths count.
+    grounded: bool,
     /// Whether the last block was a stub through which an interrupt comes in.
     stub: bool,
 }
@@ -192,6 +196,7 @@ impl Walk {
         }
         self.stub = name.ends_with("_entries_start");
         if block.is_program() {
+            self.ground();
             self.holds.program(self.at);
         }
         let length = executed - skipped;
@@ -202,10 +207,12 @@ impl Walk {
         }) {
             let at = self.at + u64::from(event.after()) - skipped;
             match event {
+                // What a program calls is the program.
+                Event::Call(_) | Event::Return(_) if block.is_program() => {}
                 Event::Call(_) => self.depth += 1,
-                Event::Return(_) => self.depth -= 1,
+                Event::Return(_) => self.rise(1),
                 Event::Leave(_) => {
-                    self.depth -= 1;
+                    self.rise(0);
                     self.holds.hear(event, at, function);
                 }
                 _ => {
@@ -215,6 +222,23 @@ impl Walk {
             }
         }
         self.at += length * times;
+    }
+
+    /// A program runs: none of the kernel's functions is on the stack. Of tasks that were switched
+    /// to, nobody knows how deep they were, so that all depths begin anew here, and those before
+    /// the first program are brought in line with it.
+    fn ground(&mut self) {
+        if !self.grounded {
+            self.steps.iter_mut().for_each(|step| step.depth -= self.depth);
+            self.grounded = true;
+        }
+        self.depth = 0;
+    }
+
+    /// A function returns: a task that was switched to may have had more of them than are known.
+    fn rise(&mut self, highest: i64) {
+        let highest = if self.grounded { highest } else { i64::MIN };
+        self.depth = (self.depth - 1).max(highest);
     }
 
     /// Who is behind what a function does: the caller of one that only takes or gives a lock.

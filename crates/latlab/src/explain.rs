@@ -2,6 +2,7 @@
 
 mod lanes;
 mod others;
+mod so_far;
 mod summing;
 
 pub(crate) use lanes::Lanes;

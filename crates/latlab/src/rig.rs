@@ -28,6 +28,7 @@ use conditions::Conditions;
 use lane::Finished;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
+use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
@@ -51,6 +52,9 @@ pub(crate) trait Watch {
     fn end(&mut self);
     /// What goes on besides measuring, in a few words; each takes the place of the one before.
     fn note(&mut self, text: &str);
+    /// What made wake-ups late may be asked for, of `so_far`: that costs, so who does not show it
+    /// does not ask.
+    fn causes(&mut self, _elapsed: Nanos, _so_far: &mut dyn FnMut() -> Option<Explained>) {}
     /// How often to call `update`; also how long it may take to see that a CPU is gone.
     fn pace(&self) -> Nanos;
 }

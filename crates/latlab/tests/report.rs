@@ -10,6 +10,7 @@ mod sample;
 mod sample_explained;
 mod sample_scan;
 
+use latlab_core::time::Nanos;
 use resvg::tiny_skia::Pixmap;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -178,6 +179,37 @@ fn a_browser_shows_what_made_wake_ups_late() {
         "stress-ng-vm in copy_page_range",
         "page faults: this kernel has no event for them",
     ] {
+        assert!(dom.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_browser_draws_the_paths_of_the_worst() {
+    let folder = folder();
+    let mut record = sample_explained::record();
+    record.explained = None;
+    for sample in &mut record.worst {
+        (sample.latency, sample.unexplained) = (Nanos(2_004_000), None);
+        (sample.causes, sample.path) = (Vec::new(), Some(sample_explained::path()));
+    }
+    let other = record.worst.last_mut().and_then(|sample| sample.path.as_mut()).unwrap();
+    other.functions[0].instructions += 1;
+    put(folder.path(), "lab.json", &record.to_json());
+    let output = report(folder.path(), &["lab.json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let (dom, log) = browse(&folder.path().join("report.html"));
+    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    // Two paths, of which the first is open; each has a handler upon the idle CPU, what it called,
+    // what came after it, and a stretch without interrupts; and three functions with a bar.
+    assert_eq!(dom.matches("<details open").count(), 1);
+    assert_eq!(dom.matches("steps, in instructions").count(), 2);
+    for (id, blocks) in [("paths-path-1", 5), ("paths-path-1-most", 3), ("paths-path-2", 5)] {
+        let (_, picture) = dom.split_once(&format!("id=\"{id}\"")).unwrap();
+        let (picture, _) = picture.split_once("</svg>").unwrap();
+        assert_eq!(picture.matches("<rect").count(), blocks, "{id}: {picture}");
+    }
+    for text in ["timer_handler: 3.5 µs", "interrupts off for 3 µs by timer_handler"] {
         assert!(dom.contains(text), "{text}");
     }
 }

@@ -28,7 +28,7 @@ pub(super) const KERNEL: Upon = Upon { ip: 900, user: false };
 
 /// Another CPU calls, which does not say what it came upon.
 pub(super) const CALL: What =
-    What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false, preempt_count: 0 } };
+    What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false } };
 
 /// The end of the waking interrupt, just after the waking.
 pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);

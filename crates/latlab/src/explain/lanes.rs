@@ -1,5 +1,6 @@
 //! The wake-ups of a probe: each of its samples, and what the kernel saw of it.
 
+use super::so_far::SoFar;
 use super::summing::{Explanations, Sum};
 use super::{Late, lost, start};
 use crate::failure::Result;
@@ -11,6 +12,7 @@ use latlab_core::explain::threshold::{self, Asked};
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
+use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ pub(crate) struct Lanes {
     measuring: Mutex<HashMap<u32, Measuring>>,
     asked: Option<Nanos>,
     before: Nanos,
+    so_far: SoFar,
 }
 
 /// A measuring thread.
@@ -48,6 +51,10 @@ impl Observer for Lanes {
         lock(&self.measuring).insert(thread, measuring);
         Ok(feed)
     }
+
+    fn so_far(&self) -> Option<Explained> {
+        self.so_far.ask()
+    }
 }
 
 impl Lanes {
@@ -66,6 +73,7 @@ impl Lanes {
             measuring: Mutex::default(),
             asked,
             before,
+            so_far: SoFar::default(),
         });
         let ended = AtomicBool::new(false);
         let sum = Sum::new(machine, asked.is_some());
@@ -140,6 +148,10 @@ impl Lanes {
             for lane in lock(&self.measuring).values_mut() {
                 lane.late(above, until).for_each(|late| sum.add(late));
             }
+            self.so_far.answer(|| {
+                let seen = self.seen();
+                sum.so_far(seen.count(), threshold::late(self.asked, &seen))
+            });
             if last && !more {
                 return Ok((sum, highest));
             }

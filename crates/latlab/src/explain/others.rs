@@ -95,6 +95,7 @@ impl Others {
             watch.note(&self.so_far());
             let elapsed = clock::now() - self.began;
             watch.update(elapsed, about(plan, elapsed, self.seen));
+            watch.causes(elapsed, &mut || Some(self.sum.so_far(0, self.above)));
         }
         self.look()
     }

@@ -104,6 +104,25 @@ impl Sum {
         kept.chain(booked).max_by_key(|(_, latency)| *latency)
     }
 
+    /// What those above a latency come to until now, or the worst of them.
+    pub(super) fn so_far(&self, wake_ups: u64, above: Nanos) -> Explained {
+        // To name the functions of more takes longer than somebody who looks on should cost.
+        const MOST: usize = 1_000;
+        let above = above.max(self.above);
+        let mut late: Vec<&Known> =
+            self.kept.iter().filter(|known| known.late.latency > above).collect();
+        late.sort_by_key(|known| std::cmp::Reverse(known.late.latency));
+        let above = late.get(MOST).map_or(above, |first| first.late.latency);
+        if self.asked {
+            return Explained { wake_ups, above, ..self.summary.explained() };
+        }
+        let mut summary = Summary::default();
+        for known in late.into_iter().take_while(|known| known.late.latency > above) {
+            summary.add(known.late.named(), &known.explanation, &self.names);
+        }
+        Explained { wake_ups, above, ..summary.explained() }
+    }
+
     /// What those above a latency come to.
     pub(super) fn finish(
         mut self,

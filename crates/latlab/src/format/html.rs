@@ -1,8 +1,10 @@
 //! The report as one page that needs no network: pictures, numbers, machine, plan, all in a file.
 
+mod drawing;
 mod explained;
 mod facts;
 mod numbers;
+mod paths;
 mod scans;
 mod table;
 mod verdict;
@@ -44,6 +46,7 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
         page += &figure(chart);
     }
     page += &explained::pictures(sources);
+    page += &paths::pictures(sources);
     page += &explained::tables(sources);
     page += &scans::tables(sources);
     page += &numbers::tables(sources);
@@ -167,6 +170,11 @@ mod tests {
         scan.profile = Some(text.to_owned());
         scan.regions[0].function = Some(text.to_owned());
         hostile.record.worst[0].causes[0].who = text.to_owned();
+        let mut path = sample_explained::path();
+        path.steps[1].function = text.to_owned();
+        path.functions[1].function = text.to_owned();
+        path.held[0].function = text.to_owned();
+        hostile.record.worst[0].path = Some(path);
         let mut explained = sample_explained::record().explained.unwrap();
         explained.causes[0].cause = text.to_owned();
         explained.causes[1].function = Some(text.to_owned());

@@ -1,7 +1,11 @@
-//! The live view: one line a CPU, updated in place, and a bar with the time left.
+//! The live view: one line a CPU, updated in place, and a bar with the time left; below it the
+//! causes of what was late, where that is found out.
+
+mod causes;
 
 use crate::rig::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use latlab_core::record::explained::Explained;
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::terminal;
@@ -41,14 +45,16 @@ struct Screen {
     head: ProgressBar,
     lanes: Vec<(String, Arc<Tally>, ProgressBar)>,
     bar: ProgressBar,
+    /// The lines with the causes, and when they are to be asked for again.
+    causes: Vec<ProgressBar>,
+    due: Nanos,
 }
 
 impl Watch for Live {
     fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]) {
         self.note("");
         let all = MultiProgress::new();
-        let line = || ProgressStyle::with_template("{msg}").expect("the template is constant");
-        let head = all.add(ProgressBar::new(1).with_style(line()));
+        let head = all.add(ProgressBar::new(1).with_style(line_style()));
         head.set_message(if lanes.is_empty() { probe.to_owned() } else { heading(probe) });
         head.tick();
         // What does not fit on the screen would scroll instead of staying in place.
@@ -57,14 +63,15 @@ impl Watch for Live {
             .iter()
             .take(fit)
             .map(|(cpus, tally)| {
-                let bar = all.add(ProgressBar::new(1).with_style(line()));
+                let bar = all.add(ProgressBar::new(1).with_style(line_style()));
                 (cpus.clone(), Arc::clone(tally), bar)
             })
             .collect();
         let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
             .expect("the template is constant");
         let bar = all.add(ProgressBar::new(1).with_style(style));
-        self.on = Some(Screen { all, head, lanes, bar });
+        let (causes, due) = (Vec::new(), Nanos(0));
+        self.on = Some(Screen { all, head, lanes, bar, causes, due });
         self.update(Nanos(0), Nanos(1));
     }
 
@@ -98,14 +105,49 @@ impl Watch for Live {
             }
             return;
         }
-        let style = || ProgressStyle::with_template("{msg}").expect("the template is constant");
-        let note = self.note.get_or_insert_with(|| ProgressBar::new(1).with_style(style()));
+        let note = self.note.get_or_insert_with(|| ProgressBar::new(1).with_style(line_style()));
         note.set_message(text.to_owned());
+    }
+
+    fn causes(&mut self, elapsed: Nanos, so_far: &mut dyn FnMut() -> Option<Explained>) {
+        const PACE: Nanos = Nanos::from_millis(500);
+        let Some(screen) = self.on.as_mut().filter(|screen| elapsed >= screen.due) else { return };
+        screen.due = elapsed + PACE;
+        if let Some(explained) = so_far() {
+            screen.show(&causes::lines(&explained), self.rows);
+        }
     }
 
     fn pace(&self) -> Nanos {
         Nanos::from_millis(100)
     }
+}
+
+impl Screen {
+    /// Shows lines below all others. On a low screen CPUs make room for them, all but the first.
+    fn show(&mut self, lines: &[String], rows: usize) {
+        // The heading, the bar, and the line that the cursor is in.
+        let room = rows.saturating_sub(3);
+        let fit = causes::MOST.min(room.saturating_sub(1));
+        let left = (room - fit.min(room)).max(1);
+        for (_, _, bar) in self.lanes.split_off(left.min(self.lanes.len())) {
+            self.all.remove(&bar);
+        }
+        while self.causes.len() < lines.len().min(fit) {
+            // A culprit's name may be longer than the screen is wide.
+            let style = ProgressStyle::with_template("{wide_msg}");
+            let style = style.expect("the template is constant");
+            self.causes.push(self.all.add(ProgressBar::new(1).with_style(style)));
+        }
+        let lines = lines.iter().map(String::as_str).chain(std::iter::repeat(""));
+        for (bar, line) in self.causes.iter().zip(lines) {
+            bar.set_message(line.to_owned());
+        }
+    }
+}
+
+fn line_style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg}").expect("the template is constant")
 }
 
 fn heading(probe: &str) -> String {

@@ -1,6 +1,7 @@
 //! The worst wake-ups as a trace that Perfetto's viewer opens (ui.perfetto.dev), in the JSON of
 //! the Trace Event Format: a track for each probe and CPU, a slice for each wake-up, and in it one
-//! for each charge.
+//! for each charge. Slices of a track have to lie within each other or side by side: tasks of one
+//! name that wait for a CPU at the same time have a track each.
 
 use super::picture::Source;
 use super::{micro, printable};
@@ -18,15 +19,15 @@ pub(crate) fn trace(sources: &[Source]) -> String {
 
 fn record(pid: u32, source: &Source) -> Vec<Value> {
     let mut events = vec![name("process_name", pid, 0, &source.name)];
-    let mut tracks: Vec<(&str, u32)> = Vec::new();
+    let mut tracks: Vec<Track<'_>> = Vec::new();
     let explained = source.record.worst.iter().filter(|sample| sample.unexplained.is_some());
     for sample in explained {
-        let track = (sample.probe.as_str(), sample.cpu);
-        let known = tracks.iter().position(|known| *known == track);
+        let known = tracks.iter().position(|track| track.has_room_for(sample));
         let place = known.unwrap_or_else(|| {
-            tracks.push(track);
+            tracks.push(Track(Vec::new()));
             tracks.len() - 1
         });
+        tracks[place].0.push(sample);
         let tid = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
         if known.is_none() {
             let title = format!("{} on CPU {}", sample.probe, sample.cpu);
@@ -35,6 +36,19 @@ fn record(pid: u32, source: &Source) -> Vec<Value> {
         events.extend(slices(pid, tid, sample));
     }
     events
+}
+
+/// Wake-ups of one name on one CPU, no two at the same time.
+struct Track<'a>(Vec<&'a Sample>);
+
+impl Track<'_> {
+    fn has_room_for(&self, sample: &Sample) -> bool {
+        let due = |sample: &Sample| sample.at - sample.latency;
+        self.0.iter().all(|other| {
+            let apart = other.at <= due(sample) || sample.at <= due(other);
+            (&other.probe, other.cpu) == (&sample.probe, sample.cpu) && apart
+        })
+    }
 }
 
 /// The wake-up and, within it, its charges; what is between them is unexplained.
@@ -110,6 +124,22 @@ mod tests {
             );
             assert!(event.pid > 0 && event.ts >= 0.0 && event.dur >= 0.0);
         }
+    }
+
+    #[test]
+    fn tasks_that_wait_at_the_same_time_have_a_track_each() {
+        let mut record = sample_explained::record();
+        let first = record.worst[0].clone();
+        let (mut meanwhile, mut after) = (first.clone(), first.clone());
+        meanwhile.at = first.at + Nanos(1);
+        after.at = first.at + first.latency;
+        record.worst = vec![first, meanwhile, after];
+        let sources = [Source { name: "run".to_owned(), record }];
+        let trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
+        let wake_ups = trace["traceEvents"].as_array().unwrap().iter();
+        let wake_ups = wake_ups.filter(|event| event["args"]["latency_ns"].is_u64());
+        let tracks: Vec<u64> = wake_ups.map(|event| event["tid"].as_u64().unwrap()).collect();
+        assert_eq!(tracks, [1, 2, 1]);
     }
 
     #[test]

@@ -53,6 +53,9 @@ impl Rig<'_> {
             looking.look_for_those_who_stay();
             let elapsed = clock::now() - looking.began;
             self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
+            if let Some(observer) = &self.observer {
+                self.watch.causes(elapsed, &mut || observer.so_far());
+            }
         }
     }
 

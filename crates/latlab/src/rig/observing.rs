@@ -6,6 +6,7 @@ use crate::failure::Result;
 use latlab_core::cpulist::CpuList;
 use latlab_core::feed::Feed;
 use latlab_core::plan::Length;
+use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 use latlab_sys::sched;
 use latlab_sys::signal::Signals;
@@ -15,6 +16,9 @@ use std::sync::Arc;
 pub(crate) trait Observer: Send + Sync {
     /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
     fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
+    /// What made samples late, as it was known soon after this was last asked; none where nothing
+    /// has become known since.
+    fn so_far(&self) -> Option<Explained>;
 }
 
 impl Rig<'_> {

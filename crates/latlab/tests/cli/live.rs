@@ -1,11 +1,16 @@
 //! The live view: on a terminal, and nowhere else.
 
-use crate::program::{LATLAB, Running, latlab, machine};
+use crate::program::{LATLAB, Running, latlab, machine, root};
 use std::process::Command;
 
 /// What a run shows on a terminal; `script` gives it one.
 fn on_a_terminal(words: &str) -> String {
-    let command = format!("stty cols 100 rows 30; {LATLAB} {words}");
+    on_a_terminal_of(30, words)
+}
+
+/// The same on one of so many rows.
+fn on_a_terminal_of(rows: u32, words: &str) -> String {
+    let command = format!("stty cols 100 rows {rows}; {LATLAB} {words}");
     let said = Running::start(
         Command::new("script")
             .args(["--quiet", "--return", "--command", &command, "/dev/null"])
@@ -31,4 +36,55 @@ fn a_pipe_gets_none_of_it() {
     let said = latlab("run cyclic --policy other --cpus 0 --for 300ms");
     assert!(!said.stderr.contains("left") && !said.stderr.contains('\u{1b}'), "{said:?}");
     assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+}
+
+/// What a table of causes begins with, of the live view and of no other.
+const CAUSES: &str = "cause                 late     total     worst  who";
+
+/// What was shown until the bar with the time left was shown for the last time.
+fn meanwhile(shown: &str) -> &str {
+    shown.rsplit_once(" left").expect("the time left is shown").0
+}
+
+#[test]
+fn a_terminal_gets_the_causes_while_they_are_found() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let script = "while true; do sleep 0.01; done";
+    let sleeper = Running::start(Command::new("sh").arg("-c").arg(script));
+    let watch = format!("explain --pid {} --for 3s", sleeper.pid());
+    for words in ["explain cyclic --cpus 0 --above 10us --for 3s", &watch] {
+        let shown = on_a_terminal(words);
+        let meanwhile = meanwhile(&shown);
+        for word in [CAUSES, "wake-ups were later than", "unexplained"] {
+            assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
+        }
+    }
+}
+
+#[test]
+fn a_low_terminal_gets_the_causes_as_well() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let shown = on_a_terminal_of(8, "explain cyclic --cpus 0 --above 10us --for 3s");
+    let meanwhile = meanwhile(&shown);
+    for word in [CAUSES, "CPU 0", "left"] {
+        assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
+    }
+}
+
+#[test]
+fn a_pipe_gets_the_causes_at_the_end_only() {
+    if !root() {
+        return;
+    }
+    let _alone = machine();
+    let said = latlab("explain cyclic --cpus 0 --above 1us --for 2s");
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(said.stdout.matches("wake-ups were later than").count(), 1, "{said:?}");
+    assert!(!said.stderr.contains("later than") && !said.stdout.contains(CAUSES), "{said:?}");
 }

@@ -1,6 +1,7 @@
 //! A record with explanations, as tests draw and print it.
 
 use super::sample;
+use latlab_core::path::{Held, IDLE, Off, Path, Spent, Step};
 use latlab_core::record::explained::{Cost, Explained, Share, Stack};
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
@@ -37,6 +38,39 @@ fn late(cpu: u32, micros: u64) -> Sample {
         ],
         unexplained: Some(Nanos::from_micros(tenth)),
         path: None,
+    }
+}
+
+/// Idle for a while, then a handler that wakes somebody: 2 ms and 4 us of instructions.
+pub(crate) fn path() -> Path {
+    let step = |function: &str, instructions, depth| Step {
+        function: function.to_owned(),
+        instructions,
+        depth,
+    };
+    let spent =
+        |function: &str, instructions| Spent { function: function.to_owned(), instructions };
+    Path {
+        idle: Nanos::from_millis(2),
+        unseen: Nanos(0),
+        steps: vec![
+            step(IDLE, 2_000_000, 0),
+            step("timer_handler", 1_000, 1),
+            step("wake_up", 2_000, 2),
+            step("timer_handler", 500, 1),
+            step("copy_page_range", 500, 1),
+        ],
+        functions: vec![
+            spent("wake_up", 2_000),
+            spent("timer_handler", 1_500),
+            spent("copy_page_range", 500),
+        ],
+        held: vec![Held {
+            what: Off::Interrupts,
+            function: "timer_handler".to_owned(),
+            from: Nanos::from_millis(2),
+            ns: Nanos(3_000),
+        }],
     }
 }
 

@@ -5,20 +5,14 @@ mod flame;
 mod lines;
 mod shares;
 
-use super::table::{escaped, number, of_each, words};
+use super::drawing::{Drawing, GREY, WIDTH, figure, fitted, scaled};
+use super::table::{number, of_each, words};
 use crate::format::explained::{lateness, share, where_and_who};
 use crate::format::picture::{COLOURS, Source};
-use crate::format::{grouped, micro, printable};
+use crate::format::{grouped, micro};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
-use std::fmt::Write as _;
-
-/// As wide as the page, in its pixels.
-const WIDTH: f64 = 1072.0;
-
-/// What has no cause has no colour either.
-const GREY: &str = "#9aa1ab";
 
 /// The pictures of all records.
 pub(super) fn pictures(sources: &[Source]) -> String {
@@ -41,40 +35,29 @@ fn of_record(suffix: &str, of: &str, explained: &Explained, worst: &[Sample]) ->
         let about = "How much of all late wake-ups each cause answers for; parts of a bar are \
                      those who are to blame. Pointing shows who.";
         let drawing = shares::draw(explained, &palette);
-        text += &figure(
-            "causes",
-            suffix,
-            &format!("Why it was late{of}"),
-            &format!("{late}. {about}"),
-            &drawing,
-        );
+        let (title, about) = (format!("Why it was late{of}"), format!("{late}. {about}"));
+        text += &drawn(&format!("causes{suffix}"), &title, &about, &drawing);
     }
     if !worst.is_empty() {
         let about = "From when the task should have run to when it ran. What is grey has no known \
                      cause.";
         let drawing = lines::draw(&worst, &palette);
-        text += &figure("moments", suffix, &format!("The worst wake-ups{of}"), about, &drawing);
+        let title = format!("The worst wake-ups{of}");
+        text += &drawn(&format!("moments{suffix}"), &title, about, &drawing);
     }
     if some {
         let about = "What each function was charged with: a frame is as wide as the time, and \
                      stands on the one that called it; below the functions is who, and below \
                      that the cause.";
         let drawing = flame::draw(explained, &palette);
-        text += &figure("flame", suffix, &format!("Where it was late{of}"), about, &drawing);
+        let title = format!("Where it was late{of}");
+        text += &drawn(&format!("flame{suffix}"), &title, about, &drawing);
     }
     text
 }
 
-fn figure(name: &str, suffix: &str, title: &str, about: &str, drawing: &Drawing) -> String {
-    let (title, about) = (escaped(&printable(title)), escaped(&printable(about)));
-    let (id, height) = (format!("{name}{suffix}"), drawing.height);
-    format!(
-        "<figure aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n\
-         <figcaption>{about}</figcaption>\n\
-         <svg class=\"drawing\" id=\"{id}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-         aria-label=\"{title}\">\n{}</svg>\n</figure>\n",
-        drawing.marks
-    )
+fn drawn(id: &str, title: &str, about: &str, drawing: &Drawing) -> String {
+    figure(id, title, about, &drawing.svg(id, title))
 }
 
 /// The tables of all records.
@@ -158,53 +141,4 @@ impl<'a> Palette<'a> {
         let place = self.0.iter().position(|known| *known == cause);
         place.map_or(GREY, |place| COLOURS[place % COLOURS.len()])
     }
-}
-
-/// Marks of an SVG, and how far down they reach.
-#[derive(Default)]
-struct Drawing {
-    marks: String,
-    height: f64,
-}
-
-impl Drawing {
-    /// A filled rectangle that says what it is when it is pointed at.
-    fn block(&mut self, place: [f64; 4], colour: &str, opacity: f64, title: &str) {
-        let [x, y, width, height] = place;
-        let title = escaped(&printable(title));
-        let _ = writeln!(
-            self.marks,
-            "<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{height:.1}\" \
-             fill=\"{colour}\" fill-opacity=\"{opacity}\"><title>{title}</title></rect>"
-        );
-    }
-
-    /// A text that begins (or, with the class `n`, ends) here.
-    fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
-        let text = escaped(&printable(text));
-        let _ =
-            writeln!(self.marks, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>");
-    }
-}
-
-/// As much of a text as fits into so many pixels; nothing if that says nothing.
-fn fitted(text: &str, pixels: f64) -> String {
-    const LETTER: f64 = 6.7;
-    const FEWEST: usize = 3;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "pixels of a page")]
-    let room = (pixels.max(0.0) / LETTER) as usize;
-    let letters = text.chars().count();
-    if letters <= room {
-        return text.to_owned();
-    }
-    if room < FEWEST {
-        return String::new();
-    }
-    text.chars().take(room - 1).chain(['…']).collect()
-}
-
-/// How long a time is drawn where `whole` is so many pixels.
-#[expect(clippy::cast_precision_loss, reason = "a pixel is more than a nanosecond in 2^52")]
-fn scaled(part: Nanos, whole: Nanos, pixels: f64) -> f64 {
-    pixels * part.0.min(whole.0) as f64 / whole.0.max(1) as f64
 }

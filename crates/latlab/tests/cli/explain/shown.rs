@@ -69,5 +69,11 @@ fn in_tracks(trace: &Value) {
         let around = of("X").filter(whole).filter(|wake_up| wake_up["tid"] == slice["tid"]);
         let within = |(begin, end): (f64, f64)| begin <= from + 1e-4 && to <= end + 1e-4;
         assert!({ around }.map(span).any(within), "{slice}");
+        // As its viewer wants it: of two slices on a track, one holds the other or ends before.
+        for (begin, end) in of("X").filter(|other| other["tid"] == slice["tid"]).map(span) {
+            let holds = begin <= from + 1e-4 && to <= end + 1e-4;
+            let is_held = from <= begin + 1e-4 && end <= to + 1e-4;
+            assert!(holds || is_held || end <= from + 1e-4 || to <= begin + 1e-4, "{slice}");
+        }
     }
 }
