@@ -1,7 +1,8 @@
 //! The worst wake-ups as a trace that Perfetto's viewer opens (ui.perfetto.dev), in the JSON of
 //! the Trace Event Format: a track for each probe and CPU, a slice for each wake-up, and in it one
 //! for each charge. Slices of a track have to lie within each other or side by side: tasks of one
-//! name that wait for a CPU at the same time have a track each.
+//! name that wait for a CPU at the same time have a track each. A slice is a begin and an end, not
+//! one event with a length: readers add that in binary, and then a part may end after the whole.
 
 use super::picture::Source;
 use super::{micro, printable};
@@ -21,6 +22,9 @@ fn record(pid: u32, source: &Source) -> Vec<Value> {
     let mut events = vec![name("process_name", pid, 0, &source.name)];
     let mut tracks: Vec<Track<'_>> = Vec::new();
     let explained = source.record.worst.iter().filter(|sample| sample.unexplained.is_some());
+    let mut explained: Vec<&Sample> = explained.collect();
+    // Of what happens at the same moment, readers take the order of the file.
+    explained.sort_by_key(|sample| due(sample));
     for sample in explained {
         let known = tracks.iter().position(|track| track.has_room_for(sample));
         let place = known.unwrap_or_else(|| {
@@ -43,7 +47,6 @@ struct Track<'a>(Vec<&'a Sample>);
 
 impl Track<'_> {
     fn has_room_for(&self, sample: &Sample) -> bool {
-        let due = |sample: &Sample| sample.at - sample.latency;
         self.0.iter().all(|other| {
             let apart = other.at <= due(sample) || sample.at <= due(other);
             (&other.probe, other.cpu) == (&sample.probe, sample.cpu) && apart
@@ -51,25 +54,39 @@ impl Track<'_> {
     }
 }
 
+fn due(sample: &Sample) -> Nanos {
+    sample.at - sample.latency
+}
+
 /// The wake-up and, within it, its charges; what is between them is unexplained.
 fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
-    let due = sample.at - sample.latency;
     let title = format!("{} late", micro(sample.latency));
     let unexplained = sample.unexplained.unwrap_or_default();
     let facts = json!({ "latency_ns": sample.latency, "unexplained_ns": unexplained });
-    let whole = slice(pid, tid, &title, (due, sample.latency), &facts);
+    let [begin, end] = slice(pid, tid, &title, (due(sample), sample.latency), &facts);
     let charge = |charge: &Charge| {
         let facts = json!({ "who": charge.who, "ns": charge.ns, "stack": charge.stack });
-        slice(pid, tid, &charge.cause, (due + charge.from, charge.ns), &facts)
+        slice(pid, tid, &charge.cause, (due(sample) + charge.from, charge.ns), &facts)
     };
-    [whole].into_iter().chain(sample.causes.iter().map(charge)).collect()
+    let charges = sample.causes.iter().flat_map(charge);
+    [begin].into_iter().chain(charges).chain([end]).collect()
 }
 
-fn slice(pid: u32, tid: u32, title: &str, (from, length): (Nanos, Nanos), facts: &Value) -> Value {
-    json!({
-        "ph": "X", "cat": "late", "name": printable(title), "pid": pid, "tid": tid,
-        "ts": micros(from), "dur": micros(length), "args": facts,
-    })
+/// Its begin and its end.
+fn slice(
+    pid: u32,
+    tid: u32,
+    title: &str,
+    (from, length): (Nanos, Nanos),
+    facts: &Value,
+) -> [Value; 2] {
+    let event = |kind: &str, at: Nanos, facts: &Value| {
+        json!({
+            "ph": kind, "cat": "late", "name": printable(title), "pid": pid, "tid": tid,
+            "ts": micros(at), "args": facts,
+        })
+    };
+    [event("B", from, facts), event("E", from + length, &json!({}))]
 }
 
 fn name(what: &str, pid: u32, tid: u32, title: &str) -> Value {
@@ -98,9 +115,42 @@ mod tests {
         tid: u32,
         #[serde(default)]
         ts: f64,
-        #[serde(default)]
-        dur: f64,
         args: serde_json::Map<String, Value>,
+    }
+
+    /// A begin, and how long until its end.
+    struct Slice {
+        tid: u32,
+        name: String,
+        from: i128,
+        length: i128,
+        args: serde_json::Map<String, Value>,
+    }
+
+    /// As a reader puts them together: an end belongs to the last begin of its track.
+    fn slices(events: Vec<Event>) -> Vec<Slice> {
+        let (mut open, mut all) = (Vec::<Event>::new(), Vec::new());
+        for event in events {
+            match event.ph.as_str() {
+                "B" => open.push(event),
+                "E" => {
+                    let begin = open.pop().unwrap();
+                    assert_eq!((&begin.name, begin.tid), (&event.name, event.tid));
+                    let from = nanos(begin.ts);
+                    let length = nanos(event.ts) - from;
+                    all.push(Slice {
+                        tid: begin.tid,
+                        name: begin.name,
+                        from,
+                        length,
+                        args: begin.args,
+                    });
+                }
+                _ => {}
+            }
+        }
+        assert!(open.is_empty());
+        all
     }
 
     fn events() -> Vec<Event> {
@@ -119,10 +169,9 @@ mod tests {
     fn every_event_is_one_of_the_format() {
         for event in events() {
             let known = ["process_name", "thread_name"].contains(&event.name.as_str());
-            assert!(
-                event.ph == "X" || (event.ph == "M" && known && event.args["name"].is_string())
-            );
-            assert!(event.pid > 0 && event.ts >= 0.0 && event.dur >= 0.0);
+            let named = event.ph == "M" && known && event.args["name"].is_string();
+            assert!(["B", "E"].contains(&event.ph.as_str()) || named);
+            assert!(event.pid > 0 && event.ts >= 0.0);
         }
     }
 
@@ -144,25 +193,24 @@ mod tests {
 
     #[test]
     fn charges_lie_in_their_wake_up_one_after_another_and_are_all_of_it() {
-        let events = events();
-        let slices: Vec<&Event> = events.iter().filter(|event| event.ph == "X").collect();
-        let wholes: Vec<&&Event> =
-            slices.iter().filter(|event| event.args.contains_key("latency_ns")).collect();
+        let slices = slices(events());
+        let wholes: Vec<&Slice> =
+            slices.iter().filter(|slice| slice.args.contains_key("latency_ns")).collect();
         assert_eq!(wholes.len(), 2);
         for whole in wholes {
-            let (from, to) = (nanos(whole.ts), nanos(whole.ts) + nanos(whole.dur));
+            let (from, to) = (whole.from, whole.from + whole.length);
             let mut reached = from;
             let mut sum = i128::from(whole.args["unexplained_ns"].as_u64().unwrap());
             let inside = slices.iter().filter(|part| {
-                part.tid == whole.tid && part.args.contains_key("who") && nanos(part.ts) >= from
+                part.tid == whole.tid && part.args.contains_key("who") && part.from >= from
             });
-            for part in inside.filter(|part| nanos(part.ts) < to) {
-                assert!(nanos(part.ts) >= reached, "{}", part.name);
-                reached = nanos(part.ts) + nanos(part.dur);
-                sum += nanos(part.dur);
+            for part in inside.filter(|part| part.from < to) {
+                assert!(part.from >= reached, "{}", part.name);
+                reached = part.from + part.length;
+                sum += part.length;
             }
             assert!(reached <= to);
-            assert_eq!(sum, nanos(whole.dur));
+            assert_eq!(sum, whole.length);
         }
     }
 }
