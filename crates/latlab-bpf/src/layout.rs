@@ -41,11 +41,15 @@ impl Settings {
     }
 }
 
-/// How long a window lasts: what the kernel's side compares with what counts as late.
-pub(crate) fn took(bytes: &[u8]) -> Nanos {
+/// How long a window lasts: what the kernel's side compares with what counts as late. None if it is
+/// too short to say.
+pub(crate) fn took(bytes: &[u8]) -> Option<Nanos> {
+    if bytes.len() < WAKE {
+        return None;
+    }
     let mut read = Reader(bytes);
     let [due, _, _, _, out] = [(); 5].map(|()| read.time());
-    out - due
+    Some(out - due)
 }
 
 /// A window as it was handed over; none if it is not whole. `ran` is when the CPU went over to the
@@ -319,8 +323,10 @@ mod tests {
 
     #[test]
     fn how_long_a_window_lasts_is_known_before_it_is_read() {
-        assert_eq!(took(&handed_over(0, &[])), Nanos(200));
-        assert_eq!(took(&[]), Nanos(0));
+        let whole = handed_over(0, &[]);
+        assert_eq!(took(&whole), Some(Nanos(200)));
+        assert_eq!(took(&whole[..WAKE - 1]), None);
+        assert_eq!(took(&[]), None);
     }
 
     #[test]

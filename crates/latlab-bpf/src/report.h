@@ -123,15 +123,18 @@ __noinline int report(__u32 pid, __u64 now)
 }
 
 /* A watched task is woken that was late before, and nobody reported that it gave way since. If nobody
- * reported either that it got the CPU, then it did so all the same: none is woken twice. */
+ * reported either that it got the CPU, then it did so all the same: none that sleeps is woken twice.
+ * But one that is woken while it is about to sleep goes on instead, and what was then noted is no
+ * wake-up: the sleep that follows would be taken for its latency. */
 INLINE void settle(struct event *event, struct task_struct *task)
 {
 	struct watched *watched = find(task);
 
-	/* Of one that is woken before it slept, the wake-up goes on. */
+	/* Of one that is woken before it slept, the wake-up goes on. Since Linux 6.12 an ordinary task
+	 * may sleep and still be on the queue for a while: it is taken for such a one. */
 	if (!watched || task->on_rq)
 		return;
-	if (settings.how == TASKS && watched->pending && watched->asleep) {
+	if (settings.how == TASKS && watched->asleep && was_woken(watched)) {
 		__u32 cpu = task->thread_info.cpu;
 		struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
 		struct wake *wake = back(watched);

@@ -122,13 +122,23 @@ INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 	return grown(since, variable(ring, settings.cpustat_steal));
 }
 
+/* Whether a task was woken since it gave the CPU away. A waking before that is another: one that came
+ * while the task had not gone to sleep yet. It may be a little before, as who wakes a task does not
+ * wait for it to be switched out. */
+INLINE bool was_woken(struct watched *watched)
+{
+	struct wake *wake = &watched->wakes[watched->next & 1];
+
+	return watched->pending && wake->waking + settings.slow >= watched->left;
+}
+
 /* A task that sleeps has come back. If nobody saw it being woken, no more is known than that this was
- * after it went to sleep: a waking before that is not the one. */
+ * after it went to sleep. */
 INLINE struct wake *back(struct watched *watched)
 {
 	struct wake *wake = &watched->wakes[watched->next & 1];
 
-	if (!watched->pending || wake->waking + settings.slow < watched->left) {
+	if (!was_woken(watched)) {
 		wake->due = watched->left;
 		wake->expiry = watched->left;
 		wake->waking = 0;

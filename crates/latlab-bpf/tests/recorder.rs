@@ -11,6 +11,10 @@ use std::thread::JoinHandle;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
+/// How often, and for how long, one sleeps that was woken before.
+const ROUNDS: usize = 20;
+const SLEEP: Nanos = Nanos::from_millis(20);
+const LONG: Nanos = Nanos::from_millis(15);
 /// Longer than any wake-up takes.
 const NEVER: Nanos = Nanos::from_secs(1000);
 
@@ -114,6 +118,45 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
     assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");
 }
 
+/// A thread that asks for a moment long past is woken on its way to sleep, and goes on at once. What is
+/// seen of its next sleep is to be the end of that one alone.
+#[test]
+fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
+    if !root() {
+        return;
+    }
+    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
+    let (say, hear) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        sched::set_policy(Policy::Fifo(1)).expect("root may");
+        say.send(sched::thread_id().cast_unsigned()).expect("it is heard");
+        wait.recv().expect("it is told");
+        for _ in 0..ROUNDS {
+            clock::sleep_until(clock::now() - PERIOD);
+            let busy = clock::now() + Nanos::from_micros(100);
+            while clock::now() < busy {}
+            clock::sleep_for(SLEEP);
+        }
+        clock::sleep_for(PERIOD);
+        sched::set_policy(Policy::Other).expect("anybody may");
+    });
+    let pid = hear.recv().expect("it says");
+    recorder.watch(pid).expect("there is room");
+    go.send(()).expect("it listens");
+    thread.join().expect("it ends");
+    let windows = recorded(&mut recorder, pid, usize::MAX);
+    let wakes_itself = |window: &&Window| {
+        let mut events = window.events.iter().filter(|event| event.task.pid == pid);
+        events.any(|event| matches!(event.what, What::Waking { task, .. } if task.pid == pid))
+    };
+    let woken_awake = windows.iter().filter(wakes_itself).count();
+    assert!(woken_awake >= ROUNDS / 2, "{woken_awake} of {ROUNDS}");
+    let long = windows.iter().filter(|window| window.ran - window.due > LONG);
+    let long: Vec<_> = long.map(|window| (window.due, window.ran, window.waking)).collect();
+    assert_eq!(long, []);
+}
+
 #[test]
 fn threads_that_have_the_same_place_are_counted_and_not_watched() {
     if !root() {
@@ -160,6 +203,10 @@ fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the next number is the machine's for an instant only"
+)]
 fn who_ends_leaves_the_place_to_another_however_it_is_scheduled_by_then() {
     if !root() {
         return;

@@ -104,11 +104,12 @@ fn reader(object: &Object, came: &Arc<Mutex<Came>>) -> libbpf_rs::Result<RingBuf
     let mut builder = RingBufferBuilder::new();
     builder.add(&map, move |bytes| {
         let mut came = lock(&came);
-        // One that was late when it was handed over need not be any more.
-        match window(bytes) {
-            _ if took(bytes) < came.above => {}
-            Some(window) => came.windows.push(window),
-            None => came.unreadable += 1,
+        // One that was late when it was handed over need not be any more: its events need not be read.
+        if took(bytes).is_none_or(|took| took >= came.above) {
+            match window(bytes) {
+                Some(window) => came.windows.push(window),
+                None => came.unreadable += 1,
+            }
         }
         came.taken += 1;
         if came.taken < BATCH { 0 } else { ENOUGH }

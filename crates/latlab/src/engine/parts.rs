@@ -16,6 +16,8 @@ use latlab_sys::guard::Guard;
 pub(super) fn probes(plan: &Plan, warnings: &mut Vec<Warning>) -> Result<Vec<Box<dyn AnyProbe>>> {
     let mut probes = Vec::new();
     for part in &plan.probes {
+        // Here as well: who sent the plan need not have looked.
+        probe::check_length(part, plan.length)?;
         let probe = registry::build("probe", PROBES, part)?;
         match missing(plan, part, probe.check(&plan.cpus))? {
             Some(skipped) => warnings.push(skipped),

@@ -141,16 +141,22 @@ impl Lanes {
             let more = lock(&self.recorder)
                 .read(PATIENCE, &mut |window| windows.push(window))
                 .map_err(lost)?;
+            // What is read comes in the order in which tasks went to sleep again. While there is more of
+            // it, samples are judged as far as it has been read: else those that wait would pile up.
+            let read = windows.last().map_or(Nanos(0), |window| window.out);
+            until = match (more, last) {
+                (true, _) => until.max(read - SETTLED),
+                (false, true) => Nanos::MAX,
+                (false, false) => now - SETTLED,
+            };
             self.sort(windows);
-            if !more {
-                until = if last { Nanos::MAX } else { now - SETTLED };
-            }
             for lane in lock(&self.measuring).values_mut() {
                 lane.late(above, until).for_each(|late| sum.add(late));
             }
             self.so_far.answer(|| {
                 let seen = self.seen();
-                sum.so_far(seen.count(), threshold::late(self.asked, &seen))
+                // As in the end: what was not above the highest at its time was not kept.
+                sum.so_far(seen.count(), threshold::late(self.asked, &seen).max(highest))
             });
             if last && !more {
                 return Ok((sum, highest));

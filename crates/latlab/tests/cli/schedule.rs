@@ -1,6 +1,7 @@
 //! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
 
 use super::program::{LATLAB, command, folder, latlab, machine, root, run};
+use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
 use std::fs;
 use std::path::Path;
@@ -95,6 +96,14 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
     assert!(record.figures.iter().any(|figure| figure.name.starts_with("loops on CPU")));
     latlab("run noise:policy=other --count 5").refused(2, &["noise", "--for"]);
     latlab("run noise:busy=1s --for 1s").refused(2, &["busy=1 s", "give less"]);
+    let plan = Plan { length: Length::Count(5), ..record.plan };
+    let folder = folder();
+    let line = serde_json::to_string(&plan).expect("it is JSON") + "\n";
+    fs::write(folder.path().join("plan"), line).expect("the folder can be written");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$0\" agent \"$1\" < \"$1/plan\"", LATLAB]).arg(folder.path());
+    let said = run(&mut shell);
+    assert!(said.stdout.contains("how long with --for"), "{said:?}");
 }
 
 #[test]
