@@ -204,9 +204,9 @@ impl Window {
         let end = |event: &&Event| matches!(event.what, What::InterruptEnd | What::SoftirqEnd);
         let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
         let all = stretches(self);
-        let since = all.iter().filter(|part| part.phase == Phase::Runnable && part.from >= handled);
-        let own = since.filter(|part| {
-            !part.stolen && part.doing.interrupt.is_none() && part.doing.softirq.is_none()
+        let own = all.iter().filter(|part| {
+            let on_top = part.doing.interrupt.is_some() || part.doing.softirq.is_some();
+            part.phase == Phase::Runnable && part.from >= handled && !on_top && !part.stolen
         });
         own.fold(Nanos(0), |sum, part| sum + part.length()) > AT_ONCE
     }
