@@ -11,6 +11,7 @@ pub mod charge;
 pub mod evidence;
 pub mod names;
 pub mod pairing;
+mod stolen;
 pub mod stretch;
 pub mod summary;
 pub mod threshold;

@@ -1,6 +1,6 @@
 //! What a window says beyond its stretches: the questions that causes ask.
 
-use super::stretch::{Doing, Phase, Stretch};
+use super::stretch::{Doing, Phase, Stretch, stretches};
 use super::{Event, Line, Upon, What, Window};
 use crate::time::Nanos;
 
@@ -48,9 +48,8 @@ impl Stretch {
         let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
         let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
         let since = free.unwrap_or_default().max(begin);
-        let taken = events.iter().filter(|event| event.at > since && event.at <= at);
-        let stolen = taken.fold(Nanos(0), |sum, event| sum + event.stolen);
-        Some(Arrival { line, upon, late: at - since, stolen: stolen.min(at - since) })
+        let stolen = window.stolen_between(events, since, at);
+        Some(Arrival { line, upon, late: at - since, stolen })
     }
 
     /// Whether it lies in the handler of the timer's interrupt.
@@ -197,29 +196,50 @@ impl Window {
         Some(if lasts { upon } else { last })
     }
 
-    /// Whether the kernel has been between an interrupt and the scheduler since before `moment`,
-    /// at work for whoever was current: the switch to this task came later than at once.
+    /// Whether the CPU took longer than at once to go over to this task, which could run, from the
+    /// end of the last handler or softirq until `moment`. What interrupts, softirqs and the
+    /// hypervisor took since then does not count: the kernel was at work for whoever was current.
     pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
-        self.switched - moment > AT_ONCE
+        let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
+        let end = |event: &&Event| matches!(event.what, What::InterruptEnd | What::SoftirqEnd);
+        let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
+        let all = stretches(self);
+        let own = all.iter().filter(|part| {
+            let on_top = part.doing.interrupt.is_some() || part.doing.softirq.is_some();
+            part.phase == Phase::Runnable && part.from >= handled && !on_top && !part.stolen
+        });
+        own.fold(Nanos(0), |sum, part| sum + part.length()) > AT_ONCE
     }
 }
 
-/// What an interrupt that does not say so came upon: the same as the next, if that had been waiting
-/// as well and came at once.
+/// What an interrupt that does not say so, the first of these, came upon: the same as the timer's
+/// after it, if that came at once and was due before the first, so that it had to wait as well.
 fn told_by_the_next(events: &[Event]) -> Upon {
-    let mut handled = events.iter().map(|event| event.at).next();
-    for event in events {
+    let first = events.first().map(|event| event.at);
+    let mut handled = first;
+    for (place, event) in events.iter().enumerate() {
         match event.what {
             What::Interrupt { upon, .. } if upon.ip == 0 => {}
-            What::Interrupt { upon, .. } => {
+            What::Interrupt { line, upon } => {
                 let at_once = handled.is_some_and(|end| event.at - end <= AT_ONCE);
-                return if at_once { upon } else { Upon::default() };
+                let due = expired(&events[place + 1..]).filter(|_| line == Line::Timer);
+                let waited = due.zip(first).is_some_and(|(due, first)| due <= first);
+                return if at_once && waited { upon } else { Upon::default() };
             }
             What::InterruptEnd => handled = Some(event.at),
             _ => break,
         }
     }
     Upon::default()
+}
+
+/// When the first timer was due whose callback runs in a handler that has just begun.
+fn expired(events: &[Event]) -> Option<Nanos> {
+    let handler = events.iter().take_while(|event| event.what != What::InterruptEnd);
+    { handler }.find_map(|event| match event.what {
+        What::Timer { due, .. } => Some(due),
+        _ => None,
+    })
 }
 
 fn interrupt(event: &Event) -> Option<(Nanos, Line, Upon)> {

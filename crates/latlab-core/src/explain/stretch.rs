@@ -77,12 +77,7 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
     let mut last = until.last().map_or(from, |event| event.at);
     for event in after {
         let end = event.at.min(to);
-        // What was stolen may have been stolen outside, as far as it fits there. But a CPU that
-        // runs takes an interrupt when it comes: before a late one, it did not run.
-        let late = matches!(event.what, What::Interrupt { .. });
-        let ran_before = if late { Nanos(0) } else { begin - last };
-        let outside = ran_before + (event.at - end);
-        let back = end - (event.stolen - outside).min(end - begin);
+        let back = end - window.surely_stolen(event, last, (begin, to));
         by_phase(window, (begin, back), (doing, false), all);
         by_phase(window, (back, end), (doing, true), all);
         if event.at >= to {

@@ -11,11 +11,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 /// Recognized by evidence only: an interrupt that came late upon a program, while which interrupts
 /// are never off; or stolen time, as much as that was (Documentation/virt/kvm/x86/msr.rst,
 /// `MSR_KVM_STEAL_TIME`). What KVM says of it is read with each event, and what is stolen between two
-/// stands before the second; where it could have been before the task was due, it is not counted,
-/// unless the CPU would have taken a late interrupt, had it run. Other hypervisors' is counted at
-/// ticks (`proc_stat(5)`): there it has to cover a stretch of more than half of the latency.
-/// What the host does without counting it as stolen is in `idle-exit` where the CPU was idle, and else
-/// in whatever the kernel did: from within, they can't be told apart.
+/// stands before the second; where it could have been before the task was due or woken, it is not
+/// counted, unless the second is the interrupt for which the wake-up waited: a CPU that runs takes
+/// it. Other hypervisors' is counted at ticks (`proc_stat(5)`): there it has to cover a stretch of
+/// more than half of the latency. What the host does without counting it as stolen is in `idle-exit`
+/// where the CPU was idle, and else in whatever the kernel did: from within, they can't be told
+/// apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Host;
 
@@ -59,6 +60,18 @@ mod tests {
         assert_eq!(charged(&window, METAL)[0], ("interrupts-off", 8_000));
         window.events[1].stolen = Nanos(17_000);
         assert_eq!(charged(&window, GUEST)[0], ("host", 8_000));
+    }
+
+    #[test]
+    fn what_a_tick_after_a_waking_from_elsewhere_carries_may_be_from_before() {
+        let told_by = |what| {
+            let mut window = scene(&[(1_000, PEER, What::SoftirqEnd), (25_000, PEER, what)]);
+            (window.waker_cpu, window.due, window.expiry) = (1, window.waking, window.waking);
+            window.events[1].stolen = Nanos(15_000);
+            charged(&window, GUEST)[0]
+        };
+        assert_eq!(told_by(timer_upon(PROGRAM)), ("equal-priority", 5_000));
+        assert_eq!(told_by(CALL), ("host", 5_000), "that call was pending");
     }
 
     #[test]

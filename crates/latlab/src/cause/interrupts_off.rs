@@ -12,9 +12,9 @@ use latlab_core::time::Nanos;
 /// Recognized by an interrupt that comes late upon the kernel, and by nothing else: no handler ran
 /// meanwhile. To blame are the task and the function upon which the interrupt came, which is where
 /// the kernel turned interrupts on again. Less than a microsecond is the way of the interrupt. In
-/// a virtual machine it may as well be the host that brings it late: there more than a millisecond,
-/// for which hardly any kernel has them off, is left unexplained. It is what the kernel's irqsoff
-/// tracer measures (Documentation/trace/ftrace.rst).
+/// a virtual machine it may as well be the host that brings it late: what is later there than a
+/// millisecond, for which hardly any kernel has them off, beyond what was surely stolen, is
+/// `stalled`. It is what the kernel's irqsoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptsOff;
 
@@ -72,13 +72,15 @@ mod tests {
 
     #[test]
     fn what_a_call_of_another_cpu_came_upon_the_timer_says_that_had_to_wait_as_well() {
-        let both = |upon, again| {
+        let expired = |upon, again, due| {
             scene(&[
                 (18_000, STRESS, CALL),
                 (18_500, STRESS, What::InterruptEnd),
                 (again, STRESS, timer_upon(upon)),
+                (again + 100, STRESS, What::Timer { function: 8, due: Nanos(due) }),
             ])
         };
+        let both = |upon, again| expired(upon, again, 18_000);
         let at_once = both(KERNEL, 19_500);
         assert_eq!(charged(&at_once, METAL)[0], ("interrupts-off", 8_000));
         assert_eq!(blamed(&at_once, METAL, "interrupts-off").stack, [KERNEL.ip]);
@@ -86,6 +88,11 @@ mod tests {
         let mut later = both(KERNEL, 29_000);
         (later.waking, later.switched) = (Nanos(29_500), Nanos(30_000));
         assert_ne!(charged(&later, METAL)[0].0, "interrupts-off");
+        let just_came = expired(KERNEL, 19_500, 18_001);
+        assert_ne!(charged(&just_came, METAL)[0].0, "interrupts-off");
+        let mut device = both(KERNEL, 19_500);
+        device.events[2].what = What::Interrupt { line: Line::Device(3), upon: KERNEL };
+        assert_ne!(charged(&device, METAL)[0].0, "interrupts-off");
     }
 
     #[test]
@@ -116,6 +123,12 @@ mod tests {
         stolen.events[1].stolen = Nanos(300_000);
         let expected = [("interrupts-off", 900_000), ("host", 300_000)];
         assert_eq!(charged(&stolen, GUEST), expected);
+        // The same, stolen before an event that may tell of what was before the task was due.
+        let before =
+            Event { at: stolen.due + Nanos(1), stolen: Nanos(300_000), ..stolen.events[0] };
+        stolen.events.insert(1, before);
+        stolen.events[2].stolen = Nanos(0);
+        assert_eq!(charged(&stolen, GUEST), [("stalled", 1_200_000)]);
         assert_eq!(charged(&more, METAL), [("interrupts-off", 1_000_001)]);
     }
 }

@@ -12,10 +12,12 @@ use std::cmp::Ordering;
 /// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
 /// a program can be preempted anywhere. That it was in the kernel is known where the last interrupt
 /// came upon that, or where it woke ours itself, on the same CPU; and where the last interrupt does
-/// not say what it came upon, by a switch later than 10 us after it: from a program the kernel goes
-/// there at once. To blame are that task and the function in which it gave way; or, where it did so only on its way out of the kernel, the one upon which the waking
-/// interrupt came. It is the non-preemptable section of Abeni et al. (RTAS 2002), and what the
-/// kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
+/// not say what it came upon, by more than 10 us from its end to the switch, less what interrupts,
+/// softirqs and the host took of them: from a program the kernel goes there at once. To blame are
+/// that task and the function in which it gave way; or, where it did so only on its way out of the
+/// kernel, the one upon which the waking interrupt came. It is the non-preemptable section of Abeni
+/// et al. (RTAS 2002), and what the kernel's preemptoff tracer measures
+/// (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptable;
 

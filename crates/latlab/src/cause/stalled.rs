@@ -19,7 +19,7 @@ pub(super) struct Stalled;
 impl Cause for Stalled {
     const ABOUT: About = About {
         name: "stalled",
-        summary: "an interrupt came late: the kernel had them off, or the host held the CPU",
+        summary: "an interrupt came late: kept off by the kernel, or by the host",
     };
 
     fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {

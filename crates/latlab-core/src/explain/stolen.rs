@@ -1,0 +1,101 @@
+//! What the hypervisor surely took of a CPU before an event.
+
+use super::{Event, Line, What, Window};
+use crate::time::Nanos;
+
+impl Window {
+    /// How much of the time between two moments was surely stolen, as this event says, which is the
+    /// first after `from`, on a CPU where the one before was at `last`. What fits outside, before
+    /// `from` or after `to`, may have been there; before an interrupt that has been pending since
+    /// `from` it was not, since a CPU that runs takes such a one.
+    pub(super) fn surely_stolen(
+        &self,
+        event: &Event,
+        last: Nanos,
+        (from, to): (Nanos, Nanos),
+    ) -> Nanos {
+        let end = event.at.min(to);
+        let before = if self.was_pending(event) { Nanos(0) } else { from - last };
+        let outside = before + (event.at - end);
+        (event.stolen - outside).min(end - from)
+    }
+
+    /// How much of the time between two moments was surely stolen, as these events say, which are
+    /// those of the CPU in order of time. The second is the moment of one of them.
+    pub(super) fn stolen_between(&self, events: &[Event], from: Nanos, to: Nanos) -> Nanos {
+        let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
+        let (mut last, mut sum) = (before.last().map_or(from, |event| event.at), Nanos(0));
+        for event in after.iter().take_while(|event| event.at <= to) {
+            sum = sum + self.surely_stolen(event, last, (last.max(from), to));
+            last = event.at;
+        }
+        sum
+    }
+
+    /// Whether this is the interrupt for which the wake-up waited: the timer's from when the task
+    /// was due, and another CPU's call from when that had woken it. Any other may just have come.
+    fn was_pending(&self, event: &Event) -> bool {
+        match event.what {
+            What::Interrupt { line: Line::Timer, .. } => {
+                event.at > self.expiry.max(self.due) && event.at <= self.waking
+            }
+            What::Interrupt { line: Line::Reschedule, .. } => {
+                event.at > self.waking && event.at <= self.switched
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Upon;
+    use super::super::any::event;
+    use super::*;
+
+    /// Due at 100, woken at 200, current at 300.
+    fn window() -> Window {
+        let moments = [100, 100, 200, 300].map(Nanos);
+        let [due, expiry, waking, switched] = moments;
+        Window { due, expiry, waking, switched, ran: switched, ..Window::default() }
+    }
+
+    fn interrupt(at: u64, line: Line) -> Event {
+        let what = What::Interrupt { line, upon: Upon::default() };
+        Event { stolen: Nanos(60), ..event(at, what) }
+    }
+
+    #[test]
+    fn what_fits_outside_is_not_sure() {
+        let softirq = Event { stolen: Nanos(60), ..event(180, What::Softirq(1)) };
+        let sure =
+            |last, to| window().surely_stolen(&softirq, Nanos(last), (Nanos(100), Nanos(to)));
+        assert_eq!(sure(100, 200), Nanos(60));
+        assert_eq!(sure(70, 200), Nanos(30));
+        assert_eq!(sure(70, 160), Nanos(10));
+        assert_eq!(sure(10, 200), Nanos(0));
+    }
+
+    #[test]
+    fn of_several_events_the_first_may_tell_of_what_was_before() {
+        let softirq = |at| Event { stolen: Nanos(60), ..event(at, What::Softirq(1)) };
+        let events = [event(10, What::SoftirqEnd), softirq(110), softirq(180), softirq(190)];
+        let between = |from, to| window().stolen_between(&events, Nanos(from), Nanos(to));
+        assert_eq!(between(100, 110), Nanos(0));
+        assert_eq!(between(100, 180), Nanos(60));
+        assert_eq!(between(100, 190), Nanos(70));
+    }
+
+    #[test]
+    fn only_before_the_interrupt_that_was_waited_for_did_the_cpu_not_run() {
+        let sure = |at, line, from| {
+            let span = (Nanos(from), Nanos(300));
+            window().surely_stolen(&interrupt(at, line), Nanos(10), span)
+        };
+        assert_eq!(sure(180, Line::Timer, 100), Nanos(60));
+        assert_eq!(sure(180, Line::Reschedule, 100), Nanos(0));
+        assert_eq!(sure(180, Line::Device(1), 100), Nanos(0));
+        assert_eq!(sure(280, Line::Reschedule, 200), Nanos(60));
+        assert_eq!(sure(280, Line::Timer, 200), Nanos(0), "a tick after the waking");
+    }
+}
