@@ -116,7 +116,7 @@ fn each_mode_is_late_where_it_should_be() {
         let measured = pdlt(kernel, TIMER, &modes.map(|mode| (mode, 0, 100_000)));
         for ((pdlt, irt), late) in measured.iter().zip(late) {
             let as_said = if late { *pdlt > LATE } else { *pdlt < PROMPT };
-            assert!(as_said && *irt < 1_000, "{kernel:?}: {measured:?}");
+            assert!(as_said && *irt < PROMPT, "{kernel:?}: {measured:?}");
         }
         let (pdlt, irt) = measured[5];
         assert!(pdlt > LATE && irt > LATE, "interrupts are off: {kernel:?}: {measured:?}");
