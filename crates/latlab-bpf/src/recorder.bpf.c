@@ -253,7 +253,7 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 		__sync_fetch_and_add(&lost.switches, 1);
 	ring->running = next->pid;
 	if (is_watched(prev))
-		left(ring, event, prev, preempted || !state);
+		left(event, prev, preempted || !state);
 	if (is_watched(next))
 		arrived(ctx, ring, event, next);
 	return 0;
@@ -262,16 +262,6 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	/* Whatever it is called by now, and however it is scheduled. */
-	struct watched *watched = find(task);
-
-	if (!watched)
-		return 0;
-	if (watched->late)
-		report(task->pid, bpf_ktime_get_ns());
-	watched->late = 0;
-	watched->pending = 0;
-	watched->asleep = 0;
-	watched->pid = 0;
+	ended(task);
 	return 0;
 }

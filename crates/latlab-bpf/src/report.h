@@ -122,51 +122,52 @@ __noinline int report(__u32 pid, __u64 now)
 	return 0;
 }
 
-/* A watched task is woken that was late before, and nobody reported that it gave way since. If nobody
- * reported either that it got the CPU, then it did so all the same: none that sleeps is woken twice.
- * But one that is woken while it is about to sleep goes on instead, and what was then noted is no
- * wake-up: the sleep that follows would be taken for its latency. */
+/* A watched task sleeps, as far as was reported, and yet it ran. */
+INLINE void ran(struct watched *watched, __u32 cpu, struct who *who)
+{
+	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+	struct wake *wake = back(watched);
+
+	wake->cpu = cpu;
+	wake->switched = 0;
+	wake->stolen = 0;
+	wake->task = *who;
+	wake->head = ring ? ring->head : 0;
+}
+
+/* A watched task is woken. If it runs, then it has come back, even if nobody reported it. If it does
+ * not, but was late before, or was woken before, then it ran and gave way since: none that sleeps is
+ * woken twice. But one that is woken while it is about to sleep goes on instead, and what was then
+ * noted is no wake-up: the sleep that follows would be taken for its latency. */
 INLINE void settle(struct event *event, struct task_struct *task)
 {
 	struct watched *watched = find(task);
 
-	/* Of one that is woken before it slept, the wake-up goes on. Since Linux 6.12 an ordinary task
-	 * may sleep and still be on the queue for a while: it is taken for such a one. */
-	if (!watched || task->on_rq)
+	if (!watched)
 		return;
-	if (settings.how == TASKS && watched->asleep && was_woken(watched)) {
-		__u32 cpu = task->thread_info.cpu;
-		struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
-		struct wake *wake = back(watched);
+	bool runs = event->task.pid == watched->pid;
 
-		wake->cpu = cpu;
-		wake->switched = 0;
-		wake->stolen = 0;
-		wake->task = event->other;
-		wake->head = ring ? ring->head : 0;
-	}
-	if (!watched->late)
+	/* Since Linux 6.12 an ordinary task may sleep and still be on the queue for a while: it is taken
+	 * for one that is about to. */
+	if (!runs && task->on_rq)
+		return;
+	if (settings.how == TASKS && watched->asleep && (runs || was_woken(watched)))
+		ran(watched, task->thread_info.cpu, &event->other);
+	if (runs || !watched->late)
 		return;
 	watched->late = 0;
 	report(watched->pid, event->at);
 }
 
 /* A watched task gives the CPU away: to sleep, or although it could go on. */
-INLINE void left(struct ring *ring, struct event *event, struct task_struct *prev, bool runnable)
+INLINE void left(struct event *event, struct task_struct *prev, bool runnable)
 {
 	struct watched *watched = find(prev);
 
 	if (!watched)
 		return;
-	/* It sleeps, as far as was reported, and yet it ran. */
-	if (watched->asleep && settings.how == TASKS) {
-		struct wake *wake = back(watched);
-
-		wake->switched = 0;
-		wake->stolen = 0;
-		wake->task = event->task;
-		wake->head = ring->head;
-	}
+	if (settings.how == TASKS && watched->asleep)
+		ran(watched, bpf_get_smp_processor_id(), &event->task);
 	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
 	if (runnable)
 		watched->pending = 0;
@@ -176,6 +177,25 @@ INLINE void left(struct ring *ring, struct event *event, struct task_struct *pre
 		return;
 	watched->late = 0;
 	report(watched->pid, event->at);
+}
+
+/* A watched task ends, whatever it is called by now, and however it is scheduled. */
+INLINE void ended(struct task_struct *task)
+{
+	struct watched *watched = find(task);
+	struct who who = {};
+
+	if (!watched)
+		return;
+	describe(&who, task);
+	if (settings.how == TASKS && watched->asleep)
+		ran(watched, bpf_get_smp_processor_id(), &who);
+	if (watched->late)
+		report(task->pid, bpf_ktime_get_ns());
+	watched->late = 0;
+	watched->pending = 0;
+	watched->asleep = 0;
+	watched->pid = 0;
 }
 
 #endif
