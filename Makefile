@@ -50,7 +50,7 @@ demo: $(LATLAB)
 
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

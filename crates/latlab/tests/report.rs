@@ -226,7 +226,8 @@ fn explanations_are_written_for_other_tools() {
     );
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&read("why.trace.json")).unwrap();
-    assert_eq!(trace["traceEvents"].as_array().unwrap().len(), 1 + 2 + 2 * 4);
+    // Who they are, and of each of two wake-ups the begins and ends of four slices.
+    assert_eq!(trace["traceEvents"].as_array().unwrap().len(), 3 + 2 * 4 * 2);
     assert!(read("why.folded").contains("do_syscall_64;copy_page_range 4000000\n"));
     let output = report(folder.path(), &[&["run.json"], &exports[..]].concat());
     assert_eq!(output.status.code(), Some(2));

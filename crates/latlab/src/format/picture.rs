@@ -101,8 +101,11 @@ pub(crate) struct Area {
 }
 
 /// Told apart by most eyes, on white as on black.
-pub(crate) const COLOURS: [&str; 8] =
-    ["#3a78c9", "#e0812b", "#36a07a", "#d1495b", "#8d6cc4", "#a3793f", "#d070b0", "#7f8894"];
+#[rustfmt::skip]
+pub(crate) const COLOURS: [&str; 12] = [
+    "#3a78c9", "#e0812b", "#36a07a", "#d1495b", "#8d6cc4", "#a3793f", "#d070b0", "#7f8894",
+    "#1fa3bd", "#97a02c", "#96352b", "#4f5799",
+];
 
 /// The pictures of a report: three of the latencies and one of each call that was scanned, or
 /// none where nothing was measured.
