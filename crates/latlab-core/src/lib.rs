@@ -13,6 +13,7 @@ pub mod growth;
 pub mod histogram;
 pub mod list;
 pub mod machine;
+pub mod mechanism;
 pub mod path;
 pub mod periods;
 pub mod plan;

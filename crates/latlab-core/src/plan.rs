@@ -35,6 +35,9 @@ pub struct Plan {
     /// the record, rather than refused.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub skip_missing: bool,
+    /// The mechanisms that adapt the machine meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub adapt: Vec<String>,
     /// Whether late wake-ups are to be explained, and whose.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub explain: Option<ExplainPlan>,

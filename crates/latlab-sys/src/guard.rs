@@ -74,15 +74,18 @@ pub struct Guard {
     written: Entries,
     changes: Vec<Change>,
     held: Option<File>,
+    /// Knobs that stay as somebody else has turned them.
+    left: Vec<String>,
 }
 
-const FOLDER: &str = "run/latlab";
+/// Where journals and claims lie, below the root.
+pub(crate) const FOLDER: &str = "run/latlab";
 
 impl Guard {
     /// A guard of the machine under `root`. Nothing is written until something is changed.
     pub fn new(root: Root) -> Guard {
         let written = Entries { pid: std::process::id(), entries: Vec::new() };
-        Guard { root, journal: None, written, changes: Vec::new(), held: None }
+        Guard { root, journal: None, written, changes: Vec::new(), held: None, left: Vec::new() }
     }
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
@@ -100,8 +103,30 @@ impl Guard {
             Place::Held => self.hold(knob, value)?,
             _ => self.write(knob, value)?,
         };
-        self.changes.push(Change { because: because.to_owned(), ..change });
+        self.note(Change { because: because.to_owned(), ..change });
         Ok(())
+    }
+
+    /// Turns one knob back before the end. Whether it is as it was: a knob that somebody else has
+    /// turned meanwhile stays as it is.
+    pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
+        let theirs = |entry: &Entry| entry.knob == name;
+        let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
+        let left = give_back(&own);
+        self.forget(name)?;
+        self.left.retain(|knob| knob != name);
+        self.left.extend(left);
+        Ok(!self.left.iter().any(|knob| knob == name))
+    }
+
+    /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
+    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
+        self.written.entries.retain(|entry| entry.knob != name);
+        self.left.push(name.to_owned());
+        match Knob::kept(name) {
+            Some(knob) => self.rewrite(knob),
+            None => Ok(()),
+        }
     }
 
     /// Writes down how a knob stands that a part of the run is about to change again and again:
@@ -122,7 +147,7 @@ impl Guard {
     /// Gives everything back and says what was changed. A knob that somebody else has turned
     /// meanwhile stays as it is.
     pub fn restore(&mut self) -> Vec<Change> {
-        let left = give_back(&self.written.entries);
+        self.left.extend(give_back(&self.written.entries));
         self.held = None;
         self.written.entries.clear();
         if let Some((file, path)) = self.journal.take() {
@@ -131,9 +156,20 @@ impl Guard {
             drop(file);
         }
         for change in &mut self.changes {
-            change.restored = !left.contains(&change.knob);
+            change.restored = !self.left.contains(&change.knob);
         }
+        self.left.clear();
         std::mem::take(&mut self.changes)
+    }
+
+    /// Keeps a change for the record. One that is made again and again is kept once.
+    fn note(&mut self, change: Change) {
+        let same = |known: &Change| {
+            (&known.knob, &known.was, &known.set) == (&change.knob, &change.was, &change.set)
+        };
+        if !self.changes.iter().any(same) {
+            self.changes.push(change);
+        }
     }
 
     fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
@@ -215,16 +251,28 @@ impl Guard {
     /// Adds an entry to the journal and has it on disk before it returns.
     fn write_down(&mut self, knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
-        let failed = |e| no_journal(knob, &folder, e);
         if self.journal.is_none() {
-            self.journal = Some(create_journal(&folder).map_err(failed)?);
+            let journal = create_journal(&folder).map_err(|e| no_journal(knob, &folder, e))?;
+            self.journal = Some(journal);
         }
         self.written.entries.push(entry.clone());
-        let text = serde_json::to_vec(&self.written).expect("a journal is plain data");
-        let (file, _) = self.journal.as_mut().expect("it was just made");
-        file.rewind().map_err(failed)?;
-        file.write_all(&text).map_err(failed)?;
-        file.sync_data().map_err(failed)
+        self.rewrite(knob)
+    }
+
+    /// Has the journal say what is turned now.
+    fn rewrite(&mut self, knob: &'static Knob) -> Result<(), GuardError> {
+        let Some((file, _)) = self.journal.as_mut() else { return Ok(()) };
+        let mut text = serde_json::to_vec(&self.written).expect("a journal is plain data");
+        let mut write = |file: &mut File| {
+            // One write, and blanks over what was longer: there is no moment without a journal.
+            let before = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+            text.resize(text.len().max(before), b' ');
+            file.rewind()?;
+            file.write_all(&text)?;
+            file.sync_data()
+        };
+        let folder = self.root.path(FOLDER);
+        write(file).map_err(|e| no_journal(knob, &folder, e))
     }
 }
 
@@ -262,6 +310,7 @@ fn missing(knob: &'static Knob) -> GuardError {
         Place::Held => "/dev/cpu_dma_latency".to_owned(),
         Place::IdleStates => "an idle state slower than that".to_owned(),
         Place::Console(_) => console::PATH.to_owned(),
+        Place::Feature(_) => "/sys/kernel/debug/sched/features".to_owned(),
     };
     GuardError::Missing(knob.name, what)
 }
@@ -318,12 +367,22 @@ fn journals(root: &Root) -> Vec<PathBuf> {
     paths
 }
 
+/// A journal of this process; where another guard of it has one, one more.
 fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
-    let path = folder.join(format!("{}.journal", std::process::id()));
+    let pid = std::process::id();
+    let names = std::iter::once(format!("{pid}.journal"));
+    let mut names = names.chain((2..).map(|nth| format!("{pid}-{nth}.journal")));
+    let mut path = folder.join(names.next().unwrap_or_default());
     loop {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
-        file.lock()?;
-        file.set_len(0)?;
+        match file.try_lock() {
+            Ok(()) => file.set_len(0)?,
+            Err(TryLockError::WouldBlock) => {
+                path = folder.join(names.next().unwrap_or_default());
+                continue;
+            }
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
         // Somebody who was mending may have taken it away before it was locked.
         if path.exists() {
             return Ok((file, path));

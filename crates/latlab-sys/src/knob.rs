@@ -29,6 +29,49 @@ pub(crate) enum Place {
     IdleStates,
     /// A part of the console.
     Console(console::Part),
+    /// A feature of the scheduler, by its name in [`FEATURES`]: 1 where that is listed, 0 where it
+    /// is with `NO_` before it.
+    Feature(&'static str),
+}
+
+/// What the scheduler does, as words; writing one of them has it so.
+const FEATURES: &str = "sys/kernel/debug/sched/features";
+
+/// A knob's file and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The file, below the root.
+    pub path: PathBuf,
+    /// The value it has.
+    pub value: String,
+    /// All values it can have; empty where the file does not say.
+    pub possible: Vec<String>,
+}
+
+/// Why a knob can't be read, and what would help.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// What it lies in is not there.
+    #[error("debugfs is not mounted: do `mount -t debugfs debugfs /sys/kernel/debug` first")]
+    NotMounted,
+    /// There is no such file.
+    #[error("this kernel has no {0}")]
+    Missing(String),
+    /// The caller may not read it.
+    #[error("{0} can be read by root alone: run latlab as root")]
+    NotRoot(String),
+    /// Nobody may.
+    #[error(
+        "this kernel lets nobody read {0}: it is locked down (kernel_lockdown(7)) or keeps debugfs \
+         to itself (debugfs=); boot it without"
+    )]
+    LockedDown(String),
+    /// It says nothing of what was looked for.
+    #[error("{0} does not know {1}")]
+    Unknown(String, &'static str),
+    /// Something else.
+    #[error("{0} can't be read: {1}")]
+    Failed(String, io::Error),
 }
 
 /// Every knob, in the order `latlab list knobs` shows them.
@@ -62,6 +105,11 @@ pub static KNOBS: &[Knob] = &[
         name: "preempt",
         summary: "preemption model, where debugfs lets it change: none, voluntary, full, lazy",
         place: Place::Files("sys/kernel/debug/sched/preempt"),
+    },
+    Knob {
+        name: "wakeup_preemption",
+        summary: "whether an ordinary task that wakes may preempt another: 0 or 1, in debugfs",
+        place: Place::Feature("WAKEUP_PREEMPTION"),
     },
     Knob {
         name: "timer_migration",
@@ -130,6 +178,7 @@ impl Knob {
         match self.place {
             Place::Files(pattern) => expand(root, pattern),
             Place::Console(_) => expand(root, console::PATH.trim_start_matches('/')),
+            Place::Feature(_) => expand(root, FEATURES),
             Place::Held | Place::IdleStates => Vec::new(),
         }
     }
@@ -142,11 +191,47 @@ impl Knob {
     ) -> Result<Vec<(PathBuf, String)>, ParseIntError> {
         Ok(match self.place {
             Place::Held => Vec::new(),
-            Place::Files(_) | Place::Console(_) => {
+            Place::Files(_) | Place::Console(_) | Place::Feature(_) => {
                 self.paths(root).into_iter().map(|path| (path, value.to_owned())).collect()
             }
             Place::IdleStates => idle_states_above(root, value.parse()?),
         })
+    }
+}
+
+/// How the knob of this name stands, which is one file.
+pub fn standing(root: &Root, name: &str) -> Result<Standing, Unreadable> {
+    let knob = Knob::named(name).ok_or_else(|| Unreadable::Missing(name.to_owned()))?;
+    let (pattern, feature) = match knob.place {
+        Place::Files(pattern) => (pattern, None),
+        Place::Feature(feature) => (FEATURES, Some(feature)),
+        _ => return Err(Unreadable::Missing(name.to_owned())),
+    };
+    let path = root.path(pattern);
+    let text = std::fs::read_to_string(&path).map_err(|e| unreadable(root, pattern, e))?;
+    match feature {
+        None => Ok(Standing { path, value: chosen(&text), possible: choices(&text) }),
+        Some(feature) => {
+            let value = listed(&text, feature)
+                .ok_or_else(|| Unreadable::Unknown(format!("/{pattern}"), feature))?;
+            let possible = ["0", "1"].map(str::to_owned).to_vec();
+            Ok(Standing { path, value, possible })
+        }
+    }
+}
+
+fn unreadable(root: &Root, pattern: &str, error: io::Error) -> Unreadable {
+    let name = format!("/{pattern}");
+    let debugfs = root.path("sys/kernel/debug");
+    let is_empty = || std::fs::read_dir(&debugfs).is_ok_and(|mut all| all.next().is_none());
+    match (error.kind(), error.raw_os_error()) {
+        (_, Some(libc::EPERM)) => Unreadable::LockedDown(name),
+        (io::ErrorKind::PermissionDenied, _) => Unreadable::NotRoot(name),
+        (io::ErrorKind::NotFound, _) if pattern.starts_with("sys/kernel/debug/") && is_empty() => {
+            Unreadable::NotMounted
+        }
+        (io::ErrorKind::NotFound, _) => Unreadable::Missing(name),
+        _ => Unreadable::Failed(name, error),
     }
 }
 
@@ -186,37 +271,56 @@ fn numbered(folder: &Path, stem: &str) -> Vec<PathBuf> {
 
 /// What the knob of this name has at `path`.
 pub(crate) fn read(name: &str, path: &Path) -> Option<String> {
-    match console_part(name) {
-        Some(part) => part.read(path),
-        None => text(path),
+    match Knob::kept(name)?.place {
+        Place::Console(part) => part.read(path),
+        Place::Feature(feature) => listed(&std::fs::read_to_string(path).ok()?, feature),
+        _ => text(path),
     }
 }
 
 /// Has the knob of this name have that at `path`.
 pub(crate) fn put(name: &str, path: &Path, value: &str) -> io::Result<()> {
-    match console_part(name) {
-        Some(part) => part.put(path, value),
-        None => {
-            OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
-        }
-    }
+    let place = Knob::kept(name).map(|knob| knob.place);
+    let word = match (place, value) {
+        (Some(Place::Console(part)), _) => return part.put(path, value),
+        (Some(Place::Feature(feature)), "1") => feature.to_owned(),
+        (Some(Place::Feature(feature)), "0") => format!("NO_{feature}"),
+        (Some(Place::Feature(_)), _) => return Err(io::Error::other("it is 0 or 1")),
+        _ => value.to_owned(),
+    };
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(word.as_bytes())
 }
 
-fn console_part(name: &str) -> Option<console::Part> {
-    match Knob::kept(name)?.place {
-        Place::Console(part) => Some(part),
+/// Whether a list of features has this one, as 1 or 0.
+fn listed(text: &str, feature: &str) -> Option<String> {
+    let value = text.split_whitespace().find_map(|word| match word.strip_prefix("NO_") {
+        Some(off) if off == feature => Some("0"),
+        None if word == feature => Some("1"),
         _ => None,
-    }
+    });
+    value.map(str::to_owned)
 }
 
 /// What a file says, with the choice taken out of `always [madvise] never` and `none (full)`.
 fn text(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let chosen = text.split_whitespace().find_map(|word| {
-        let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
-        inner.or_else(|| word.strip_prefix('(').and_then(|w| w.strip_suffix(')')))
-    });
-    Some(chosen.unwrap_or(text.trim()).to_owned())
+    std::fs::read_to_string(path).ok().map(|text| chosen(&text))
+}
+
+fn chosen(text: &str) -> String {
+    text.split_whitespace().find_map(bracketed).unwrap_or(text.trim()).to_owned()
+}
+
+/// All words of a list in which one is the choice.
+fn choices(text: &str) -> Vec<String> {
+    if !text.split_whitespace().any(|word| bracketed(word).is_some()) {
+        return Vec::new();
+    }
+    text.split_whitespace().map(|word| bracketed(word).unwrap_or(word).to_owned()).collect()
+}
+
+fn bracketed(word: &str) -> Option<&str> {
+    let inner = word.strip_prefix('[').and_then(|w| w.strip_suffix(']'));
+    inner.or_else(|| word.strip_prefix('(').and_then(|w| w.strip_suffix(')')))
 }
 
 #[cfg(test)]
@@ -228,5 +332,33 @@ mod tests {
     fn names_are_unique() {
         let names: BTreeSet<_> = KNOBS.iter().chain(KEPT).map(|knob| knob.name).collect();
         assert_eq!(names.len(), KNOBS.len() + KEPT.len());
+    }
+
+    #[test]
+    fn a_feature_is_listed_with_or_without_a_no() {
+        let text = "PLACE_LAG NO_WAKEUP_PREEMPTION NO_HRTICK WAKEUP\n";
+        assert_eq!(listed(text, "WAKEUP_PREEMPTION").as_deref(), Some("0"));
+        assert_eq!(listed(text, "PLACE_LAG").as_deref(), Some("1"));
+        assert_eq!(listed(text, "NEXT_BUDDY"), None);
+    }
+
+    #[test]
+    fn a_list_says_its_choice_and_what_else_there_is() {
+        assert_eq!(chosen("none voluntary (full) lazy\n"), "full");
+        assert_eq!(choices("none (full) lazy\n"), ["none", "full", "lazy"]);
+        assert!(choices("60\n").is_empty());
+    }
+
+    #[test]
+    fn who_asks_for_what_is_not_there_hears_what_would_help() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let said = |name| standing(&root, name).unwrap_err().to_string();
+        std::fs::create_dir_all(root.path("sys/kernel/debug/sched")).unwrap();
+        assert_eq!(said("preempt"), "this kernel has no /sys/kernel/debug/sched/preempt");
+        std::fs::write(root.path(FEATURES), "PLACE_LAG").unwrap();
+        assert!(said("wakeup_preemption").contains("does not know WAKEUP_PREEMPTION"));
+        std::fs::remove_dir_all(root.path("sys/kernel/debug/sched")).unwrap();
+        assert!(said("preempt").starts_with("debugfs is not mounted"));
     }
 }

@@ -5,6 +5,7 @@
 //! `CLOCK_MONOTONIC`.
 
 pub mod bpf;
+pub mod claim;
 pub mod clock;
 pub mod console;
 pub mod cpu;

@@ -1,5 +1,6 @@
 //! What the user types after `latlab`.
 
+mod adapt;
 mod agent;
 mod compare;
 mod doctor;
@@ -45,6 +46,7 @@ enum Command {
     Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Exec(exec::Exec),
+    Adapt(adapt::Adapt),
     Kernel(kernel::Kernels),
     List(list::List),
     Generate(generate::Generate),
@@ -98,6 +100,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Compare(compare) => compare.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Exec(exec) => return exec.run(),
+        Command::Adapt(adapt) => adapt.run(),
         Command::Kernel(kernel) => kernel.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),

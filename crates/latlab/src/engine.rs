@@ -4,6 +4,7 @@ mod explaining;
 mod parts;
 mod results;
 
+use crate::adapt::{self, Beside};
 use crate::call;
 use crate::explain;
 use crate::failure::{Failure, Result, failed};
@@ -44,8 +45,10 @@ pub(crate) fn run(
     let probes = parts::probes(plan, &mut warnings)?;
     plan.scans.iter().try_for_each(scan::check)?;
     plan.explain.iter().try_for_each(explain::check)?;
+    adapt::check(&plan.adapt, &plan.settings)?;
     let started = clock::since_1970();
     warnings.extend(mend(&root));
+    let adapting = adapt(plan)?;
     let mut guard = turn_knobs(plan, &root)?;
     let machine = Machine { time_domain, ..read_machine(&root) };
     warnings.extend(severe_findings(&machine));
@@ -60,7 +63,10 @@ pub(crate) fn run(
     memory::unlock_all();
     let (work, ended) = crew.stop();
     let happened = counters::read(&root, &machine).happened_since(&machine.counters);
-    let changes = guard.restore();
+    let mut changes = guard.restore();
+    let adapted = adapting.map(Beside::end).unwrap_or_default();
+    changes.extend(adapted.changes);
+    warnings.extend(adapted.warnings.into_iter().map(|text| Warning::new("adapt", text)));
     warnings.extend(ended);
     warnings.extend(happened.into_iter().map(|text| Warning::new("machine-disturbed", text)));
     warnings.extend(results::rig_warnings(&rig, scanned.iter().any(|scan| scan.interrupted)));
@@ -163,6 +169,14 @@ fn turn_knobs(plan: &Plan, root: &Root) -> Result<Guard> {
         guard.set(&setting.knob, &setting.value, "asked for with --set").map_err(|e| denied(&e))?;
     }
     Ok(guard)
+}
+
+/// Has the plan's mechanisms adapt the machine from now on.
+fn adapt(plan: &Plan) -> Result<Option<Beside>> {
+    if plan.adapt.is_empty() {
+        return Ok(None);
+    }
+    Beside::start(&plan.adapt, |_| {}).map(Some)
 }
 
 fn read_machine(root: &Root) -> Machine {

@@ -1,6 +1,7 @@
 //! latlab: a microscope for Linux latency.
 #![forbid(unsafe_code)]
 
+mod adapt;
 mod call;
 mod cause;
 mod commands;
@@ -15,6 +16,7 @@ mod groups;
 mod guest;
 mod kernel;
 mod load;
+mod mechanism;
 mod message;
 mod meter;
 mod needs;

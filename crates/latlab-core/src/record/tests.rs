@@ -22,6 +22,7 @@ fn plan() -> Plan {
         stop_above: None,
         settings: Vec::new(),
         skip_missing: false,
+        adapt: Vec::new(),
         explain: None,
     }
 }

@@ -5,6 +5,7 @@ use crate::cause::CAUSES;
 use crate::failure::{Failure, Result};
 use crate::format;
 use crate::load::LOADS;
+use crate::mechanism::MECHANISMS;
 use crate::probe::PROBES;
 use crate::profile::{self, Profile};
 use crate::registry::{About, Entry};
@@ -15,10 +16,10 @@ use latlab_core::suggest;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, calls, loads, causes, targets, profiles and knobs, or explain one of them
+/// List probes, calls, loads, causes, mechanisms, targets, profiles and knobs, or explain one of them
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, targets, profiles, knobs, or the name of one of them [default: everything]
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, knobs, or the name of one of them [default: everything]
     what: Option<String>,
 }
 
@@ -42,6 +43,7 @@ static ROOMS: &[Room] = &[
     ("calls", || table(CALLS.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
     ("causes", || table(CAUSES.iter().map(|cause| cause.about))),
+    ("mechanisms", || table(MECHANISMS.iter().map(|mechanism| mechanism.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
     ("profiles", profiles),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
@@ -68,6 +70,7 @@ fn explain(name: &str) -> Result<String> {
         explain_part("call", CALLS, name),
         explain_part("load", LOADS, name),
         explain_cause(name),
+        explain_mechanism(name),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {
@@ -85,12 +88,14 @@ fn explain(name: &str) -> Result<String> {
     Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
 }
 
-/// What the probes, calls, loads and causes say of themselves.
+/// What the probes, calls, loads, causes and mechanisms say of themselves.
 fn parts_of_all_tables() -> impl Iterator<Item = About> {
     let probes = PROBES.iter().map(|entry| entry.about);
     let calls = CALLS.iter().map(|entry| entry.about);
     let loads = LOADS.iter().map(|entry| entry.about);
-    probes.chain(calls).chain(loads).chain(CAUSES.iter().map(|cause| cause.about))
+    let causes = CAUSES.iter().map(|cause| cause.about);
+    let mechanisms = MECHANISMS.iter().map(|mechanism| mechanism.about);
+    probes.chain(calls).chain(loads).chain(causes).chain(mechanisms)
 }
 
 fn explain_profile(profile: &Profile) -> String {
@@ -126,6 +131,12 @@ fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -
 fn explain_cause(name: &str) -> Option<String> {
     let cause = CAUSES.iter().find(|cause| cause.about.name == name)?;
     Some(format!("{name} (cause): {}\n", about(&(cause.keys)())))
+}
+
+/// Nor can a mechanism.
+fn explain_mechanism(name: &str) -> Option<String> {
+    let mechanism = MECHANISMS.iter().find(|mechanism| mechanism.about.name == name)?;
+    Some(format!("{name} (mechanism): {}\n", about(&(mechanism.keys)())))
 }
 
 /// What the doc comment of a part says.
@@ -230,7 +241,7 @@ mod tests {
         for (_, room) in ROOMS {
             assert!(!room().is_empty());
         }
-        for room in ["probes", "calls", "loads", "causes"] {
+        for room in ["probes", "calls", "loads", "causes", "mechanisms"] {
             let names: Vec<String> = room_names(room);
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{room}");
         }
@@ -252,6 +263,7 @@ mod tests {
         let commands = PROBES.iter().map(|p| (p.keys)()).chain(LOADS.iter().map(|l| (l.keys)()));
         let commands = commands.chain(CALLS.iter().map(|call| (call.keys)()));
         let commands = commands.chain(CAUSES.iter().map(|cause| (cause.keys)()));
+        let commands = commands.chain(MECHANISMS.iter().map(|mechanism| (mechanism.keys)()));
         for command in commands {
             assert!(command.get_about().is_some());
             for key in command.get_arguments() {

@@ -1,5 +1,6 @@
 //! `latlab run`: measure.
 
+use super::adapt::Mechanisms;
 use super::measurement::Measurement;
 use crate::failure::{Failure, Result};
 use crate::load::LOADS;
@@ -42,6 +43,16 @@ pub(super) struct Run {
     /// Turn a knob of the machine while measuring, and back afterwards (see: latlab list knobs)
     #[arg(long = "set", value_name = "KNOB=VALUE", value_parser = setting)]
     settings: Vec<Setting>,
+    /// Have mechanisms adapt the machine meanwhile (see: latlab list mechanisms) [all of them]
+    #[arg(
+        long,
+        value_name = "MECHANISM,…",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        value_parser = super::adapt::mechanisms
+    )]
+    adapt: Option<Mechanisms>,
     /// Leave out probes and loads that this machine lacks something for; the record names them
     #[arg(long)]
     skip_missing: bool,
@@ -91,6 +102,7 @@ impl Run {
             ("--stop-above", self.stop_above.is_some()),
             ("--set", !self.settings.is_empty()),
             ("--skip-missing", self.skip_missing),
+            ("--adapt", self.adapt.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::Failed(format!(
@@ -123,6 +135,7 @@ impl Run {
             stop_above: self.stop_above,
             settings: self.settings.clone(),
             skip_missing: self.skip_missing,
+            adapt: self.adapt.clone().map(|Mechanisms(names)| names).unwrap_or_default(),
             explain: None,
         })
     }

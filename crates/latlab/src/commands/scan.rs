@@ -96,6 +96,7 @@ impl Scan {
             stop_above: None,
             settings: Vec::new(),
             skip_missing: false,
+            adapt: Vec::new(),
             explain: None,
         })
     }

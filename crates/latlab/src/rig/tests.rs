@@ -44,6 +44,7 @@ fn ends_on(
         stop_above: None,
         settings: Vec::new(),
         skip_missing: false,
+        adapt: Vec::new(),
         explain: None,
     };
     let places = vec![plan.cpus.clone(); lanes];

@@ -89,6 +89,7 @@ fn plan() -> Plan {
         stop_above: None,
         settings: vec![],
         skip_missing: false,
+        adapt: Vec::new(),
         explain: None,
     }
 }

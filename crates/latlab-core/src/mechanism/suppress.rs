@@ -1,0 +1,80 @@
+//! Suppressing preemptions by ordinary tasks (section 3.1 of the paper).
+
+use super::{Knob, Mechanism, Wish};
+
+/// An ordinary task does not preempt an ordinary task before that one's slice ends; real-time
+/// tasks preempt at once, as before.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Suppress;
+
+/// The model of preemption.
+const PREEMPT: &str = "preempt";
+/// Whether who is woken may preempt who runs.
+const WAKEUP: &str = "wakeup_preemption";
+
+impl Mechanism for Suppress {
+    fn name(&self) -> &'static str {
+        "suppress"
+    }
+
+    fn knobs(&self) -> &'static [&'static str] {
+        &[PREEMPT, WAKEUP]
+    }
+
+    fn wish(&self, knob: &Knob) -> Result<Wish, &'static str> {
+        let wish = |value: &str, because| Ok(Wish { value: value.to_owned(), because });
+        match (knob.name, knob.value.as_str()) {
+            (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
+                "lazy",
+                "an ordinary task then gives way to another at the tick, not within the kernel",
+            ),
+            (PREEMPT, "full") => Err("this kernel has no lazy preemption"),
+            (PREEMPT, "lazy") => Err("it already spares ordinary tasks"),
+            (PREEMPT, _) => Err("it spares ordinary tasks more than lazy would"),
+            (WAKEUP, "1") => {
+                wish("0", "an ordinary task that is woken then waits for the slice of who runs")
+            }
+            (WAKEUP, "0") => Err("no ordinary task preempts when it is woken, as is wanted"),
+            _ => Err("it has no value that suppress knows"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knob(name: &'static str, value: &str, possible: &[&str]) -> Knob {
+        let possible = possible.iter().map(|&value| value.to_owned()).collect();
+        Knob { name, path: String::new(), value: value.to_owned(), possible }
+    }
+
+    fn wished(name: &'static str, value: &str, possible: &[&str]) -> Option<String> {
+        Suppress.wish(&knob(name, value, possible)).ok().map(|wish| wish.value)
+    }
+
+    #[test]
+    fn full_becomes_lazy_where_the_kernel_has_that() {
+        assert_eq!(wished("preempt", "full", &["full", "lazy"]).as_deref(), Some("lazy"));
+        assert_eq!(wished("preempt", "full", &["none", "voluntary", "full"]), None);
+    }
+
+    #[test]
+    fn what_preempts_less_already_stays() {
+        for value in ["none", "voluntary", "lazy"] {
+            assert_eq!(wished("preempt", value, &["none", "voluntary", "full", "lazy"]), None);
+        }
+        assert_eq!(wished("wakeup_preemption", "0", &["0", "1"]), None);
+    }
+
+    #[test]
+    fn who_is_woken_waits() {
+        assert_eq!(wished("wakeup_preemption", "1", &["0", "1"]).as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn what_it_does_not_know_stays() {
+        assert_eq!(wished("wakeup_preemption", "nonsense", &[]), None);
+        assert_eq!(wished("swappiness", "60", &[]), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Claims: work that only one latlab at a time may do on a machine.
+
+use crate::guard::FOLDER;
+use crate::root::Root;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+/// A piece of work that only one latlab at a time may do. Given back when dropped, however the
+/// process ends.
+#[derive(Debug)]
+pub struct Claim(File, PathBuf);
+
+/// Why a [`Claim`] is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another latlab has it; its process number, where it could be read.
+    #[error("another latlab (process {0}) does that already")]
+    Taken(String),
+    /// The file that stands for it can't be made.
+    #[error("{0} can't be written: {1}")]
+    Failed(String, io::Error),
+}
+
+impl Claim {
+    /// The right to do the work of this name on the machine under `root`.
+    pub fn take(root: &Root, name: &str) -> Result<Claim, ClaimError> {
+        let path = root.path(FOLDER).join(format!("{name}.lock"));
+        let failed = |e| ClaimError::Failed(path.display().to_string(), e);
+        fs::create_dir_all(root.path(FOLDER)).map_err(failed)?;
+        loop {
+            let mut options = OpenOptions::new();
+            let mut file = options
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let said = fs::read_to_string(&path).unwrap_or_default();
+                    return Err(ClaimError::Taken(said.trim().to_owned()));
+                }
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+            }
+            // Who had it may have taken the file away before it was locked.
+            if path.exists() {
+                let pid = std::process::id().to_string();
+                file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(failed)?;
+                return Ok(Claim(file, path));
+            }
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Removed while it is locked, so that nobody finds it unlocked.
+        let _ = fs::remove_file(&self.1);
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_has_it_until_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let first = Claim::take(&root, "adapt").unwrap();
+        let refused = Claim::take(&root, "adapt").unwrap_err().to_string();
+        let pid = std::process::id();
+        assert_eq!(refused, format!("another latlab (process {pid}) does that already"));
+        drop(first);
+        let second = Claim::take(&root, "adapt").unwrap();
+        drop(second);
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "nothing is left");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_nobody_s() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        fs::write(root.path(FOLDER).join("adapt.lock"), "123456").unwrap();
+        Claim::take(&root, "adapt").unwrap();
+    }
+}

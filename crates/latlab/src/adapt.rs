@@ -1,0 +1,158 @@
+//! Adapting: what mechanisms decide is done on this machine, and undone at the end.
+
+mod beside;
+mod foreseen;
+
+pub(crate) use beside::{Beside, Ended};
+pub(crate) use foreseen::foresee;
+
+use crate::failure::{Failure, Result};
+use crate::mechanism;
+use latlab_core::mechanism::{Adaptation, Decision, Knob, Observation};
+use latlab_core::plan::Setting;
+use latlab_core::record::Change;
+use latlab_core::time::Nanos;
+use latlab_sys::claim::{Claim, ClaimError};
+use latlab_sys::clock;
+use latlab_sys::guard::{Guard, GuardError};
+use latlab_sys::knob::{self, Standing, Unreadable};
+use latlab_sys::root::Root;
+
+/// Mechanisms at work on a machine. Dropping it gives everything back.
+struct Adapting {
+    root: Root,
+    adaptation: Adaptation,
+    guard: Guard,
+    /// What people should know of a record that was made meanwhile.
+    warnings: Vec<String>,
+    _only: Claim,
+}
+
+/// Refuses, before anything starts, mechanisms that do not go together, and settings of knobs that
+/// are theirs.
+pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let knobs = mechanism::adaptation(names)?.knobs();
+    match settings.iter().find(|setting| knobs.contains(&setting.knob.as_str())) {
+        Some(Setting { knob, .. }) => Err(Failure::Failed(format!(
+            "--set {knob} and --adapt would both turn {knob}: leave one of them out"
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl Adapting {
+    /// Has these mechanisms decide for the first time, and does what they decide. Refused where a
+    /// mechanism can do nothing here, or another latlab adapts this machine.
+    fn begin(names: &[String], root: Root, say: fn(&str)) -> Result<Adapting> {
+        let adaptation = mechanism::adaptation(names)?;
+        let (knobs, unreadable) = look(&root, &adaptation.knobs());
+        if let (true, Some((_, why))) = (knobs.is_empty(), unreadable.first()) {
+            return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
+        }
+        let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
+        let guard = Guard::new(root.clone());
+        let mut adapting = Adapting { root, adaptation, guard, warnings: Vec::new(), _only: only };
+        for (name, why) in unreadable {
+            adapting.warn(format!("{name} stays as it is: {why}"), say);
+        }
+        for (mechanism, knob, wish) in adapting.adaptation.wishes(&knobs) {
+            if let Err(why) = wish {
+                say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
+            }
+        }
+        for decision in adapting.decide() {
+            adapting.act(&decision, say).map_err(|e| denied(&e))?;
+        }
+        Ok(adapting)
+    }
+
+    /// Looks again, and does what is decided then.
+    fn step(&mut self, say: fn(&str)) {
+        for decision in self.decide() {
+            if let Err(error) = self.act(&decision, say) {
+                self.adaptation.give_up(decision.knob());
+                self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
+            }
+        }
+    }
+
+    fn decide(&mut self) -> Vec<Decision> {
+        let (knobs, _) = look(&self.root, &self.adaptation.knobs());
+        self.adaptation.decide(&Observation { at: clock::now(), realtime: None, knobs })
+    }
+
+    fn act(&mut self, decision: &Decision, say: fn(&str)) -> std::result::Result<(), GuardError> {
+        match decision {
+            Decision::Set { mechanism, knob, was, to, because } => {
+                self.guard.set(knob, to, &format!("{mechanism}: {because}"))?;
+                say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
+            }
+            Decision::GiveBack { mechanism, knob, because } => {
+                self.guard.release(knob)?;
+                say(&format!("{mechanism}: {knob} is given back: {because}"));
+            }
+            Decision::Stop { mechanism, knob, because } => {
+                self.guard.forget(knob)?;
+                let text = format!("{mechanism}: {knob} is left alone from now on: {because}");
+                self.warn(text, say);
+            }
+        }
+        Ok(())
+    }
+
+    fn warn(&mut self, text: String, say: fn(&str)) {
+        say(&text);
+        self.warnings.push(text);
+    }
+
+    /// How long nothing needs to be looked at.
+    fn rest(&self) -> Nanos {
+        Nanos::from_millis(100)
+    }
+
+    /// Gives everything back.
+    fn end(mut self, say: fn(&str)) -> Ended {
+        let changes = self.guard.restore();
+        for Change { knob, was, restored, .. } in &changes {
+            if *restored {
+                say(&format!("{knob} is {was} again"));
+            }
+        }
+        Ended { changes, warnings: std::mem::take(&mut self.warnings) }
+    }
+}
+
+/// These knobs as they stand, and why others can't be read.
+fn look(root: &Root, names: &[&'static str]) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
+    let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
+    for &name in names {
+        match knob::standing(root, name) {
+            Ok(Standing { path, value, possible }) => {
+                knobs.push(Knob { name, path: path.display().to_string(), value, possible });
+            }
+            Err(why) => unreadable.push((name, why)),
+        }
+    }
+    (knobs, unreadable)
+}
+
+fn refused(error: &ClaimError) -> Failure {
+    match error {
+        ClaimError::Taken(pid) => Failure::Failed(format!(
+            "another latlab (process {pid}) adapts this machine: end that one first"
+        )),
+        ClaimError::Failed(..) => {
+            Failure::Unsupported(format!("{error}: run latlab as root to adapt a machine"))
+        }
+    }
+}
+
+fn denied(error: &GuardError) -> Failure {
+    match error {
+        GuardError::Refused(..) | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
+        _ => Failure::Unsupported(error.to_string()),
+    }
+}

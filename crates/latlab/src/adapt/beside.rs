@@ -1,0 +1,70 @@
+//! A thread in which mechanisms work beside everything else.
+
+use super::Adapting;
+use crate::failure::{Result, failed};
+use latlab_core::record::Change;
+use latlab_sys::root::Root;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Mechanisms at work. Dropping it ends them, and everything is given back.
+#[derive(Debug)]
+pub(crate) struct Beside {
+    thread: Option<JoinHandle<Ended>>,
+    ending: Arc<AtomicBool>,
+}
+
+/// What mechanisms have done, and given back.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// Each change once, however often it was made.
+    pub(crate) changes: Vec<Change>,
+    /// What people should know of a record that was made meanwhile.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Beside {
+    /// Has the mechanisms of these names work until [`Beside::end`]. What they decide at first is
+    /// done before this returns. Each decision is said.
+    pub(crate) fn start(names: &[String], say: fn(&str)) -> Result<Beside> {
+        let adapting = Adapting::begin(names, Root::default(), say)?;
+        let ending = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&ending);
+        let thread = Builder::new()
+            .name("adapt".to_owned())
+            .spawn(move || work(adapting, &told, say))
+            .map_err(|e| failed("the thread that adapts the machine", e))?;
+        Ok(Beside { thread: Some(thread), ending })
+    }
+
+    /// Has everything given back. What was done.
+    pub(crate) fn end(mut self) -> Ended {
+        self.join()
+    }
+
+    fn join(&mut self) -> Ended {
+        self.ending.store(true, Relaxed);
+        let Some(thread) = self.thread.take() else { return Ended::default() };
+        thread.thread().unpark();
+        // One that panicked has given everything back, too.
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn work(mut adapting: Adapting, ending: &AtomicBool, say: fn(&str)) -> Ended {
+    while !ending.load(Relaxed) {
+        std::thread::park_timeout(Duration::from_nanos(adapting.rest().0));
+        if !ending.load(Relaxed) {
+            adapting.step(say);
+        }
+    }
+    adapting.end(say)
+}

@@ -1,0 +1,90 @@
+//! Mechanisms: each says which knobs make a machine better at what it does now.
+
+mod suppress;
+
+use crate::failure::{Failure, Result};
+use crate::registry::About;
+use clap::Command;
+use latlab_core::mechanism::{self, Adaptation};
+use latlab_core::suggest;
+
+/// Every mechanism. They are independent: each knob belongs to one of them at most.
+pub(crate) static MECHANISMS: &[Entry] = &[entry::<suppress::Suppress>()];
+
+/// One mechanism. The doc comment of its struct says what it does, out of which paper, by which
+/// means and at which price; it has no parameters.
+pub(crate) trait Mechanism: clap::Args {
+    const ABOUT: About;
+
+    /// What it decides, as a pure function of what is observed.
+    fn pure() -> Box<dyn mechanism::Mechanism>;
+}
+
+/// One line of the table: a mechanism whose own type has been erased.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) about: About,
+    /// The mechanism as clap knows it, for its help.
+    pub(crate) keys: fn() -> Command,
+    pure: fn() -> Box<dyn mechanism::Mechanism>,
+}
+
+const fn entry<M: Mechanism>() -> Entry {
+    Entry { about: M::ABOUT, keys: || M::augment_args(Command::new("mechanism")), pure: M::pure }
+}
+
+/// The names in a list with commas; all there are where it is empty.
+pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
+    let known: Vec<&str> = MECHANISMS.iter().map(|entry| entry.about.name).collect();
+    let asked: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).collect();
+    let mut names: Vec<String> = Vec::new();
+    for name in if asked.is_empty() { &known } else { &asked } {
+        if !known.contains(name) {
+            let hint = suggest::hint(name, &known);
+            return Err(format!("there is no mechanism '{name}': {hint}"));
+        }
+        if !names.iter().any(|earlier| earlier == name) {
+            names.push((*name).to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// The mechanisms of these names, ready to decide.
+pub(crate) fn adaptation(names: &[String]) -> Result<Adaptation> {
+    let find = |name: &String| {
+        let found = MECHANISMS.iter().find(|entry| entry.about.name == name);
+        found.map(|entry| (entry.pure)()).ok_or_else(|| format!("there is no mechanism '{name}'"))
+    };
+    let mechanisms = names.iter().map(find).collect::<std::result::Result<_, _>>();
+    mechanisms.and_then(Adaptation::of).map_err(Failure::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_them_work_together_and_are_called_what_they_call_themselves() {
+        let all = names("").unwrap();
+        assert_eq!(all.len(), MECHANISMS.len());
+        adaptation(&all).unwrap();
+        for entry in MECHANISMS {
+            assert_eq!((entry.pure)().name(), entry.about.name);
+        }
+    }
+
+    #[test]
+    fn every_knob_of_theirs_is_one_that_can_be_turned() {
+        for knob in adaptation(&names("").unwrap()).unwrap().knobs() {
+            assert!(latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_from_a_list() {
+        assert_eq!(names("suppress,suppress").unwrap(), ["suppress"]);
+        let refused = names("supress").unwrap_err();
+        assert_eq!(refused, "there is no mechanism 'supress': did you mean suppress?");
+    }
+}

@@ -1,0 +1,27 @@
+//! No ordinary task preempts another.
+
+use super::Mechanism;
+use crate::registry::About;
+use latlab_core::mechanism::{self, suppress};
+
+/// An ordinary task does not preempt another before that one's slice ends; a real-time task still
+/// preempts at once.
+///
+/// Section 3.1 of Seo et al. 2009, by means of knobs that ordinary kernels have in debugfs:
+/// `preempt` goes from full to lazy, where the kernel has lazy preemption (mainline from 6.13,
+/// Debian's 6.12-rt), and `wakeup_preemption` from 1 to 0. A knob that spares ordinary tasks
+/// already stays as it is. What runs with a real-time policy is served as before; an ordinary task
+/// that is woken may wait for a slice, a few milliseconds, and with it whoever waits for that task.
+#[derive(Debug, clap::Args)]
+pub(super) struct Suppress;
+
+impl Mechanism for Suppress {
+    const ABOUT: About = About {
+        name: "suppress",
+        summary: "ordinary tasks don't preempt each other within a slice",
+    };
+
+    fn pure() -> Box<dyn mechanism::Mechanism> {
+        Box::new(suppress::Suppress)
+    }
+}
