@@ -71,7 +71,7 @@ impl Adapt {
     fn wait(&self, signals: &Signals) {
         let end = self.time.map(|time| clock::now() + time);
         loop {
-            let left = end.map_or(LONG, |end| end - clock::now().min(end));
+            let left = end.map_or(LONG, |end| end - clock::now());
             if left == Nanos(0) || signals.wait(left) == Event::End {
                 return;
             }
