@@ -2,6 +2,8 @@
 //! but what was observed (Seo, Park, Sohn, Lim, Song 2009, section 3).
 
 pub mod suppress;
+#[cfg(test)]
+mod tests;
 
 use crate::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};

@@ -288,3 +288,58 @@ fn a_console_that_is_missing_or_none_is_named() {
     assert!(guard.set("active_console", "2", "for a test").is_err(), "it is not for users");
     assert!(journals(&root).is_empty());
 }
+
+#[test]
+fn one_knob_is_given_back_before_the_end_and_turned_again() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    for _ in 0..1000 {
+        guard.set("swappiness", "5", "for a test").unwrap();
+        assert!(guard.release("swappiness").unwrap());
+        assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+    }
+    assert_eq!(guard.written.entries.len(), 1, "the journal does not grow");
+    let told = guard.restore();
+    let expected =
+        [change("stat_interval", "1", "10", true), change("swappiness", "60", "5", true)];
+    assert_eq!(told, expected, "what was done again and again is told once");
+}
+
+#[test]
+fn what_was_given_back_or_forgotten_is_not_in_the_journal_of_a_killed_run() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("stat_interval", "10", "for a test").unwrap();
+    guard.set("swappiness", "5", "for a test").unwrap();
+    guard.forget("stat_interval").unwrap();
+    killed(&root, guard);
+    let said = Guard::mend(&root);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+}
+
+#[test]
+fn a_knob_that_is_forgotten_is_told_as_not_restored() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    fs::write(root.path(SWAP), "7").unwrap();
+    guard.forget("swappiness").unwrap();
+    assert_eq!(guard.restore(), [change("swappiness", "60", "5", false)]);
+    assert_eq!(says(&root, SWAP), "7");
+}
+
+#[test]
+fn two_guards_of_one_process_have_a_journal_each() {
+    let (_folder, root) = small();
+    let (mut one, mut other) = (Guard::new(root.clone()), Guard::new(root.clone()));
+    one.set("swappiness", "5", "for a test").unwrap();
+    other.set("stat_interval", "10", "for a test").unwrap();
+    assert!(matches!(other.set("swappiness", "6", "no"), Err(GuardError::Taken { .. })));
+    assert_eq!(journals(&root).len(), 2);
+    drop(one);
+    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+    drop(other);
+    assert!(journals(&root).is_empty());
+}

@@ -5,6 +5,7 @@
     reason = "a test stands outside of the program: it starts it, waits, and spoils its files"
 )]
 
+mod adapt;
 mod alone;
 mod bad_input;
 mod driver;

@@ -1,0 +1,128 @@
+//! Mechanisms together: what is turned, given back and left alone.
+
+use super::suppress::Suppress;
+use super::*;
+use proptest::prelude::*;
+
+fn knob(name: &'static str, value: &str) -> Knob {
+    let possible = ["none", "voluntary", "full", "lazy"].map(str::to_owned).to_vec();
+    Knob { name, path: format!("/{name}"), value: value.to_owned(), possible }
+}
+
+/// A machine of two knobs on which decisions are carried out.
+#[derive(Clone, Debug)]
+struct Machine {
+    now: Nanos,
+    found: [String; 2],
+    knobs: [Knob; 2],
+}
+
+impl Machine {
+    fn new(preempt: &str, wakeup: &str) -> Machine {
+        let knobs = [knob("preempt", preempt), knob("wakeup_preemption", wakeup)];
+        Machine { now: Nanos(0), found: [preempt.to_owned(), wakeup.to_owned()], knobs }
+    }
+
+    fn seen(&self, realtime: Option<u64>) -> Observation {
+        Observation { at: self.now, realtime, knobs: self.knobs.to_vec() }
+    }
+
+    fn values(&self) -> [&str; 2] {
+        self.knobs.each_ref().map(|knob| knob.value.as_str())
+    }
+
+    fn carry_out(&mut self, decisions: &[Decision]) {
+        for decision in decisions {
+            let at = self.knobs.iter().position(|knob| knob.name == decision.knob()).unwrap();
+            match decision {
+                Decision::Set { was, to, .. } => {
+                    assert_eq!(&self.knobs[at].value, was);
+                    self.knobs[at].value.clone_from(to);
+                }
+                Decision::GiveBack { .. } => self.knobs[at].value.clone_from(&self.found[at]),
+                Decision::Stop { .. } => {}
+            }
+        }
+    }
+}
+
+fn suppressing() -> Adaptation {
+    Adaptation::of(vec![Box::new(Suppress)]).unwrap()
+}
+
+#[test]
+fn what_is_wished_is_turned_once_and_stays() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    let first = adaptation.decide(&machine.seen(None));
+    machine.carry_out(&first);
+    assert_eq!(machine.values(), ["lazy", "0"]);
+    assert!(adaptation.decide(&machine.seen(None)).is_empty());
+}
+
+#[test]
+fn a_knob_that_somebody_turns_is_left_alone_for_good() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    let first = adaptation.decide(&machine.seen(None));
+    machine.carry_out(&first);
+    machine.knobs[0].value = "voluntary".to_owned();
+    let because = "somebody has turned it from lazy to voluntary".to_owned();
+    let expected = Decision::Stop { mechanism: "suppress", knob: "preempt", because };
+    assert_eq!(adaptation.decide(&machine.seen(None)), [expected]);
+    machine.knobs[0].value = "full".to_owned();
+    assert!(adaptation.decide(&machine.seen(None)).is_empty(), "not even when it would be wished");
+    assert_eq!(machine.values(), ["full", "0"]);
+}
+
+#[test]
+fn a_knob_that_can_t_be_read_any_more_is_left_alone() {
+    let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    adaptation.decide(&machine.seen(None));
+    let decisions = adaptation.decide(&Observation::default());
+    assert_eq!(decisions.len(), 2);
+    assert!(decisions.iter().all(|decision| matches!(decision, Decision::Stop { .. })));
+}
+
+#[test]
+fn what_could_not_be_turned_is_not_tried_again() {
+    let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    adaptation.decide(&machine.seen(None));
+    adaptation.give_up("preempt");
+    adaptation.give_up("wakeup_preemption");
+    assert!(adaptation.decide(&machine.seen(None)).is_empty());
+}
+
+#[test]
+fn two_mechanisms_never_have_one_knob() {
+    let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)]).unwrap_err();
+    assert_eq!(refused, "suppress and suppress both turn preempt: take one of them");
+}
+
+fn values() -> impl Strategy<Value = (&'static str, &'static str)> {
+    (
+        prop::sample::select(vec!["none", "voluntary", "full", "lazy"]),
+        prop::sample::select(vec!["0", "1"]),
+    )
+}
+
+proptest! {
+    /// Whatever somebody else turns and when: a knob that was left alone is never named again, a
+    /// knob is never turned to what it is, and the same is decided again of the same.
+    #[test]
+    fn decisions_follow_from_what_was_seen(all in prop::collection::vec(values(), 1..40)) {
+        let (mut one, mut other) = (suppressing(), suppressing());
+        let mut left = BTreeSet::new();
+        for (preempt, wakeup) in all {
+            let seen = Machine::new(preempt, wakeup).seen(None);
+            let decisions = one.decide(&seen);
+            prop_assert_eq!(&decisions, &other.decide(&seen));
+            for decision in &decisions {
+                prop_assert!(!left.contains(decision.knob()));
+                match decision {
+                    Decision::Set { was, to, .. } => prop_assert!(was != to),
+                    Decision::Stop { knob, .. } => { left.insert(*knob); }
+                    Decision::GiveBack { .. } => prop_assert!(false, "nothing asks for it"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Adapting: in guests, whose kernels have the knobs; here only what changes nothing.
+
+use crate::program::{Said, command, figure, latlab, run};
+use latlab_core::record::Record;
+
+/// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program.
+fn in_a_guest(script: &str) -> Said {
+    let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls";
+    let mut command = command(&format!("exec --on lab:rt {tools} -- sh -c"));
+    let knobs = "knobs() { cat /sys/kernel/debug/sched/preempt; \
+                 grep -o '[NO_]*WAKEUP_PREEMPTION' /sys/kernel/debug/sched/features; }\n";
+    run(command.arg(format!("{knobs}{script}")))
+}
+
+const FOUND: &str = "(full) lazy \nWAKEUP_PREEMPTION\n";
+const TURNED: &str = "full (lazy) \nNO_WAKEUP_PREEMPTION\n";
+
+#[test]
+fn who_names_what_there_is_not_hears_what_there_is() {
+    let said = latlab("adapt --dry-run --mechanisms supress");
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("there is no mechanism 'supress': did you mean suppress?"));
+    let said = latlab("run --adapt=nonsense --for 10ms");
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("there is no mechanism 'nonsense'"), "{said:?}");
+    let said = latlab("run --adapt=suppress --set preempt=full --for 10ms");
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("--set preempt and --adapt would both turn preempt"), "{said:?}");
+}
+
+/// What it says depends on this machine's kernel; that nothing is left to guess does not.
+#[test]
+fn a_dry_run_says_what_would_be_turned_or_why_it_can_t_be() {
+    let said = latlab("adapt --dry-run --mechanisms suppress");
+    match said.code() {
+        Some(0) => assert!(said.stdout.starts_with("suppress: preempt (/sys/"), "{said:?}"),
+        Some(3) => assert!(said.stdout.is_empty() && said.stderr.contains("debug"), "{said:?}"),
+        _ => panic!("{said:?}"),
+    }
+}
+
+#[test]
+fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
+    let said = in_a_guest(
+        "/latlab adapt --dry-run --mechanisms suppress; knobs\n\
+         /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5; knobs\n\
+         /latlab adapt; echo $?\n\
+         kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
+    );
+    let (dry, rest) = said.stdout.split_once(FOUND).expect("it says what it found");
+    assert_eq!(dry.lines().count(), 2, "{said:?}");
+    assert!(dry.contains("would go from full to lazy"), "{said:?}");
+    assert!(dry.contains("would go from 1 to 0"), "{said:?}");
+    assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
+    assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
+    assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
+    assert!(said.stderr.contains("preempt is full again"), "{said:?}");
+}
+
+#[test]
+fn it_ends_after_its_time() {
+    let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
+    assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
+}
+
+#[test]
+fn a_killed_one_is_put_right_by_the_next() {
+    let said = in_a_guest(
+        "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
+         kill -KILL $daemon; wait $daemon; knobs\n\
+         /latlab doctor > /dev/null; knobs\n\
+         /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",
+    );
+    assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
+    let told = said.stderr.lines().filter(|line| line.contains("was killed; "));
+    assert_eq!(told.count(), 2, "{said:?}");
+}
+
+#[test]
+fn a_knob_that_somebody_turns_meanwhile_stays() {
+    let said = in_a_guest(
+        "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
+         echo full > /sys/kernel/debug/sched/preempt; sleep 0.5; knobs\n\
+         echo lazy > /sys/kernel/debug/sched/preempt; sleep 0.5\n\
+         kill -INT $daemon; kill -TERM $daemon; wait $daemon; knobs",
+    );
+    let meanwhile = "(full) lazy \nNO_WAKEUP_PREEMPTION\n";
+    let after = "full (lazy) \nWAKEUP_PREEMPTION\n";
+    assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
+    let told =
+        "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
+    assert!(said.stderr.contains(told), "{said:?}");
+}
+
+/// The time of the repetition, and the context switches.
+fn cost(record: &Record) -> (f64, f64) {
+    let switches = |kind: &str| figure(record, &format!("{kind} context switches")).unwrap();
+    (record.series[0].max.as_secs_f64(), switches("voluntary") + switches("involuntary"))
+}
+
+/// Figures 2 and 7 of Seo et al. 2009: what full preemption costs, and how much of it is won back.
+#[test]
+fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
+    let words = "run hackbench:groups=5 --on lab:rt --warm-up 0 --count 1 --json";
+    let (time, switches) = cost(&latlab(words).record());
+    let said = latlab(&format!("{words} --adapt --fresh"));
+    assert_eq!(latlab(&format!("{words} --adapt --fresh")).stdout, said.stdout);
+    let adapted = said.record();
+    let (less, fewer) = cost(&adapted);
+    assert!(less <= 0.85 * time, "{less} s of {time} s");
+    assert!(fewer <= 0.2 * switches, "{fewer} of {switches}");
+    assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
+    assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
+    assert_eq!(adapted.changes.len(), 2);
+}
