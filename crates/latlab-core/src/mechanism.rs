@@ -1,6 +1,7 @@
 //! Mechanisms of the adaptive daemon: which knobs are to be turned, and when, decided by nothing
 //! but what was observed (Seo, Park, Sohn, Lim, Song 2009, section 3).
 
+pub mod mode;
 pub mod suppress;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 pub mod bpf;
 pub mod claim;
 pub mod clock;
+pub mod comings;
 pub mod console;
 pub mod cpu;
 pub mod driver;

@@ -26,21 +26,33 @@ const HUGE: usize = 2 << 20;
 /// And of a small one.
 const SMALL: usize = 4096;
 
+const WRITABLE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
+
 impl Mapping {
     /// So many bytes, none of which has memory behind it yet.
     pub fn new(size: Bytes) -> io::Result<Mapping> {
-        Mapping::map(size, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+        Mapping::map(size, WRITABLE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
     /// The first bytes of `file`, which has as many: what is written to them goes into the page
     /// cache.
     pub fn of_file(file: &File, size: Bytes) -> io::Result<Mapping> {
-        Mapping::map(size, libc::MAP_SHARED, file.as_raw_fd())
+        Mapping::map(size, WRITABLE, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    fn map(size: Bytes, flags: libc::c_int, fd: RawFd) -> io::Result<Mapping> {
+    /// The first bytes of `file`, that nobody writes to through this mapping.
+    pub(crate) fn to_read(file: &File, size: Bytes) -> io::Result<Sealed> {
+        let mapping = Mapping::map(size, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?;
+        Ok(Sealed { _memory: mapping })
+    }
+
+    fn map(
+        size: Bytes,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        fd: RawFd,
+    ) -> io::Result<Mapping> {
         let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
@@ -167,6 +179,9 @@ impl Drop for Mapping {
 pub struct Sealed {
     _memory: Mapping,
 }
+
+// SAFETY: the memory belongs to the process, and nobody reads or writes it through this.
+unsafe impl Send for Sealed {}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,10 @@
-//! The processor's counters (`perf_event_open(2)`).
+//! The processor's counters, and the kernel's tracepoints (`perf_event_open(2)`).
 
+use crate::ioctl;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::FromRawFd as _;
+use std::os::fd::{AsRawFd as _, FromRawFd as _};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ struct Attributes {
 /// `PERF_ATTR_SIZE_VER0`.
 const SIZE: u32 = 64;
 const HARDWARE: u32 = 0;
+const TRACEPOINT: u32 = 2;
 const HARDWARE_CACHE: u32 = 3;
 const HW_CACHE_MISSES: u64 = 3;
 /// The data TLB, its reads, their misses.
@@ -45,6 +48,8 @@ const TIMES: u64 = 1 | 2;
 /// Children are counted as well; the hypervisor is not.
 const FLAGS: u64 = 1 << 1 | 1 << 6;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
+/// The number of `PERF_EVENT_IOC_SET_FILTER`.
+const SET_FILTER: libc::Ioctl = 6;
 
 impl Counter {
     /// Begins to count.
@@ -61,22 +66,8 @@ impl Counter {
             flags: FLAGS,
             ..Attributes::default()
         };
-        let (this, any_cpu, no_group) = (0, -1, -1);
-        // SAFETY: the attributes are valid and of the size they state.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                this,
-                any_cpu,
-                no_group,
-                CLOSE_ON_EXEC,
-            )
-        };
-        let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?;
-        let fd = crate::checked(fd)?;
-        // SAFETY: the descriptor is fresh and nobody else's.
-        Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+        let (this, any_cpu) = (0, -1);
+        open(&attributes, this, any_cpu).map(Counter)
     }
 
     /// What it has counted so far; where counters are few and take turns, scaled to all of the
@@ -90,6 +81,49 @@ impl Counter {
         };
         Ok(scaled(word(0), word(1), word(2)))
     }
+}
+
+/// Begins to count or to hear what the attributes say, in this task or in all (-1), on this CPU or
+/// on all (-1).
+fn open(attributes: &Attributes, task: libc::pid_t, cpu: libc::c_int) -> io::Result<File> {
+    let no_group = -1;
+    // SAFETY: the attributes are valid and of the size they state.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_ref(attributes),
+            task,
+            cpu,
+            no_group,
+            CLOSE_ON_EXEC,
+        )
+    };
+    let fd = i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?;
+    let fd = crate::checked(fd)?;
+    // SAFETY: the descriptor is fresh and nobody else's.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Has a tracepoint be heard on one CPU: each time that it is passed and `filter` holds, who polls
+/// the file is woken.
+pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<File> {
+    let attributes = Attributes {
+        kind: TRACEPOINT,
+        size: SIZE,
+        config: id,
+        period: 1,
+        wakeup: 1,
+        ..Attributes::default()
+    };
+    let (all, cpu) = (-1, libc::c_int::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?);
+    let file = open(&attributes, all, cpu)?;
+    if let Some(filter) = filter {
+        let filter = CString::new(filter)?;
+        let call = ioctl::call(ioctl::WRITE, b'$', SET_FILTER, size_of::<usize>());
+        // SAFETY: the filter is a string with its final zero; the descriptor is open.
+        crate::checked(unsafe { libc::ioctl(file.as_raw_fd(), call, filter.as_ptr()) })?;
+    }
+    Ok(file)
 }
 
 /// `count` events in `counted` of `wanted` nanoseconds, scaled to all of them.

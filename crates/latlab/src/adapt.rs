@@ -1,6 +1,7 @@
 //! Adapting: what mechanisms decide is done on this machine, and undone at the end.
 
 mod beside;
+mod counting;
 mod foreseen;
 
 pub(crate) use beside::{Beside, Ended};
@@ -8,21 +9,29 @@ pub(crate) use foreseen::foresee;
 
 use crate::failure::{Failure, Result};
 use crate::mechanism;
+use counting::Counting;
 use latlab_core::mechanism::{Adaptation, Decision, Knob, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
-use latlab_sys::clock;
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::knob::{self, Standing, Unreadable};
 use latlab_sys::root::Root;
+use latlab_sys::sched::Policy;
+use latlab_sys::{clock, sched};
+use std::time::Duration;
+
+/// The longest for which nothing is looked at.
+const STEP: Nanos = Nanos::from_millis(100);
 
 /// Mechanisms at work on a machine. Dropping it gives everything back.
 struct Adapting {
     root: Root,
     adaptation: Adaptation,
     guard: Guard,
+    /// Where a mechanism decides by the number of real-time tasks.
+    counting: Option<Counting>,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
     _only: Claim,
@@ -53,8 +62,10 @@ impl Adapting {
             return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
         }
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
+        let counting = adaptation.counts_tasks().then(|| Counting::start(&root)).transpose()?;
         let guard = Guard::new(root.clone());
-        let mut adapting = Adapting { root, adaptation, guard, warnings: Vec::new(), _only: only };
+        let mut adapting =
+            Adapting { root, adaptation, guard, counting, warnings: Vec::new(), _only: only };
         for (name, why) in unreadable {
             adapting.warn(format!("{name} stays as it is: {why}"), say);
         }
@@ -81,7 +92,8 @@ impl Adapting {
 
     fn decide(&mut self) -> Vec<Decision> {
         let (knobs, _) = look(&self.root, &self.adaptation.knobs());
-        self.adaptation.decide(&Observation { at: clock::now(), realtime: None, knobs })
+        let realtime = self.counting.as_mut().map(Counting::count);
+        self.adaptation.decide(&Observation { at: clock::now(), realtime, knobs })
     }
 
     fn act(&mut self, decision: &Decision, say: fn(&str)) -> std::result::Result<(), GuardError> {
@@ -108,9 +120,22 @@ impl Adapting {
         self.warnings.push(text);
     }
 
-    /// How long nothing needs to be looked at.
-    fn rest(&self) -> Nanos {
-        Nanos::from_millis(100)
+    /// Waits until there may be something to decide.
+    fn wait(&mut self) {
+        match &mut self.counting {
+            Some(counting) => counting.wait(STEP),
+            None => std::thread::park_timeout(Duration::from_nanos(STEP.0)),
+        }
+    }
+
+    /// Has the calling thread be able to act while ordinary tasks keep all CPUs busy, where that
+    /// matters: a real-time task that has come is not to wait for them.
+    fn be_prompt(&mut self, say: fn(&str)) {
+        if self.counting.is_some()
+            && let Err(error) = sched::set_policy(Policy::Fifo(1))
+        {
+            self.warn(format!("mode: real-time tasks may be seen late: {error}"), say);
+        }
     }
 
     /// Gives everything back.

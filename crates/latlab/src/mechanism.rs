@@ -1,5 +1,6 @@
 //! Mechanisms: each says which knobs make a machine better at what it does now.
 
+mod mode;
 mod suppress;
 
 use crate::failure::{Failure, Result};
@@ -9,7 +10,7 @@ use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
 /// Every mechanism. They are independent: each knob belongs to one of them at most.
-pub(crate) static MECHANISMS: &[Entry] = &[entry::<suppress::Suppress>()];
+pub(crate) static MECHANISMS: &[Entry] = &[entry::<suppress::Suppress>(), entry::<mode::ByTasks>()];
 
 /// One mechanism. The doc comment of its struct says what it does, out of which paper, by which
 /// means and at which price; it has no parameters.

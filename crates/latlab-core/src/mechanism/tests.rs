@@ -1,5 +1,6 @@
 //! Mechanisms together: what is turned, given back and left alone.
 
+use super::mode::ByTasks;
 use super::suppress::Suppress;
 use super::*;
 use proptest::prelude::*;
@@ -97,6 +98,69 @@ fn two_mechanisms_never_have_one_knob() {
     assert_eq!(refused, "suppress and suppress both turn preempt: take one of them");
 }
 
+/// Goes back to throughput after a second.
+fn both() -> Adaptation {
+    let mode = ByTasks::after(Nanos::from_secs(1));
+    Adaptation::of(vec![Box::new(Suppress), Box::new(mode)]).unwrap()
+}
+
+/// After this time it is seen that there are so many tasks. Whether anything was done.
+fn later(
+    machine: &mut Machine,
+    adaptation: &mut Adaptation,
+    (after, tasks): (Nanos, u64),
+) -> Vec<Decision> {
+    machine.now = machine.now + after;
+    let decisions = adaptation.decide(&machine.seen(Some(tasks)));
+    machine.carry_out(&decisions);
+    decisions
+}
+
+const MS: Nanos = Nanos::from_millis(1);
+
+#[test]
+fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a_second() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+    later(&mut machine, &mut adaptation, (MS, 0));
+    assert_eq!(machine.values(), ["lazy", "0"]);
+    let decisions = later(&mut machine, &mut adaptation, (MS, 2));
+    assert_eq!(machine.values(), ["full", "1"]);
+    let because = "there are 2 real-time tasks".to_owned();
+    let expected = Decision::GiveBack { mechanism: "suppress", knob: "preempt", because };
+    assert_eq!(decisions[0], expected);
+    assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
+    assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());
+    assert_eq!(later(&mut machine, &mut adaptation, (MS, 0)).len(), 2);
+    assert_eq!(machine.values(), ["lazy", "0"]);
+}
+
+#[test]
+fn a_thousand_starts_and_stops_leave_it_right_and_it_does_not_flap() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+    later(&mut machine, &mut adaptation, (MS, 1));
+    for _ in 0..1000 {
+        assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
+        assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());
+        assert!(later(&mut machine, &mut adaptation, (Nanos(0), 3)).is_empty());
+    }
+    assert_eq!(machine.values(), ["full", "1"]);
+    for _ in 0..1000 {
+        later(&mut machine, &mut adaptation, (MS, 1));
+        assert_eq!(machine.values(), ["full", "1"]);
+        later(&mut machine, &mut adaptation, (Nanos::from_secs(1), 0));
+        assert_eq!(machine.values(), ["lazy", "0"]);
+    }
+}
+
+#[test]
+fn a_mode_with_nothing_to_turn_is_refused() {
+    let refused = Adaptation::of(vec![Box::new(ByTasks::after(MS))]).unwrap_err();
+    assert!(refused.starts_with("mode only says when others are to act"), "{refused}");
+    let twice: Vec<Box<dyn Mechanism>> =
+        vec![Box::new(Suppress), Box::new(ByTasks::after(MS)), Box::new(ByTasks::after(MS))];
+    assert!(Adaptation::of(twice).unwrap_err().contains("both decide the mode"));
+}
+
 fn values() -> impl Strategy<Value = (&'static str, &'static str)> {
     (
         prop::sample::select(vec!["none", "voluntary", "full", "lazy"]),
@@ -123,6 +187,22 @@ proptest! {
                     Decision::GiveBack { .. } => prop_assert!(false, "nothing asks for it"),
                 }
             }
+        }
+    }
+
+    /// With a real-time task, and for a second after it, every knob is as it was found; without
+    /// one for longer, all are turned.
+    #[test]
+    fn the_mode_follows_the_tasks(all in prop::collection::vec((0..700_u64, 0..3_u64), 1..200)) {
+        let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+        let mut last = None;
+        for (after, tasks) in all {
+            later(&mut machine, &mut adaptation, (Nanos::from_millis(after), tasks));
+            if tasks > 0 {
+                last = Some(machine.now);
+            }
+            let latency = last.is_some_and(|last| machine.now < last + Nanos::from_secs(1));
+            prop_assert_eq!(machine.values(), if latency { ["full", "1"] } else { ["lazy", "0"] });
         }
     }
 }

@@ -3,11 +3,11 @@
 use super::Adapting;
 use crate::failure::{Result, failed};
 use latlab_core::record::Change;
+use latlab_sys::clock;
 use latlab_sys::root::Root;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 
 /// Mechanisms at work. Dropping it ends them, and everything is given back.
 #[derive(Debug)]
@@ -60,11 +60,16 @@ impl Drop for Beside {
 }
 
 fn work(mut adapting: Adapting, ending: &AtomicBool, say: fn(&str)) -> Ended {
+    adapting.be_prompt(say);
+    let began = clock::now();
     while !ending.load(Relaxed) {
-        std::thread::park_timeout(Duration::from_nanos(adapting.rest().0));
+        adapting.wait();
         if !ending.load(Relaxed) {
             adapting.step(say);
         }
     }
-    adapting.end(say)
+    let (cpu, time) = (clock::of_thread(), clock::now() - began);
+    let ended = adapting.end(say);
+    say(&format!("adapting took {cpu} of CPU time in {time}"));
+    ended
 }

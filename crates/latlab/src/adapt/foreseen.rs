@@ -1,5 +1,6 @@
 //! What mechanisms would do, for who asks before.
 
+use super::counting::Counting;
 use super::look;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
@@ -10,8 +11,9 @@ use std::fmt::Write as _;
 /// What these mechanisms would turn here, and what can't be done, in lines. Nothing is changed.
 /// Refused where the mechanisms would be.
 pub(crate) fn foresee(names: &[String]) -> Result<String> {
+    let root = Root::default();
     let adaptation = mechanism::adaptation(names)?;
-    let (knobs, unreadable) = look(&Root::default(), &adaptation.knobs());
+    let (knobs, unreadable) = look(&root, &adaptation.knobs());
     if let (true, Some((_, why))) = (knobs.is_empty(), unreadable.first()) {
         return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
     }
@@ -27,6 +29,16 @@ pub(crate) fn foresee(names: &[String]) -> Result<String> {
             }
             Err(why) => writeln!(text, "{mechanism}: {name} ({path}) would stay {value}: {why}"),
         };
+    }
+    if adaptation.counts_tasks() {
+        let now = match Counting::start(&root)?.count() {
+            0 => "there is no real-time task now, so it would be done at once".to_owned(),
+            1 => "there is 1 real-time task now, so it would be done when that has gone".to_owned(),
+            many => {
+                format!("there are {many} real-time tasks now, so it would be done without them")
+            }
+        };
+        let _ = writeln!(text, "mode: {now}");
     }
     for (name, why) in unreadable {
         let _ = writeln!(text, "{name} would stay as it is: {why}");

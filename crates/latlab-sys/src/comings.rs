@@ -1,0 +1,97 @@
+//! Hearing that tasks of real-time policy come and go, by the kernel's tracepoints: how many there
+//! are is asked of /proc then.
+
+use crate::clock::timespec;
+use crate::mapping::{Mapping, Sealed};
+use crate::perf;
+use crate::root::Root;
+use latlab_core::cpulist::CpuList;
+use latlab_core::size::Bytes;
+use latlab_core::time::Nanos;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+/// Hears, on these CPUs, of every task that may have become, or ceased to be, one of real-time
+/// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy.
+#[derive(Debug)]
+pub struct Comings {
+    heard: Vec<File>,
+    /// Without memory to note it in, the kernel wakes nobody. It is not read.
+    _noted: Vec<Sealed>,
+}
+
+/// Why nothing can be heard, and what would help.
+#[derive(Debug, thiserror::Error)]
+pub enum Deaf {
+    /// There are no tracepoints to be found.
+    #[error(
+        "tracefs is not mounted, or this kernel has no tracepoint {0}: do `mount -t tracefs \
+         tracefs /sys/kernel/tracing`"
+    )]
+    Missing(&'static str),
+    /// They can't be used.
+    #[error("the tracepoint {0} can't be heard ({1}): it needs root, and perf events")]
+    Refused(&'static str, io::Error),
+}
+
+/// Real-time tasks have a number below this (`MAX_RT_PRIO`).
+const REALTIME: Option<&str> = Some("prio < 100");
+
+/// Tasks that are forked as one, that end as one, and that are given a policy.
+const POINTS: [(&str, Option<&str>); 4] = [
+    ("sched/sched_wakeup_new", REALTIME),
+    ("sched/sched_process_exit", REALTIME),
+    ("syscalls/sys_exit_sched_setscheduler", None),
+    ("syscalls/sys_exit_sched_setattr", None),
+];
+
+/// A page that says where the kernel is, and one it writes to, over and over.
+const PAGES: Bytes = Bytes(2 * 4096);
+
+impl Comings {
+    /// Begins to hear.
+    pub fn listen(root: &Root, cpus: &CpuList) -> Result<Comings, Deaf> {
+        let mut comings = Comings { heard: Vec::new(), _noted: Vec::new() };
+        for (point, filter) in POINTS {
+            let folders = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+            let id = folders
+                .iter()
+                .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
+                .ok_or(Deaf::Missing(point))?;
+            for cpu in cpus.iter() {
+                let heard = perf::tracepoint(id, cpu, filter);
+                let heard = heard.map_err(|e| Deaf::Refused(point, e))?;
+                let noted = Mapping::to_read(&heard, PAGES);
+                comings._noted.push(noted.map_err(|e| Deaf::Refused(point, e))?);
+                comings.heard.push(heard);
+            }
+        }
+        Ok(comings)
+    }
+
+    /// Waits until something is heard, at most so long. Whether something was.
+    pub fn wait(&self, at_most: Nanos) -> bool {
+        let event =
+            |file: &File| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut all: Vec<libc::pollfd> = self.heard.iter().map(event).collect();
+        let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
+        // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
+        let ready =
+            unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
+        ready > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_can_hear_nothing_says_what_would_help() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        let deaf = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
+        assert!(deaf.contains("mount -t tracefs"), "{deaf}");
+    }
+}
