@@ -5,12 +5,14 @@ use crate::clock::timespec;
 use crate::mapping::{Mapping, Sealed};
 use crate::perf;
 use crate::root::Root;
+use crate::sched;
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 
 /// Hears, on these CPUs, of every task that may have become, or ceased to be, one of real-time
 /// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy.
@@ -83,9 +85,57 @@ impl Comings {
     }
 }
 
+/// How many threads of programs have a real-time policy now, the calling one not among them.
+/// Threads of the kernel, and those that have ended, have no program.
+pub fn count() -> io::Result<u64> {
+    let ours = sched::thread_id();
+    let mut count = 0;
+    for process in numbered(Path::new("/proc"))? {
+        // A process may have ended since it was listed.
+        for thread in numbered(&process.join("task")).unwrap_or_default() {
+            let id = number(&thread).unwrap_or(0);
+            count += u64::from(id != ours && sched::is_realtime(id) && has_program(&thread));
+        }
+    }
+    Ok(count)
+}
+
+fn has_program(thread: &Path) -> bool {
+    let program = std::fs::read_link(thread.join("exe"));
+    !program.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+}
+
+/// What in this folder is a number.
+fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| number(path).is_some()).collect())
+}
+
+fn number(path: &Path) -> Option<i32> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_counts_while_it_has_a_real_time_policy() {
+        let (has, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            let task = scope.spawn(|| {
+                let allowed = sched::set_policy(sched::Policy::Rr(1)).is_ok();
+                has.wait();
+                go_on.wait();
+                allowed
+            });
+            has.wait();
+            let meanwhile = count().unwrap();
+            go_on.wait();
+            // Tasks of other tests may come and go, but this one was there.
+            assert!(!task.join().unwrap() || meanwhile > 0);
+        });
+    }
 
     #[test]
     fn who_can_hear_nothing_says_what_would_help() {

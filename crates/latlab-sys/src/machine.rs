@@ -48,12 +48,6 @@ pub fn read(root: &Root) -> Machine {
     machine
 }
 
-/// How many threads of programs have a real-time policy (fifo, rr, deadline), not counting the one
-/// with the kernel's number `but`. None where there are no processes to be seen.
-pub fn realtime_programs(root: &Root, but: i32) -> Option<u64> {
-    tasks::realtime_programs(root, u32::try_from(but).unwrap_or(0))
-}
-
 /// The hardware threads of each CPU's core.
 fn siblings(root: &Root, cpus: &CpuList) -> BTreeMap<u32, CpuList> {
     let of = |cpu| {

@@ -56,6 +56,16 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     set_attributes(attr)
 }
 
+/// Whether a thread has a real-time policy; one that is not there has none.
+pub(crate) fn is_realtime(thread_id: i32) -> bool {
+    /// `SCHED_RESET_ON_FORK` may be added to a policy.
+    const RESET_ON_FORK: u32 = 0x4000_0000;
+    // SAFETY: no pointers. The raw system call: musl refuses its own.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, thread_id) };
+    u32::try_from(policy)
+        .is_ok_and(|policy| [FIFO, RR, DEADLINE].contains(&(policy & !RESET_ON_FORK)))
+}
+
 /// Makes the calling thread an ordinary one that all others go before: `SCHED_OTHER`, nice 19.
 pub fn stand_back() -> io::Result<()> {
     set_attributes(SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })

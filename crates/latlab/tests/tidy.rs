@@ -136,6 +136,7 @@ fn rooms_do_not_know_each_other() {
         "load::",
         "call::",
         "cause::",
+        "mechanism::",
         "target::",
         "guest::",
         "kernel::",
@@ -152,6 +153,8 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}load"), &but(&["load::"]));
     nothing_in(&format!("{source}call"), &but(&["call::"]));
     nothing_in(&format!("{source}cause"), &but(&["cause::"]));
+    nothing_in(&format!("{source}mechanism"), &but(&["mechanism::"]));
+    nothing_in(&format!("{source}adapt"), &but(&["mechanism::"]));
     nothing_in(&format!("{source}window"), &but(&[]));
     // What several parts are made of knows none of them.
     for shared in ["groups", "meter", "token", "traffic", "worker"] {
@@ -186,6 +189,7 @@ fn every_part_is_in_the_table_of_its_room_and_names_no_other() {
     assert_eq!(left_out("load", &["console", "network", "room"]), [""; 0]);
     assert_eq!(left_out("call", &["anonymous", "store"]), [""; 0]);
     assert_eq!(left_out("cause", &["tests"]), [""; 0]);
+    assert_eq!(left_out("mechanism", &[]), [""; 0]);
     for (file, text) in sources("crates/latlab/src/call/") {
         let code = code(&text);
         let known = ["super::anonymous::", "super::store::", "super::{Call"];

@@ -38,24 +38,6 @@ pub(super) fn read(root: &Root) -> Option<Tasks> {
     Some(tasks)
 }
 
-/// How many threads of programs have a real-time policy, not counting `but`. None where there are
-/// no processes to be seen.
-pub(super) fn realtime_programs(root: &Root, but: u32) -> Option<u64> {
-    let processes = root.numbered("proc", "");
-    if processes.is_empty() {
-        return None;
-    }
-    let mut count = 0;
-    for (pid, _) in processes {
-        for (tid, _) in root.numbered(format!("proc/{pid}/task"), "") {
-            let stat = root.text(format!("proc/{pid}/task/{tid}/stat"));
-            let found = stat.as_deref().and_then(|stat| thread(pid, stat));
-            count += u64::from(found.is_some_and(|one| !one.kernel && one.tid != but));
-        }
-    }
-    Some(count)
-}
-
 impl Tasks {
     fn add(&mut self, pid: u32, stat: &str) {
         self.irqbalance |= stat.contains("(irqbalance)");

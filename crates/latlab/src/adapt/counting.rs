@@ -3,14 +3,13 @@
 
 use crate::failure::{Failure, Result};
 use latlab_core::time::Nanos;
-use latlab_sys::comings::Comings;
+use latlab_sys::comings::{self, Comings};
 use latlab_sys::root::Root;
-use latlab_sys::{clock, cpu, machine, sched};
+use latlab_sys::{clock, cpu};
 
 /// How many real-time tasks of programs there are, as far as it was looked.
 #[derive(Debug)]
 pub(super) struct Counting {
-    root: Root,
     comings: Comings,
     /// Whether something was heard that was not looked after.
     heard: bool,
@@ -32,10 +31,8 @@ impl Counting {
     pub(super) fn start(root: &Root) -> Result<Counting> {
         let comings = Comings::listen(root, &cpu::online(root))
             .map_err(|deaf| Failure::Unsupported(format!("mode: {deaf}")))?;
-        let root = root.clone();
         let none = Nanos(0);
-        let mut counting =
-            Counting { root, comings, heard: true, count: 0, looked: none, cost: none };
+        let mut counting = Counting { comings, heard: true, count: 0, looked: none, cost: none };
         counting.look();
         Ok(counting)
     }
@@ -71,8 +68,7 @@ impl Counting {
         let begin = clock::now();
         // What is heard from now on may not be in what is read.
         self.heard = false;
-        let count = machine::realtime_programs(&self.root, sched::thread_id());
-        self.count = count.unwrap_or(self.count);
+        self.count = comings::count().unwrap_or(self.count);
         self.looked = clock::now();
         self.cost = self.looked - begin;
     }

@@ -5,15 +5,15 @@ use latlab_core::record::Record;
 
 /// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program.
 fn in_a_guest(script: &str) -> Said {
-    let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls";
+    let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls --with /bin/sh";
     let mut command = command(&format!("exec --on lab:rt {tools} -- sh -c"));
-    let knobs = "knobs() { cat /sys/kernel/debug/sched/preempt; \
+    let knobs = "knobs() { grep -o '([a-z]*)' /sys/kernel/debug/sched/preempt; \
                  grep -o '[NO_]*WAKEUP_PREEMPTION' /sys/kernel/debug/sched/features; }\n";
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const FOUND: &str = "(full) lazy \nWAKEUP_PREEMPTION\n";
-const TURNED: &str = "full (lazy) \nNO_WAKEUP_PREEMPTION\n";
+const FOUND: &str = "(full)\nWAKEUP_PREEMPTION\n";
+const TURNED: &str = "(lazy)\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn who_names_what_there_is_not_hears_what_there_is() {
@@ -84,12 +84,47 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
          echo lazy > /sys/kernel/debug/sched/preempt; sleep 0.5\n\
          kill -INT $daemon; kill -TERM $daemon; wait $daemon; knobs",
     );
-    let meanwhile = "(full) lazy \nNO_WAKEUP_PREEMPTION\n";
-    let after = "full (lazy) \nWAKEUP_PREEMPTION\n";
+    let meanwhile = "(full)\nNO_WAKEUP_PREEMPTION\n";
+    let after = "(lazy)\nWAKEUP_PREEMPTION\n";
     assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
     let told =
         "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
     assert!(said.stderr.contains(told), "{said:?}");
+}
+
+/// What a FIFO task of its own finds after so many milliseconds, and what is found after it.
+#[test]
+fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
+    let said = in_a_guest(
+        "/latlab adapt --dry-run | grep mode:\n\
+         /latlab adapt & daemon=$!; sleep 0.5; knobs\n\
+         /latlab exec --fifo 5 -- /bin/sh -c \
+           '/bin/sleep 0.005; grep -o \"([a-z]*)\" /sys/kernel/debug/sched/preempt; sleep 0.3'\n\
+         sleep 0.5; knobs; sleep 1; knobs\n\
+         /latlab adapt --dry-run --mechanisms mode; echo $?\n\
+         kill -TERM $daemon; wait $daemon; knobs",
+    );
+    let dry = "mode: there is no real-time task now, so it would be done at once\n";
+    let expected = format!("{dry}{TURNED}(full)\n{FOUND}{TURNED}2\n{FOUND}");
+    assert_eq!(said.stdout, expected, "{said:?}");
+    let given = "suppress: preempt is given back: there is 1 real-time task";
+    assert!(said.stderr.contains(given), "{said:?}");
+    let again = "as there was no real-time task for 1.00 s";
+    assert!(said.stderr.contains(again), "{said:?}");
+    assert!(said.stderr.contains("adapting took "), "{said:?}");
+}
+
+/// Starts and ends them as fast as the guest can, threads of a program among them.
+#[test]
+fn many_real_time_tasks_that_come_and_go_leave_nothing_turned_wrongly() {
+    let said = in_a_guest(
+        "/latlab adapt & daemon=$!; sleep 0.5\n\
+         n=0; while [ $n -lt 100 ]; do /latlab exec --rr 3 -- /bin/sleep 0.002; n=$((n+1)); done\n\
+         knobs; sleep 1.5; knobs; kill -TERM $daemon; wait $daemon; knobs",
+    );
+    assert_eq!(said.stdout, format!("{FOUND}{TURNED}{FOUND}"), "{said:?}");
+    let turned = said.stderr.matches("preempt goes from full to lazy").count();
+    assert_eq!(turned, 2, "it does not flap: {said:?}");
 }
 
 /// The time of the repetition, and the context switches.
@@ -112,4 +147,8 @@ fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
     assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
     assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
     assert_eq!(adapted.changes.len(), 2);
+    let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
+    assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
+    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
+    assert!(cyclic.changes.iter().all(|change| change.restored), "{told:?}");
 }

@@ -35,6 +35,7 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
         ("seed", plan.seed.to_string()),
         ("stop above", plan.stop_above.map(micro).unwrap_or_default()),
         ("settings", settings.collect::<Vec<_>>().join("  ")),
+        ("adapted by", plan.adapt.join("  ")),
     ];
     facts.map(|(what, value)| (what.to_owned(), value)).into()
 }
