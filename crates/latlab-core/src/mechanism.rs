@@ -57,7 +57,8 @@ pub trait Mechanism: Send {
     /// What the user calls it.
     fn name(&self) -> &'static str;
 
-    /// The knobs that are its own: no other mechanism may have a wish for them.
+    /// The knobs that are its own, the one that takes longest to turn first: it is given back last.
+    /// No other mechanism may have a wish for them.
     fn knobs(&self) -> &'static [&'static str] {
         &[]
     }
@@ -237,15 +238,15 @@ impl Adaptation {
         decisions
     }
 
-    /// Has everything given back.
+    /// Has everything given back, in the order opposite to that in which it was turned.
     fn disengage(&mut self, why: &str) -> Vec<Decision> {
-        let turned = std::mem::take(&mut self.turned);
-        let back = |(knob, Turned { mechanism, .. })| Decision::GiveBack {
-            mechanism,
-            knob,
-            because: why.to_owned(),
-        };
-        turned.into_iter().map(back).collect()
+        let mut decisions = Vec::new();
+        for knob in self.knobs().into_iter().rev() {
+            if let Some(Turned { mechanism, .. }) = self.turned.remove(knob) {
+                decisions.push(Decision::GiveBack { mechanism, knob, because: why.to_owned() });
+            }
+        }
+        decisions
     }
 }
 

@@ -55,6 +55,20 @@ impl Claim {
     }
 }
 
+/// Takes away what processes that were killed had claimed.
+pub(crate) fn sweep(root: &Root) {
+    let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")) {
+        // Whoever holds it lives. It is removed while it is locked, as by its owner.
+        if let Ok(file) = File::open(&path)
+            && file.try_lock().is_ok()
+        {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
 impl Drop for Claim {
     fn drop(&mut self) {
         // Removed while it is locked, so that nobody finds it unlocked.
@@ -86,7 +100,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
-        fs::write(root.path(FOLDER).join("adapt.lock"), "123456").unwrap();
-        Claim::take(&root, "adapt").unwrap();
+        let mut left = File::create(root.path(FOLDER).join("adapt.lock")).unwrap();
+        left.write_all(b"123456").unwrap();
+        let claim = Claim::take(&root, "adapt").unwrap();
+        sweep(&root);
+        assert!(Claim::take(&root, "adapt").is_err(), "who lives keeps it");
+        drop(claim);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::new(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        File::create(root.path(FOLDER).join("adapt.lock")).unwrap();
+        sweep(&root);
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
     }
 }

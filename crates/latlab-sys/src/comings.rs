@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 /// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy.
 #[derive(Debug)]
 pub struct Comings {
-    heard: Vec<File>,
-    /// Without memory to note it in, the kernel wakes nobody. It is not read.
-    _noted: Vec<Sealed>,
+    /// Each with the memory that the kernel notes it in, without which it wakes nobody; it is not
+    /// read.
+    points: Vec<(File, Sealed)>,
 }
 
 /// Why nothing can be heard, and what would help.
@@ -54,7 +54,7 @@ const PAGES: Bytes = Bytes(2 * 4096);
 impl Comings {
     /// Begins to hear.
     pub fn listen(root: &Root, cpus: &CpuList) -> Result<Comings, Deaf> {
-        let mut comings = Comings { heard: Vec::new(), _noted: Vec::new() };
+        let mut comings = Comings { points: Vec::new() };
         for (point, filter) in POINTS {
             let folders = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
             let id = folders
@@ -65,8 +65,8 @@ impl Comings {
                 let heard = perf::tracepoint(id, cpu, filter);
                 let heard = heard.map_err(|e| Deaf::Refused(point, e))?;
                 let noted = Mapping::to_read(&heard, PAGES);
-                comings._noted.push(noted.map_err(|e| Deaf::Refused(point, e))?);
-                comings.heard.push(heard);
+                let noted = noted.map_err(|e| Deaf::Refused(point, e))?;
+                comings.points.push((heard, noted));
             }
         }
         Ok(comings)
@@ -74,9 +74,12 @@ impl Comings {
 
     /// Waits until something is heard, at most so long. Whether something was.
     pub fn wait(&self, at_most: Nanos) -> bool {
-        let event =
-            |file: &File| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let mut all: Vec<libc::pollfd> = self.heard.iter().map(event).collect();
+        let event = |(file, _): &(File, Sealed)| libc::pollfd {
+            fd: file.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut all: Vec<libc::pollfd> = self.points.iter().map(event).collect();
         let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
         // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
         let ready =

@@ -4,6 +4,7 @@
 //! next latlab that finds an unlocked journal knows that its owner died, and puts the old values
 //! back. `/run` is emptied by a reboot, and so are the knobs.
 
+use crate::claim;
 use crate::console;
 use crate::knob::{self, KNOBS, Knob, Place};
 use crate::root::Root;
@@ -90,6 +91,7 @@ impl Guard {
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
     pub fn mend(root: &Root) -> Vec<String> {
+        claim::sweep(root);
         journals(root).iter().flat_map(|path| mend_one(path)).collect()
     }
 

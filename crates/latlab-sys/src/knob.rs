@@ -356,7 +356,7 @@ mod tests {
         let said = |name| standing(&root, name).unwrap_err().to_string();
         std::fs::create_dir_all(root.path("sys/kernel/debug/sched")).unwrap();
         assert_eq!(said("preempt"), "this kernel has no /sys/kernel/debug/sched/preempt");
-        std::fs::write(root.path(FEATURES), "PLACE_LAG").unwrap();
+        std::fs::File::create(root.path(FEATURES)).unwrap().write_all(b"PLACE_LAG").unwrap();
         assert!(said("wakeup_preemption").contains("does not know WAKEUP_PREEMPTION"));
         std::fs::remove_dir_all(root.path("sys/kernel/debug/sched")).unwrap();
         assert!(said("preempt").starts_with("debugfs is not mounted"));

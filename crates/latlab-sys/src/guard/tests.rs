@@ -324,7 +324,7 @@ fn a_knob_that_is_forgotten_is_told_as_not_restored() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
-    fs::write(root.path(SWAP), "7").unwrap();
+    File::create(root.path(SWAP)).unwrap().write_all(b"7").unwrap();
     guard.forget("swappiness").unwrap();
     assert_eq!(guard.restore(), [change("swappiness", "60", "5", false)]);
     assert_eq!(says(&root, SWAP), "7");
