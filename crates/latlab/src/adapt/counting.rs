@@ -29,8 +29,9 @@ const MOST: u64 = 10;
 impl Counting {
     /// Counts for the first time. Refused where nothing can be heard.
     pub(super) fn start(root: &Root) -> Result<Counting> {
-        let comings = Comings::listen(root, &cpu::online(root))
-            .map_err(|deaf| Failure::Unsupported(format!("mode: {deaf}")))?;
+        let comings = Comings::listen(root, &cpu::online(root)).map_err(|deaf| {
+            Failure::Unsupported(format!("mode: {deaf}; or leave mode out of --mechanisms"))
+        })?;
         let none = Nanos(0);
         let mut counting = Counting { comings, heard: true, count: 0, looked: none, cost: none };
         counting.look();
