@@ -83,7 +83,8 @@ fn is_plausible(record: &Record) {
     assert!(plain.min > Nanos(400_000) && plain.max < Nanos(600_000), "{plain:?}");
     let interrupt = of(record, "rhealstone.interrupt");
     assert_eq!(interrupt.len(), 2, "the handler's time is known: {interrupt:?}");
-    assert!(interrupt[0].max < Nanos(2_000), "{interrupt:?}");
+    // The worst may have come while another interrupt was being handled.
+    assert!(interrupt[0].mean < Nanos(1_000), "{interrupt:?}");
     let signal = of(record, "signal");
     assert!(signal[0].mean + Nanos(2 * switch.0) < signal[1].mean, "{signal:?}");
     assert!(mean(record, "mutex") < deadlock);
