@@ -1,4 +1,4 @@
-//! Finds what is built into the program: the drawing code of reports, a font, the profiles.
+//! Finds what is built into the program: the drawing code of reports, a font, the profiles, the studies.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -14,7 +14,9 @@ fn main() {
     let charts = workspace.join("target/charts/charts.js.gz");
     embed("LATLAB_CHARTS", &charts, "`make build` makes it");
     compress(Path::new(FONT), "font.gz", "install fonts-dejavu-core, then `make build`");
-    table("SHIPPED", &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/profile"), "profiles.rs");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    table("SHIPPED", &sources.join("profile"), "profiles.rs");
+    table("STUDIES", &sources.join("study"), "studies.rs");
 }
 
 /// Tells `include_bytes!` where a file is, or the user how to get it.

@@ -23,6 +23,7 @@ pub mod rhealstone;
 pub mod scan;
 pub mod sink;
 pub mod size;
+pub mod study;
 pub mod suggest;
 pub mod symbols;
 pub mod tally;

@@ -14,6 +14,7 @@ mod measurement;
 mod report;
 mod run;
 mod scan;
+mod study;
 
 use crate::failure::{Failure, Result, failed};
 use crate::{load, probe};
@@ -41,6 +42,7 @@ struct Latlab {
 enum Command {
     Run(run::Run),
     Scan(scan::Scan),
+    Study(study::Study),
     Explain(Box<explain::Explain>),
     Report(report::Report),
     Compare(compare::Compare),
@@ -95,6 +97,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
     let done = match latlab.command {
         Command::Run(run) => run.run(),
         Command::Scan(scan) => scan.run(),
+        Command::Study(study) => study.run(),
         Command::Explain(explain) => explain.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),

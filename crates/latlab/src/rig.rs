@@ -52,6 +52,8 @@ pub(crate) trait Watch {
     fn end(&mut self);
     /// What goes on besides measuring, in a few words; each takes the place of the one before.
     fn note(&mut self, text: &str);
+    /// One of several guests has measured: so many are done, of so many.
+    fn done(&mut self, _done: usize, _total: usize) {}
     /// What made wake-ups late may be asked for, of `so_far`: that costs, so who does not show it
     /// does not ask.
     fn causes(&mut self, _elapsed: Nanos, _so_far: &mut dyn FnMut() -> Option<Explained>) {}

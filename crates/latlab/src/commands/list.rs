@@ -9,17 +9,19 @@ use crate::mechanism::MECHANISMS;
 use crate::probe::PROBES;
 use crate::profile::{self, Profile};
 use crate::registry::{About, Entry};
+use crate::study;
 use crate::target::TARGETS;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use latlab_core::study::Study;
 use latlab_core::suggest;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, calls, loads, causes, mechanisms, targets, profiles and knobs, or explain one of them
+/// List probes, calls, loads, causes, mechanisms, targets, profiles, studies and knobs, or explain one
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, mechanisms, targets, profiles, knobs, or the name of one of them [default: everything]
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of one of them [default: everything]
     what: Option<String>,
 }
 
@@ -46,12 +48,20 @@ static ROOMS: &[Room] = &[
     ("mechanisms", || table(MECHANISMS.iter().map(|mechanism| mechanism.about))),
     ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
     ("profiles", profiles),
+    ("studies", studies),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
 ];
 
 fn profiles() -> String {
     profile::shipped().iter().fold(String::new(), |mut text, profile| {
         let _ = writeln!(text, "  {:<22}{}", profile.name, profile.summary);
+        text
+    })
+}
+
+fn studies() -> String {
+    study::shipped().iter().fold(String::new(), |mut text, (name, study)| {
+        let _ = writeln!(text, "  {name:<22}{}", study.title);
         text
     })
 }
@@ -80,10 +90,15 @@ fn explain(name: &str) -> Result<String> {
     if let Some(profile) = profiles.iter().find(|profile| profile.name == name) {
         return Ok(explain_profile(profile));
     }
+    let studies = study::shipped();
+    if let Some((name, study)) = studies.iter().find(|(study, _)| *study == name) {
+        return Ok(explain_study(name, study));
+    }
     let rooms = ROOMS.iter().map(|(name, _)| *name);
     let parts = parts_of_all_tables().map(|part| part.name);
     let profiles = profiles.iter().map(|profile| profile.name.as_str());
-    let names: Vec<&str> = rooms.chain(parts).chain(profiles).collect();
+    let studies = studies.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = rooms.chain(parts).chain(profiles).chain(studies).collect();
     let hint = suggest::hint(name, &names);
     Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
 }
@@ -117,6 +132,19 @@ fn explain_profile(profile: &Profile) -> String {
     let name = &profile.name;
     let _ = write!(text, "\nRun there with --on lab:{name} (instruction time) or ");
     text + &format!("--on vm:{name} (wall time).\n")
+}
+
+fn explain_study(name: &str, study: &Study) -> String {
+    let mut text = format!("{name} (study): {}\n\n", study.title);
+    let _ = writeln!(text, "  {:<14}{}", "paper", study.paper);
+    let _ = writeln!(text, "  {:<14}{}", "redoes", study.redoes);
+    let _ = writeln!(text, "  {:<14}{} over {}", "cells", study.cells.len(), study.axes.join(", "));
+    for claim in &study.claims {
+        let _ = writeln!(text, "  {:<14}{}", "claim", claim.says);
+    }
+    let about = &study.about;
+    let _ = write!(text, "\n{about}\n\nRun it with: latlab study {name} --out DIR\n");
+    text
 }
 
 fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -> Option<String> {

@@ -2,6 +2,9 @@
 //! causes of what was late, where that is found out.
 
 mod causes;
+mod cells;
+
+pub(crate) use cells::cells;
 
 use crate::rig::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};

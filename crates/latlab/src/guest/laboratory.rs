@@ -201,7 +201,9 @@ pub(super) fn carry_out(
                 bench.answers[place] = Some(Err(failure));
             }
         }
-        bench.look();
+        if bench.look() {
+            errand.watch.done(bench.done(), bench.total);
+        }
         let output = std::mem::take(&mut bench.output);
         if !output.is_empty() {
             // What a program writes is not to be mixed with what we say.
@@ -277,14 +279,21 @@ impl Bench {
         Ok(())
     }
 
-    /// Takes what the guests say, and lets go of those that are done.
-    fn look(&mut self) {
+    /// Takes what the guests say, and lets go of those that are done. Whether there was one.
+    fn look(&mut self) -> bool {
+        let at_work = self.running.len();
         for mut work in std::mem::take(&mut self.running) {
             match self.look_at(&mut work).transpose() {
                 Some(answer) => self.answers[work.place] = Some(answer),
                 None => self.running.push(work),
             }
         }
+        self.running.len() < at_work
+    }
+
+    /// How many cells have their answer.
+    fn done(&self) -> usize {
+        self.answers.iter().flatten().count()
     }
 
     /// The answer, when it is there.
@@ -316,7 +325,7 @@ impl Bench {
 
     /// In a few words, what goes on.
     fn state(&self) -> String {
-        let done = self.answers.iter().flatten().count();
+        let done = self.done();
         let guest = |work: &Work| {
             let seconds = work.guest.age().0 / 1_000_000_000;
             format!("{} {} ({seconds} s)", work.target, work.doing)

@@ -1,0 +1,140 @@
+//! Studies: a table or a figure of a paper as data. Which cells are to be measured, which figures are
+//! taken of each, what the paper printed, and what it claimed.
+
+pub mod claim;
+pub mod figure;
+pub mod findings;
+mod file;
+pub mod quantity;
+
+#[cfg(test)]
+mod tests;
+
+use self::claim::{Claim, Fault};
+use self::figure::Figure;
+use crate::plan::Length;
+use crate::time::Nanos;
+use std::collections::BTreeMap;
+
+/// A study, as its file says it.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// One line on what it is about.
+    pub title: String,
+    /// The paper, by its authors and its title.
+    pub paper: String,
+    /// Which table, figure or section of it is redone.
+    pub redoes: String,
+    /// What is not as in the paper, and what else a reader must know.
+    pub about: String,
+    /// What the columns of the cells' labels are called: one for each axis.
+    pub axes: Vec<String>,
+    /// What is measured, in the order of the table.
+    pub cells: Vec<Cell>,
+    /// What is taken of each cell.
+    pub figures: Vec<Figure>,
+    /// What the paper printed, by cell and figure, in its words.
+    pub published: BTreeMap<(String, String), String>,
+    /// Where in the paper that stands.
+    pub source: String,
+    /// What the paper claims.
+    pub claims: Vec<PaperClaim>,
+}
+
+/// One measurement: a choice from each axis.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The labels of its choices with dots between, under which claims know it.
+    pub label: String,
+    /// What is measured and where.
+    pub terms: Terms,
+}
+
+/// Something a user wrote, and at which byte of the file, so that errors can say where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// The text.
+    pub text: String,
+    /// Its first byte.
+    pub at: usize,
+}
+
+/// How a cell is measured; of the plan and each axis, the last that says a thing has it.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The target.
+    pub on: Option<Words>,
+    /// Probes with their keys, as on the command line.
+    pub probes: Option<Vec<Words>>,
+    /// Loads with their keys.
+    pub loads: Option<Vec<Words>>,
+    /// How long each probe measures.
+    pub length: Option<Length>,
+    /// Time before samples count.
+    pub warm_up: Option<Nanos>,
+    /// Knobs to turn, as KNOB=VALUE.
+    pub settings: Option<Vec<Words>>,
+    /// Mechanisms that adapt the machine meanwhile, with commas between; all where it is empty.
+    pub adapt: Option<Option<Words>>,
+    /// The seed of the first repetition; each other has the next.
+    pub seed: Option<u64>,
+    /// How many repetitions, with different seeds, whose samples are taken together.
+    pub repeat: Option<u32>,
+}
+
+/// Something that a paper claims.
+#[derive(Clone, Debug)]
+pub struct PaperClaim {
+    /// It in words.
+    pub says: String,
+    /// Where in the paper.
+    pub source: String,
+    /// It in terms of results.
+    pub claim: Claim,
+    /// The same, as it is written.
+    pub text: String,
+    /// Why it is not so today, where that is known.
+    pub why: String,
+}
+
+impl Study {
+    /// Reads a study, and makes sure that all it names is there.
+    pub fn read(text: &str) -> Result<Study, Fault> {
+        file::study(text)
+    }
+
+    /// Every result that claims may name, with its kind and no value.
+    pub fn results(&self) -> Vec<(String, i32, Option<f64>)> {
+        let of = |cell: &'_ Cell| -> Vec<(String, i32, Option<f64>)> {
+            let name = |figure: &Figure| format!("{}.{}", cell.label, figure.name);
+            self.figures.iter().map(|figure| (name(figure), figure.kind(), None)).collect()
+        };
+        self.cells.iter().flat_map(of).collect()
+    }
+}
+
+impl Terms {
+    /// These terms, but where `other` says something.
+    #[must_use]
+    fn but(&self, other: &Terms) -> Terms {
+        Terms {
+            on: other.on.clone().or_else(|| self.on.clone()),
+            probes: other.probes.clone().or_else(|| self.probes.clone()),
+            loads: other.loads.clone().or_else(|| self.loads.clone()),
+            length: other.length.or(self.length),
+            warm_up: other.warm_up.or(self.warm_up),
+            settings: other.settings.clone().or_else(|| self.settings.clone()),
+            adapt: other.adapt.clone().or_else(|| self.adapt.clone()),
+            seed: other.seed.or(self.seed),
+            repeat: other.repeat.or(self.repeat),
+        }
+    }
+}
+
+/// The line and the column, both from 1, of a byte of a text.
+pub fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    (line, column)
+}

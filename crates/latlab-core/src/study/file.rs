@@ -1,0 +1,321 @@
+//! A study's file: TOML, and what must be true of it.
+
+use super::claim::{Claim, Fault};
+use super::figure::{Figure, Of, Take};
+use super::{Cell, PaperClaim, Study, Terms, Words};
+use crate::plan::Length;
+use crate::suggest;
+use crate::time::Nanos;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+type Text = Spanned<String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    paper: String,
+    redoes: String,
+    #[serde(default)]
+    about: String,
+    #[serde(default)]
+    plan: Choice,
+    #[serde(default)]
+    axis: Vec<Axis>,
+    figure: Vec<FigureText>,
+    #[serde(default)]
+    published: BTreeMap<Text, BTreeMap<Text, String>>,
+    #[serde(default)]
+    published_in: String,
+    #[serde(default)]
+    claim: Vec<ClaimText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Axis {
+    name: Text,
+    each: Vec<Choice>,
+}
+
+/// What the plan or a choice on an axis says.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    label: Option<Text>,
+    on: Option<Text>,
+    probes: Option<Vec<Text>>,
+    loads: Option<Vec<Text>>,
+    #[serde(rename = "for")]
+    time: Option<Text>,
+    count: Option<Spanned<u64>>,
+    warm_up: Option<Text>,
+    set: Option<Vec<Text>>,
+    adapt: Option<Spanned<Adapt>>,
+    seed: Option<u64>,
+    repeat: Option<Spanned<u32>>,
+}
+
+/// `true` for all mechanisms, `false` for none, or some with commas between.
+struct Adapt(Option<String>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FigureText {
+    name: Text,
+    title: Option<String>,
+    probe: Option<Text>,
+    load: Option<Text>,
+    span: Option<String>,
+    figure: Option<Text>,
+    take: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClaimText {
+    says: String,
+    #[serde(default)]
+    source: String,
+    claim: Text,
+    #[serde(default)]
+    why: String,
+}
+
+impl<'de> Deserialize<'de> for Adapt {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Adapt, D::Error> {
+        struct Words;
+        impl Visitor<'_> for Words {
+            type Value = Adapt;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or mechanisms with commas between")
+            }
+            fn visit_bool<E>(self, all: bool) -> Result<Adapt, E> {
+                Ok(Adapt(all.then(String::new)))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Adapt, E> {
+                if text.is_empty() {
+                    return Err(E::custom("it names no mechanism: write true for all of them"));
+                }
+                Ok(Adapt(Some(text.to_owned())))
+            }
+        }
+        from.deserialize_any(Words).map_err(D::Error::custom)
+    }
+}
+
+/// Reads a study.
+pub(super) fn study(text: &str) -> Result<Study, Fault> {
+    let file: File = toml::from_str(text).map_err(|e| Fault {
+        at: e.span().map_or(0, |span| span.start),
+        why: e.message().trim().replace('\n', " "),
+    })?;
+    let axes = file.axis.iter().map(|axis| axis.name.get_ref().clone()).collect();
+    let cells = cells(&file)?;
+    let figures = file.figure.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
+    unique(&file.figure.iter().map(|figure| &figure.name).collect::<Vec<_>>(), "figure")?;
+    let mut study = Study {
+        title: file.title,
+        paper: file.paper,
+        redoes: file.redoes,
+        about: file.about.trim().to_owned(),
+        axes,
+        cells,
+        figures,
+        published: BTreeMap::new(),
+        source: file.published_in,
+        claims: Vec::new(),
+    };
+    study.published = published(file.published, &study)?;
+    let results = study.results();
+    for one in file.claim {
+        let begin = one.claim.span().start + quotes(text, one.claim.span().start);
+        let there = |fault: Fault| Fault { at: begin + fault.at, ..fault };
+        let claim = Claim::read(one.claim.get_ref()).map_err(there)?;
+        claim.check(&results).map_err(there)?;
+        let (says, source, why) = (one.says, one.source, one.why.trim().to_owned());
+        let text = one.claim.into_inner();
+        study.claims.push(PaperClaim { says, source, claim, text, why });
+    }
+    Ok(study)
+}
+
+/// How many quotation marks open the string that begins there.
+fn quotes(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    if rest.starts_with("\"\"\"") || rest.starts_with("'''") { 3 } else { 1 }
+}
+
+/// All choices from all axes, the last axis the fastest.
+fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
+    unique(&file.axis.iter().map(|axis| &axis.name).collect::<Vec<_>>(), "axis")?;
+    if let Some(label) = &file.plan.label {
+        return Err(fault(label, "the plan has no label: choices on an axis have"));
+    }
+    let mut cells = vec![Cell { label: String::new(), terms: terms(&file.plan)? }];
+    for axis in &file.axis {
+        let name = &axis.name;
+        let labels = axis.each.iter().map(|choice| {
+            let missing = || fault(name, "each choice on an axis has a label, and this has one without");
+            choice.label.as_ref().ok_or_else(missing)
+        });
+        let labels = labels.collect::<Result<Vec<_>, _>>()?;
+        if labels.is_empty() {
+            return Err(fault(name, "an axis has at least one choice"));
+        }
+        labels.iter().try_for_each(|label| word(label))?;
+        unique(&labels, "label on this axis")?;
+        let choices = axis.each.iter().map(terms).collect::<Result<Vec<_>, _>>()?;
+        cells = cells.iter().flat_map(|cell| with_each(cell, &labels, &choices)).collect();
+    }
+    match cells.iter().find(|cell| cell.label.is_empty()) {
+        Some(_) => Err(Fault { at: 0, why: "it has no [[axis]], and so no cell".to_owned() }),
+        None => Ok(cells),
+    }
+}
+
+fn with_each(cell: &Cell, labels: &[&Text], choices: &[Terms]) -> Vec<Cell> {
+    let joined = |label: &str| match cell.label.as_str() {
+        "" => label.to_owned(),
+        before => format!("{before}.{label}"),
+    };
+    let with = |(label, choice): (&&Text, &Terms)| Cell {
+        label: joined(label.get_ref()),
+        terms: cell.terms.but(choice),
+    };
+    labels.iter().zip(choices).map(with).collect()
+}
+
+fn terms(choice: &Choice) -> Result<Terms, Fault> {
+    let length = match (&choice.time, &choice.count) {
+        (Some(time), Some(_)) => {
+            return Err(fault(time, "for and count are two ways to say how long: give one"));
+        }
+        (Some(text), None) => Some(Length::For(time(text)?)),
+        (None, Some(count)) if *count.get_ref() == 0 => {
+            return Err(Fault { at: count.span().start, why: "count is at least 1".to_owned() });
+        }
+        (None, Some(count)) => Some(Length::Count(*count.get_ref())),
+        (None, None) => None,
+    };
+    if let Some(repeat) = choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
+    {
+        return Err(Fault { at: repeat.span().start, why: "repeat is 1 to 100".to_owned() });
+    }
+    let several = |all: &Option<Vec<Text>>| {
+        all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>())
+    };
+    let adapt = choice.adapt.as_ref().map(|adapt| {
+        let text = adapt.get_ref().0.clone()?;
+        Some(Words { text, at: adapt.span().start })
+    });
+    Ok(Terms {
+        on: choice.on.as_ref().map(words),
+        probes: several(&choice.probes),
+        loads: several(&choice.loads),
+        length,
+        warm_up: choice.warm_up.as_ref().map(time).transpose()?,
+        settings: several(&choice.set),
+        adapt,
+        seed: choice.seed,
+        repeat: choice.repeat.as_ref().map(|repeat| *repeat.get_ref()),
+    })
+}
+
+fn figure(figure: &FigureText) -> Result<Figure, Fault> {
+    word(&figure.name)?;
+    let name = figure.name.get_ref().clone();
+    let take = match &figure.take {
+        Some(take) => Take::named(take.get_ref()).ok_or_else(|| {
+            let hint = suggest::hint(take.get_ref(), &Take::ALL.map(|(name, _)| name));
+            fault(take, &format!("nothing is called '{}' to take: {hint}", take.get_ref()))
+        })?,
+        None if figure.load.is_some() => Take::Done,
+        None if figure.figure.is_some() => Take::Mean,
+        None => Take::Max,
+    };
+    let of = match (&figure.probe, &figure.load, &figure.figure) {
+        (Some(probe), None, None) => {
+            Of::Series { probe: probe.get_ref().clone(), span: figure.span.clone() }
+        }
+        (Some(probe), None, Some(figure)) => {
+            Of::Figure { probe: probe.get_ref().clone(), name: figure.get_ref().clone() }
+        }
+        (None, Some(load), None) => Of::Work { load: load.get_ref().clone() },
+        _ => {
+            let why = "it is either of a probe, and perhaps of a figure of that, or of a load";
+            return Err(fault(&figure.name, why));
+        }
+    };
+    if !of.has(take) {
+        let text = figure.take.as_ref().unwrap_or(&figure.name);
+        let names: Vec<&str> =
+            Take::ALL.iter().filter(|(_, take)| of.has(*take)).map(|(name, _)| *name).collect();
+        return Err(fault(text, &format!("of this can be taken: {}", names.join(", "))));
+    }
+    let title = figure.title.clone().unwrap_or_else(|| name.clone());
+    Ok(Figure { name, title, of, take })
+}
+
+fn published(
+    all: BTreeMap<Text, BTreeMap<Text, String>>,
+    study: &Study,
+) -> Result<BTreeMap<(String, String), String>, Fault> {
+    let cells: Vec<&str> = study.cells.iter().map(|cell| cell.label.as_str()).collect();
+    let figures: Vec<&str> = study.figures.iter().map(|figure| figure.name.as_str()).collect();
+    let known = |text: &Text, names: &[&str], what: &str| {
+        if names.contains(&text.get_ref().as_str()) {
+            return Ok(());
+        }
+        let hint = suggest::hint(text.get_ref(), names);
+        Err(fault(text, &format!("there is no {what} '{}': {hint}", text.get_ref())))
+    };
+    let mut published = BTreeMap::new();
+    for (cell, values) in all {
+        known(&cell, &cells, "cell")?;
+        for (figure, value) in values {
+            known(&figure, &figures, "figure")?;
+            published.insert((cell.get_ref().clone(), figure.into_inner()), value);
+        }
+    }
+    Ok(published)
+}
+
+fn time(text: &Text) -> Result<Nanos, Fault> {
+    text.get_ref().parse().map_err(|e| fault(text, &format!("{e}")))
+}
+
+fn words(text: &Text) -> Words {
+    Words { text: text.get_ref().clone(), at: text.span().start }
+}
+
+/// Refuses what claims could not name.
+fn word(text: &Text) -> Result<(), Fault> {
+    let word = text.get_ref();
+    let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    let good = word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.bytes().all(inner)
+        && !word.ends_with('-')
+        && word != "and";
+    let why = "it is a word that begins with a small letter: letters, digits, '_' and '-' within";
+    if good { Ok(()) } else { Err(fault(text, why)) }
+}
+
+fn unique(all: &[&Text], what: &str) -> Result<(), Fault> {
+    let mut seen: Vec<&str> = Vec::new();
+    for text in all.iter().copied() {
+        if seen.contains(&text.get_ref().as_str()) {
+            return Err(fault(text, &format!("there is a {what} '{}' already", text.get_ref())));
+        }
+        seen.push(text.get_ref());
+    }
+    Ok(())
+}
+
+fn fault(text: &Text, why: &str) -> Fault {
+    Fault { at: text.span().start, why: why.to_owned() }
+}

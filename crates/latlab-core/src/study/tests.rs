@@ -1,0 +1,212 @@
+//! Studies are read as they are written, refused where they are wrong, and give what was measured.
+
+use super::claim::Verdict;
+use super::figure::{Figure, Of, Take};
+use super::*;
+use crate::histogram::Histogram;
+use crate::machine::Machine;
+use crate::plan::{Length, Plan};
+use crate::record::{self, Counts, Record, Series, Work};
+use crate::time::Nanos;
+
+const STUDY: &str = r#"
+title = "Two kernels"
+paper = "Somebody 2001"
+redoes = "table 1"
+published_in = "table 1"
+
+[plan]
+probes = ["cyclic"]
+for = "2s"
+warm_up = "1s"
+
+[[axis]]
+name = "kernel"
+each = [
+  { label = "rt", on = "lab:rt" },
+  { label = "rt-adapted", on = "lab:rt", adapt = true },
+]
+
+[[axis]]
+name = "load"
+each = [{ label = "idle" }, { label = "fork", loads = ["fork"], count = 100, adapt = "suppress" }]
+
+[[figure]]
+name = "worst"
+probe = "cyclic"
+
+[[figure]]
+name = "messages"
+title = "messages per second of CPU time"
+load = "fork"
+take = "rate"
+
+[published]
+"rt.idle" = { worst = "about 0.4 s" }
+
+[[claim]]
+says = "it is quick"
+source = "section 4"
+claim = "rt.idle.worst < 100us"
+
+[[claim]]
+says = "it does much"
+claim = "rt.fork.messages > 5"
+"#;
+
+fn record(latencies: &[u64]) -> Record {
+    let mut histogram = Histogram::new();
+    latencies.iter().for_each(|latency| histogram.record(Nanos(*latency)));
+    let mut series = Series {
+        probe: "cyclic".to_owned(),
+        span: ("a".to_owned(), "b".to_owned()),
+        counts: Counts { recorded: latencies.len() as u64, missed: 3, below_zero: 0 },
+        first: Some(Nanos(7)),
+        ..Series::default()
+    };
+    series.set_histogram(&histogram);
+    Record {
+        schema: record::SCHEMA,
+        tool: String::new(),
+        started: Nanos(0),
+        runs: 1,
+        plan: Plan {
+            probes: Vec::new(),
+            scans: Vec::new(),
+            loads: Vec::new(),
+            target: String::new(),
+            cpus: "0".parse().unwrap(),
+            length: Length::Count(1),
+            warm_up: Nanos(0),
+            seed: 0,
+            stop_above: None,
+            settings: Vec::new(),
+            skip_missing: false,
+            adapt: Vec::new(),
+            explain: None,
+        },
+        machine: Machine::default(),
+        series: vec![series],
+        scans: Vec::new(),
+        figures: Vec::new(),
+        worst: Vec::new(),
+        explained: None,
+        work: vec![Work {
+            load: "fork".to_owned(),
+            unit: "processes".to_owned(),
+            done: 30,
+            cpu_ns: Nanos::from_secs(2),
+        }],
+        changes: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+#[test]
+fn the_cells_are_all_choices_and_the_last_that_says_a_thing_has_it() {
+    let study = Study::read(STUDY).unwrap();
+    let labels: Vec<&str> = study.cells.iter().map(|cell| cell.label.as_str()).collect();
+    assert_eq!(labels, ["rt.idle", "rt.fork", "rt-adapted.idle", "rt-adapted.fork"]);
+    let terms = |nth: usize| &study.cells[nth].terms;
+    assert_eq!(terms(0).length, Some(Length::For(Nanos::from_secs(2))));
+    assert_eq!(terms(1).length, Some(Length::Count(100)));
+    assert_eq!(terms(0).warm_up, Some(Nanos::from_secs(1)));
+    assert!(terms(0).loads.is_none() && terms(1).loads.as_ref().unwrap()[0].text == "fork");
+    let adapt = |nth| terms(nth).adapt.clone().flatten().map(|words| words.text);
+    assert_eq!([adapt(0), adapt(2), adapt(3)], [None, Some(String::new()), Some("suppress".into())]);
+}
+
+#[test]
+fn what_was_measured_stands_beside_what_was_published() {
+    let study = Study::read(STUDY).unwrap();
+    let measured = [Some(vec![record(&[5, 70]), record(&[90])]), None, None, None];
+    let findings = study.findings(&measured);
+    let (worst, published) = findings.rows[0].values[0];
+    assert_eq!((worst.unwrap().value, published), (90.0, Some("about 0.4 s")));
+    assert_eq!(findings.rows[0].values[1].0.unwrap().value, 15.0);
+    assert_eq!(findings.rows[1].values[0], (None, None));
+    assert_eq!(findings.claims[0].1.verdict, Verdict::Holds);
+    assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns");
+    assert_eq!(findings.claims[1].1.word(), "not measured");
+    assert_eq!(findings.claims[1].1.ground(), "without rt.fork.messages");
+}
+
+#[test]
+fn each_figure_is_taken_of_all_repetitions() {
+    let all = [record(&[10, 20]), record(&[60])];
+    let taken = |take| {
+        let of = Of::Series { probe: "cyclic".to_owned(), span: None };
+        let figure = Figure { name: String::new(), title: String::new(), of, take };
+        figure.of(&all).map(|value| value.value)
+    };
+    let expected = [
+        (Take::Min, 10.0),
+        (Take::Mean, 30.0),
+        (Take::Max, 60.0),
+        (Take::Quantile(5_000), 20.0),
+        (Take::First, 7.0),
+        (Take::Recorded, 3.0),
+        (Take::Missed, 6.0),
+    ];
+    for (take, value) in expected {
+        assert_eq!(taken(take), Some(value), "{take:?}");
+    }
+    let of = |of, take| {
+        Figure { name: String::new(), title: String::new(), of, take }.of(&all)
+    };
+    let other = Of::Series { probe: "timer".to_owned(), span: None };
+    assert_eq!(of(other, Take::Recorded), None);
+    let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
+    assert_eq!(of(span, Take::Recorded), None);
+    let figure = Of::Figure { probe: "cyclic".to_owned(), name: "switches".to_owned() };
+    assert_eq!(of(figure, Take::Mean), None);
+    let empty = Figure {
+        name: String::new(),
+        title: String::new(),
+        of: Of::Series { probe: "cyclic".to_owned(), span: None },
+        take: Take::Max,
+    };
+    assert_eq!(empty.of(&[record(&[])]), None);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let refused = |from: &str, to: &str| {
+        let text = STUDY.replacen(from, to, 1);
+        assert_ne!(text, STUDY, "{from}");
+        let fault = Study::read(&text).unwrap_err();
+        let (line, column) = place(&text, fault.at);
+        format!("{line}:{column}: {}", fault.why)
+    };
+    let cases = [
+        ("for = \"2s\"", "fro = \"2s\"", "9:1: unknown field `fro`"),
+        ("for = \"2s\"", "for = \"2\"", "9:7: '2' has no unit"),
+        ("for = \"2s\"", "for = 2", "9:7: invalid type: integer `2`, expected a string"),
+        ("for = \"2s\"", "for = \"2s\"\ncount = 5", "9:7: for and count"),
+        ("count = 100", "count = 0", "21:"),
+        ("label = \"idle\" }", "loads = [] }", "20:8: each choice on an axis has a label"),
+        ("\"rt-adapted\"", "\"rt\"", "16:13: there is a label on this axis 'rt' already"),
+        ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: it is a word"),
+        ("adapt = true", "adapt = 5", "16:"),
+        ("take = \"rate\"", "take = \"mean\"", "31:8: of this can be taken: done, rate"),
+        ("take = \"rate\"", "take = \"rat\"", "31:8: nothing is called 'rat' to take: did you mean rate?"),
+        ("load = \"fork\"\n", "", "28:8: it is either of a probe"),
+        ("name = \"messages\"", "name = \"worst\"", "28:8: there is a figure 'worst' already"),
+        ("\"rt.idle\" = {", "\"rt.idel\" = {", "34:1: there is no cell 'rt.idel': did you mean rt.idle"),
+        ("{ worst = \"about", "{ wrost = \"about", "34:15: there is no figure 'wrost'"),
+        ("worst < 100us", "worst < 100", "39:26: "),
+        ("rt.fork.messages >", "rt.fork.massages >", "43:10: there is no result 'rt.fork.massages'"),
+        ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
+        ("title =", "title", "2:"),
+    ];
+    for (from, to, said) in cases {
+        let refused = refused(from, to);
+        assert!(refused.starts_with(said), "{from} → {to}: {refused}");
+    }
+}
+
+#[test]
+fn a_study_without_cells_is_none() {
+    let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nfigure = []\n";
+    assert!(Study::read(text).unwrap_err().why.contains("[[axis]]"));
+}

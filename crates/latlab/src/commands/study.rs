@@ -1,0 +1,234 @@
+//! `latlab study`: a table or a figure of a paper, redone.
+
+use super::elsewhere::Elsewhere;
+use crate::failure::{Failure, Result, failed};
+use crate::format::picture::{self, charts};
+use crate::format::progress::Bar;
+use crate::format::{self, html, live};
+use crate::study::{self, Source};
+use crate::target;
+use latlab_core::plan::Plan;
+use latlab_core::record::Record;
+use latlab_core::study::findings::Findings;
+use latlab_sys::file::write_atomically;
+use latlab_sys::signal::Signals;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  latlab study quick --out quick/              three kernels, two loads: about a minute
+  latlab list studies                          what there is
+  latlab study mine.toml --check               is this file of mine a study?
+  latlab study mine.toml --cell 3 --out mine/  one cell, on one of many computers; then, with all
+                                               records in mine/records: --merge --out mine/";
+
+/// Redo a table or a figure of a paper on real kernels, beside what it printed
+///
+/// A study measures its cells, each a kernel with a load and more, takes its figures of their
+/// records, and says of each claim of the paper whether it holds, differs, or was not measured.
+/// What the laboratory has measured is kept: a study that was ended goes on where it stopped, and
+/// the same study gives the same bytes. docs/studies.md says how to write one.
+///
+/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Study {
+    /// A study (see: latlab list studies), or a file of yours
+    #[arg(value_name = "NAME|FILE.toml")]
+    study: String,
+    /// Keep the table (table.md, table.csv), the records and a report in this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Say whether anything is wrong with the study, and measure nothing
+    #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"])]
+    check: bool,
+    /// List the cells with their numbers, and measure nothing
+    #[arg(long, conflicts_with_all = ["cell", "merge"])]
+    list_cells: bool,
+    /// Measure this cell only, and keep its records in DIR/records
+    #[arg(long, value_name = "N", requires = "out", conflicts_with = "merge")]
+    cell: Option<usize>,
+    /// Measure nothing: take the records that are in DIR/records
+    #[arg(long, requires = "out")]
+    merge: bool,
+    #[command(flatten)]
+    elsewhere: Elsewhere,
+}
+
+/// What came of a cell: the records of its repetitions, or why there are none.
+type Measured = Result<Vec<Record>>;
+
+impl Study {
+    pub(super) fn run(&self) -> Result<()> {
+        let source = study::find(&self.study)?;
+        let plans = source.plans()?;
+        if self.check {
+            return format::put(&format::study::checked(&source.name, &source.study));
+        }
+        if self.list_cells {
+            return format::put(&format::study::cells(&source.study, &plans));
+        }
+        if let Some(out) = &self.out {
+            std::fs::create_dir_all(out.join("records")).map_err(|e| failed(&shown(out), e))?;
+        }
+        if let Some(number) = self.cell {
+            return self.one_cell(&source, &plans, number);
+        }
+        let measured = if self.merge { self.kept(&source)? } else { self.measure(&plans)? };
+        let (records, failures) = apart(measured);
+        let findings = source.study.findings(&records);
+        if let Some(out) = &self.out {
+            if !self.merge {
+                for (cell, records) in source.study.cells.iter().zip(&records) {
+                    keep(out, &cell.label, records.as_deref().unwrap_or_default())?;
+                }
+            }
+            self.tables(out, &source, &findings, &records)?;
+        }
+        format::put(&format::study::text(&source.study, &findings, &records))?;
+        if let Some(out) = &self.out {
+            let out = shown(out);
+            format::say(&format!("kept in {out}: table.md, table.csv, report.html, records"));
+        }
+        verdict(&source, failures)
+    }
+
+    /// Measures a single cell and keeps its records.
+    fn one_cell(&self, source: &Source, plans: &[Vec<Plan>], number: usize) -> Result<()> {
+        let nth = number.checked_sub(1).filter(|nth| *nth < plans.len()).ok_or_else(|| {
+            let cells = plans.len();
+            Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
+        })?;
+        let records = self.measure(&plans[nth..=nth])?.remove(0)?;
+        let label = &source.study.cells[nth].label;
+        keep(self.out.as_deref().unwrap_or(Path::new(".")), label, &records)
+    }
+
+    /// Measures all cells, some at a time.
+    fn measure(&self, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
+        let all: Vec<Plan> = plans.iter().flatten().cloned().collect();
+        let kind = |plan: &Plan| plan.target.split(':').next().unwrap_or_default().to_owned();
+        let target = target::find(&all[0].target)?;
+        if let Some(other) = all.iter().find(|plan| kind(plan) != kind(&all[0])) {
+            return Err(Failure::Failed(format!(
+                "the cells are on two kinds of machine, {} and {}: make two studies of them",
+                all[0].target, other.target
+            )));
+        }
+        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let mut watch = live::cells(all.len());
+        let mut bar = Bar::new(&signals);
+        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+        let mut outcomes = target.run(&all, &mut errand).into_iter();
+        drop(bar);
+        std::mem::forget(signals);
+        let of = |cell: &Vec<Plan>| -> Measured {
+            let outcomes: Vec<_> = outcomes.by_ref().take(cell.len()).collect();
+            outcomes.into_iter().map(|outcome| Ok(outcome?.record)).collect()
+        };
+        Ok(plans.iter().map(of).collect())
+    }
+
+    /// The records that were kept before.
+    fn kept(&self, source: &Source) -> Result<Vec<Measured>> {
+        let folder = self.out.as_deref().unwrap_or(Path::new(".")).join("records");
+        let plans = source.plans()?;
+        let cells = source.study.cells.iter().zip(&plans);
+        let read = |(cell, plans): (&latlab_core::study::Cell, &Vec<Plan>)| -> Measured {
+            let paths = (1..=plans.len()).map(|nth| folder.join(file(&cell.label, nth)));
+            let records: Vec<Record> =
+                paths.map(|path| super::record_in(&path)).collect::<Result<_>>()?;
+            match records.iter().zip(plans).find(|(record, plan)| !carries_out(&record.plan, plan)) {
+                None => Ok(records),
+                Some(_) => {
+                    let why = "its record is of another plan: measure it again";
+                    Err(failed(&cell.label, why))
+                }
+            }
+        };
+        Ok(cells.map(read).collect())
+    }
+
+    fn tables(
+        &self,
+        out: &Path,
+        source: &Source,
+        findings: &Findings<'_>,
+        records: &[Option<Vec<Record>>],
+    ) -> Result<()> {
+        let write = |name: &str, text: &str| {
+            let path = out.join(name);
+            write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
+        };
+        write("table.md", &format::study::markdown(&source.study, findings, records))?;
+        write("table.csv", &format::study::csv(&source.study, findings))?;
+        let cells = source.study.cells.iter().zip(records);
+        let sources = cells.flat_map(|(cell, records)| {
+            let records = records.iter().flatten().enumerate();
+            records.map(|(nth, record)| picture::Source {
+                name: name(&cell.label, nth + 1),
+                record: record.clone(),
+            })
+        });
+        let sources: Vec<picture::Source> = sources.collect();
+        write("report.html", &html::page(&sources, &charts(&sources)))
+    }
+}
+
+/// Whether a record's plan is this one, but for the CPUs, which each machine has found itself.
+fn carries_out(kept: &Plan, plan: &Plan) -> bool {
+    *kept == Plan { cpus: kept.cpus.clone(), ..plan.clone() }
+}
+
+/// The records of all cells, and what went wrong in which.
+fn apart(measured: Vec<Measured>) -> (Vec<Option<Vec<Record>>>, Vec<(usize, Failure)>) {
+    let mut failures = Vec::new();
+    let records = measured.into_iter().enumerate().map(|(nth, one)| match one {
+        Ok(records) => Some(records),
+        Err(failure) => {
+            failures.push((nth, failure));
+            None
+        }
+    });
+    (records.collect(), failures)
+}
+
+/// Says which cells could not be measured and why. The study can't be done here where that is true
+/// of all of these.
+fn verdict(source: &Source, failures: Vec<(usize, Failure)>) -> Result<()> {
+    if failures.is_empty() {
+        return Ok(());
+    }
+    for (nth, failure) in &failures {
+        let label = &source.study.cells[*nth].label;
+        format::say(&format!("cell {}, {label}: {failure}", nth + 1));
+    }
+    let (failed, all) = (failures.len(), source.study.cells.len());
+    let why = format!("{failed} of {all} cells could not be measured: the table is without them");
+    if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unsupported(_))) {
+        return Err(Failure::Unsupported(why));
+    }
+    Err(Failure::Failed(why))
+}
+
+fn keep(out: &Path, label: &str, records: &[Record]) -> Result<()> {
+    for (nth, record) in records.iter().enumerate() {
+        let path = out.join("records").join(file(label, nth + 1));
+        write_atomically(&path, record.to_json().as_bytes())
+            .map_err(|e| failed(&shown(&path), e))?;
+    }
+    Ok(())
+}
+
+/// What a cell's repetition is called; the first is called as the cell.
+fn name(label: &str, nth: usize) -> String {
+    if nth == 1 { label.to_owned() } else { format!("{label}-{nth}") }
+}
+
+fn file(label: &str, nth: usize) -> String {
+    format!("{}.json", name(label, nth))
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,170 @@
+//! Studies: which there are, and the plans that come of them.
+
+use crate::failure::{Failure, Result, failed};
+use crate::load::LOADS;
+use crate::probe::{self, PROBES};
+use crate::{kernel, mechanism, profile, registry, target};
+use latlab_core::plan::{Length, Part, Plan, Setting};
+use latlab_core::study::{self, Cell, Study, Words};
+use latlab_core::suggest;
+use latlab_core::time::Nanos;
+use latlab_sys::knob::Knob;
+use std::path::Path;
+
+// `STUDIES`: name and text of every file in `study/`, by name.
+include!(concat!(env!("OUT_DIR"), "/studies.rs"));
+
+/// A study and where it is from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// The name or the path that the user gave.
+    pub(crate) name: String,
+    text: String,
+    pub(crate) study: Study,
+}
+
+/// Every study that comes with latlab, by name.
+pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
+    let read = |text| Study::read(text).expect("the tests have read it");
+    STUDIES.iter().map(|(name, text)| (*name, read(text))).collect()
+}
+
+/// The study behind what the user typed: a name, or the path of a file.
+pub(crate) fn find(name: &str) -> Result<Source> {
+    if let Some((_, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
+        return read(name, (*text).to_owned());
+    }
+    if name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml") {
+        return read(name, std::fs::read_to_string(name).map_err(|e| failed(name, e))?);
+    }
+    let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
+    let hint = suggest::hint(name, &names);
+    Err(Failure::Failed(format!("there is no study '{name}': {hint} (a file of yours ends in .toml)")))
+}
+
+fn read(name: &str, text: String) -> Result<Source> {
+    match Study::read(&text) {
+        Ok(study) => Ok(Source { name: name.to_owned(), text, study }),
+        Err(fault) => Err(misplaced(name, &text, fault.at, &fault.why)),
+    }
+}
+
+/// What is wrong in a file, and where.
+fn misplaced(name: &str, text: &str, at: usize, why: &str) -> Failure {
+    let (line, column) = study::place(text, at);
+    Failure::Failed(format!("{name}, line {line}, column {column}: {why}"))
+}
+
+impl Source {
+    /// The plans of each cell, one for each repetition; refuses parts that there are not.
+    pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
+        self.study.cells.iter().map(|cell| self.plans_of(cell)).collect()
+    }
+
+    fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
+        let terms = &cell.terms;
+        let lacks = |what: &str| Err(failed(&self.name, format!("the cell {} {what}", cell.label)));
+        let Some(on) = &terms.on else { return lacks("does not say on which target: on = \"lab:rt\"") };
+        self.at(on, check_target(&on.text))?;
+        let probes = self.parts(terms.probes.as_deref(), |text| {
+            registry::parse("probe", PROBES, text, &[])
+        })?;
+        if probes.is_empty() {
+            return lacks("has no probe: probes = [\"cyclic\"]");
+        }
+        let length = terms.length.unwrap_or(Length::For(Nanos::from_secs(10)));
+        for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
+            self.at(words, probe::check_length(probe, length))?;
+        }
+        let loads = |text: &str| registry::parse("load", LOADS, text, &[]);
+        let settings = terms.settings.iter().flatten().map(|words| self.at(words, setting(words)));
+        let adapt = terms.adapt.clone().flatten().map(|words| {
+            self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
+        });
+        let plan = Plan {
+            probes,
+            scans: Vec::new(),
+            loads: self.parts(terms.loads.as_deref(), loads)?,
+            target: on.text.clone(),
+            cpus: latlab_core::cpulist::CpuList::default(),
+            length,
+            warm_up: terms.warm_up.unwrap_or(Nanos::from_millis(200)),
+            seed: terms.seed.unwrap_or_default(),
+            stop_above: None,
+            settings: settings.collect::<Result<_>>()?,
+            skip_missing: false,
+            adapt: adapt.transpose()?.unwrap_or_default(),
+            explain: None,
+        };
+        let repetition = |nth| Plan { seed: plan.seed.wrapping_add(nth), ..plan.clone() };
+        Ok((0..u64::from(terms.repeat.unwrap_or(1))).map(repetition).collect())
+    }
+
+    fn parts(
+        &self,
+        all: Option<&[Words]>,
+        parse: impl Fn(&str) -> Result<Part>,
+    ) -> Result<Vec<Part>> {
+        let all = all.unwrap_or_default().iter();
+        all.map(|words| self.at(words, parse(&words.text))).collect()
+    }
+
+    /// What was made of some words, or what is wrong with them and where they stand.
+    fn at<T>(&self, words: &Words, made: Result<T>) -> Result<T> {
+        made.map_err(|failure| misplaced(&self.name, &self.text, words.at, &failure.to_string()))
+    }
+}
+
+/// Refuses targets and profiles that there are not.
+fn check_target(name: &str) -> Result<()> {
+    target::find(name)?;
+    match name.split_once(':') {
+        Some(("lab" | "vm", name)) => profile::find(name, &kernel::added()?).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn setting(words: &Words) -> Result<Setting> {
+    let missing = || Failure::Failed("it has no '=': write KNOB=VALUE".to_owned());
+    let (knob, value) = words.text.split_once('=').ok_or_else(missing)?;
+    if Knob::named(knob).is_none() {
+        let why = format!("there is no knob '{knob}': see latlab list knobs");
+        return Err(Failure::Failed(why));
+    }
+    Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shipped_can_be_read_and_carried_out_and_names_its_paper() {
+        for (name, _) in STUDIES {
+            let source = find(name).unwrap_or_else(|failure| panic!("{failure}"));
+            let study = &source.study;
+            assert!(study.title.len() <= 72, "{name}");
+            assert!(!study.paper.is_empty() && !study.redoes.is_empty(), "{name}");
+            assert!(!study.claims.is_empty(), "{name}");
+            source.plans().unwrap_or_else(|failure| panic!("{failure}"));
+        }
+    }
+
+    #[test]
+    fn a_part_that_there_is_not_is_refused_where_it_stands() {
+        let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nplan = { on = 'lab:rt', probes = \
+                    ['cylic'] }\naxis = [{ name = 'a', each = [{ label = 'b' }] }]\nfigure = []\n";
+        let refused = |from: &str, to: &str| {
+            let made = read("mine.toml", text.replacen(from, to, 1)).unwrap().plans();
+            made.unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused("", ""),
+            "mine.toml, line 4, column 33: there is no probe 'cylic': did you mean cyclic?"
+        );
+        let said = refused("lab:rt", "lab:rtt");
+        assert!(said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"), "{said}");
+        let said = refused("on = 'lab:rt', ", "");
+        assert!(said.contains("the cell b does not say on which target"), "{said}");
+    }
+}
