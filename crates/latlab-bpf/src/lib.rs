@@ -11,6 +11,8 @@ mod kernel;
 mod layout;
 mod recorder;
 mod refusal;
+mod slices;
 
 pub use recorder::{Losses, ProgramCost, Recorder, Watch};
 pub use refusal::RecorderError;
+pub use slices::Slices;
