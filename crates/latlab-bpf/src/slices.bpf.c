@@ -8,8 +8,6 @@
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-#define INLINE static __attribute__((always_inline))
-
 struct sched_ext_entity {
 	__u32 weight;
 	__u64 slice;
@@ -38,7 +36,7 @@ struct sched_ext_ops {
 
 #define LOCAL 0x8000000000000002ULL
 #define WAITING 0
-/* The weight of nice 0, and what the kernel takes for a slice by default, in ns. */
+/* The weight of nice 0, and the slice that the kernel gives by default, in ns. */
 #define USUAL 100
 #define SLICE 20000000ULL
 

@@ -7,6 +7,7 @@ pub mod suppress;
 mod tests;
 
 use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A knob as it stands.
@@ -32,6 +33,20 @@ pub struct Observation {
     pub realtime: Option<u64>,
     /// The knobs that can be read.
     pub knobs: Vec<Knob>,
+}
+
+/// A real-time task of a program was woken by a thread in which the kernel handles interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wake {
+    /// The task, by its thread's number in the machine's first pid namespace, as all here.
+    pub task: i32,
+    /// The process that it belongs to.
+    pub process: i32,
+    /// The thread that woke it: an interrupt's, or one that runs softirqs.
+    pub thread: i32,
+    /// The interrupt's thread that had raised the softirq, where one that runs softirqs woke the
+    /// task; none where it is not known, or where a hard interrupt had.
+    pub behind: Option<i32>,
 }
 
 /// What the machine is to be good at.
