@@ -1,12 +1,14 @@
 //! Mechanisms of the adaptive daemon: which knobs are to be turned, and when, decided by nothing
 //! but what was observed (Seo, Park, Sohn, Lim, Song 2009, section 3).
 
+pub mod configuration;
 pub mod mode;
 pub mod suppress;
 #[cfg(test)]
 mod tests;
 
 use crate::time::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A knob as it stands.
@@ -32,6 +34,15 @@ pub struct Observation {
     pub realtime: Option<u64>,
     /// The knobs that can be read.
     pub knobs: Vec<Knob>,
+}
+
+/// What a process has asked for. It stands until the process ends or takes it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The process, by its number.
+    pub process: i32,
+    /// The device groups that it needs, by the names that the configuration gives them.
+    pub groups: Vec<String>,
 }
 
 /// What the machine is to be good at.
