@@ -2,6 +2,7 @@
 //! but what was observed (Seo, Park, Sohn, Lim, Song 2009, section 3).
 
 mod adaptation;
+pub mod asking;
 pub mod configuration;
 mod decision;
 pub mod inherit;
@@ -10,6 +11,7 @@ mod needs;
 mod observation;
 mod policy;
 pub mod selective;
+pub mod status;
 pub mod suppress;
 #[cfg(test)]
 mod tests;
@@ -33,7 +35,8 @@ pub struct Request {
 }
 
 /// What the machine is to be good at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Ordinary tasks get much done: the wishes of all mechanisms are fulfilled.
     Throughput,

@@ -11,6 +11,7 @@ pub struct Adaptation {
     turned: BTreeMap<&'static str, Turned>,
     left: BTreeSet<&'static str>,
     threads: Threads,
+    mode: Option<(Mode, String)>,
 }
 
 /// A knob that is turned.
@@ -38,6 +39,7 @@ impl Adaptation {
             turned: BTreeMap::new(),
             left: BTreeSet::new(),
             threads: Threads::default(),
+            mode: None,
         };
         let follows = adaptation.mechanisms.iter().find(|one| one.part() == Part::Follows);
         if let (Some(one), false) = (follows, adaptation.turns_threads()) {
@@ -99,6 +101,7 @@ impl Adaptation {
         decisions.extend(self.threads.stop(seen));
         let mode = self.mechanisms.iter_mut().find_map(|one| one.mode(seen));
         decisions.extend(self.turn_threads(seen, mode.as_ref()));
+        self.mode.clone_from(&mode);
         match mode {
             // Who real-time tasks wait for is known, and goes before ordinary tasks.
             _ if self.turns_threads() => decisions.extend(self.engage(seen, None)),
@@ -107,6 +110,11 @@ impl Adaptation {
             Some((Mode::Latency, why)) => decisions.extend(self.disengage(&why)),
         }
         decisions
+    }
+
+    /// The mode that was decided for last, where a mechanism decides that, and why.
+    pub fn mode(&self) -> Option<&(Mode, String)> {
+        self.mode.as_ref()
     }
 
     /// From now on the knob of this decision is not touched: it could not be turned.

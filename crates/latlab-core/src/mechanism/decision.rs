@@ -45,6 +45,15 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// The mechanism whose wish it is or was.
+    pub fn mechanism(&self) -> &str {
+        match self {
+            Decision::Set { mechanism, .. }
+            | Decision::GiveBack { mechanism, .. }
+            | Decision::Stop { mechanism, .. } => mechanism,
+        }
+    }
+
     /// The knob it is about.
     pub fn knob(&self) -> &str {
         match self {

@@ -85,6 +85,13 @@ pub struct Wake {
     pub behind: Option<i32>,
 }
 
+impl Observation {
+    /// How many real-time tasks of programs there are; none where nobody has looked.
+    pub fn tasks(&self) -> Option<u64> {
+        self.realtime.as_ref().map(|tasks| tasks.len() as u64)
+    }
+}
+
 impl Thread {
     /// Where its policy is, as the user finds it.
     pub fn path(&self) -> String {
