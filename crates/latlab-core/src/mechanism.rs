@@ -6,6 +6,7 @@ pub mod asking;
 pub mod configuration;
 mod decision;
 pub mod inherit;
+pub mod log;
 pub mod mode;
 mod needs;
 mod observation;

@@ -38,6 +38,11 @@ impl Peer {
     }
 }
 
+/// Whether the machine under `root` has a Unix group of this name.
+pub fn has_group(root: &Root, name: &str) -> bool {
+    root.text("etc/group").is_some_and(|groups| number_of(&groups, name).is_some())
+}
+
 /// Can be read from, for poll(2), when the process has ended.
 impl AsFd for Peer {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -155,6 +160,7 @@ mod tests {
         std::fs::write(folder.path().join("etc/group"), "root:x:0:\naudio:x:29:a,b\nbad\n")
             .unwrap();
         let root = Root::new(folder.path());
+        assert!(has_group(&root, "audio") && !has_group(&root, "bad"));
         let (near, _far) = UnixStream::pair().unwrap();
         let peer = |user, groups| Peer { user, groups, ..Peer::of(&near).unwrap() };
         assert!(peer(0, vec![0]).is_root_or_in(&root, None));

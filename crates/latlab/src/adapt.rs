@@ -1,15 +1,26 @@
 //! Adapting: what mechanisms decide is done on this machine, and undone at the end.
 
+mod account;
+mod asking;
 mod beside;
+mod board;
+mod control;
 mod counting;
+mod daemon;
 mod foreseen;
+mod log;
 
+pub(crate) use asking::{ask, status};
 pub(crate) use beside::{Beside, Ended};
+pub(crate) use daemon::{Daemon, Orders};
 pub(crate) use foreseen::foresee;
+pub(crate) use log::replay;
 
 use crate::failure::{Failure, Result};
 use crate::mechanism;
+use account::Account;
 use counting::Counting;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Decision, Knob, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
@@ -32,6 +43,7 @@ struct Adapting {
     guard: Guard,
     /// Where a mechanism decides by the number of real-time tasks.
     counting: Option<Counting>,
+    account: Account,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
     _only: Claim,
@@ -43,7 +55,7 @@ pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let knobs = mechanism::adaptation(names)?.knobs();
+    let knobs = mechanism::adaptation(names, &Configuration::default())?.knobs();
     match settings.iter().find(|setting| knobs.contains(&setting.knob.as_str())) {
         Some(Setting { knob, .. }) => Err(Failure::Failed(format!(
             "--set {knob} and --adapt would both turn {knob}: leave one of them out"
@@ -55,8 +67,14 @@ pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
 impl Adapting {
     /// Has these mechanisms decide for the first time, and does what they decide. Refused where a
     /// mechanism can do nothing here, or another latlab adapts this machine.
-    fn begin(names: &[String], root: Root, say: fn(&str)) -> Result<Adapting> {
-        let adaptation = mechanism::adaptation(names)?;
+    fn begin(
+        names: &[String],
+        configuration: &Configuration,
+        account: Account,
+        root: Root,
+        say: fn(&str),
+    ) -> Result<Adapting> {
+        let adaptation = mechanism::adaptation(names, configuration)?;
         let (knobs, unreadable) = look(&root, &adaptation.knobs());
         if let (true, Some((_, why))) = (knobs.is_empty(), unreadable.first()) {
             return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
@@ -64,8 +82,9 @@ impl Adapting {
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
         let counting = adaptation.counts_tasks().then(|| Counting::start(&root)).transpose()?;
         let guard = Guard::new(root.clone());
+        let warnings = Vec::new();
         let mut adapting =
-            Adapting { root, adaptation, guard, counting, warnings: Vec::new(), _only: only };
+            Adapting { root, adaptation, guard, counting, account, warnings, _only: only };
         for (name, why) in unreadable {
             adapting.warn(format!("{name} stays as it is: {why}"), say);
         }
@@ -74,7 +93,7 @@ impl Adapting {
                 say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
             }
         }
-        for decision in adapting.decide() {
+        for decision in adapting.decide(say) {
             adapting.act(&decision, say).map_err(|e| denied(&e))?;
         }
         Ok(adapting)
@@ -82,31 +101,40 @@ impl Adapting {
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        for decision in self.decide() {
+        for decision in self.decide(say) {
             if let Err(error) = self.act(&decision, say) {
-                self.adaptation.give_up(decision.knob());
+                self.adaptation.give_up(&decision);
+                if let Some(why) = self.account.give_up(&decision, &error.to_string()) {
+                    say(&why);
+                }
                 self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
             }
         }
     }
 
-    fn decide(&mut self) -> Vec<Decision> {
+    fn decide(&mut self, say: fn(&str)) -> Vec<Decision> {
         let (knobs, _) = look(&self.root, &self.adaptation.knobs());
-        let realtime = self.counting.as_mut().map(Counting::count);
-        self.adaptation.decide(&Observation { at: clock::now(), realtime, knobs })
+        let realtime = self.counting.as_mut().map(Counting::tasks);
+        let (at, requests) = (clock::now(), self.account.requests());
+        let seen = Observation { at, realtime, knobs, requests, ..Observation::default() };
+        let decisions = self.adaptation.decide(&seen);
+        if let Some(why) = self.account.note(&seen, &decisions, self.adaptation.mode()) {
+            say(&why);
+        }
+        decisions
     }
 
     fn act(&mut self, decision: &Decision, say: fn(&str)) -> std::result::Result<(), GuardError> {
         match decision {
-            Decision::Set { mechanism, knob, was, to, because } => {
+            Decision::Set { mechanism, knob, was, to, because, .. } => {
                 self.guard.set(knob, to, &format!("{mechanism}: {because}"))?;
                 say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
             }
-            Decision::GiveBack { mechanism, knob, because } => {
+            Decision::GiveBack { mechanism, knob, because, .. } => {
                 self.guard.release(knob)?;
                 say(&format!("{mechanism}: {knob} is given back: {because}"));
             }
-            Decision::Stop { mechanism, knob, because } => {
+            Decision::Stop { mechanism, knob, because, .. } => {
                 self.guard.forget(knob)?;
                 let text = format!("{mechanism}: {knob} is left alone from now on: {because}");
                 self.warn(text, say);
@@ -156,7 +184,12 @@ fn look(root: &Root, names: &[&'static str]) -> (Vec<Knob>, Vec<(&'static str, U
     for &name in names {
         match knob::standing(root, name) {
             Ok(Standing { path, value, possible }) => {
-                knobs.push(Knob { name, path: path.display().to_string(), value, possible });
+                knobs.push(Knob {
+                    name: name.to_owned(),
+                    path: path.display().to_string(),
+                    value,
+                    possible,
+                });
             }
             Err(why) => unreadable.push((name, why)),
         }

@@ -6,6 +6,7 @@ mod suppress;
 use crate::failure::{Failure, Result};
 use crate::registry::About;
 use clap::Command;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
@@ -52,13 +53,13 @@ pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
 }
 
 /// The mechanisms of these names, ready to decide.
-pub(crate) fn adaptation(names: &[String]) -> Result<Adaptation> {
+pub(crate) fn adaptation(names: &[String], told: &Configuration) -> Result<Adaptation> {
     let find = |name: &String| {
         let found = MECHANISMS.iter().find(|entry| entry.about.name == name);
         found.map(|entry| (entry.pure)()).ok_or_else(|| format!("there is no mechanism '{name}'"))
     };
     let mechanisms = names.iter().map(find).collect::<std::result::Result<_, _>>();
-    mechanisms.and_then(Adaptation::of).map_err(Failure::Failed)
+    mechanisms.and_then(|all| Adaptation::of(all, told.ceiling)).map_err(Failure::Failed)
 }
 
 #[cfg(test)]
@@ -69,7 +70,7 @@ mod tests {
     fn all_of_them_work_together_and_are_called_what_they_call_themselves() {
         let all = names("").unwrap();
         assert_eq!(all.len(), MECHANISMS.len());
-        adaptation(&all).unwrap();
+        adaptation(&all, &Configuration::default()).unwrap();
         for entry in MECHANISMS {
             assert_eq!((entry.pure)().name(), entry.about.name);
         }
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_knob_of_theirs_is_one_that_can_be_turned() {
-        for knob in adaptation(&names("").unwrap()).unwrap().knobs() {
+        for knob in adaptation(&names("").unwrap(), &Configuration::default()).unwrap().knobs() {
             assert!(latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
     }

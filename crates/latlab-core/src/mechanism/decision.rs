@@ -1,6 +1,7 @@
 //! What is to be done: plain data, which says why.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,24 @@ impl Decision {
             Decision::Set { thread, .. }
             | Decision::GiveBack { thread, .. }
             | Decision::Stop { thread, .. } => *thread,
+        }
+    }
+}
+
+/// As it is said to people, whatever came of it.
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mechanism, knob) = (self.mechanism(), self.knob());
+        match self {
+            Decision::Set { was, to, because, .. } => {
+                write!(f, "{mechanism}: {knob} goes from {was} to {to}: {because}")
+            }
+            Decision::GiveBack { because, .. } => {
+                write!(f, "{mechanism}: {knob} is given back: {because}")
+            }
+            Decision::Stop { because, .. } => {
+                write!(f, "{mechanism}: {knob} is left alone from now on: {because}")
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 //! are.
 
 use crate::failure::{Failure, Result};
+use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
 use latlab_sys::comings::{self, Comings};
 use latlab_sys::root::Root;
@@ -47,6 +48,12 @@ impl Counting {
             self.look();
         }
         self.count
+    }
+
+    /// Them, as far as it was looked.
+    pub(super) fn tasks(&mut self) -> Vec<RealTimeTask> {
+        let task = |_| RealTimeTask { id: 0, process: 0, name: String::new(), priority: 1 };
+        (0..self.count()).map(task).collect()
     }
 
     /// Waits until there may be something to count, at most so long.

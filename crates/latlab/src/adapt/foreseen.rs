@@ -5,14 +5,15 @@ use super::look;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use latlab_core::mechanism::Wish;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_sys::root::Root;
 use std::fmt::Write as _;
 
 /// What these mechanisms would turn here, and what can't be done, in lines. Nothing is changed.
 /// Refused where the mechanisms would be.
-pub(crate) fn foresee(names: &[String]) -> Result<String> {
+pub(crate) fn foresee(names: &[String], configuration: &Configuration) -> Result<String> {
     let root = Root::default();
-    let adaptation = mechanism::adaptation(names)?;
+    let adaptation = mechanism::adaptation(names, configuration)?;
     let (knobs, unreadable) = look(&root, &adaptation.knobs());
     if let (true, Some((_, why))) = (knobs.is_empty(), unreadable.first()) {
         return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
