@@ -19,8 +19,10 @@ use latlab_sys::root::Root;
 use latlab_sys::{clock, process};
 use standing::Standing;
 use std::fs::File;
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
@@ -39,6 +41,8 @@ pub(super) struct Office {
     pub(super) configuration: Configuration,
     pub(super) board: Arc<Board>,
     pub(super) listener: Listener,
+    /// Why nobody can ask for device groups, if so.
+    pub(super) no_groups: Option<String>,
     /// Where metrics are asked for.
     pub(super) metrics: Option<TcpListener>,
     /// How they are written.
@@ -75,9 +79,11 @@ impl Drop for Control {
 
 /// A program that has connected.
 #[derive(Debug)]
-struct Program {
-    peer: Arc<Peer>,
-    may: bool,
+enum Program {
+    /// It may ask.
+    Known(Arc<Peer>),
+    /// It may not, and why.
+    Stranger(String),
 }
 
 #[derive(Debug)]
@@ -147,53 +153,46 @@ impl Answering {
 
     fn listen(&mut self, client: &mut Client<Program>) -> bool {
         client.go_on(asking::LONGEST, |program, heard| {
-            let (answer, last) = match asking::line(heard) {
-                Ok(None) => return None,
-                Ok(Some(line)) if program.may => {
-                    let answer = self.answer(line, program);
-                    let last = answer.starts_with("wrong ");
-                    (answer, last)
-                }
-                Ok(Some(_)) => {
-                    (self.deny(denied(self.office.configuration.allow.as_deref())), true)
-                }
-                Err(why) => (self.refuse(why), true),
+            let answer = match (asking::line(heard), program) {
+                (Ok(None), _) => return None,
+                (Err(why), _) => Err(Answer::Wrong(why)),
+                (Ok(Some(_)), Program::Stranger(why)) => Err(Answer::Denied(why.clone())),
+                (Ok(Some(line)), Program::Known(peer)) => self.answer(line, peer),
             };
+            // Who asks for what can't be is not listened to any more.
+            let last = answer.is_err();
+            let answer = answer.unwrap_or_else(|refusal| {
+                self.refused += 1;
+                refusal.to_string()
+            });
             Some(Said { answer: answer + "\n", last })
         })
     }
 
-    fn answer(&mut self, line: &str, program: &Program) -> String {
-        let done = match Ask::read(line, &self.office.configuration) {
-            Err(why) => return self.refuse(why),
-            Ok(Ask::Status) => {
+    fn answer(&mut self, line: &str, peer: &Arc<Peer>) -> std::result::Result<String, Answer> {
+        let done = match Ask::read(line, &self.office.configuration).map_err(Answer::Wrong)? {
+            Ask::Status => {
                 let status = serde_json::to_string(&self.status());
-                return status.expect("a status is plain data");
+                return Ok(status.expect("a status is plain data"));
             }
-            Ok(Ask::Groups(groups)) => {
+            Ask::Groups(groups) => {
+                if let Some(why) = &self.office.no_groups {
+                    return Err(Answer::Denied(why.clone()));
+                }
                 let done = groups.join(",");
-                if !self.standing.ask(&program.peer, groups) {
-                    return self.deny(format!("{} processes have asked already", standing::MOST));
+                if !self.standing.ask(peer, groups) {
+                    let many = format!("{} processes have asked already", standing::MOST);
+                    return Err(Answer::Denied(many));
                 }
                 done
             }
-            Ok(Ask::Release) => {
-                self.standing.release(&program.peer);
+            Ask::Release => {
+                self.standing.release(peer);
                 String::new()
             }
         };
         self.office.board.ask(self.standing.list());
-        Answer::Ok(done).to_string()
-    }
-
-    fn refuse(&mut self, why: String) -> String {
-        self.refused += 1;
-        Answer::Wrong(why).to_string()
-    }
-
-    fn deny(&mut self, why: String) -> String {
-        self.refused += 1;
-        Answer::Denied(why).to_string()
+        Ok(Answer::Ok(done).to_string())
     }
 
     fn status(&self) -> Status {
@@ -211,24 +210,42 @@ impl Answering {
     }
 
     fn let_in(&mut self, connected: &mut Connected) {
-        let Ok(stream) = self.office.listener.accept() else {
-            connected.pause = clock::now() + PAUSE;
-            return;
+        let stream = match self.office.listener.accept() {
+            Ok(stream) => stream,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+            Err(_) => {
+                connected.pause = clock::now() + PAUSE;
+                return;
+            }
         };
-        // Who has gone already, or can't be seen from here, has no process to ask for.
-        let Ok(peer) = Peer::of(&stream) else {
-            self.refused += 1;
-            return;
-        };
-        let group = self.office.configuration.allow.as_deref();
-        let may = peer.is_root_or_in(&self.office.root, group);
-        let strangers = connected.programs.iter().filter(|client| !client.who.may).count();
-        if !may && strangers >= STRANGERS {
+        let program = self.judge(&stream);
+        let is_stranger = |program: &Program| matches!(program, Program::Stranger(_));
+        let strangers = connected.programs.iter().filter(|client| is_stranger(&client.who));
+        if is_stranger(&program) && strangers.count() >= STRANGERS {
             self.refused += 1;
             return;
         }
-        let program = Program { peer: Arc::new(peer), may };
         connected.programs.push(Client::new(program, stream));
+    }
+
+    /// Whether who has connected may ask.
+    fn judge(&self, stream: &UnixStream) -> Program {
+        let group = self.office.configuration.allow.as_deref();
+        match (Peer::of(stream), group) {
+            (Ok(peer), _) if peer.is_root_or_in(&self.office.root, group) => {
+                Program::Known(Arc::new(peer))
+            }
+            (Ok(_), Some(group)) => {
+                Program::Stranger(format!("only root and members of the group {group} may ask"))
+            }
+            (Ok(_), None) => Program::Stranger(
+                "only root may ask: to let a group ask, name it with allow in the configuration"
+                    .to_owned(),
+            ),
+            (Err(_), _) => Program::Stranger(
+                "your process can't be seen from here: is it in another container?".to_owned(),
+            ),
+        }
     }
 
     fn let_in_reader(&self, connected: &mut Connected) {
@@ -256,9 +273,5 @@ impl Connected {
     }
 }
 
-fn denied(allow: Option<&str>) -> String {
-    match allow {
-        Some(group) => format!("only root and members of the group {group} may ask"),
-        None => "only root may ask: name a group with allow in the configuration".to_owned(),
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// The name of the socket and of the claim.
 pub(super) const NAME: &str = "adapt";
 
+/// The mechanism that does what programs ask for.
+const SELECTIVE: &str = "selective";
+
 /// What a daemon is to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Orders<'a> {
@@ -56,7 +59,10 @@ impl Daemon {
             .map_err(|e| failed("no program can ask for anything: the socket", e))?;
         let configuration = configuration.clone();
         let written = orders.metrics;
-        let office = Office { root, configuration, board, listener, metrics, written };
+        let no_groups = (!names.iter().any(|name| name == SELECTIVE)).then(|| {
+            format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
+        });
+        let office = Office { root, configuration, board, listener, no_groups, metrics, written };
         Ok(Daemon { _control: Control::start(office)?, _beside: beside })
     }
 }
