@@ -76,16 +76,27 @@ impl Comings {
     /// Waits until something is heard, or `other` can be read, at most so long. Whether something
     /// was heard.
     pub fn wait(&self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
-        let event = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let points = self.points.iter().map(|(file, _)| file.as_raw_fd());
         let others = other.iter().map(AsRawFd::as_raw_fd);
-        let mut all: Vec<libc::pollfd> = points.chain(others).map(event).collect();
-        let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
-        // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
-        let ready =
-            unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
-        ready > 0 && all[..self.points.len()].iter().any(|point| point.revents != 0)
+        let ready = poll(points.chain(others), at_most);
+        ready[..self.points.len()].contains(&true)
     }
+}
+
+/// Waits until `other` can be read, at most so long.
+pub fn wait_for(other: Option<BorrowedFd<'_>>, at_most: Nanos) {
+    poll(other.iter().map(AsRawFd::as_raw_fd), at_most);
+}
+
+/// Waits until one of these can be read, at most so long. Which can be.
+fn poll(files: impl Iterator<Item = RawFd>, at_most: Nanos) -> Vec<bool> {
+    let event = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut all: Vec<libc::pollfd> = files.map(event).collect();
+    let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
+    // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
+    let ready =
+        unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
+    all.iter().map(|one| ready > 0 && one.revents != 0).collect()
 }
 
 /// The threads of programs that have a real-time policy now, the calling one not among them.

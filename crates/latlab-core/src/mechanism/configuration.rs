@@ -70,6 +70,13 @@ impl Configuration {
     }
 }
 
+impl Default for Configuration {
+    /// The one that is in force where there is no file.
+    fn default() -> Configuration {
+        Configuration::read("").expect("the tests have read it")
+    }
+}
+
 /// An address that no other machine can reach, with its port, as `127.0.0.1:9464`.
 pub fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {

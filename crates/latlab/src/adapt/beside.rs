@@ -2,6 +2,7 @@
 
 use super::Adapting;
 use crate::failure::{Result, failed};
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
@@ -29,7 +30,7 @@ impl Beside {
     /// Has the mechanisms of these names work until [`Beside::end`]. What they decide at first is
     /// done before this returns. Each decision is said.
     pub(crate) fn start(names: &[String], say: fn(&str)) -> Result<Beside> {
-        let adapting = Adapting::begin(names, Root::default(), say)?;
+        let adapting = Adapting::begin(names, &Configuration::default(), Root::default(), say)?;
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let thread = Builder::new()

@@ -3,6 +3,7 @@
 use crate::adapt::{self, Beside};
 use crate::failure::{Result, failed};
 use crate::{format, mechanism};
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::guard::Guard;
@@ -30,7 +31,7 @@ pub(super) struct Adapt {
     /// Say which knobs would be turned from what to what, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// The mechanisms (see: latlab list mechanisms) [default: all]
+    /// The mechanisms (see: latlab list mechanisms) [default: all but selective]
     #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms)]
     mechanisms: Mechanisms,
     /// End after this time
@@ -54,7 +55,7 @@ impl Adapt {
     pub(super) fn run(&self) -> Result<()> {
         let Mechanisms(names) = &self.mechanisms;
         if self.dry_run {
-            return format::put(&adapt::foresee(names)?);
+            return format::put(&adapt::foresee(names, &Configuration::default())?);
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         for mended in Guard::mend(&Root::default()) {
