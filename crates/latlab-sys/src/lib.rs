@@ -19,6 +19,7 @@ pub mod hpet;
 pub mod icmp;
 pub mod init;
 mod ioctl;
+pub mod irq;
 pub mod knob;
 pub mod listener;
 pub mod machine;

@@ -65,9 +65,15 @@ impl Adaptation {
         self.mechanisms.iter().flat_map(|one| one.knobs().iter().copied()).collect()
     }
 
-    /// Whether real-time tasks matter.
-    pub fn counts_tasks(&self) -> bool {
-        self.turns_threads() || self.mechanisms.iter().any(|one| one.decides_mode())
+    /// The mechanisms that decide by the real-time tasks there are.
+    pub fn counts_tasks(&self) -> Vec<&'static str> {
+        let counts = |one: &&Box<dyn Mechanism>| one.decides_mode() || one.part() != Part::None;
+        self.mechanisms.iter().filter(counts).map(|one| one.name()).collect()
+    }
+
+    /// Whether one of them decides the mode.
+    pub fn decides_mode(&self) -> bool {
+        self.mechanisms.iter().any(|one| one.decides_mode())
     }
 
     /// Whether threads that handle interrupts may be turned.
@@ -76,10 +82,15 @@ impl Adaptation {
         self.mechanisms.iter().any(|one| finds(one.part()))
     }
 
-    /// Whether it matters who wakes real-time tasks, and to which mechanism.
-    pub fn hears_wakes(&self) -> Option<&'static str> {
-        let mut all = self.mechanisms.iter();
-        all.find(|one| one.part() == Part::Wakes).map(|one| one.name())
+    /// The mechanisms that can't do without knowing who wakes real-time tasks.
+    pub fn hears_wakes(&self) -> Vec<&'static str> {
+        let has = |part| self.mechanisms.iter().any(|one| one.part() == part);
+        if !has(Part::Wakes) {
+            return Vec::new();
+        }
+        let needing = |part| part == Part::Wakes || (part == Part::Follows && !has(Part::Asked));
+        let all = self.mechanisms.iter().filter(|one| needing(one.part()));
+        all.map(|one| one.name()).collect()
     }
 
     /// What each mechanism would have each of these knobs be.

@@ -18,8 +18,10 @@ pub struct Status {
     pub began: Nanos,
     /// The mechanisms at work.
     pub mechanisms: Vec<String>,
-    /// What the machine is to be good at, where a mechanism decides that, and why.
-    pub mode: Option<(Mode, String)>,
+    /// What the machine is to be good at, where a mechanism decides that.
+    pub mode: Option<Mode>,
+    /// Why, as the end of a sentence.
+    pub mode_because: Option<String>,
     /// Programs' tasks of real-time policy there are; none where they are not counted.
     pub realtime_tasks: Option<u64>,
     /// What is turned now, the earliest first.

@@ -47,12 +47,13 @@ impl Account {
         for decision in decisions {
             self.status.note(seen.at, decision);
         }
-        let tasks = seen.tasks();
+        let (mode, why) = mode.cloned().unzip();
+        let now = (mode, why, seen.tasks());
+        let Status { mode, mode_because, realtime_tasks, .. } = &mut self.status;
         self.news |= !decisions.is_empty()
-            || (self.status.mode.as_ref(), self.status.realtime_tasks) != (mode, tasks);
+            || (&now.0, &now.1, &now.2) != (mode, mode_because, realtime_tasks);
         if self.news {
-            self.status.mode = mode.cloned();
-            self.status.realtime_tasks = tasks;
+            (*mode, *mode_because, *realtime_tasks) = now;
             self.news = !self.board.publish(&self.status);
         }
         self.keep(|log| log.note(seen, decisions))

@@ -34,14 +34,14 @@ impl Beside {
         Beside::told(names, &Configuration::default(), Account::default(), say)
     }
 
-    /// The same, by this configuration and with an account of what is done.
+    /// The same by this configuration, with an account of what is done.
     pub(super) fn told(
         names: &[String],
-        configuration: &Configuration,
+        told: &Configuration,
         account: Account,
         say: fn(&str),
     ) -> Result<Beside> {
-        let adapting = Adapting::begin(names, configuration, account, Root::default(), say)?;
+        let adapting = Adapting::begin(names, told, account, Root::default(), say)?;
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let thread = Builder::new()

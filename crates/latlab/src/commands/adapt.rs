@@ -48,7 +48,7 @@ pub(super) struct Adapt {
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
     /// The mechanisms (see: latlab list mechanisms) [default: all]
-    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms)]
+    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_or_all)]
     mechanisms: Mechanisms,
     /// End after this time
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
@@ -82,6 +82,11 @@ pub(super) struct Mechanisms(pub(super) Vec<String>);
 /// Reads names with commas between them; none means all.
 pub(super) fn mechanisms(text: &str) -> std::result::Result<Mechanisms, String> {
     mechanism::names(text).map(Mechanisms)
+}
+
+/// The same; without names, what programs may ask for is among them.
+fn mechanisms_or_all(text: &str) -> std::result::Result<Mechanisms, String> {
+    if text.is_empty() { Ok(Mechanisms(mechanism::all())) } else { mechanisms(text) }
 }
 
 /// A wait that is as good as endless.

@@ -12,7 +12,7 @@ pub(crate) fn text(status: &Status) -> String {
     let mechanisms = status.mechanisms.join(", ");
     let time = status.at - status.began;
     let mut text = format!("latlab {latlab} (process {process}), for {time}: {mechanisms}\n");
-    if let Some((mode, why)) = &status.mode {
+    if let (Some(mode), Some(why)) = (status.mode, &status.mode_because) {
         let mode = match mode {
             Mode::Throughput => "throughput",
             Mode::Latency => "latency",
@@ -99,7 +99,8 @@ mod tests {
             at: Nanos::from_secs(12),
             began: Nanos::from_secs(2),
             mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
-            mode: Some((Mode::Throughput, "there is no real-time task".to_owned())),
+            mode: Some(Mode::Throughput),
+            mode_because: Some("there is no real-time task".to_owned()),
             realtime_tasks: Some(0),
             changes: vec![turned],
             requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],

@@ -11,8 +11,8 @@ pub(crate) fn page(status: &Status) -> String {
         let help = "Tasks of programs that have a real-time policy.";
         one(&mut page, "latlab_realtime_tasks", "gauge", help, tasks);
     }
-    if let Some((mode, _)) = &status.mode {
-        let latency = u8::from(*mode == Mode::Latency);
+    if let Some(mode) = status.mode {
+        let latency = u8::from(mode == Mode::Latency);
         let help = "1 while there are real-time tasks to be served, 0 while throughput counts.";
         one(&mut page, "latlab_latency_mode", "gauge", help, latency);
     }
@@ -63,7 +63,7 @@ mod tests {
     fn every_line_is_one_that_prometheus_reads() {
         let status = Status {
             mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
-            mode: Some((Mode::Latency, "there is 1 real-time task".to_owned())),
+            mode: Some(Mode::Latency),
             realtime_tasks: Some(1),
             requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
             decisions: [("suppress".to_owned(), 4)].into(),
