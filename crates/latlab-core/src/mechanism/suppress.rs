@@ -23,7 +23,7 @@ impl Mechanism for Suppress {
 
     fn wish(&self, knob: &Knob) -> Result<Wish, &'static str> {
         let wish = |value: &str, because| Ok(Wish { value: value.to_owned(), because });
-        match (knob.name, knob.value.as_str()) {
+        match (knob.name.as_str(), knob.value.as_str()) {
             (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
                 "lazy",
                 "an ordinary task then gives way to another at the tick, not within the kernel",
@@ -46,7 +46,7 @@ mod tests {
 
     fn knob(name: &'static str, value: &str, possible: &[&str]) -> Knob {
         let possible = possible.iter().map(|&value| value.to_owned()).collect();
-        Knob { name, path: String::new(), value: value.to_owned(), possible }
+        Knob { name: name.to_owned(), path: String::new(), value: value.to_owned(), possible }
     }
 
     fn wished(name: &'static str, value: &str, possible: &[&str]) -> Option<String> {

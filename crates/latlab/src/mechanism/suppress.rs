@@ -2,6 +2,7 @@
 
 use super::Mechanism;
 use crate::registry::About;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, suppress};
 
 /// An ordinary task does not preempt another before that one's slice ends; a real-time task still
@@ -21,7 +22,7 @@ impl Mechanism for Suppress {
         summary: "ordinary tasks don't preempt each other within a slice",
     };
 
-    fn pure() -> Box<dyn mechanism::Mechanism> {
+    fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(suppress::Suppress)
     }
 }

@@ -28,7 +28,8 @@ pub(crate) struct Scheduling {
     pub(crate) runtime: Option<Nanos>,
 }
 
-/// What probes of throughput, whose tasks are ordinary ones, may be told about their scheduling.
+/// What probes of throughput and loads, whose tasks are ordinary ones, may be told about their
+/// scheduling.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Tasks {
     /// Scheduling policy of all tasks that take part
@@ -50,6 +51,11 @@ impl Tasks {
     /// with the period.
     pub(crate) fn check(&self) -> Result<()> {
         self.scheduling().check()
+    }
+
+    /// The same; what to do `instead` ends a refusal.
+    pub(crate) fn check_or(&self, instead: &str) -> Result<()> {
+        self.scheduling().try_out(instead)
     }
 }
 

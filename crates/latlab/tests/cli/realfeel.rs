@@ -37,6 +37,26 @@ fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
 }
 
 #[test]
+fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
+    let words = "run realfeel:device=hpet,frequency=128,priority=80 --for 3s --json --fresh \
+                 --load cpu:busy=400ms,every=1s,policy=fifo,priority=70";
+    for profile in ["rt", "threadirqs"] {
+        let words = format!("{words} --on lab:{profile}");
+        let said = latlab(&words);
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let record = said.record();
+        // The handler is a thread of priority 50.
+        let late = record.series[0].max;
+        assert!((390_000_000..=410_000_000).contains(&late.0), "{profile}: {late}");
+        // What it computes before it sleeps: for 400 ms in each second, and to set itself up.
+        let busy = record.work[0].cpu_ns;
+        assert!((1_200_000_000..=2_400_000_000).contains(&busy.0), "{profile}: {busy}");
+        assert!(record.work[0].done > 0, "{profile}: {record:?}");
+        assert_eq!(latlab(&words).stdout, said.stdout);
+    }
+}
+
+#[test]
 fn a_frequency_that_the_clock_can_not_have_is_refused() {
     latlab("run realfeel:100").refused(2, &["realfeel", "powers of two", "128"]);
     latlab("run realfeel:32").refused(2, &["realfeel", "64"]);
