@@ -19,10 +19,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// What `/sys/kernel/sched_ext/root/ops` says while it is at work.
-    pub const NAME: &str = "latlab_slices";
-
-    /// Takes over. Refused where another scheduler of this kind is at work.
+    /// Takes over; `/sys/kernel/sched_ext/root/ops` says `latlab_slices` then. Refused where another scheduler of this kind is at work.
     pub fn start() -> Result<Slices, RecorderError> {
         check(&Root::default())?;
         loaded(load).map(|link| Slices { _scheduler: link })

@@ -77,9 +77,9 @@ pub trait Mechanism: Send {
         &[]
     }
 
-    /// What this knob of its own should be, standing as it does, for throughput; or why it is to
-    /// stay, as the end of a sentence.
-    fn wish(&self, _knob: &Knob) -> Result<Wish, &'static str> {
+    /// What this knob of its own should be, standing as it does among all that may be turned, for
+    /// throughput; or why it is to stay, as the end of a sentence.
+    fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
         Err("nothing is wished of it")
     }
 

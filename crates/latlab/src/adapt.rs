@@ -10,6 +10,7 @@ mod daemon;
 mod foreseen;
 mod log;
 mod observing;
+mod scheduler;
 
 pub(crate) use asking::{ask, status};
 pub(crate) use beside::{Beside, Ended};
@@ -21,6 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::mechanism;
 use account::Account;
 use latlab_core::mechanism::configuration::Configuration;
+use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
@@ -31,6 +33,7 @@ use latlab_sys::root::Root;
 use latlab_sys::sched;
 use latlab_sys::sched::Policy;
 use observing::Observing;
+use scheduler::Scheduler;
 
 /// The longest for which nothing is looked at.
 const STEP: Nanos = Nanos::from_millis(100);
@@ -40,6 +43,7 @@ struct Adapting {
     adaptation: Adaptation,
     observing: Observing,
     guard: Guard,
+    scheduler: Scheduler,
     /// What processes ask for, and what became of it.
     account: Account,
     /// What people should know of a record that was made meanwhile.
@@ -76,9 +80,9 @@ impl Adapting {
         let cant = observing::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
         let observing = Observing::start(&adaptation, names, &root)?;
-        let (guard, warnings) = (Guard::new(root), Vec::new());
+        let (guard, scheduler, warnings) = (Guard::new(root), Scheduler::default(), Vec::new());
         let mut adapting =
-            Adapting { adaptation, observing, guard, account, warnings, _only: only };
+            Adapting { adaptation, observing, guard, scheduler, account, warnings, _only: only };
         cant.into_iter().for_each(|what| adapting.warn(what, say));
         let seen = adapting.observing.look(adapting.account.requests());
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
@@ -87,7 +91,13 @@ impl Adapting {
             }
         }
         for decision in adapting.decide(&seen, say) {
-            adapting.act(&decision, say).map_err(|e| denied(&e))?;
+            match adapting.act(&decision, say) {
+                // Other knobs do as well, and are turned next.
+                Err(error) if decision.knob() == SCHED_EXT => {
+                    adapting.leave(&decision, &error, say);
+                }
+                done => done.map_err(|e| denied(&e))?,
+            }
         }
         Ok(adapting)
     }
@@ -97,11 +107,16 @@ impl Adapting {
         let seen = self.observing.look(self.account.requests());
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
-                self.adaptation.give_up(&decision);
-                self.account.give_up(&decision, &error.to_string()).iter().for_each(|why| say(why));
-                self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
+                self.leave(&decision, &error, say);
             }
         }
+    }
+
+    /// Touches no more what could not be turned.
+    fn leave(&mut self, decision: &Decision, error: &GuardError, say: fn(&str)) {
+        self.adaptation.give_up(decision);
+        self.account.give_up(decision, &error.to_string()).iter().for_each(|why| say(why));
+        self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
     }
 
     fn decide(&mut self, seen: &Observation, say: fn(&str)) -> Vec<Decision> {
@@ -122,20 +137,23 @@ impl Adapting {
                         Err(GuardError::Ended(_)) => return Ok(()),
                         done => done?,
                     },
+                    None if knob == SCHED_EXT => self.scheduler.take_over(&why)?,
                     None => guard.set(knob, to, &why)?,
                 }
                 say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
             }
             Decision::GiveBack { mechanism, knob, thread, because } => {
                 match thread {
-                    Some(id) => guard.release_thread(*id, knob)?,
-                    None => guard.release(knob)?,
-                };
+                    Some(id) => drop(guard.release_thread(*id, knob)?),
+                    None if knob == SCHED_EXT => self.scheduler.give_back(),
+                    None => drop(guard.release(knob)?),
+                }
                 say(&format!("{mechanism}: {knob} is given back: {because}"));
             }
             Decision::Stop { mechanism, knob, thread, because } => {
                 match thread {
                     Some(id) => guard.forget_thread(*id, knob)?,
+                    None if knob == SCHED_EXT => self.scheduler.give_back(),
                     None => guard.forget(knob)?,
                 }
                 let text = format!("{mechanism}: {knob} is left alone from now on: {because}");
@@ -167,7 +185,8 @@ impl Adapting {
 
     /// Gives everything back.
     fn end(mut self, say: fn(&str)) -> Ended {
-        let changes = self.guard.restore();
+        let mut changes = self.guard.restore();
+        changes.extend(self.scheduler.end());
         for Change { knob, was, restored, .. } in &changes {
             if *restored {
                 say(&format!("{knob} is {was} again"));

@@ -93,13 +93,15 @@ impl Adaptation {
         all.map(|one| one.name()).collect()
     }
 
-    /// What each mechanism would have each of these knobs be.
+    /// What each mechanism would have each of these knobs be, but for those that are left alone.
     pub fn wishes(&self, knobs: &[Knob]) -> Vec<(&'static str, Knob, Result<Wish, &'static str>)> {
+        let there = |knob: &&Knob| !self.left.contains(knob.name.as_str());
+        let knobs: Vec<Knob> = knobs.iter().filter(there).cloned().collect();
         let mut wishes = Vec::new();
         for mechanism in &self.mechanisms {
             for knob in knobs.iter().filter(|knob| mechanism.knobs().contains(&knob.name.as_str()))
             {
-                wishes.push((mechanism.name(), knob.clone(), mechanism.wish(knob)));
+                wishes.push((mechanism.name(), knob.clone(), mechanism.wish(knob, &knobs)));
             }
         }
         wishes
@@ -179,10 +181,7 @@ impl Adaptation {
         let mut decisions = Vec::new();
         for (mechanism, knob, wish) in self.wishes(&seen.knobs) {
             let own = self.knobs().into_iter().find(|own| *own == knob.name);
-            let Some(name) = own.filter(|name| !self.left.contains(name)) else { continue };
-            if self.turned.contains_key(name) {
-                continue;
-            }
+            let Some(name) = own.filter(|name| !self.turned.contains_key(name)) else { continue };
             let Ok(Wish { value: to, because }) = wish else { continue };
             let because =
                 why_now.map_or_else(|| because.to_owned(), |why| format!("{because}, as {why}"));

@@ -1,9 +1,11 @@
 //! What mechanisms observe of this machine.
 
 use super::counting::Counting;
+use super::scheduler;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
+use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
 use latlab_core::time::Nanos;
 use latlab_sys::irq::{self, InterruptThreads};
@@ -90,6 +92,10 @@ pub(super) fn look(
 ) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
     let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
     for &name in names {
+        if name == SCHED_EXT {
+            knobs.extend(scheduler::standing(root));
+            continue;
+        }
         match knob::standing(root, name) {
             Ok(Standing { path, value, possible }) => {
                 let path = path.display().to_string();
