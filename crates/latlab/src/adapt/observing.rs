@@ -121,7 +121,9 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
     let threads = adaptation.turns_threads() && no_threads.is_none();
     let unreadable: Vec<String> = match unreadable.first() {
         Some((_, why)) if knobs.is_empty() && !threads => vec![why.to_string()],
-        _ => unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect(),
+        _ => {
+            unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect()
+        }
     };
     let all: Vec<String> = no_threads.into_iter().chain(unreadable).collect();
     if knobs.is_empty() && !threads {

@@ -34,5 +34,6 @@ mod scan;
 mod schedule;
 mod ssh;
 mod stall;
+mod threads;
 mod throughput;
 mod user;
