@@ -35,5 +35,6 @@ mod scan;
 mod schedule;
 mod ssh;
 mod stall;
+mod threads;
 mod throughput;
 mod user;
