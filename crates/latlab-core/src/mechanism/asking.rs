@@ -96,7 +96,8 @@ impl fmt::Display for Answer {
             Answer::Wrong(rest) => ("wrong", rest),
             Answer::Denied(rest) => ("denied", rest),
         };
-        write!(f, "{word} {rest}")
+        f.write_str(word)?;
+        if rest.is_empty() { Ok(()) } else { write!(f, " {rest}") }
     }
 }
 

@@ -69,7 +69,7 @@ fn a_program_asks_and_takes_it_back_over_one_connection() {
     let status: Status = serde_json::from_str(&status).unwrap();
     assert_eq!(status.requests, asked);
     drop(connection);
-    assert_eq!(desk.answer(b"release\n"), "ok \n");
+    assert_eq!(desk.answer(b"release\n"), "ok\n");
     assert!(desk.board.requests().unwrap().is_empty());
 }
 
