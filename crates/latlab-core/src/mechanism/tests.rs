@@ -105,7 +105,7 @@ fn what_could_not_be_turned_is_not_tried_again() {
 #[test]
 fn two_mechanisms_never_have_one_knob() {
     let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)], 90).unwrap_err();
-    assert_eq!(refused, "suppress and suppress both turn preempt: take one of them");
+    assert_eq!(refused, "suppress and suppress both turn sched_ext: take one of them");
 }
 
 /// Goes back to throughput after a second.

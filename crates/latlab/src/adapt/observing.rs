@@ -122,7 +122,11 @@ fn without(names: &[String], needing: &[&str], why: &dyn std::fmt::Display) -> F
 
 /// Refuses mechanisms none of which can do anything here; of what some of them can't, sentences.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
-    let (knobs, unreadable) = look(root, &adaptation.knobs());
+    let (knobs, mut unreadable) = look(root, &adaptation.knobs());
+    if knobs.iter().any(|knob| knob.name == SCHED_EXT) {
+        // It replaces the others.
+        unreadable.clear();
+    }
     let no_threads = no_interrupt_threads(adaptation, root);
     let threads = adaptation.turns_threads() && no_threads.is_none();
     let unreadable: Vec<String> = match unreadable.first() {
