@@ -4,7 +4,8 @@
 //! kernel that keeps the last events and needs nobody to read it. When a watched task that ran late
 //! is switched out again, what happened around its wake-up is handed over as a
 //! [`Window`](latlab_core::explain::Window). Beside it, the wakers: which interrupt threads wake
-//! real-time tasks. This is the only crate that knows libbpf.
+//! real-time tasks; and the slices, a scheduler of ordinary tasks. This is the only crate that knows
+//! libbpf.
 #![forbid(unsafe_code)]
 
 mod counting;
@@ -13,8 +14,10 @@ mod layout;
 mod object;
 mod recorder;
 mod refusal;
+mod slices;
 pub mod wakers;
 
 pub use object::ProgramCost;
 pub use recorder::{Losses, Recorder, Watch};
 pub use refusal::RecorderError;
+pub use slices::Slices;

@@ -23,7 +23,7 @@ fn the_object_is_what_the_sources_compile_to() {
     }
     let folder = tempfile::tempdir().expect("there is room");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["recorder.bpf.o", "wakers.bpf.o"] {
+    for name in ["recorder.bpf.o", "slices.bpf.o", "wakers.bpf.o"] {
         let made = folder.path().join(name);
         let tool = crates.join("../../tools/bpf");
         let said = Command::new(tool).arg(&made).output().expect("it starts");

@@ -64,6 +64,8 @@ pub(crate) fn sweep(root: &Root) {
         if let Ok(file) = File::open(&path)
             && file.try_lock().is_ok()
         {
+            // Where its owner listened for others nobody does any more.
+            let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);
         }
     }
@@ -114,6 +116,7 @@ mod tests {
         let root = Root::new(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
         File::create(root.path(FOLDER).join("adapt.lock")).unwrap();
+        File::create(root.path(FOLDER).join("adapt.sock")).unwrap();
         sweep(&root);
         assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
     }

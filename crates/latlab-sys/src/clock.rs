@@ -21,6 +21,11 @@ pub fn of_thread() -> Nanos {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time that all threads of this process have used, those that have ended among them.
+pub fn of_process() -> Nanos {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> Nanos {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -7,11 +7,12 @@ use crate::perf;
 use crate::root::Root;
 use crate::sched;
 use latlab_core::cpulist::CpuList;
+use latlab_core::mechanism::RealTimeTask;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Hears, on these CPUs, of every task that may have become, or ceased to be, one of real-time
@@ -72,49 +73,68 @@ impl Comings {
         Ok(comings)
     }
 
-    /// Waits until something is heard, at most so long. Whether something was.
-    pub fn wait(&self, at_most: Nanos) -> bool {
-        let event = |(file, _): &(File, Sealed)| libc::pollfd {
-            fd: file.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut all: Vec<libc::pollfd> = self.points.iter().map(event).collect();
-        let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
-        // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
-        let ready =
-            unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
-        ready > 0
+    /// Waits until something is heard, or `other` can be read, at most so long. Whether something
+    /// was heard.
+    pub fn wait(&self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
+        let points = self.points.iter().map(|(file, _)| file.as_raw_fd());
+        let others = other.iter().map(AsRawFd::as_raw_fd);
+        let ready = poll(points.chain(others), at_most);
+        ready[..self.points.len()].contains(&true)
     }
 }
 
-/// How many threads of programs have a real-time policy now, the calling one not among them.
+/// Waits until `other` can be read, at most so long.
+pub fn wait_for(other: Option<BorrowedFd<'_>>, at_most: Nanos) {
+    poll(other.iter().map(AsRawFd::as_raw_fd), at_most);
+}
+
+/// Waits until one of these can be read, at most so long. Which can be.
+fn poll(files: impl Iterator<Item = RawFd>, at_most: Nanos) -> Vec<bool> {
+    let event = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut all: Vec<libc::pollfd> = files.map(event).collect();
+    let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
+    // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
+    let ready =
+        unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
+    all.iter().map(|one| ready > 0 && one.revents != 0).collect()
+}
+
+/// The threads of programs that have a real-time policy now, the calling one not among them.
 /// Threads of the kernel, and those that have ended, have no program.
-pub fn count() -> io::Result<u64> {
+pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
     let ours = sched::thread_id();
-    let mut count = 0;
+    let mut tasks = Vec::new();
     for process in numbered(Path::new("/proc"))? {
         // A process may have ended since it was listed.
         for thread in numbered(&process.join("task")).unwrap_or_default() {
             let id = number(&thread).unwrap_or(0);
-            count += u64::from(id != ours && sched::is_realtime(id) && has_program(&thread));
+            if let Some(priority) = sched::realtime_priority(id)
+                && id != ours
+                && has_program(&thread)
+            {
+                let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
+                let (process, name) = (number(&process).unwrap_or(0), name.trim().to_owned());
+                tasks.push(RealTimeTask { id, process, name, priority });
+            }
         }
     }
-    Ok(count)
+    tasks.sort_by_key(|task| task.id);
+    Ok(tasks)
 }
 
-fn has_program(thread: &Path) -> bool {
+/// Whether a thread is one of a program, as those of the kernel are not.
+pub(crate) fn has_program(thread: &Path) -> bool {
     let program = std::fs::read_link(thread.join("exe"));
     !program.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 /// What in this folder is a number.
-fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path());
     Ok(paths.filter(|path| number(path).is_some()).collect())
 }
 
-fn number(path: &Path) -> Option<i32> {
+pub(crate) fn number(path: &Path) -> Option<i32> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
@@ -123,20 +143,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_counts_while_it_has_a_real_time_policy() {
+    fn a_task_is_found_while_it_has_a_real_time_policy() {
         let (has, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             let task = scope.spawn(|| {
                 let allowed = sched::set_policy(sched::Policy::Rr(1)).is_ok();
                 has.wait();
                 go_on.wait();
-                allowed
+                (allowed, sched::thread_id())
             });
             has.wait();
-            let meanwhile = count().unwrap();
+            let meanwhile = realtime().unwrap();
             go_on.wait();
-            // Tasks of other tests may come and go, but this one was there.
-            assert!(!task.join().unwrap() || meanwhile > 0);
+            let (allowed, id) = task.join().unwrap();
+            let found = meanwhile.iter().find(|task| task.id == id);
+            let process = i32::try_from(std::process::id()).unwrap();
+            assert_eq!(
+                found.map(|task| (task.process, task.priority)),
+                allowed.then_some((process, 1))
+            );
         });
     }
 

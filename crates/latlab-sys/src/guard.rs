@@ -4,10 +4,13 @@
 //! next latlab that finds an unlocked journal knows that its owner died, and puts the old values
 //! back. `/run` is emptied by a reboot, and so are the knobs.
 
+mod entry;
+
 use crate::claim;
 use crate::console;
-use crate::knob::{self, KNOBS, Knob, Place};
+use crate::knob::{KNOBS, Knob, Place};
 use crate::root::Root;
+use entry::Entry;
 use latlab_core::record::Change;
 use latlab_core::suggest;
 use serde::{Deserialize, Serialize};
@@ -23,40 +26,33 @@ pub enum GuardError {
     Unknown(String, String),
     /// The value can't be one of this knob's.
     #[error("{0}={1} was refused by the kernel: {2}")]
-    Refused(&'static str, String, String),
+    Refused(String, String, String),
     /// The value is none that could be tried.
     #[error("{0}={1} can't be: it takes a whole number of microseconds")]
-    NotANumber(&'static str, String),
+    NotANumber(String, String),
     /// This machine has no such knob.
     #[error("this machine has no {0}: {1} is missing")]
-    Missing(&'static str, String),
+    Missing(String, String),
     /// The caller may not turn it.
     #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
-    NotAllowed(&'static str),
+    NotAllowed(String),
     /// The caller may not read it, or not write down how it stands.
     #[error("{0} can't be given back as it is: run latlab as root, or leave the load out")]
-    NotKept(&'static str),
+    NotKept(String),
     /// Another run has turned it and lives.
     #[error("{knob} is held by another latlab (process {pid}): wait until that has ended")]
     Taken {
         /// The knob.
-        knob: &'static str,
+        knob: String,
         /// Who holds it.
         pid: u32,
     },
+    /// The thread whose policy is the knob has ended.
+    #[error("{0} has ended")]
+    Ended(String),
     /// Nothing is changed that could not be written down first.
     #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
     Journal(String, io::Error),
-}
-
-/// One file that was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
-    knob: String,
-    path: PathBuf,
-    was: String,
-    /// None where it is changed again and again, so that any value may be ours.
-    set: Option<String>,
 }
 
 /// What a journal holds.
@@ -109,26 +105,69 @@ impl Guard {
         Ok(())
     }
 
+    /// Gives a thread a policy, as `fifo 50` or `other`: journalled, set, read back. `name` is what
+    /// it is called, by which it is known that the number is still its own.
+    pub fn set_thread(
+        &mut self,
+        thread: i32,
+        name: &str,
+        policy: &str,
+        because: &str,
+    ) -> Result<(), GuardError> {
+        let entry = Entry::of_thread(thread, name, policy.to_owned())?;
+        let _turn = self.take_turn(name)?;
+        self.refuse_if_taken(|theirs| theirs.same_knob(&entry), name)?;
+        self.write_down(&entry)?;
+        entry.turn(policy)?;
+        let change = change(name, &entry.was, policy);
+        self.note(Change { because: because.to_owned(), ..change });
+        Ok(())
+    }
+
     /// Turns one knob back before the end. Whether it is as it was: a knob that somebody else has
     /// turned meanwhile stays as it is.
     pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
-        let theirs = |entry: &Entry| entry.knob == name;
+        self.release_those(name, |entry| entry.knob == name)
+    }
+
+    /// Gives a thread its policy back before the end, as [`Guard::release`]. There is nothing to
+    /// give back where it has ended.
+    pub fn release_thread(&mut self, thread: i32, name: &str) -> Result<bool, GuardError> {
+        self.release_those(name, |entry| entry.is_of(thread, name))
+    }
+
+    /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
+    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
+        self.left.push(name.to_owned());
+        self.forget_those(name, |entry| entry.knob == name)
+    }
+
+    /// Leaves a thread's policy as it is, as [`Guard::forget`].
+    pub fn forget_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
+        self.left.push(name.to_owned());
+        self.forget_those(name, |entry| entry.is_of(thread, name))
+    }
+
+    fn release_those(
+        &mut self,
+        name: &str,
+        theirs: impl Fn(&Entry) -> bool,
+    ) -> Result<bool, GuardError> {
         let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
-        let left = give_back(&own);
-        self.forget(name)?;
+        let left = entry::give_back(&own);
+        self.forget_those(name, theirs)?;
         self.left.retain(|knob| knob != name);
         self.left.extend(left);
         Ok(!self.left.iter().any(|knob| knob == name))
     }
 
-    /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
-    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
-        self.written.entries.retain(|entry| entry.knob != name);
-        self.left.push(name.to_owned());
-        match Knob::kept(name) {
-            Some(knob) => self.rewrite(knob),
-            None => Ok(()),
-        }
+    fn forget_those(
+        &mut self,
+        name: &str,
+        theirs: impl Fn(&Entry) -> bool,
+    ) -> Result<(), GuardError> {
+        self.written.entries.retain(|entry| !theirs(entry));
+        self.rewrite(name)
     }
 
     /// Writes down how a knob stands that a part of the run is about to change again and again:
@@ -141,7 +180,7 @@ impl Guard {
             GuardError::NotAllowed(name) => GuardError::NotKept(name),
             other => other,
         })?;
-        let change = change(knob, &summary(&entries), "various");
+        let change = change(knob.name, &summary(&entries), "various");
         self.changes.push(Change { because: because.to_owned(), ..change });
         Ok(())
     }
@@ -149,7 +188,7 @@ impl Guard {
     /// Gives everything back and says what was changed. A knob that somebody else has turned
     /// meanwhile stays as it is.
     pub fn restore(&mut self) -> Vec<Change> {
-        self.left.extend(give_back(&self.written.entries));
+        self.left.extend(entry::give_back(&self.written.entries));
         self.held = None;
         self.written.entries.clear();
         if let Some((file, path)) = self.journal.take() {
@@ -175,20 +214,21 @@ impl Guard {
     }
 
     fn hold(&mut self, knob: &Knob, value: &str) -> Result<Change, GuardError> {
-        let refused = |why: String| GuardError::Refused(knob.name, value.to_owned(), why);
+        let refused =
+            |why: String| GuardError::Refused(knob.name.to_owned(), value.to_owned(), why);
         let number: i32 = value.parse().map_err(|_| not_a_number(knob, value))?;
         let path = self.root.path("dev/cpu_dma_latency");
         let was = fs::read(&path)
             .ok()
             .and_then(|bytes| Some(i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?)));
         let mut file = OpenOptions::new().write(true).open(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
-            _ => GuardError::Missing(knob.name, path.display().to_string()),
+            io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name.to_owned()),
+            _ => GuardError::Missing(knob.name.to_owned(), path.display().to_string()),
         })?;
         file.write_all(&number.to_ne_bytes()).map_err(|e| refused(e.to_string()))?;
         self.held = Some(file);
         let was = was.map_or_else(|| "unknown".to_owned(), |us| us.to_string());
-        Ok(change(knob, &was, value))
+        Ok(change(knob.name, &was, value))
     }
 
     fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
@@ -196,9 +236,9 @@ impl Guard {
         let writes = writes.into_iter().map(|(path, set)| (path, Some(set))).collect();
         let entries = self.write_all_down(knob, writes)?;
         for entry in &entries {
-            turn(knob, entry, entry.set.as_deref().unwrap_or(value))?;
+            entry.turn(entry.set.as_deref().unwrap_or(value))?;
         }
-        Ok(change(knob, &summary(&entries), value))
+        Ok(change(knob.name, &summary(&entries), value))
     }
 
     /// Adds what a knob has at these places, and what it will have, to the journal.
@@ -210,28 +250,29 @@ impl Guard {
         if places.is_empty() {
             return Err(missing(knob));
         }
-        let _turn = self.take_turn(knob)?;
-        self.refuse_if_taken(knob)?;
+        let _turn = self.take_turn(knob.name)?;
+        self.refuse_if_taken(|theirs| theirs.knob == knob.name, knob.name)?;
         let entries: Vec<Entry> = places
             .into_iter()
-            .map(|(path, set)| {
-                let was = knob::read(knob.name, &path).ok_or(GuardError::NotAllowed(knob.name))?;
-                Ok(Entry { knob: knob.name.to_owned(), path, was, set })
-            })
+            .map(|(path, set)| Entry::of_file(knob, path, set))
             .collect::<Result<_, GuardError>>()?;
-        entries.iter().try_for_each(|entry| self.write_down(knob, entry))?;
+        entries.iter().try_for_each(|entry| self.write_down(entry))?;
         Ok(entries)
     }
 
     /// Two runs that turn one knob would give back each other's values.
-    fn refuse_if_taken(&self, knob: &'static Knob) -> Result<(), GuardError> {
+    fn refuse_if_taken(
+        &self,
+        theirs: impl Fn(&Entry) -> bool,
+        name: &str,
+    ) -> Result<(), GuardError> {
         let own = self.journal.as_ref().map(|(_, path)| path);
         for path in journals(&self.root).iter().filter(|path| Some(*path) != own) {
-            let Some(theirs) = read_journal(path) else {
+            let Some(found) = read_journal(path) else {
                 continue;
             };
-            if theirs.entries.iter().any(|entry| entry.knob == knob.name) {
-                return Err(GuardError::Taken { knob: knob.name, pid: theirs.pid });
+            if found.entries.iter().any(&theirs) {
+                return Err(GuardError::Taken { knob: name.to_owned(), pid: found.pid });
             }
         }
         Ok(())
@@ -239,7 +280,7 @@ impl Guard {
 
     /// The journals' folder, locked: between looking whether a knob is taken and writing down
     /// that it is, nobody else may look.
-    fn take_turn(&self, knob: &'static Knob) -> Result<File, GuardError> {
+    fn take_turn(&self, name: &str) -> Result<File, GuardError> {
         let folder = self.root.path(FOLDER);
         let open = |folder: &Path| {
             fs::create_dir_all(folder)?;
@@ -247,22 +288,24 @@ impl Guard {
             lock.lock()?;
             Ok(lock)
         };
-        open(&folder).map_err(|e| no_journal(knob, &folder, e))
+        open(&folder).map_err(|e| no_journal(name, &folder, e))
     }
 
     /// Adds an entry to the journal and has it on disk before it returns.
-    fn write_down(&mut self, knob: &'static Knob, entry: &Entry) -> Result<(), GuardError> {
+    fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
         if self.journal.is_none() {
-            let journal = create_journal(&folder).map_err(|e| no_journal(knob, &folder, e))?;
+            let journal =
+                create_journal(&folder).map_err(|e| no_journal(&entry.knob, &folder, e))?;
             self.journal = Some(journal);
         }
+        entry::join(&mut self.written.entries, entry);
         self.written.entries.push(entry.clone());
-        self.rewrite(knob)
+        self.rewrite(&entry.knob)
     }
 
     /// Has the journal say what is turned now.
-    fn rewrite(&mut self, knob: &'static Knob) -> Result<(), GuardError> {
+    fn rewrite(&mut self, name: &str) -> Result<(), GuardError> {
         let Some((file, _)) = self.journal.as_mut() else { return Ok(()) };
         let mut text = serde_json::to_vec(&self.written).expect("a journal is plain data");
         let mut write = |file: &mut File| {
@@ -274,7 +317,7 @@ impl Guard {
             file.sync_data()
         };
         let folder = self.root.path(FOLDER);
-        write(file).map_err(|e| no_journal(knob, &folder, e))
+        write(file).map_err(|e| no_journal(name, &folder, e))
     }
 }
 
@@ -284,9 +327,9 @@ impl Drop for Guard {
     }
 }
 
-fn change(knob: &Knob, was: &str, set: &str) -> Change {
+fn change(knob: &str, was: &str, set: &str) -> Change {
     Change {
-        knob: knob.name.to_owned(),
+        knob: knob.to_owned(),
         was: was.to_owned(),
         set: set.to_owned(),
         because: String::new(),
@@ -294,16 +337,16 @@ fn change(knob: &Knob, was: &str, set: &str) -> Change {
     }
 }
 
-fn no_journal(knob: &Knob, folder: &Path, error: io::Error) -> GuardError {
+fn no_journal(knob: &str, folder: &Path, error: io::Error) -> GuardError {
     match error.kind() {
         // Who may not write there may not turn knobs either.
-        io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
+        io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.to_owned()),
         _ => GuardError::Journal(folder.display().to_string(), error),
     }
 }
 
 fn not_a_number(knob: &Knob, value: &str) -> GuardError {
-    GuardError::NotANumber(knob.name, value.to_owned())
+    GuardError::NotANumber(knob.name.to_owned(), value.to_owned())
 }
 
 fn missing(knob: &'static Knob) -> GuardError {
@@ -314,7 +357,7 @@ fn missing(knob: &'static Knob) -> GuardError {
         Place::Console(_) => console::PATH.to_owned(),
         Place::Feature(_) => "/sys/kernel/debug/sched/features".to_owned(),
     };
-    GuardError::Missing(knob.name, what)
+    GuardError::Missing(knob.name.to_owned(), what)
 }
 
 /// One value where all files had the same, else each, in order.
@@ -325,38 +368,6 @@ fn summary(entries: &[Entry]) -> String {
     } else {
         values.join(" ")
     }
-}
-
-/// Writes a knob's file and reads it back: some files take a value and keep another.
-fn turn(knob: &'static Knob, entry: &Entry, to: &str) -> Result<(), GuardError> {
-    let refused = |why: String| GuardError::Refused(knob.name, to.to_owned(), why);
-    knob::put(knob.name, &entry.path, to).map_err(|e| match e.kind() {
-        io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name),
-        _ => refused(format!("writing {}: {e}", entry.path.display())),
-    })?;
-    let now = knob::read(knob.name, &entry.path).unwrap_or_default();
-    if now == to {
-        return Ok(());
-    }
-    // What it says now would look like somebody else's doing when all is given back.
-    let back = knob::put(knob.name, &entry.path, &entry.was);
-    let stays = if back.is_ok() { "" } else { ", and can't be turned back" };
-    Err(refused(format!("{} says {now} after it was written{stays}", entry.path.display())))
-}
-
-/// Puts the old values back, the newest change first. The knobs that somebody else has turned
-/// since, or that can't be turned back, are named.
-fn give_back(entries: &[Entry]) -> Vec<String> {
-    let mut left = Vec::new();
-    for entry in entries.iter().rev() {
-        let now = knob::read(&entry.knob, &entry.path).unwrap_or_default();
-        let ours = entry.set.as_ref().is_none_or(|set| now == *set);
-        let back = ours && knob::put(&entry.knob, &entry.path, &entry.was).is_ok();
-        if !back && now != entry.was {
-            left.push(entry.knob.clone());
-        }
-    }
-    left
 }
 
 fn journals(root: &Root) -> Vec<PathBuf> {
@@ -406,8 +417,11 @@ fn mend_one(path: &Path) -> Vec<String> {
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Vec::new(),
     }
     let Some(found) = read_journal(path) else { return set_aside(path) };
-    let left = give_back(&found.entries);
-    let said = found.entries.iter().map(|entry| tell(found.pid, entry, &left)).collect();
+    let left = entry::give_back(&found.entries);
+    // What was changed more than once is told once, by what it was at first.
+    let all = found.entries.iter().enumerate();
+    let first = all.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
+    let said = first.map(|(_, entry)| tell(found.pid, entry, &left)).collect();
     let _ = fs::remove_file(path);
     said
 }
@@ -427,7 +441,7 @@ fn set_aside(path: &Path) -> Vec<String> {
 }
 
 fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
-    let Entry { knob, path, was, set } = entry;
+    let Entry { knob, path, was, set, .. } = entry;
     let path = path.display();
     match set {
         Some(set) if left.contains(knob) => format!(

@@ -1,5 +1,6 @@
-//! Scheduling attributes of the calling thread: policy, priority, timer slack.
+//! Scheduling attributes of threads: policy, priority, timer slack.
 
+use latlab_core::mechanism;
 use latlab_core::time::Nanos;
 use std::io;
 
@@ -41,11 +42,23 @@ const FIFO: u32 = 1;
 const RR: u32 = 2;
 const DEADLINE: u32 = 6;
 
+/// `SCHED_RESET_ON_FORK` may be added to a policy where it is one number.
+const RESET_ON_FORK: u32 = 0x4000_0000;
+/// The calling thread.
+const OURS: i32 = 0;
+
 /// Gives the calling thread a policy. It goes through the raw system call: musl refuses its own.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
-    let mut attr = SchedAttr::default();
+    set_policy_of(OURS, policy)
+}
+
+/// Gives a thread a policy. What it has besides, its nice value above all, stays.
+pub(crate) fn set_policy_of(thread_id: i32, policy: Policy) -> io::Result<()> {
+    let now = attributes(thread_id)?;
+    let mut attr = SchedAttr { flags: now.flags, ..SchedAttr::default() };
     match policy {
-        Policy::Other => (attr.policy, attr.nice) = (OTHER, attributes()?.nice),
+        Policy::Other => (attr.policy, attr.nice) = (OTHER, nice(thread_id)?),
+        // The kernel keeps the nice value of who has no use for it.
         Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
         Policy::Rr(priority) => (attr.policy, attr.priority) = (RR, priority),
         Policy::Deadline { runtime, period } => {
@@ -53,61 +66,85 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
             (attr.runtime, attr.deadline, attr.period) = (runtime.0, period.0, period.0);
         }
     }
-    set_attributes(attr)
+    set_attributes(thread_id, attr)
 }
 
-/// Whether a thread has a real-time policy; one that is not there has none.
-pub(crate) fn is_realtime(thread_id: i32) -> bool {
-    /// `SCHED_RESET_ON_FORK` may be added to a policy.
-    const RESET_ON_FORK: u32 = 0x4000_0000;
-    // SAFETY: no pointers. The raw system call: musl refuses its own.
-    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, thread_id) };
-    u32::try_from(policy)
-        .is_ok_and(|policy| [FIFO, RR, DEADLINE].contains(&(policy & !RESET_ON_FORK)))
+/// The real-time priority of a thread, [`mechanism::DEADLINE`] for the policy of that name; none
+/// for an ordinary one, and for one that is not there.
+pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
+    let attr = attributes(thread_id).ok()?;
+    match attr.policy {
+        FIFO | RR => Some(attr.priority),
+        DEADLINE => Some(mechanism::DEADLINE),
+        _ => None,
+    }
 }
 
 /// Makes the calling thread an ordinary one that all others go before: `SCHED_OTHER`, nice 19.
 pub fn stand_back() -> io::Result<()> {
-    set_attributes(SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
+    set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
 /// Makes the calling thread an ordinary one that gets more of the CPU than most others:
 /// `SCHED_OTHER`, nice -10. That needs `CAP_SYS_NICE`.
 pub fn step_forward() -> io::Result<()> {
-    set_attributes(SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
+    set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
 
-fn set_attributes(attr: SchedAttr) -> io::Result<()> {
+fn set_attributes(thread_id: i32, attr: SchedAttr) -> io::Result<()> {
     let attr = SchedAttr { size: SIZE, ..attr };
-    // SAFETY: `attr` is a valid sched_attr of the size it states; pid 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    // SAFETY: `attr` is a valid sched_attr of the size it states.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, thread_id, &raw const attr, 0) };
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Makes a thread an ordinary task. One that is gone is no harm.
 pub fn make_ordinary(thread_id: i32) {
-    let attr = SchedAttr { size: SIZE, policy: OTHER, ..SchedAttr::default() };
-    // SAFETY: `attr` is a valid sched_attr of the size it states.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, thread_id, &raw const attr, 0) };
+    let _ = set_attributes(thread_id, SchedAttr { policy: OTHER, ..SchedAttr::default() });
 }
 
-/// The attributes that the calling thread really has.
-fn attributes() -> io::Result<SchedAttr> {
+/// The attributes that a thread really has.
+fn attributes(thread_id: i32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
-    // SAFETY: `attr` has room for the 48 bytes announced; pid 0 is the calling thread.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, SIZE, 0) };
+    // SAFETY: `attr` has room for the 48 bytes announced.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_sched_getattr, thread_id, &raw mut attr, SIZE, 0) };
+    attr.policy &= !RESET_ON_FORK;
     if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The nice value of a thread, which a real-time one has as well, for later: its attributes do not
+/// say then.
+fn nice(thread_id: i32) -> io::Result<i32> {
+    // SAFETY: no pointers. The raw system call answers with 20 less the value, so that it is not
+    // taken for an error.
+    let answer = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, thread_id) };
+    i32::try_from(answer)
+        .ok()
+        .filter(|answer| *answer > 0)
+        .map_or_else(|| Err(io::Error::last_os_error()), |answer| Ok(20 - answer))
 }
 
 /// The policy that the calling thread really has.
 pub fn policy() -> io::Result<Policy> {
-    let attr = attributes()?;
+    let attr = attributes(OURS)?;
     Ok(match attr.policy {
         FIFO => Policy::Fifo(attr.priority),
         RR => Policy::Rr(attr.priority),
         DEADLINE => Policy::Deadline { runtime: Nanos(attr.runtime), period: Nanos(attr.period) },
         _ => Policy::Other,
     })
+}
+
+/// The policy of a thread as mechanisms know it; none for one that has another, or is not there.
+pub(crate) fn policy_of(thread_id: i32) -> Option<mechanism::Policy> {
+    let attr = attributes(thread_id).ok()?;
+    match attr.policy {
+        OTHER => Some(mechanism::Policy::Other),
+        FIFO => Some(mechanism::Policy::Fifo(attr.priority)),
+        RR => Some(mechanism::Policy::Rr(attr.priority)),
+        _ => None,
+    }
 }
 
 /// How late the kernel may fire the calling thread's timers on purpose; real-time threads are
@@ -150,7 +187,55 @@ mod tests {
         std::thread::spawn(|| {
             stand_back().unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);
-            assert_eq!(attributes().unwrap().nice, 19);
+            assert_eq!(attributes(OURS).unwrap().nice, 19);
+        })
+        .join()
+        .unwrap();
+    }
+
+    /// Whether this test may give a real-time policy.
+    fn may(policy: Policy) -> bool {
+        set_policy(policy).is_ok()
+    }
+
+    #[test]
+    fn another_thread_is_turned_and_keeps_its_nice_value() {
+        let (told, id) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            let nice = SchedAttr { policy: OTHER, nice: 7, ..SchedAttr::default() };
+            set_attributes(OURS, nice).unwrap();
+            told.send(thread_id()).unwrap();
+            let _ = ended.recv();
+        });
+        let id = id.recv().unwrap();
+        assert_eq!(policy_of(id), Some(mechanism::Policy::Other));
+        if set_policy_of(id, Policy::Rr(3)).is_ok() {
+            assert_eq!(policy_of(id), Some(mechanism::Policy::Rr(3)));
+            assert_eq!(realtime_priority(id), Some(3));
+            set_policy_of(id, Policy::Other).unwrap();
+        }
+        assert_eq!(attributes(id).unwrap().nice, 7);
+        assert_eq!(realtime_priority(id), None);
+        drop(end);
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn the_kernel_s_own_threads_can_be_asked() {
+        // The one that stops CPUs has a policy of its own.
+        assert!(policy_of(2).is_some() || attributes(2).is_err());
+        assert_eq!(policy_of(-1), None);
+    }
+
+    #[test]
+    fn a_deadline_goes_before_every_priority() {
+        std::thread::spawn(|| {
+            let (runtime, period) = (Nanos::from_millis(1), Nanos::from_millis(100));
+            if may(Policy::Deadline { runtime, period }) {
+                assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
+                assert_eq!(policy_of(thread_id()), None, "no mechanism turns that");
+            }
         })
         .join()
         .unwrap();

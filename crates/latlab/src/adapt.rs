@@ -1,37 +1,51 @@
 //! Adapting: what mechanisms decide is done on this machine, and undone at the end.
 
+mod account;
+mod asking;
 mod beside;
+mod board;
+mod control;
 mod counting;
+mod daemon;
 mod foreseen;
+mod log;
+mod observing;
+mod scheduler;
 
+pub(crate) use asking::{ask, status};
 pub(crate) use beside::{Beside, Ended};
+pub(crate) use daemon::{Daemon, Orders};
 pub(crate) use foreseen::foresee;
+pub(crate) use log::replay;
 
 use crate::failure::{Failure, Result};
 use crate::mechanism;
-use counting::Counting;
-use latlab_core::mechanism::{Adaptation, Decision, Knob, Observation};
+use account::Account;
+use latlab_core::mechanism::configuration::Configuration;
+use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
 use latlab_sys::guard::{Guard, GuardError};
-use latlab_sys::knob::{self, Standing, Unreadable};
 use latlab_sys::root::Root;
+use latlab_sys::sched;
 use latlab_sys::sched::Policy;
-use latlab_sys::{clock, sched};
-use std::time::Duration;
+use observing::Observing;
+use scheduler::Scheduler;
 
 /// The longest for which nothing is looked at.
 const STEP: Nanos = Nanos::from_millis(100);
 
 /// Mechanisms at work on a machine. Dropping it gives everything back.
 struct Adapting {
-    root: Root,
     adaptation: Adaptation,
+    observing: Observing,
     guard: Guard,
-    /// Where a mechanism decides by the number of real-time tasks.
-    counting: Option<Counting>,
+    scheduler: Scheduler,
+    /// What processes ask for, and what became of it.
+    account: Account,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
     _only: Claim,
@@ -43,7 +57,7 @@ pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
     }
-    let knobs = mechanism::adaptation(names)?.knobs();
+    let knobs = mechanism::adaptation(names, &Configuration::default())?.knobs();
     match settings.iter().find(|setting| knobs.contains(&setting.knob.as_str())) {
         Some(Setting { knob, .. }) => Err(Failure::Failed(format!(
             "--set {knob} and --adapt would both turn {knob}: leave one of them out"
@@ -55,59 +69,93 @@ pub(crate) fn check(names: &[String], settings: &[Setting]) -> Result<()> {
 impl Adapting {
     /// Has these mechanisms decide for the first time, and does what they decide. Refused where a
     /// mechanism can do nothing here, or another latlab adapts this machine.
-    fn begin(names: &[String], root: Root, say: fn(&str)) -> Result<Adapting> {
-        let adaptation = mechanism::adaptation(names)?;
-        let (knobs, unreadable) = look(&root, &adaptation.knobs());
-        if let (true, Some((_, why))) = (knobs.is_empty(), unreadable.first()) {
-            return Err(Failure::Unsupported(format!("{}: {why}", names.join(","))));
-        }
+    fn begin(
+        names: &[String],
+        told: &Configuration,
+        account: Account,
+        root: Root,
+        say: fn(&str),
+    ) -> Result<Adapting> {
+        let adaptation = mechanism::adaptation(names, told)?;
+        let cant = observing::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
-        let counting = adaptation.counts_tasks().then(|| Counting::start(&root)).transpose()?;
-        let guard = Guard::new(root.clone());
+        let observing = Observing::start(&adaptation, names, &root)?;
+        let (guard, scheduler, warnings) = (Guard::new(root), Scheduler::default(), Vec::new());
         let mut adapting =
-            Adapting { root, adaptation, guard, counting, warnings: Vec::new(), _only: only };
-        for (name, why) in unreadable {
-            adapting.warn(format!("{name} stays as it is: {why}"), say);
-        }
-        for (mechanism, knob, wish) in adapting.adaptation.wishes(&knobs) {
+            Adapting { adaptation, observing, guard, scheduler, account, warnings, _only: only };
+        cant.into_iter().for_each(|what| adapting.warn(what, say));
+        let seen = adapting.observing.look(adapting.account.requests());
+        for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {
                 say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
             }
         }
-        for decision in adapting.decide() {
-            adapting.act(&decision, say).map_err(|e| denied(&e))?;
+        for decision in adapting.decide(&seen, say) {
+            match adapting.act(&decision, say) {
+                // Other knobs do as well, and are turned next.
+                Err(error) if decision.knob() == SCHED_EXT => {
+                    adapting.leave(&decision, &error, say);
+                }
+                done => done.map_err(|e| denied(&e))?,
+            }
         }
         Ok(adapting)
     }
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        for decision in self.decide() {
+        let seen = self.observing.look(self.account.requests());
+        for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
-                self.adaptation.give_up(decision.knob());
-                self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
+                self.leave(&decision, &error, say);
             }
         }
     }
 
-    fn decide(&mut self) -> Vec<Decision> {
-        let (knobs, _) = look(&self.root, &self.adaptation.knobs());
-        let realtime = self.counting.as_mut().map(Counting::count);
-        self.adaptation.decide(&Observation { at: clock::now(), realtime, knobs })
+    /// Touches no more what could not be turned.
+    fn leave(&mut self, decision: &Decision, error: &GuardError, say: fn(&str)) {
+        self.adaptation.give_up(decision);
+        self.account.give_up(decision, &error.to_string()).iter().for_each(|why| say(why));
+        self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
+    }
+
+    fn decide(&mut self, seen: &Observation, say: fn(&str)) -> Vec<Decision> {
+        let decisions = self.adaptation.decide(seen);
+        let unlogged = self.account.note(seen, &decisions, self.adaptation.mode());
+        unlogged.iter().for_each(|why| say(why));
+        decisions
     }
 
     fn act(&mut self, decision: &Decision, say: fn(&str)) -> std::result::Result<(), GuardError> {
+        let guard = &mut self.guard;
         match decision {
-            Decision::Set { mechanism, knob, was, to, because } => {
-                self.guard.set(knob, to, &format!("{mechanism}: {because}"))?;
+            Decision::Set { mechanism, knob, thread, was, to, because } => {
+                let why = format!("{mechanism}: {because}");
+                match thread {
+                    Some(id) => match guard.set_thread(*id, knob, to, &why) {
+                        // The next look finds that it is not there.
+                        Err(GuardError::Ended(_)) => return Ok(()),
+                        done => done?,
+                    },
+                    None if knob == SCHED_EXT => self.scheduler.take_over(&why)?,
+                    None => guard.set(knob, to, &why)?,
+                }
                 say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
             }
-            Decision::GiveBack { mechanism, knob, because } => {
-                self.guard.release(knob)?;
+            Decision::GiveBack { mechanism, knob, thread, because } => {
+                match thread {
+                    Some(id) => drop(guard.release_thread(*id, knob)?),
+                    None if knob == SCHED_EXT => self.scheduler.give_back(),
+                    None => drop(guard.release(knob)?),
+                }
                 say(&format!("{mechanism}: {knob} is given back: {because}"));
             }
-            Decision::Stop { mechanism, knob, because } => {
-                self.guard.forget(knob)?;
+            Decision::Stop { mechanism, knob, thread, because } => {
+                match thread {
+                    Some(id) => guard.forget_thread(*id, knob)?,
+                    None if knob == SCHED_EXT => self.scheduler.give_back(),
+                    None => guard.forget(knob)?,
+                }
                 let text = format!("{mechanism}: {knob} is left alone from now on: {because}");
                 self.warn(text, say);
             }
@@ -122,25 +170,23 @@ impl Adapting {
 
     /// Waits until there may be something to decide.
     fn wait(&mut self) {
-        match &mut self.counting {
-            Some(counting) => counting.wait(STEP),
-            None => std::thread::park_timeout(Duration::from_nanos(STEP.0)),
-        }
+        self.observing.wait(STEP);
     }
 
     /// Has the calling thread be able to act while ordinary tasks keep all CPUs busy, where that
     /// matters: a real-time task that has come is not to wait for them.
     fn be_prompt(&mut self, say: fn(&str)) {
-        if self.counting.is_some()
+        if self.observing.is_in_a_hurry()
             && let Err(error) = sched::set_policy(Policy::Fifo(1))
         {
-            self.warn(format!("mode: real-time tasks may be seen late: {error}"), say);
+            self.warn(format!("real-time tasks may be seen late: {error}"), say);
         }
     }
 
     /// Gives everything back.
     fn end(mut self, say: fn(&str)) -> Ended {
-        let changes = self.guard.restore();
+        let mut changes = self.guard.restore();
+        changes.extend(self.scheduler.end());
         for Change { knob, was, restored, .. } in &changes {
             if *restored {
                 say(&format!("{knob} is {was} again"));
@@ -148,20 +194,6 @@ impl Adapting {
         }
         Ended { changes, warnings: std::mem::take(&mut self.warnings) }
     }
-}
-
-/// These knobs as they stand, and why others can't be read.
-fn look(root: &Root, names: &[&'static str]) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
-    let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
-    for &name in names {
-        match knob::standing(root, name) {
-            Ok(Standing { path, value, possible }) => {
-                knobs.push(Knob { name, path: path.display().to_string(), value, possible });
-            }
-            Err(why) => unreadable.push((name, why)),
-        }
-    }
-    (knobs, unreadable)
 }
 
 fn refused(error: &ClaimError) -> Failure {

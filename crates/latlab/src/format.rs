@@ -1,9 +1,11 @@
 //! The forms results are shown in: text, tables, pictures.
 
+pub(crate) mod adapting;
 pub(crate) mod explained;
 pub(crate) mod folded;
 pub(crate) mod html;
 pub(crate) mod live;
+pub(crate) mod metrics;
 pub(crate) mod perfetto;
 pub(crate) mod picture;
 pub(crate) mod png;

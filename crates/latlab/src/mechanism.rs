@@ -1,24 +1,37 @@
 //! Mechanisms: each says which knobs make a machine better at what it does now.
 
+mod inherit;
 mod mode;
+mod selective;
 mod suppress;
+mod transparent;
 
 use crate::failure::{Failure, Result};
 use crate::registry::About;
 use clap::Command;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
-/// Every mechanism. They are independent: each knob belongs to one of them at most.
-pub(crate) static MECHANISMS: &[Entry] = &[entry::<suppress::Suppress>(), entry::<mode::ByTasks>()];
+/// Every mechanism. They are independent: each knob that is a file belongs to one of them at most,
+/// and what they wish of a thread is joined.
+pub(crate) static MECHANISMS: &[Entry] = &[
+    entry::<transparent::Transparent>(),
+    entry::<inherit::Inherit>(),
+    entry::<selective::Selective>(),
+    entry::<suppress::Suppress>(),
+    entry::<mode::ByTasks>(),
+];
 
 /// One mechanism. The doc comment of its struct says what it does, out of which paper, by which
 /// means and at which price; it has no parameters.
 pub(crate) trait Mechanism: clap::Args {
     const ABOUT: About;
+    /// Whether it is at work where none is named.
+    const DEFAULT: bool = true;
 
-    /// What it decides, as a pure function of what is observed.
-    fn pure() -> Box<dyn mechanism::Mechanism>;
+    /// What it decides, as a pure function of what is observed, by this configuration.
+    fn pure(told: &Configuration) -> Box<dyn mechanism::Mechanism>;
 }
 
 /// One line of the table: a mechanism whose own type has been erased.
@@ -27,19 +40,32 @@ pub(crate) struct Entry {
     pub(crate) about: About,
     /// The mechanism as clap knows it, for its help.
     pub(crate) keys: fn() -> Command,
-    pure: fn() -> Box<dyn mechanism::Mechanism>,
+    default: bool,
+    pure: fn(&Configuration) -> Box<dyn mechanism::Mechanism>,
 }
 
 const fn entry<M: Mechanism>() -> Entry {
-    Entry { about: M::ABOUT, keys: || M::augment_args(Command::new("mechanism")), pure: M::pure }
+    Entry {
+        about: M::ABOUT,
+        keys: || M::augment_args(Command::new("mechanism")),
+        default: M::DEFAULT,
+        pure: M::pure,
+    }
 }
 
-/// The names in a list with commas; all there are where it is empty.
+/// The names of all there are.
+pub(crate) fn all() -> Vec<String> {
+    MECHANISMS.iter().map(|entry| entry.about.name.to_owned()).collect()
+}
+
+/// The names in a list with commas; those that are at work by default where it is empty.
 pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
     let known: Vec<&str> = MECHANISMS.iter().map(|entry| entry.about.name).collect();
+    let default = MECHANISMS.iter().filter(|entry| entry.default);
+    let default: Vec<&str> = default.map(|entry| entry.about.name).collect();
     let asked: Vec<&str> = list.split(',').filter(|name| !name.is_empty()).collect();
     let mut names: Vec<String> = Vec::new();
-    for name in if asked.is_empty() { &known } else { &asked } {
+    for name in if asked.is_empty() { &default } else { &asked } {
         if !known.contains(name) {
             let hint = suggest::hint(name, &known);
             return Err(format!("there is no mechanism '{name}': {hint}"));
@@ -52,13 +78,15 @@ pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
 }
 
 /// The mechanisms of these names, ready to decide.
-pub(crate) fn adaptation(names: &[String]) -> Result<Adaptation> {
+pub(crate) fn adaptation(names: &[String], told: &Configuration) -> Result<Adaptation> {
     let find = |name: &String| {
         let found = MECHANISMS.iter().find(|entry| entry.about.name == name);
-        found.map(|entry| (entry.pure)()).ok_or_else(|| format!("there is no mechanism '{name}'"))
+        found
+            .map(|entry| (entry.pure)(told))
+            .ok_or_else(|| format!("there is no mechanism '{name}'"))
     };
     let mechanisms = names.iter().map(find).collect::<std::result::Result<_, _>>();
-    mechanisms.and_then(Adaptation::of).map_err(Failure::Failed)
+    mechanisms.and_then(|all| Adaptation::of(all, told.ceiling)).map_err(Failure::Failed)
 }
 
 #[cfg(test)]
@@ -67,19 +95,19 @@ mod tests {
 
     #[test]
     fn all_of_them_work_together_and_are_called_what_they_call_themselves() {
-        let all = names("").unwrap();
-        assert_eq!(all.len(), MECHANISMS.len());
-        adaptation(&all).unwrap();
+        let told = Configuration::default();
+        for knob in adaptation(&all(), &told).unwrap().knobs() {
+            let ours = knob == mechanism::suppress::SCHED_EXT;
+            assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
+        }
         for entry in MECHANISMS {
-            assert_eq!((entry.pure)().name(), entry.about.name);
+            assert_eq!((entry.pure)(&told).name(), entry.about.name);
         }
     }
 
     #[test]
-    fn every_knob_of_theirs_is_one_that_can_be_turned() {
-        for knob in adaptation(&names("").unwrap()).unwrap().knobs() {
-            assert!(latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
-        }
+    fn without_names_those_work_that_need_no_asking() {
+        assert_eq!(names("").unwrap(), ["transparent", "inherit", "suppress", "mode"]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Mechanism for ByTasks {
     }
 
     fn mode(&mut self, seen: &Observation) -> Option<(Mode, String)> {
-        let there = seen.realtime?;
+        let there = seen.realtime.as_ref()?.len();
         if there > 0 {
             self.last = Some(seen.at);
         }

@@ -7,6 +7,10 @@ use super::{Knob, Mechanism, Wish};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Suppress;
 
+/// Which scheduler the ordinary tasks have, besides the kernel's own.
+pub const SCHED_EXT: &str = "sched_ext";
+/// The one under which none of them preempts another.
+pub const SLICES: &str = "latlab_slices";
 /// The model of preemption.
 const PREEMPT: &str = "preempt";
 /// Whether who is woken may preempt who runs.
@@ -18,12 +22,19 @@ impl Mechanism for Suppress {
     }
 
     fn knobs(&self) -> &'static [&'static str] {
-        &[PREEMPT, WAKEUP]
+        &[SCHED_EXT, PREEMPT, WAKEUP]
     }
 
-    fn wish(&self, knob: &Knob) -> Result<Wish, &'static str> {
+    fn wish(&self, knob: &Knob, all: &[Knob]) -> Result<Wish, &'static str> {
         let wish = |value: &str, because| Ok(Wish { value: value.to_owned(), because });
-        match (knob.name, knob.value.as_str()) {
+        let replaced = all.iter().any(|other| other.name == SCHED_EXT);
+        match (knob.name.as_str(), knob.value.as_str()) {
+            (SCHED_EXT, "none") => {
+                wish(SLICES, "an ordinary task then runs until its slice ends, whoever is woken")
+            }
+            (SCHED_EXT, SLICES) => Err("it is at work already"),
+            (SCHED_EXT, _) => Err("somebody has chosen that scheduler of ordinary tasks"),
+            _ if replaced => Err("the scheduler of sched_ext decides about ordinary tasks"),
             (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
                 "lazy",
                 "an ordinary task then gives way to another at the tick, not within the kernel",
@@ -46,11 +57,22 @@ mod tests {
 
     fn knob(name: &'static str, value: &str, possible: &[&str]) -> Knob {
         let possible = possible.iter().map(|&value| value.to_owned()).collect();
-        Knob { name, path: String::new(), value: value.to_owned(), possible }
+        Knob { name: name.to_owned(), path: String::new(), value: value.to_owned(), possible }
     }
 
     fn wished(name: &'static str, value: &str, possible: &[&str]) -> Option<String> {
-        Suppress.wish(&knob(name, value, possible)).ok().map(|wish| wish.value)
+        let knob = knob(name, value, possible);
+        Suppress.wish(&knob, std::slice::from_ref(&knob)).ok().map(|wish| wish.value)
+    }
+
+    #[test]
+    fn a_scheduler_of_our_own_goes_before_all_else_unless_somebody_has_one() {
+        assert_eq!(wished("sched_ext", "none", &[]).as_deref(), Some("latlab_slices"));
+        assert_eq!(wished("sched_ext", "scx_rusty", &[]), None);
+        for scheduler in ["none", "latlab_slices", "scx_rusty"] {
+            let all = [knob("sched_ext", scheduler, &[]), knob("preempt", "full", &["lazy"])];
+            assert!(Suppress.wish(&all[1], &all).is_err(), "{scheduler}");
+        }
     }
 
     #[test]

@@ -1,13 +1,21 @@
 //! Mechanisms together: what is turned, given back and left alone.
 
+mod threads;
+
 use super::mode::ByTasks;
 use super::suppress::Suppress;
 use super::*;
+use crate::time::Nanos;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn knob(name: &'static str, value: &str) -> Knob {
     let possible = ["none", "voluntary", "full", "lazy"].map(str::to_owned).to_vec();
-    Knob { name, path: format!("/{name}"), value: value.to_owned(), possible }
+    Knob { name: name.to_owned(), path: format!("/{name}"), value: value.to_owned(), possible }
+}
+
+fn task(id: i32) -> RealTimeTask {
+    RealTimeTask { id, process: id, name: "task".to_owned(), priority: 80 }
 }
 
 /// A machine of two knobs on which decisions are carried out.
@@ -24,8 +32,9 @@ impl Machine {
         Machine { now: Nanos(0), found: [preempt.to_owned(), wakeup.to_owned()], knobs }
     }
 
-    fn seen(&self, realtime: Option<u64>) -> Observation {
-        Observation { at: self.now, realtime, knobs: self.knobs.to_vec() }
+    fn seen(&self, realtime: Option<i32>) -> Observation {
+        let realtime = realtime.map(|count| (0..count).map(task).collect());
+        Observation { at: self.now, realtime, knobs: self.knobs.to_vec(), ..Observation::default() }
     }
 
     fn values(&self) -> [&str; 2] {
@@ -48,7 +57,7 @@ impl Machine {
 }
 
 fn suppressing() -> Adaptation {
-    Adaptation::of(vec![Box::new(Suppress)]).unwrap()
+    Adaptation::of(vec![Box::new(Suppress)], 90).unwrap()
 }
 
 #[test]
@@ -67,7 +76,8 @@ fn a_knob_that_somebody_turns_is_left_alone_for_good() {
     machine.carry_out(&first);
     machine.knobs[0].value = "voluntary".to_owned();
     let because = "somebody has turned it from lazy to voluntary".to_owned();
-    let expected = Decision::Stop { mechanism: "suppress", knob: "preempt", because };
+    let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
+    let expected = Decision::Stop { mechanism, knob, thread: None, because };
     assert_eq!(adaptation.decide(&machine.seen(None)), [expected]);
     machine.knobs[0].value = "full".to_owned();
     assert!(adaptation.decide(&machine.seen(None)).is_empty(), "not even when it would be wished");
@@ -86,29 +96,29 @@ fn a_knob_that_can_t_be_read_any_more_is_left_alone() {
 #[test]
 fn what_could_not_be_turned_is_not_tried_again() {
     let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
-    adaptation.decide(&machine.seen(None));
-    adaptation.give_up("preempt");
-    adaptation.give_up("wakeup_preemption");
+    for decision in adaptation.decide(&machine.seen(None)) {
+        adaptation.give_up(&decision);
+    }
     assert!(adaptation.decide(&machine.seen(None)).is_empty());
 }
 
 #[test]
 fn two_mechanisms_never_have_one_knob() {
-    let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)]).unwrap_err();
-    assert_eq!(refused, "suppress and suppress both turn preempt: take one of them");
+    let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)], 90).unwrap_err();
+    assert_eq!(refused, "suppress and suppress both turn sched_ext: take one of them");
 }
 
 /// Goes back to throughput after a second.
 fn both() -> Adaptation {
     let mode = ByTasks::after(Nanos::from_secs(1));
-    Adaptation::of(vec![Box::new(Suppress), Box::new(mode)]).unwrap()
+    Adaptation::of(vec![Box::new(Suppress), Box::new(mode)], 90).unwrap()
 }
 
 /// After this time it is seen that there are so many tasks. Whether anything was done.
 fn later(
     machine: &mut Machine,
     adaptation: &mut Adaptation,
-    (after, tasks): (Nanos, u64),
+    (after, tasks): (Nanos, i32),
 ) -> Vec<Decision> {
     machine.now = machine.now + after;
     let decisions = adaptation.decide(&machine.seen(Some(tasks)));
@@ -126,7 +136,8 @@ fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a
     let decisions = later(&mut machine, &mut adaptation, (MS, 2));
     assert_eq!(machine.values(), ["full", "1"]);
     let because = "there are 2 real-time tasks".to_owned();
-    let expected = Decision::GiveBack { mechanism: "suppress", knob: "preempt", because };
+    let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
+    let expected = Decision::GiveBack { mechanism, knob, thread: None, because };
     assert_eq!(decisions[1], expected);
     assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
     assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());
@@ -154,11 +165,11 @@ fn a_thousand_starts_and_stops_leave_it_right_and_it_does_not_flap() {
 
 #[test]
 fn a_mode_with_nothing_to_turn_is_refused() {
-    let refused = Adaptation::of(vec![Box::new(ByTasks::after(MS))]).unwrap_err();
+    let refused = Adaptation::of(vec![Box::new(ByTasks::after(MS))], 90).unwrap_err();
     assert!(refused.starts_with("mode only says when others are to act"), "{refused}");
     let twice: Vec<Box<dyn Mechanism>> =
         vec![Box::new(Suppress), Box::new(ByTasks::after(MS)), Box::new(ByTasks::after(MS))];
-    assert!(Adaptation::of(twice).unwrap_err().contains("both decide the mode"));
+    assert!(Adaptation::of(twice, 90).unwrap_err().contains("both decide the mode"));
 }
 
 fn values() -> impl Strategy<Value = (&'static str, &'static str)> {
@@ -183,7 +194,7 @@ proptest! {
                 prop_assert!(!left.contains(decision.knob()));
                 match decision {
                     Decision::Set { was, to, .. } => prop_assert!(was != to),
-                    Decision::Stop { knob, .. } => { left.insert(*knob); }
+                    Decision::Stop { knob, .. } => { left.insert(knob.clone()); }
                     Decision::GiveBack { .. } => prop_assert!(false, "nothing asks for it"),
                 }
             }
@@ -193,7 +204,7 @@ proptest! {
     /// With a real-time task, and for a second after it, every knob is as it was found; without
     /// one for longer, all are turned.
     #[test]
-    fn the_mode_follows_the_tasks(all in prop::collection::vec((0..700_u64, 0..3_u64), 1..200)) {
+    fn the_mode_follows_the_tasks(all in prop::collection::vec((0..700_u64, 0..3_i32), 1..200)) {
         let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
         let mut last = None;
         for (after, tasks) in all {

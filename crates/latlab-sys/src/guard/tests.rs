@@ -1,6 +1,9 @@
 //! The guard on a machine made of files.
 
+mod threads;
+
 use super::*;
+use crate::knob;
 use tempfile::TempDir;
 
 const STAT: &str = "proc/sys/vm/stat_interval";

@@ -1,7 +1,9 @@
 //! A thread in which mechanisms work beside everything else.
 
 use super::Adapting;
+use super::account::Account;
 use crate::failure::{Result, failed};
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
 use latlab_sys::clock;
 use latlab_sys::root::Root;
@@ -29,7 +31,17 @@ impl Beside {
     /// Has the mechanisms of these names work until [`Beside::end`]. What they decide at first is
     /// done before this returns. Each decision is said.
     pub(crate) fn start(names: &[String], say: fn(&str)) -> Result<Beside> {
-        let adapting = Adapting::begin(names, Root::default(), say)?;
+        Beside::told(names, &Configuration::default(), Account::default(), say)
+    }
+
+    /// The same by this configuration, with an account of what is done.
+    pub(super) fn told(
+        names: &[String],
+        told: &Configuration,
+        account: Account,
+        say: fn(&str),
+    ) -> Result<Beside> {
+        let adapting = Adapting::begin(names, told, account, Root::default(), say)?;
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let thread = Builder::new()
@@ -61,6 +73,7 @@ impl Drop for Beside {
 
 fn work(mut adapting: Adapting, ending: &AtomicBool, say: fn(&str)) -> Ended {
     adapting.be_prompt(say);
+    adapting.account.decide_here();
     let began = clock::now();
     while !ending.load(Relaxed) {
         adapting.wait();

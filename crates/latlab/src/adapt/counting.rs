@@ -1,19 +1,19 @@
-//! Counting real-time tasks: the kernel says when one may have come or gone, /proc how many there
-//! are.
+//! Counting real-time tasks: the kernel says when one may have come or gone, /proc which there are.
 
-use crate::failure::{Failure, Result};
+use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
-use latlab_sys::comings::{self, Comings};
+use latlab_sys::comings::{self, Comings, Deaf};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
+use std::os::fd::BorrowedFd;
 
-/// How many real-time tasks of programs there are, as far as it was looked.
+/// The real-time tasks of programs, as far as it was looked.
 #[derive(Debug)]
 pub(super) struct Counting {
     comings: Comings,
     /// Whether something was heard that was not looked after.
     heard: bool,
-    count: u64,
+    tasks: Vec<RealTimeTask>,
     looked: Nanos,
     cost: Nanos,
 }
@@ -27,36 +27,40 @@ const SHARE: u64 = 100;
 const MOST: u64 = 10;
 
 impl Counting {
-    /// Counts for the first time. Refused where nothing can be heard.
-    pub(super) fn start(root: &Root) -> Result<Counting> {
-        let comings = Comings::listen(root, &cpu::online(root)).map_err(|deaf| {
-            Failure::Unsupported(format!("mode: {deaf}; or leave mode out of --mechanisms"))
-        })?;
-        let none = Nanos(0);
-        let mut counting = Counting { comings, heard: true, count: 0, looked: none, cost: none };
+    /// Looks for the first time.
+    pub(super) fn start(root: &Root) -> Result<Counting, Deaf> {
+        let comings = Comings::listen(root, &cpu::online(root))?;
+        let (none, tasks) = (Nanos(0), Vec::new());
+        let mut counting = Counting { comings, heard: true, tasks, looked: none, cost: none };
         counting.look();
         Ok(counting)
     }
 
-    /// How many there are, looked up if it may have changed.
-    pub(super) fn count(&mut self) -> u64 {
-        let (since, check) =
-            (clock::now() - self.looked, if self.count > 0 { CHECK } else { CHECK_NONE });
+    /// Them, looked up if they may have changed, and whether they were.
+    pub(super) fn tasks(&mut self) -> (&[RealTimeTask], bool) {
+        let since = clock::now() - self.looked;
+        let check = if self.tasks.is_empty() { CHECK_NONE } else { CHECK };
         let due = since >= check.max(Nanos(self.cost.0 * SHARE));
-        if due || (self.heard && since >= self.pause()) {
+        let looks = due || (self.heard && since >= self.pause());
+        if looks {
             self.look();
         }
-        self.count
+        (&self.tasks, looks)
     }
 
-    /// Waits until there may be something to count, at most so long.
-    pub(super) fn wait(&mut self, at_most: Nanos) {
-        let since = clock::now() - self.looked;
+    /// Has it looked for this task, if it is not among those that are known.
+    pub(super) fn hear_of(&mut self, task: i32) {
+        self.heard |= self.tasks.iter().all(|known| known.id != task);
+    }
+
+    /// Waits until there may be something to look up, or `other` can be read, at most so long.
+    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) {
         if self.heard {
-            // Tasks come and go faster than they can be counted.
-            clock::sleep_for((self.pause() - since).min(at_most));
+            // Tasks come and go faster than they can be looked up.
+            let since = clock::now() - self.looked;
+            comings::wait_for(other, (self.pause() - since).min(at_most));
         } else {
-            self.heard = self.comings.wait(at_most);
+            self.heard = self.comings.wait(at_most, other);
         }
     }
 
@@ -69,7 +73,9 @@ impl Counting {
         let begin = clock::now();
         // What is heard from now on may not be in what is read.
         self.heard = false;
-        self.count = comings::count().unwrap_or(self.count);
+        if let Ok(tasks) = comings::realtime() {
+            self.tasks = tasks;
+        }
         self.looked = clock::now();
         self.cost = self.looked - begin;
     }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
 use crate::guest::Program;
-use crate::{engine, permission, target};
+use crate::{adapt, engine, permission, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
@@ -45,6 +45,9 @@ pub(super) struct Exec {
     /// Longest wake-up from idle that is allowed while it runs; 0 keeps all CPUs out of idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
+    /// Say to latlab adapt which devices it needs until it ends, as audio,network
+    #[arg(long, value_name = "GROUP,…", conflicts_with = "on")]
+    irq_group: Option<String>,
     /// Run it in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
     #[arg(long, value_name = "TARGET")]
     on: Option<String>,
@@ -128,6 +131,9 @@ impl Exec {
         }
         if let Some(latency) = self.cpu_dma_latency {
             file::hold_cpu_dma_latency(latency).map_err(|e| held_back(&e))?;
+        }
+        if let Some(groups) = &self.irq_group {
+            adapt::ask(groups)?;
         }
         if let Some((name, policy)) = self.policy() {
             sched::set_policy(policy).map_err(|e| permission::refused(name, &e, ""))?;

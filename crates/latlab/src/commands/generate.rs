@@ -1,13 +1,16 @@
-//! `latlab generate`: manual page and shell completions, made from what the program knows.
+//! `latlab generate`: manual page, shell completions and a configuration, made from what the
+//! program knows.
 
 use crate::failure::{Result, failed};
 use crate::format;
 use clap::ValueEnum;
 use clap_complete::Shell;
+use latlab_core::mechanism::configuration;
 
-/// Print the manual page, or completions for a shell
+/// Print the manual page, completions for a shell, or a configuration
 ///
-/// As: latlab generate man > latlab.1; source <(latlab generate bash)
+/// As: latlab generate man > latlab.1; source <(latlab generate bash);
+/// latlab generate adapt.toml > /etc/latlab/adapt.toml
 #[derive(Debug, clap::Args)]
 pub(super) struct Generate {
     what: What,
@@ -23,6 +26,9 @@ enum What {
     Zsh,
     /// Completions for fish
     Fish,
+    /// Configuration of latlab adapt, with what holds where there is none
+    #[value(name = "adapt.toml")]
+    Adapt,
 }
 
 impl Generate {
@@ -32,6 +38,7 @@ impl Generate {
             What::Bash => Shell::Bash,
             What::Zsh => Shell::Zsh,
             What::Fish => Shell::Fish,
+            What::Adapt => return format::put(configuration::DEFAULT),
         };
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut command, "latlab", &mut text);

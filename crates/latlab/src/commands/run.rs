@@ -43,7 +43,7 @@ pub(super) struct Run {
     /// Turn a knob of the machine while measuring, and back afterwards (see: latlab list knobs)
     #[arg(long = "set", value_name = "KNOB=VALUE", value_parser = setting)]
     settings: Vec<Setting>,
-    /// Have mechanisms adapt the machine meanwhile (see: latlab list mechanisms) [all of them]
+    /// Have mechanisms adapt the machine meanwhile (see: latlab list mechanisms) [all but selective]
     #[arg(
         long,
         value_name = "MECHANISM,…",

@@ -2,14 +2,18 @@
 
 use super::Mechanism;
 use crate::registry::About;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, mode};
 use latlab_core::time::Nanos;
 
-/// Whatever the other mechanisms would turn is turned only while there is no real-time task.
+/// What serves ordinary tasks alone is done only while there is no real-time task.
 ///
 /// Section 3.2 of Seo et al. 2009. Programs' tasks with the policy fifo, rr or deadline count,
-/// threads of the kernel do not. With the first one all knobs are given back; one second after the
-/// last has gone they are turned again. Without this mechanism they are turned all the time.
+/// threads of the kernel do not. Beside transparent or selective, interrupt threads are ordinary
+/// tasks while there is no real-time task: interrupts but the timer's can wait. Beside neither, the
+/// knobs of the others are given back with the first real-time task, for it is not known whom it
+/// waits for. One second after the last has gone all is as before. Without this mechanism the knobs
+/// are turned all the time.
 #[derive(Debug, clap::Args)]
 pub(super) struct ByTasks;
 
@@ -17,10 +21,12 @@ pub(super) struct ByTasks;
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
 impl Mechanism for ByTasks {
-    const ABOUT: About =
-        About { name: "mode", summary: "the others act only while there is no real-time task" };
+    const ABOUT: About = About {
+        name: "mode",
+        summary: "what serves ordinary tasks alone is done while there is no real-time task",
+    };
 
-    fn pure() -> Box<dyn mechanism::Mechanism> {
+    fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(mode::ByTasks::after(PATIENCE))
     }
 }

@@ -2,14 +2,16 @@
 
 use super::Mechanism;
 use crate::registry::About;
+use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, suppress};
 
 /// An ordinary task does not preempt another before that one's slice ends; a real-time task still
 /// preempts at once.
 ///
-/// Section 3.1 of Seo et al. 2009, by means of knobs that ordinary kernels have in debugfs:
-/// `preempt` goes from full to lazy, where the kernel has lazy preemption (mainline from 6.13,
-/// Debian's 6.12-rt), and `wakeup_preemption` from 1 to 0. A knob that spares ordinary tasks
+/// Section 3.1 of Seo et al. 2009. Where the kernel takes schedulers (`sched_ext`, from 6.12, with
+/// CONFIG_SCHED_CLASS_EXT) it gets one that has this rule. Elsewhere two knobs in debugfs come near
+/// to it: `preempt` goes from full to lazy, where the kernel has lazy preemption (mainline from
+/// 6.13, Debian's 6.12-rt), and `wakeup_preemption` from 1 to 0. A knob that spares ordinary tasks
 /// already stays as it is. What runs with a real-time policy is served as before; an ordinary task
 /// that is woken may wait for a slice, a few milliseconds, and with it whoever waits for that task.
 #[derive(Debug, clap::Args)]
@@ -21,7 +23,7 @@ impl Mechanism for Suppress {
         summary: "ordinary tasks don't preempt each other within a slice",
     };
 
-    fn pure() -> Box<dyn mechanism::Mechanism> {
+    fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(suppress::Suppress)
     }
 }

@@ -8,6 +8,7 @@
 mod adapt;
 mod alone;
 mod bad_input;
+mod daemon;
 mod driver;
 mod exec;
 mod explain;
@@ -34,5 +35,6 @@ mod scan;
 mod schedule;
 mod ssh;
 mod stall;
+mod threads;
 mod throughput;
 mod user;

@@ -1,0 +1,408 @@
+//! Interrupt threads: who is raised, how far, and that nothing of it stays.
+
+use super::super::configuration::Configuration;
+use super::super::inherit::Inherit;
+use super::super::mode::ByTasks;
+use super::super::selective::Selective;
+use super::super::suppress::Suppress;
+use super::super::transparent::Transparent;
+use super::super::*;
+use crate::time::Nanos;
+use proptest::prelude::*;
+
+const ETH: i32 = 20;
+const SOUND: i32 = 21;
+const BOOSTED: i32 = 22;
+const TIMERS: i32 = 30;
+
+/// A machine of four threads on which decisions are carried out.
+#[derive(Clone, Debug)]
+struct Machine {
+    now: Nanos,
+    found: Vec<Thread>,
+    threads: Vec<Thread>,
+    tasks: Vec<RealTimeTask>,
+    requests: Vec<Request>,
+}
+
+fn thread(id: i32, name: &str, interrupt: Option<u32>, policy: Policy) -> Thread {
+    let actions = name.rsplit('-').next().map(str::to_owned).into_iter().collect();
+    Thread { id, name: name.to_owned(), interrupt, actions, driver: None, policy }
+}
+
+fn task(id: i32, priority: u32) -> RealTimeTask {
+    RealTimeTask { id, process: id, name: format!("task{id}"), priority }
+}
+
+fn wake(task: i32, thread: i32) -> Wake {
+    Wake { task, process: task, thread, behind: None }
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let found = vec![
+            thread(ETH, "irq/24-eth0", Some(24), Policy::Fifo(50)),
+            thread(SOUND, "irq/25-snd_hda_intel", Some(25), Policy::Fifo(50)),
+            thread(BOOSTED, "irq/26-nvme0q1", Some(26), Policy::Rr(95)),
+            thread(TIMERS, "ktimers/0", None, Policy::Fifo(1)),
+        ];
+        let (tasks, requests) = (Vec::new(), Vec::new());
+        Machine { now: Nanos(0), threads: found.clone(), found, tasks, requests }
+    }
+
+    /// A millisecond later: what is decided of that and these wakes, and carried out.
+    fn step(&mut self, adaptation: &mut Adaptation, wakes: &[Wake]) -> Vec<Decision> {
+        self.now = self.now + Nanos::from_millis(1);
+        let seen = Observation {
+            at: self.now,
+            realtime: Some(self.tasks.clone()),
+            knobs: Vec::new(),
+            threads: self.threads.clone(),
+            wakes: wakes.to_vec(),
+            requests: self.requests.clone(),
+        };
+        let decisions = adaptation.decide(&seen);
+        for decision in &decisions {
+            let Some(at) = self.threads.iter().position(|one| Some(one.id) == decision.thread())
+            else {
+                assert!(matches!(decision, Decision::GiveBack { .. }), "it has gone");
+                continue;
+            };
+            assert_eq!(self.threads[at].name, decision.knob());
+            match decision {
+                Decision::Set { was, to, .. } => {
+                    assert_eq!(&self.threads[at].policy.to_string(), was);
+                    self.threads[at].policy = to.parse().unwrap();
+                }
+                Decision::GiveBack { .. } => self.threads[at].policy = self.found[at].policy,
+                Decision::Stop { .. } => {}
+            }
+        }
+        decisions
+    }
+
+    fn policies(&self) -> Vec<String> {
+        self.threads.iter().map(|thread| thread.policy.to_string()).collect()
+    }
+}
+
+const FOUND: [&str; 4] = ["fifo 50", "fifo 50", "rr 95", "fifo 1"];
+/// While nobody needs anything.
+const IDLE: [&str; 4] = ["other", "other", "other", "fifo 1"];
+
+fn adaptation(names: &str) -> Adaptation {
+    let all = names.split(',').map(|name| -> Box<dyn Mechanism> {
+        match name {
+            "transparent" => Box::new(Transparent::default()),
+            "selective" => Box::new(Selective::of(Configuration::read("").unwrap().groups)),
+            "inherit" => Box::new(Inherit),
+            "suppress" => Box::new(Suppress),
+            _ => Box::new(ByTasks::after(Nanos::from_secs(1))),
+        }
+    });
+    Adaptation::of(all.collect(), 90).unwrap()
+}
+
+#[test]
+fn a_thread_that_wakes_a_task_is_prioritized_and_no_further_than_that() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent"));
+    machine.tasks = vec![task(1, 80), task(2, 30)];
+    assert!(machine.step(&mut adaptation, &[]).is_empty());
+    machine.step(&mut adaptation, &[wake(1, TIMERS), wake(2, ETH)]);
+    assert_eq!(machine.policies(), ["fifo 50", "fifo 50", "rr 95", "fifo 50"]);
+    machine.tasks = vec![task(2, 30)];
+    let decisions = machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND);
+    let because = "no real-time task needs it any more".to_owned();
+    let (mechanism, knob) = ("transparent".to_owned(), "ktimers/0".to_owned());
+    let expected = Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because };
+    assert_eq!(decisions, [expected]);
+    machine.step(&mut adaptation, &[wake(2, TIMERS)]);
+    assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it serves");
+}
+
+#[test]
+fn what_raised_a_soft_interrupt_is_needed_as_well() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80)];
+    let decisions = machine.step(&mut adaptation, &[Wake { behind: Some(ETH), ..wake(1, TIMERS) }]);
+    assert_eq!(machine.policies(), ["fifo 80", "fifo 50", "rr 95", "fifo 80"]);
+    let Decision::Set { mechanism, because, .. } = &decisions[0] else { panic!("{decisions:?}") };
+    assert_eq!(
+        (mechanism.as_str(), because.as_str()),
+        ("inherit", "it wakes task1 (1) at priority 80")
+    );
+}
+
+#[test]
+fn a_shared_thread_keeps_the_highest_need_and_nothing_goes_above_the_ceiling() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 60), task(2, 80), task(3, DEADLINE)];
+    machine.step(&mut adaptation, &[wake(1, ETH), wake(2, ETH), wake(3, ETH), wake(3, BOOSTED)]);
+    assert_eq!(machine.policies(), ["fifo 90", "fifo 50", "rr 95", "fifo 1"]);
+    machine.tasks.pop();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies()[0], "fifo 80");
+    machine.tasks.pop();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies()[0], "fifo 60");
+    machine.tasks[0].priority = 70;
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies()[0], "fifo 70", "it goes with the task");
+    machine.tasks.clear();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND);
+}
+
+#[test]
+fn the_devices_that_are_asked_for_go_first_and_the_others_wait() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("selective"));
+    machine.requests = vec![Request { process: 1, groups: vec!["audio".to_owned()] }];
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND, "who asks has no real-time task yet");
+    machine.tasks = vec![task(1, 70), task(2, 80)];
+    let decisions = machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["other", "fifo 70", "other", "fifo 1"]);
+    assert_eq!(decisions[0].knob(), "irq/25-snd_hda_intel", "the most urgent first");
+    machine.requests.push(Request { process: 2, groups: vec!["AUDIO".to_owned()] });
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), ["other", "fifo 80", "other", "fifo 1"]);
+    machine.requests.clear();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND);
+}
+
+#[test]
+fn without_real_time_tasks_interrupts_wait_but_the_timer_s() {
+    let mut adaptation = adaptation("transparent,inherit,mode");
+    let mut machine = Machine::new();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), IDLE);
+    machine.tasks = vec![task(1, 80)];
+    let decisions = machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND);
+    let why = |one: &Decision| matches!(one, Decision::GiveBack { because, .. } if because == "there is 1 real-time task");
+    assert!(decisions.iter().all(why), "{decisions:?}");
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    machine.tasks.clear();
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), FOUND, "for a second after");
+    machine.now = machine.now + Nanos::from_secs(1);
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), IDLE);
+}
+
+#[test]
+fn ordinary_tasks_spare_each_other_beside_real_time_tasks_where_needs_are_known() {
+    let knob = Knob {
+        name: "wakeup_preemption".to_owned(),
+        path: String::new(),
+        value: "1".to_owned(),
+        possible: Vec::new(),
+    };
+    let realtime = Some(vec![task(1, 80)]);
+    let seen = Observation { realtime, knobs: vec![knob], ..Observation::default() };
+    assert_eq!(adaptation("transparent,suppress,mode").decide(&seen).len(), 1);
+    assert!(adaptation("suppress,mode").decide(&seen).is_empty());
+}
+
+#[test]
+fn a_thread_that_somebody_turns_is_left_alone_until_it_ends() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80)];
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    machine.threads[0].policy = Policy::Fifo(60);
+    let decisions = machine.step(&mut adaptation, &[wake(1, ETH)]);
+    let Decision::Stop { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
+    assert_eq!(because, "somebody has turned it from fifo 80 to fifo 60");
+    for tasks in [vec![], vec![task(1, 80)]] {
+        machine.tasks = tasks;
+        assert!(machine.step(&mut adaptation, &[wake(1, ETH)]).is_empty());
+    }
+    let gone = machine.threads.remove(0);
+    machine.step(&mut adaptation, &[]);
+    machine.threads.insert(0, Thread { policy: Policy::Fifo(50), ..gone });
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    assert_eq!(machine.policies()[0], "fifo 80", "another one of that name is another");
+}
+
+#[test]
+fn what_could_not_be_turned_is_not_tried_again() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80)];
+    let decisions = machine.clone().step(&mut adaptation, &[wake(1, ETH)]);
+    adaptation.give_up(&decisions[0]);
+    assert!(machine.step(&mut adaptation, &[wake(1, ETH)]).is_empty());
+}
+
+#[test]
+fn a_thread_that_ends_is_forgotten() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80)];
+    machine.step(&mut adaptation, &[wake(1, ETH)]);
+    let gone = machine.threads.remove(0);
+    let decisions = machine.step(&mut adaptation, &[]);
+    let Decision::GiveBack { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
+    assert_eq!(because, "its thread has ended");
+    machine.threads.insert(0, Thread { name: "irq/30-other".to_owned(), ..gone });
+    assert!(machine.step(&mut adaptation, &[]).is_empty(), "its number says nothing");
+}
+
+#[test]
+fn fifty_short_tasks_leave_nothing() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    for id in 1..=50 {
+        machine.tasks = vec![task(id, 80)];
+        machine.step(&mut adaptation, &[wake(id, ETH), wake(id, TIMERS)]);
+        assert_eq!(machine.policies(), ["fifo 80", "fifo 50", "rr 95", "fifo 80"]);
+        machine.tasks.clear();
+        machine.step(&mut adaptation, &[wake(id, ETH)]);
+        assert_eq!(machine.policies(), FOUND);
+    }
+    let mut one = Transparent::default();
+    let seen =
+        |realtime| Observation { realtime, wakes: vec![wake(1, ETH)], ..Observation::default() };
+    one.needs(&seen(Some(vec![task(1, 80)])));
+    one.needs(&seen(Some(Vec::new())));
+    assert_eq!(format!("{one:?}"), format!("{:?}", Transparent::default()));
+}
+
+#[test]
+fn a_thousand_starts_and_stops_leave_mode_and_priorities_right() {
+    let (mut machine, mut adaptation) =
+        (Machine::new(), adaptation("transparent,inherit,suppress,mode"));
+    for _ in 0..1000 {
+        machine.tasks = vec![task(1, 80)];
+        machine.step(&mut adaptation, &[wake(1, SOUND)]);
+        assert_eq!(machine.policies(), ["fifo 50", "fifo 80", "rr 95", "fifo 1"]);
+        machine.tasks.clear();
+        machine.step(&mut adaptation, &[]);
+        assert_eq!(machine.policies(), FOUND);
+    }
+    machine.now = machine.now + Nanos::from_secs(1);
+    machine.step(&mut adaptation, &[]);
+    assert_eq!(machine.policies(), IDLE);
+}
+
+#[test]
+fn one_that_only_follows_is_refused_alone() {
+    for all in [vec![], vec![Box::new(Suppress) as Box<dyn Mechanism>]] {
+        let all = all.into_iter().chain([Box::new(Inherit) as Box<dyn Mechanism>]).collect();
+        let refused = Adaptation::of(all, 90).unwrap_err();
+        assert!(refused.contains("name transparent or selective as well"), "{refused}");
+    }
+}
+
+#[test]
+fn what_was_seen_can_be_kept_and_read_again() {
+    let machine = Machine::new();
+    let (realtime, threads) = (Some(vec![task(1, 80)]), machine.threads);
+    let seen =
+        Observation { realtime, threads, wakes: vec![wake(1, ETH)], ..Observation::default() };
+    let kept = serde_json::to_string(&seen).unwrap();
+    assert_eq!(serde_json::from_str::<Observation>(&kept).unwrap(), seen);
+    let decisions = adaptation("transparent,inherit").decide(&seen);
+    let kept = serde_json::to_string(&decisions).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Decision>>(&kept).unwrap(), decisions);
+}
+
+/// What happens before a step: a task comes, goes, or asks; a thread wakes one; somebody else turns
+/// a thread.
+#[derive(Clone, Debug)]
+enum Event {
+    Comes(i32, u32),
+    Goes(i32),
+    Asks(i32, &'static str),
+    Wakes(i32, i32),
+    Turns(usize, u32),
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let thread = prop::sample::select(vec![ETH, SOUND, BOOSTED, TIMERS]);
+    prop_oneof![
+        4 => (1..4_i32, 1..=DEADLINE).prop_map(|(id, priority)| Event::Comes(id, priority)),
+        3 => (1..4_i32).prop_map(Event::Goes),
+        2 => (1..4_i32, prop::sample::select(vec!["AUDIO", "NETWORK", "STORAGE"]))
+            .prop_map(|(id, group)| Event::Asks(id, group)),
+        6 => (1..4_i32, thread).prop_map(|(id, thread)| Event::Wakes(id, thread)),
+        1 => (0..4_usize, 1..99_u32).prop_map(|(thread, priority)| Event::Turns(thread, priority)),
+    ]
+}
+
+fn mechanisms() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "transparent",
+        "selective",
+        "transparent,inherit",
+        "selective,inherit",
+        "transparent,selective,inherit",
+        "transparent,selective,inherit,mode",
+    ])
+}
+
+impl Machine {
+    /// The wakes that it stands for.
+    fn happens(&mut self, event: &Event, theirs: &mut [bool]) -> Vec<Wake> {
+        match *event {
+            Event::Comes(id, priority) => {
+                self.tasks.retain(|task| task.id != id);
+                self.tasks.push(task(id, priority));
+            }
+            Event::Goes(id) => {
+                self.tasks.retain(|task| task.id != id);
+                self.requests.retain(|request| request.process != id);
+            }
+            Event::Asks(id, group) => {
+                self.requests.push(Request { process: id, groups: vec![group.to_owned()] });
+            }
+            Event::Wakes(id, thread) => return vec![wake(id, thread)],
+            Event::Turns(at, priority) => {
+                let policy = Policy::Rr(priority);
+                theirs[at] |= self.threads[at].policy != self.found[at].policy;
+                // One that is not turned is found as it is.
+                self.threads[at].policy = policy;
+                if !theirs[at] {
+                    self.found[at].policy = policy;
+                }
+            }
+        }
+        Vec::new()
+    }
+}
+
+proptest! {
+    /// Whatever happens: no thread goes above the ceiling, or the highest task there is, but as it
+    /// was found; who was left alone is not touched again; with nobody there all is as found; and
+    /// the same is decided again of the same.
+    #[test]
+    fn nothing_goes_too_far_and_nothing_stays(
+        names in mechanisms(),
+        all in prop::collection::vec(events(), 1..80),
+    ) {
+        let (mut one, mut other) = (adaptation(names), adaptation(names));
+        let (mut machine, mut theirs) = (Machine::new(), [false; 4]);
+        let mut again = machine.clone();
+        for event in &all {
+            let wakes = machine.happens(event, &mut theirs);
+            again.happens(event, &mut theirs);
+            let decisions = machine.step(&mut one, &wakes);
+            prop_assert_eq!(&decisions, &again.step(&mut other, &wakes));
+            let highest = machine.tasks.iter().map(|task| task.priority).max().unwrap_or(0).min(90);
+            for (at, thread) in machine.threads.iter().enumerate() {
+                let allowed = highest.max(machine.found[at].policy.priority());
+                prop_assert!(theirs[at] || thread.policy.priority() <= allowed);
+                let touched = decisions.iter().any(|one| one.thread() == Some(thread.id)
+                    && !matches!(one, Decision::Stop { .. }));
+                prop_assert!(!(theirs[at] && touched));
+            }
+        }
+        machine.tasks.clear();
+        machine.requests.clear();
+        machine.step(&mut one, &[]);
+        for (at, thread) in machine.threads.iter().enumerate() {
+            let expected = machine.found[at].policy;
+            let waits = names.ends_with("mode") && thread.policy == Policy::Other;
+            prop_assert!(theirs[at] || waits || thread.policy == expected);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What mechanisms observe of this machine.
+
+use super::counting::Counting;
+use super::scheduler;
+use crate::failure::{Failure, Result};
+use crate::mechanism;
+use latlab_core::mechanism::configuration::Configuration;
+use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
+use latlab_core::time::Nanos;
+use latlab_sys::irq::{self, InterruptThreads};
+use latlab_sys::knob::{self, Standing, Unreadable};
+use latlab_sys::root::Root;
+use latlab_sys::{clock, sched};
+use std::time::Duration;
+
+/// Looks at whatever the mechanisms at work decide upon.
+#[derive(Debug)]
+pub(super) struct Observing {
+    root: Root,
+    knobs: Vec<&'static str>,
+    counting: Option<Counting>,
+    threads: Option<InterruptThreads>,
+    /// Wakes of tasks that have not been looked up yet.
+    early: Vec<Wake>,
+}
+
+impl Observing {
+    /// Begins to look. Refused where something can't be seen that a mechanism needs.
+    pub(super) fn start(
+        adaptation: &Adaptation,
+        names: &[String],
+        root: &Root,
+    ) -> Result<Observing> {
+        let count = |needing: Vec<&str>| {
+            Counting::start(root).map_err(|deaf| without(names, &needing, &deaf))
+        };
+        let counting = Some(adaptation.counts_tasks()).filter(|needing| !needing.is_empty());
+        let threads = adaptation.turns_threads().then(|| InterruptThreads::new(root.clone()));
+        Ok(Observing {
+            root: root.clone(),
+            knobs: adaptation.knobs(),
+            counting: counting.map(count).transpose()?,
+            threads,
+            early: Vec::new(),
+        })
+    }
+
+    /// Whether what is seen late serves real-time tasks late.
+    pub(super) fn is_in_a_hurry(&self) -> bool {
+        self.counting.is_some()
+    }
+
+    /// What there is now, with what processes ask for.
+    pub(super) fn look(&mut self, requests: Vec<Request>) -> Observation {
+        let (realtime, wakes) = self.tasks();
+        let threads = self.threads.as_mut().map(InterruptThreads::list).unwrap_or_default();
+        let (knobs, _) = look(&self.root, &self.knobs);
+        Observation { at: clock::now(), realtime, knobs, threads, wakes, requests }
+    }
+
+    /// The real-time tasks, and who has woken them.
+    fn tasks(&mut self) -> (Option<Vec<RealTimeTask>>, Vec<Wake>) {
+        let Some(counting) = &mut self.counting else { return (None, Vec::new()) };
+        let mut wakes = std::mem::take(&mut self.early);
+        // Who decides is not served.
+        let ours = sched::thread_id();
+        wakes.extend(Vec::<Wake>::new().into_iter().filter(|wake| wake.task != ours));
+        wakes.iter().for_each(|wake| counting.hear_of(wake.task));
+        let (tasks, looked) = counting.tasks();
+        if !looked {
+            // Those that have just come are looked up soon.
+            let known = |wake: &Wake| tasks.iter().any(|task| task.id == wake.task);
+            (wakes, self.early) = wakes.into_iter().partition(known);
+        }
+        (Some(tasks.to_vec()), wakes)
+    }
+
+    /// Waits until there may be something else to see, at most so long.
+    pub(super) fn wait(&mut self, at_most: Nanos) {
+        match &mut self.counting {
+            Some(counting) => counting.wait(at_most, None),
+            None => std::thread::park_timeout(Duration::from_nanos(at_most.0)),
+        }
+    }
+}
+
+/// These knobs as they stand, and why others can't be read.
+pub(super) fn look(
+    root: &Root,
+    names: &[&'static str],
+) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
+    let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
+    for &name in names {
+        if name == SCHED_EXT {
+            knobs.extend(scheduler::standing(root));
+            continue;
+        }
+        match knob::standing(root, name) {
+            Ok(Standing { path, value, possible }) => {
+                let path = path.display().to_string();
+                knobs.push(Knob { name: name.to_owned(), path, value, possible });
+            }
+            Err(why) => unreadable.push((name, why)),
+        }
+    }
+    (knobs, unreadable)
+}
+
+/// That these mechanisms can't work, and which of those that were named can do without.
+fn without(names: &[String], needing: &[&str], why: &dyn std::fmt::Display) -> Failure {
+    let rest: Vec<String> =
+        names.iter().filter(|name| !needing.contains(&name.as_str())).cloned().collect();
+    let hint = match mechanism::adaptation(&rest, &Configuration::default()) {
+        Ok(_) if !rest.is_empty() => format!("; or do without: --mechanisms {}", rest.join(",")),
+        _ => String::new(),
+    };
+    let all = needing.iter().filter(|one| names.iter().any(|name| name == *one));
+    let all = all.copied().collect::<Vec<_>>().join(",");
+    Failure::Unsupported(format!("{all}: {why}{hint}"))
+}
+
+/// Refuses mechanisms none of which can do anything here; of what some of them can't, sentences.
+pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
+    let (knobs, mut unreadable) = look(root, &adaptation.knobs());
+    if knobs.iter().any(|knob| knob.name == SCHED_EXT) {
+        // It replaces the others.
+        unreadable.clear();
+    }
+    let no_threads = no_interrupt_threads(adaptation, root);
+    let threads = adaptation.turns_threads() && no_threads.is_none();
+    let unreadable: Vec<String> = match unreadable.first() {
+        Some((_, why)) if knobs.is_empty() && !threads => vec![why.to_string()],
+        _ => {
+            unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect()
+        }
+    };
+    let all: Vec<String> = no_threads.into_iter().chain(unreadable).collect();
+    if knobs.is_empty() && !threads {
+        return Err(Failure::Unsupported(format!("{}: {}", names.join(","), all.join("; "))));
+    }
+    Ok(all)
+}
+
+fn no_interrupt_threads(adaptation: &Adaptation, root: &Root) -> Option<String> {
+    if !adaptation.turns_threads() || irq::all_in_threads(root) {
+        return None;
+    }
+    let is_one = |thread: &Thread| thread.interrupt.is_some();
+    let some = InterruptThreads::new(root.clone()).list().iter().any(is_one);
+    (!some).then(|| {
+        "this kernel has no interrupt threads: boot it with threadirqs, or take one with PREEMPT_RT"
+            .to_owned()
+    })
+}

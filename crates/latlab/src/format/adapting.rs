@@ -1,0 +1,137 @@
+//! What the daemon that adapts a machine has done, as text.
+
+use super::printable;
+use super::text::plain_table;
+use latlab_core::mechanism::Mode;
+use latlab_core::mechanism::status::Status;
+use std::fmt::Write as _;
+
+/// Everything, for people.
+pub(crate) fn text(status: &Status) -> String {
+    let Status { latlab, process, .. } = status;
+    let mechanisms = status.mechanisms.join(", ");
+    let time = status.at - status.began;
+    let mut text = format!("latlab {latlab} (process {process}), for {time}: {mechanisms}\n");
+    if let (Some(mode), Some(why)) = (status.mode, &status.mode_because) {
+        let mode = match mode {
+            Mode::Throughput => "throughput",
+            Mode::Latency => "latency",
+        };
+        let _ = writeln!(text, "mode: {mode}, as {}", printable(why));
+    }
+    if let Some(tasks) = status.realtime_tasks {
+        let _ = writeln!(text, "real-time tasks: {tasks}");
+    }
+    text += &changes(status);
+    for left in &status.left {
+        let because = printable(&left.because);
+        let _ = writeln!(text, "left alone: {}: {because}", printable(&left.knob));
+    }
+    for (group, count) in status.asked() {
+        let processes = if count == 1 { "1 process" } else { &format!("{count} processes") };
+        let _ = writeln!(text, "{group} is asked for by {processes}");
+    }
+    let _ = writeln!(text, "{}", decisions(status));
+    let (cpu, share) = (status.cpu, status.share() * 100.0);
+    let _ = writeln!(text, "cost: {cpu} of CPU time, {share:.3} % of a CPU");
+    text
+}
+
+/// The same in place of what a terminal shows.
+pub(crate) fn screen(status: &Status) -> String {
+    let lines = text(status).replace('\n', "\x1b[K\n");
+    format!("\x1b[H{lines}\x1b[J")
+}
+
+fn changes(status: &Status) -> String {
+    if status.changes.is_empty() {
+        return "nothing is turned\n".to_owned();
+    }
+    let mut table = plain_table(&["knob", "was", "is", "for", "why"]);
+    for change in &status.changes {
+        let time = (status.at - change.since).to_string();
+        let why = format!("{}: {}", change.mechanism, printable(&change.because));
+        let [knob, was, to] = [&change.knob, &change.was, &change.to].map(|text| printable(text));
+        table.add_row([knob, was, to, time, why]);
+    }
+    for nth in 1..5 {
+        if let Some(column) = table.column_mut(nth) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        }
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+fn decisions(status: &Status) -> String {
+    let mechanisms = status.decisions.iter().map(|(name, count)| format!("{name} {count}"));
+    let mechanisms: Vec<String> = mechanisms.collect();
+    let decisions = match mechanisms.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
+    match status.refused {
+        0 => format!("decisions: {decisions}"),
+        1 => format!("decisions: {decisions}; 1 request refused"),
+        many => format!("decisions: {decisions}; {many} requests refused"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::mechanism::status::Turned;
+    use latlab_core::mechanism::{Decision, Request};
+    use latlab_core::time::Nanos;
+
+    fn status() -> Status {
+        let turned = Turned {
+            mechanism: "suppress".to_owned(),
+            knob: "preempt".to_owned(),
+            thread: None,
+            was: "full".to_owned(),
+            to: "lazy".to_owned(),
+            because: "ordinary tasks\x1b[2J get more done".to_owned(),
+            since: Nanos::from_secs(2),
+        };
+        Status {
+            latlab: "0.1.0".to_owned(),
+            process: 7,
+            at: Nanos::from_secs(12),
+            began: Nanos::from_secs(2),
+            mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
+            mode: Some(Mode::Throughput),
+            mode_because: Some("there is no real-time task".to_owned()),
+            realtime_tasks: Some(0),
+            changes: vec![turned],
+            requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
+            cpu: Nanos::from_millis(1),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn it_says_what_was_turned_why_and_for_how_long() {
+        let text = text(&status());
+        let expected = "\
+latlab 0.1.0 (process 7), for 10 s: suppress, mode
+mode: throughput, as there is no real-time task
+real-time tasks: 0
+knob     was   is    for   why
+preempt  full  lazy  10 s  suppress: ordinary tasks [2J get more done
+AUDIO is asked for by 1 process
+decisions: none
+cost: 1 ms of CPU time, 0.010 % of a CPU
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn where_nothing_is_turned_it_says_so_and_what_is_left_alone() {
+        let mut status = Status { changes: Vec::new(), mode: None, refused: 2, ..status() };
+        let [mechanism, knob, because] = ["suppress", "preempt", "somebody has"].map(str::to_owned);
+        status.note(Nanos(1), &Decision::Stop { mechanism, knob, thread: None, because });
+        let text = text(&status);
+        assert!(text.contains("nothing is turned\nleft alone: preempt: somebody has\n"), "{text}");
+        assert!(text.contains("decisions: suppress 1; 2 requests refused\n"), "{text}");
+    }
+}

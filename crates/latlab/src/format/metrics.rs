@@ -1,0 +1,92 @@
+//! What the daemon that adapts a machine does, as metrics for Prometheus (text format 0.0.4).
+
+use latlab_core::mechanism::Mode;
+use latlab_core::mechanism::status::Status;
+use std::fmt::{Display, Write as _};
+
+/// The page that Prometheus reads.
+pub(crate) fn page(status: &Status) -> String {
+    let mut page = String::new();
+    if let Some(tasks) = status.realtime_tasks {
+        let help = "Tasks of programs that have a real-time policy.";
+        one(&mut page, "latlab_realtime_tasks", "gauge", help, tasks);
+    }
+    if let Some(mode) = status.mode {
+        let latency = u8::from(mode == Mode::Latency);
+        let help = "1 while there are real-time tasks to be served, 0 while throughput counts.";
+        one(&mut page, "latlab_latency_mode", "gauge", help, latency);
+    }
+    let help = "Knobs that are turned now, policies of threads among them.";
+    one(&mut page, "latlab_knobs_turned", "gauge", help, status.changes.len());
+    let help = "Decisions to turn a knob, to give it back, or to leave it alone.";
+    let count = |name: &String| status.decisions.get(name).copied().unwrap_or_default();
+    let names = status.mechanisms.iter();
+    let per: Vec<(&str, u64)> = names.map(|name| (name.as_str(), count(name))).collect();
+    each(&mut page, "latlab_decisions_total", "counter", help, ("mechanism", &per));
+    let asked: Vec<(&str, u64)> = status.asked().into_iter().collect();
+    let help = "Processes that have asked for a device group.";
+    each(&mut page, "latlab_requests", "gauge", help, ("group", &asked));
+    let help = "Requests that were refused.";
+    one(&mut page, "latlab_requests_refused_total", "counter", help, status.refused);
+    let help = "CPU time of the daemon, all its threads together.";
+    let seconds = status.cpu.as_secs_f64();
+    one(&mut page, "latlab_cpu_seconds_total", "counter", help, seconds);
+    page
+}
+
+fn one(page: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
+}
+
+/// A metric with a value for each of several names.
+fn each(
+    page: &mut String,
+    name: &str,
+    kind: &str,
+    help: &str,
+    (label, values): (&str, &[(&str, u64)]),
+) {
+    let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    for (of, value) in values {
+        // Names of mechanisms and groups have no character that would have to be written otherwise.
+        let _ = writeln!(page, "{name}{{{label}=\"{of}\"}} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::mechanism::Request;
+    use latlab_core::time::Nanos;
+
+    #[test]
+    fn every_line_is_one_that_prometheus_reads() {
+        let status = Status {
+            mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
+            mode: Some(Mode::Latency),
+            realtime_tasks: Some(1),
+            requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
+            decisions: [("suppress".to_owned(), 4)].into(),
+            refused: 3,
+            cpu: Nanos::from_millis(1500),
+            ..Status::default()
+        };
+        let page = page(&status);
+        let values: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
+        let expected = [
+            "latlab_realtime_tasks 1",
+            "latlab_latency_mode 1",
+            "latlab_knobs_turned 0",
+            "latlab_decisions_total{mechanism=\"suppress\"} 4",
+            "latlab_decisions_total{mechanism=\"mode\"} 0",
+            "latlab_requests{group=\"AUDIO\"} 1",
+            "latlab_requests_refused_total 3",
+            "latlab_cpu_seconds_total 1.5",
+        ];
+        assert_eq!(values, expected);
+        for line in page.lines().filter(|line| line.starts_with('#')) {
+            assert!(line.starts_with("# HELP latlab_") || line.starts_with("# TYPE latlab_"));
+        }
+        assert!(page.ends_with('\n'));
+    }
+}

@@ -1,0 +1,105 @@
+//! The daemon that adapts a machine: what programs ask of it, what it shows, and that nothing they
+//! do harms it. On this machine it turns files that only look like knobs.
+
+mod asked;
+mod examples;
+mod flood;
+mod guest;
+mod log;
+
+use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Knobs of files, and `/run/latlab` in `$2`.
+const FALSE_KNOBS: &str = "\
+set -e; program=$1; folder=$2; mkdir -p /run/latlab \"$folder/run\"
+mount --bind \"$folder/run\" /run/latlab
+mount -t tmpfs none /sys/kernel/debug; mkdir /sys/kernel/debug/sched
+echo 'none voluntary (full) lazy' > /sys/kernel/debug/sched/preempt
+echo WAKEUP_PREEMPTION > /sys/kernel/debug/sched/features
+set +e; latlab() { \"$program\" \"$@\"; }
+begun() { until latlab adapt status > /dev/null 2>&1; do sleep 0.02; done; }
+";
+
+/// A script where `latlab` is this program, in namespaces of its own: its knobs are files, and there
+/// are no processes but its own, so that no thread of this machine can be turned. In `$folder` it
+/// may leave something.
+fn secluded(folder: &Path, script: &str) -> Said {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
+    command.arg(format!("{FALSE_KNOBS}{script}"));
+    run(command.arg("sh").arg(LATLAB).arg(folder))
+}
+
+#[test]
+fn where_there_is_no_daemon_nobody_can_ask() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let said = secluded(
+        folder.path(),
+        "latlab exec --irq-group audio -- echo done; echo $?; latlab adapt status; echo $?",
+    );
+    assert_eq!(said.stdout, "3\n3\n", "{said:?}");
+    let why = "latlab: no latlab adapts this machine: start `latlab adapt` first, as root\n";
+    assert_eq!(said.stderr, why.repeat(2), "{said:?}");
+}
+
+#[test]
+fn a_configuration_that_can_t_be_is_refused_with_its_line() {
+    let folder = folder();
+    let config = folder.path().join("adapt.toml");
+    let with = |text: &str| {
+        fs::write(&config, text).unwrap();
+        run(command("adapt --dry-run --config").arg(&config))
+    };
+    let place = config.display().to_string();
+    with("\nceilin = 3").refused(2, &[&place, "line 2: unknown field `ceilin`, expected one of"]);
+    with("ceiling = 99").refused(2, &["line 1: ceiling is 99: it is a priority, 1 to 98"]);
+    with("allow = 'no-such-group'").refused(2, &["which /etc/group does not have"]);
+    latlab("adapt --config /no/such/file").refused(2, &["/no/such/file: No such file"]);
+    latlab("adapt --metrics 0.0.0.0:9464").refused(2, &["can be reached by other machines"]);
+}
+
+#[test]
+fn what_is_printed_as_configuration_is_one() {
+    let shipped = latlab("generate adapt.toml");
+    assert!(shipped.stdout.starts_with("# Configuration of `latlab adapt`"), "{shipped:?}");
+    let folder = folder();
+    let config = folder.path().join("adapt.toml");
+    fs::write(&config, &shipped.stdout).unwrap();
+    let words = "adapt --dry-run --mechanisms suppress --config";
+    let said = run(command(words).arg(&config));
+    assert_eq!(said.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
+}
+
+#[test]
+fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "latlab adapt --restore; echo $?; chmod 755 \"$folder\" \"$program\" 2> /dev/null
+        setpriv --reuid=65534 --clear-groups \"$program\" adapt --restore";
+    let said = secluded(folder.path(), script);
+    assert!(said.stdout.starts_with("nothing was left turned\n0\n"), "{said:?}");
+}
+
+/// The unit as it stands, but for the program's place.
+#[test]
+fn the_unit_for_systemd_is_one() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
+    let text = fs::read_to_string(unit).unwrap();
+    assert_eq!(text.matches("/usr/local/sbin/latlab adapt").count(), 2);
+    let folder = folder();
+    let path = folder.path().join("latlab-adapt.service");
+    fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        return;
+    };
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
+}

@@ -1,0 +1,93 @@
+//! Asking for device groups, and for what was done.
+
+use super::{folder, latlab, root, secluded};
+use crate::program::LATLAB;
+use latlab_core::mechanism::status::Status;
+use std::fs;
+
+const DAEMON: &str = "\
+printf 'allow = \"audio\"\\n' > \"$folder/adapt.toml\"
+\"$program\" adapt --mechanisms suppress,selective --config \"$folder/adapt.toml\" 2> /dev/null &
+daemon=$!; begun\n";
+
+#[test]
+fn what_a_program_asks_for_stands_until_it_ends() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "\
+        latlab exec --irq-group audio,Network -- sh -c \
+          'echo $$; \"$0\" adapt status --json > \"$1/asked.json\"' \"$program\" \"$folder\"
+        sleep 0.1; latlab adapt status --json > \"$folder/after.json\"
+        latlab exec --irq-group audoi -- echo done; echo $?
+        latlab adapt status; kill $daemon; wait $daemon; ls /run/latlab";
+    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
+    let status = |name: &str| -> Status {
+        let text = fs::read_to_string(folder.path().join(name)).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    };
+    let asked = status("asked.json");
+    assert_eq!(asked.requests[0].groups, ["AUDIO", "NETWORK"]);
+    let (process, rest) = said.stdout.split_once('\n').unwrap();
+    assert_eq!(asked.requests[0].process.to_string(), process, "it became the program: {said:?}");
+    assert!(status("after.json").requests.is_empty(), "it has ended");
+    let turned: Vec<_> =
+        asked.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to)).collect();
+    assert_eq!(turned, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
+    assert!(asked.cpu.0 > 0 && asked.at > asked.began);
+    assert!(rest.starts_with("2\nlatlab "), "{said:?}");
+    assert!(rest.contains("\npreempt            full  lazy  "), "{said:?}");
+    assert!(
+        rest.contains("; 1 request refused\ncost: ") && rest.ends_with(" of a CPU\n"),
+        "{said:?}"
+    );
+    let why = "latlab: there is no device group 'audoi': did you mean AUDIO?\n";
+    assert_eq!(said.stderr, why, "{said:?}");
+}
+
+#[test]
+fn only_root_and_members_of_the_group_may_ask() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    fs::copy(LATLAB, folder.path().join("latlab")).unwrap();
+    let script = "\
+        user='setpriv --reuid=65534 --regid=65534'; cd /
+        $user --clear-groups \"$folder/latlab\" exec --irq-group audio -- echo done; echo $?
+        $user --clear-groups \"$folder/latlab\" adapt status; echo $?
+        $user --groups 29 \"$folder/latlab\" exec --irq-group audio -- echo done; echo $?";
+    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
+    assert_eq!(said.stdout, "3\n3\ndone\n0\n", "{said:?}");
+    let why = "latlab: the latlab that adapts this machine refuses: only root and members of the \
+               group audio may ask\n";
+    assert_eq!(said.stderr, why.repeat(2), "{said:?}");
+}
+
+#[test]
+fn without_selective_nothing_is_promised() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "latlab adapt --mechanisms suppress 2> /dev/null & begun
+        latlab exec --irq-group audio -- echo done; echo $?";
+    let said = secluded(folder.path(), script);
+    assert_eq!(said.stdout, "3\n", "{said:?}");
+    assert!(said.stderr.contains("selective is not among --mechanisms"), "{said:?}");
+}
+
+#[test]
+fn it_is_shown_anew_each_second_on_a_terminal_and_nowhere_else() {
+    if !root() {
+        return;
+    }
+    latlab("adapt status --watch").refused(2, &["--watch draws on a terminal"]);
+    let folder = folder();
+    let script = "\
+        script --quiet --return --command \"timeout -s INT 2.5 $program adapt status --watch\" \
+          /dev/null < /dev/null; echo";
+    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
+    assert_eq!(said.stdout.matches("\u{1b}[Hlatlab ").count(), 3, "{said:?}");
+}

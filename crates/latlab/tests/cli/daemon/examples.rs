@@ -1,0 +1,46 @@
+//! The programs in examples/ that ask for device groups, as they stand.
+
+use super::{folder, root, secluded};
+use std::process::Command;
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// What is said to a program that asks for these groups.
+fn asked(folder: &std::path::Path, program: &str) {
+    let script = format!(
+        "latlab adapt --mechanisms suppress,selective 2> /dev/null & begun
+        {program} AUDIO,network; echo $?; {program} nothing; echo $?"
+    );
+    let said = secluded(folder, &script);
+    let expected = "ok AUDIO,NETWORK\nok\n0\nwrong there is no device group 'nothing'";
+    assert!(said.stdout.starts_with(expected) && said.stdout.ends_with("\n1\n"), "{said:?}");
+}
+
+fn can(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn the_one_in_python_is_answered() {
+    let Some(python) = std::env::var_os("PATH").and_then(|folders| {
+        let mut folders = std::env::split_paths(&folders).map(|folder| folder.join("python3"));
+        folders.find(|python| can(Command::new(python).arg("--version")))
+    }) else {
+        return;
+    };
+    if root() {
+        let folder = folder();
+        asked(folder.path(), &format!("{} {EXAMPLES}/groups.py", python.display()));
+    }
+}
+
+#[test]
+fn the_one_in_c_is_answered() {
+    let folder = folder();
+    let program = folder.path().join("groups");
+    let mut compile = Command::new("cc");
+    compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+    if root() && can(compile.arg(format!("{EXAMPLES}/groups.c"))) {
+        asked(folder.path(), "\"$folder/groups\"");
+    }
+}

@@ -1,0 +1,37 @@
+//! The log of what was observed and decided, and deciding anew upon it.
+
+use super::{command, folder, root, run, secluded};
+use std::fs;
+
+#[test]
+fn what_was_observed_is_decided_upon_as_it_was_then() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "\
+        latlab adapt --mechanisms suppress,mode --log \"$folder/log\" --for 1s 2> /dev/null
+        \"$program\" adapt --mechanisms suppress --log \"$folder/log\" 2> /dev/null & daemon=$!; begun
+        echo WAKEUP_PREEMPTION > /sys/kernel/debug/sched/features; sleep 0.5; kill $daemon; wait $daemon; echo $?";
+    let said = secluded(folder.path(), script);
+    assert_eq!(said.stdout, "0\n", "{said:?}");
+    let path = folder.path().join("log");
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.matches("{\"began\":{").count(), 2, "it is added to: {text}");
+    let replayed = run(command("adapt --replay").arg(&path));
+    assert_eq!(replayed.code(), Some(0), "{replayed:?}");
+    assert!(replayed.stdout.ends_with(" decisions: the same as then\n"), "{replayed:?}");
+    assert!(text.contains("somebody has turned it from 0 to 1"), "{text}");
+
+    fs::write(&path, text.replacen("\"to\":\"lazy\"", "\"to\":\"none\"", 1)).unwrap();
+    let place = format!("{}, line 2: then it was: suppress: preempt goes ", path.display());
+    let replayed = run(command("adapt --replay").arg(&path));
+    replayed
+        .refused(1, &[&place, "to none", "now it is: suppress: preempt goes from full to lazy"]);
+
+    fs::write(&path, format!("{text}{{\"decided")).unwrap();
+    run(command("adapt --replay").arg(&path)).refused(2, &["this is no line of a log of latlab"]);
+    fs::write(&path, "{\"again\":5}\n").unwrap();
+    let why = "does not say first which mechanisms are at work";
+    run(command("adapt --replay").arg(&path)).refused(1, &[why]);
+}

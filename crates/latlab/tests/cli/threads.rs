@@ -1,0 +1,136 @@
+//! Interrupt threads in guests: whom real-time tasks wait for goes before what would keep them waiting.
+
+use crate::program::{Said, command, latlab, run};
+use latlab_core::record::{Record, Series};
+use latlab_core::time::Nanos;
+
+const RT: &str = "lab:rt";
+const THREADIRQS: &str = "lab:threadirqs";
+
+/// A script in a guest, where `/latlab` is this program, `policies` says how threads are scheduled
+/// whose names begin with its argument, and `count` how many interrupt threads are real-time ones,
+/// and how many are not.
+fn in_a_guest(target: &str, script: &str) -> Said {
+    let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
+    let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
+    let mut command = command(&format!("exec --on {target} {tools} -- sh -c"));
+    let functions = "policies() { for t in /proc/[0-9]*; do read -r n < $t/comm; \
+                     case $n in $1*) echo \"$n $(cut -d' ' -f40,41 $t/stat)\";; esac; done; }\n\
+                     count() { f=0; o=0; for t in /proc/[0-9]*; do read -r n < $t/comm; \
+                     case $n in irq/*) case $(cut -d' ' -f41 $t/stat) in \
+                     1) f=$((f+1));; 0) o=$((o+1));; esac;; esac; done; echo $f and $o; }\n";
+    run(command.arg(format!("{functions}{script}")))
+}
+
+/// Of a task of FIFO 5, that counts 5 ms after it became one.
+const REAL_TIME_TASK: &str = "/latlab exec --fifo 5 -- /bin/sh -c '/bin/sleep 0.005; f=0; o=0; \
+    for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/*) \
+    case $(cut -d\" \" -f41 $t/stat) in 1) f=$((f+1));; 0) o=$((o+1));; esac;; esac; done; \
+    echo $f and $o; /bin/sleep 0.2'\n";
+
+#[test]
+fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
+    for target in [RT, THREADIRQS] {
+        let said = in_a_guest(
+            target,
+            &format!(
+                "count\n/latlab adapt & daemon=$!; sleep 0.5; count\n\
+                 {REAL_TIME_TASK} count; sleep 1.2; count\n\
+                 kill -TERM $daemon; wait $daemon; echo $?; count; ls /run/latlab"
+            ),
+        );
+        let lines: Vec<&str> = said.stdout.lines().collect();
+        let all: u32 = lines[0].strip_suffix(" and 0").and_then(|n| n.parse().ok()).unwrap_or(0);
+        assert!(all >= 4, "{said:?}");
+        let (own, wait) = (format!("{all} and 0"), format!("0 and {all}"));
+        assert_eq!(lines, [&own, &wait, &own, &own, &wait, "0", &own], "{said:?}");
+        let given = "is given back: there ";
+        assert_eq!(said.stderr.matches(given).count(), all as usize, "{said:?}");
+    }
+}
+
+#[test]
+fn the_threads_of_a_killed_one_are_put_right_by_the_next() {
+    let said = in_a_guest(
+        RT,
+        "count\n/latlab adapt & daemon=$!; sleep 0.5; kill -KILL $daemon; wait $daemon; count\n\
+         /latlab doctor > /dev/null; count; ls /run/latlab",
+    );
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{said:?}");
+    assert!(lines[0] == lines[2] && lines[1].starts_with("0 and "), "{said:?}");
+    assert!(said.stderr.contains("is fifo 50 again, no longer other"), "{said:?}");
+}
+
+#[test]
+fn a_thread_that_somebody_turns_meanwhile_stays() {
+    let said = in_a_guest(
+        RT,
+        "for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/9-*) id=${t#/proc/};; esac; done\n\
+         /latlab adapt & daemon=$!; sleep 0.5; policies irq/9\n\
+         chrt -r -p 33 $id; sleep 0.5; /latlab exec --fifo 5 -- /bin/sleep 0.3; policies irq/9\n\
+         kill -TERM $daemon; wait $daemon; policies irq/9",
+    );
+    assert_eq!(said.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{said:?}");
+    let told = "irq/9-acpi is left alone from now on: somebody has turned it from other to rr 33";
+    assert!(said.stderr.contains(told), "{said:?}");
+}
+
+#[test]
+fn what_can_t_be_done_is_said_before_anything_starts() {
+    let said = latlab("adapt --mechanisms inherit,suppress");
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("name transparent or selective as well"), "{said:?}");
+    let said = in_a_guest(
+        "lab:preemptible-hr",
+        "/latlab adapt --mechanisms selective; echo $?; /latlab adapt --dry-run --mechanisms selective,suppress; echo $?",
+    );
+    assert!(said.stdout.starts_with("3\n") && said.stdout.ends_with("\n0\n"), "{said:?}");
+    let why = "this kernel has no interrupt threads: boot it with threadirqs";
+    assert!(said.stdout.contains(why) && said.stderr.contains(why), "{said:?}");
+}
+
+fn late(record: &Record) -> Nanos {
+    let is_it = |series: &&Series| series.span.0 == "interrupt due";
+    record.series.iter().find(is_it).expect("realfeel measures it").max
+}
+
+/// Figure 9 of Seo et al. 2009: a task between the priorities of an interrupt's thread and of the
+/// task that waits for the interrupt.
+const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
+    --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
+
+#[test]
+fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
+    for target in [RT, THREADIRQS] {
+        let without = late(&latlab(&format!("{INVERSION} {target}")).record());
+        assert!(without > Nanos::from_millis(350), "{target}: {without}");
+        let words = format!("{INVERSION} {target} --adapt --fresh");
+        let said = latlab(&words);
+        let record = said.record();
+        assert!(late(&record) <= Nanos::from_micros(100), "{target}: {}", late(&record));
+        let raised = |set: &str| {
+            let is_it = |knob: &str| knob.starts_with("irq/") && knob.ends_with("-hpet0");
+            record.changes.iter().any(|change| is_it(&change.knob) && change.set == set)
+        };
+        assert!(raised("fifo 80"), "{:?}", record.changes);
+        assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
+        assert_eq!(latlab(&words).stdout, said.stdout, "{target}: the same bytes again");
+    }
+}
+
+#[test]
+fn who_wakes_for_the_timer_is_found_as_well() {
+    let words = "run realfeel:device=rtc,frequency=128,priority=80 \
+                 --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 \
+                 --for 3s --warm-up 1s --json --on lab:rt";
+    let without = late(&latlab(words).record());
+    assert!(without > Nanos::from_millis(350), "{without}");
+    let record = latlab(&format!("{words} --adapt")).record();
+    assert!(late(&record) <= Nanos::from_micros(100), "{}", late(&record));
+    let raised = |set: &str| {
+        record.changes.iter().any(|change| change.knob == "ktimers/0" && change.set == set)
+    };
+    assert!(raised("fifo 80"), "{:?}", record.changes);
+    assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
+}
