@@ -3,8 +3,8 @@
 
 pub mod claim;
 pub mod figure;
-pub mod findings;
 mod file;
+pub mod findings;
 pub mod quantity;
 
 #[cfg(test)]

@@ -39,7 +39,9 @@ pub(crate) fn find(name: &str) -> Result<Source> {
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let hint = suggest::hint(name, &names);
-    Err(Failure::Failed(format!("there is no study '{name}': {hint} (a file of yours ends in .toml)")))
+    Err(Failure::Failed(format!(
+        "there is no study '{name}': {hint} (a file of yours ends in .toml)"
+    )))
 }
 
 fn read(name: &str, text: String) -> Result<Source> {
@@ -64,11 +66,12 @@ impl Source {
     fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
         let terms = &cell.terms;
         let lacks = |what: &str| Err(failed(&self.name, format!("the cell {} {what}", cell.label)));
-        let Some(on) = &terms.on else { return lacks("does not say on which target: on = \"lab:rt\"") };
+        let Some(on) = &terms.on else {
+            return lacks("does not say on which target: on = \"lab:rt\"");
+        };
         self.at(on, check_target(&on.text))?;
-        let probes = self.parts(terms.probes.as_deref(), |text| {
-            registry::parse("probe", PROBES, text, &[])
-        })?;
+        let probes = self
+            .parts(terms.probes.as_deref(), |text| registry::parse("probe", PROBES, text, &[]))?;
         if probes.is_empty() {
             return lacks("has no probe: probes = [\"cyclic\"]");
         }
@@ -78,9 +81,10 @@ impl Source {
         }
         let loads = |text: &str| registry::parse("load", LOADS, text, &[]);
         let settings = terms.settings.iter().flatten().map(|words| self.at(words, setting(words)));
-        let adapt = terms.adapt.clone().flatten().map(|words| {
-            self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
-        });
+        let adapt =
+            terms.adapt.clone().flatten().map(|words| {
+                self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
+            });
         let plan = Plan {
             probes,
             scans: Vec::new(),
@@ -160,10 +164,13 @@ mod tests {
         };
         assert_eq!(
             refused("", ""),
-            "mine.toml, line 4, column 33: there is no probe 'cylic': did you mean cyclic?"
+            "mine.toml, line 4, column 35: there is no probe 'cylic': did you mean cyclic?"
         );
         let said = refused("lab:rt", "lab:rtt");
-        assert!(said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"), "{said}");
+        assert!(
+            said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"),
+            "{said}"
+        );
         let said = refused("on = 'lab:rt', ", "");
         assert!(said.contains("the cell b does not say on which target"), "{said}");
     }

@@ -259,7 +259,9 @@ impl Expression {
                 sides.iter().for_each(|side| side.missing(results, missing));
             }
             Expression::Fold { all, .. } => {
-                all.iter().for_each(|one| one.missing(results, missing));
+                for one in all {
+                    one.missing(results, missing);
+                }
             }
         }
     }
@@ -306,8 +308,9 @@ fn fits(name: &str, known: &str) -> bool {
 }
 
 fn values(name: &str, results: &Results) -> Vec<Quantity> {
-    let value = |(_, time, value): &(String, i32, Option<f64>)| {
-        Quantity { value: value.unwrap_or(f64::NAN), time: *time }
+    let value = |(_, time, value): &(String, i32, Option<f64>)| Quantity {
+        value: value.unwrap_or(f64::NAN),
+        time: *time,
     };
     named(name, results).into_iter().map(value).collect()
 }

@@ -160,7 +160,8 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
     for axis in &file.axis {
         let name = &axis.name;
         let labels = axis.each.iter().map(|choice| {
-            let missing = || fault(name, "each choice on an axis has a label, and this has one without");
+            let missing =
+                || fault(name, "each choice on an axis has a label, and this has one without");
             choice.label.as_ref().ok_or_else(missing)
         });
         let labels = labels.collect::<Result<Vec<_>, _>>()?;
@@ -202,13 +203,13 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         (None, Some(count)) => Some(Length::Count(*count.get_ref())),
         (None, None) => None,
     };
-    if let Some(repeat) = choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
+    if let Some(repeat) =
+        choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
     {
         return Err(Fault { at: repeat.span().start, why: "repeat is 1 to 100".to_owned() });
     }
-    let several = |all: &Option<Vec<Text>>| {
-        all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>())
-    };
+    let several =
+        |all: &Option<Vec<Text>>| all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>());
     let adapt = choice.adapt.as_ref().map(|adapt| {
         let text = adapt.get_ref().0.clone()?;
         Some(Words { text, at: adapt.span().start })

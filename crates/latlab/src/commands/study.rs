@@ -35,7 +35,7 @@ Examples:
 pub(super) struct Study {
     /// A study (see: latlab list studies), or a file of yours
     #[arg(value_name = "NAME|FILE.toml")]
-    study: String,
+    name: String,
     /// Keep the table (table.md, table.csv), the records and a report in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,9 +58,12 @@ pub(super) struct Study {
 /// What came of a cell: the records of its repetitions, or why there are none.
 type Measured = Result<Vec<Record>>;
 
+/// The same, where it is of no interest why.
+type Found = Option<Vec<Record>>;
+
 impl Study {
     pub(super) fn run(&self) -> Result<()> {
-        let source = study::find(&self.study)?;
+        let source = study::find(&self.name)?;
         let plans = source.plans()?;
         if self.check {
             return format::put(&format::study::checked(&source.name, &source.study));
@@ -74,7 +77,7 @@ impl Study {
         if let Some(number) = self.cell {
             return self.one_cell(&source, &plans, number);
         }
-        let measured = if self.merge { self.kept(&source)? } else { self.measure(&plans)? };
+        let measured = if self.merge { self.kept(&source, &plans) } else { self.measure(&plans)? };
         let (records, failures) = apart(measured);
         let findings = source.study.findings(&records);
         if let Some(out) = &self.out {
@@ -83,14 +86,14 @@ impl Study {
                     keep(out, &cell.label, records.as_deref().unwrap_or_default())?;
                 }
             }
-            self.tables(out, &source, &findings, &records)?;
+            tables(out, &source, &findings, &records)?;
         }
         format::put(&format::study::text(&source.study, &findings, &records))?;
         if let Some(out) = &self.out {
             let out = shown(out);
             format::say(&format!("kept in {out}: table.md, table.csv, report.html, records"));
         }
-        verdict(&source, failures)
+        verdict(&source, &failures)
     }
 
     /// Measures a single cell and keeps its records.
@@ -130,49 +133,41 @@ impl Study {
     }
 
     /// The records that were kept before.
-    fn kept(&self, source: &Source) -> Result<Vec<Measured>> {
+    fn kept(&self, source: &Source, plans: &[Vec<Plan>]) -> Vec<Measured> {
         let folder = self.out.as_deref().unwrap_or(Path::new(".")).join("records");
-        let plans = source.plans()?;
-        let cells = source.study.cells.iter().zip(&plans);
+        let cells = source.study.cells.iter().zip(plans);
         let read = |(cell, plans): (&latlab_core::study::Cell, &Vec<Plan>)| -> Measured {
             let paths = (1..=plans.len()).map(|nth| folder.join(file(&cell.label, nth)));
             let records: Vec<Record> =
                 paths.map(|path| super::record_in(&path)).collect::<Result<_>>()?;
-            match records.iter().zip(plans).find(|(record, plan)| !carries_out(&record.plan, plan)) {
-                None => Ok(records),
-                Some(_) => {
-                    let why = "its record is of another plan: measure it again";
-                    Err(failed(&cell.label, why))
-                }
+            if records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
+                return Ok(records);
             }
+            let why = "its record is of another plan: measure it again";
+            Err(failed(&cell.label, why))
         };
-        Ok(cells.map(read).collect())
+        cells.map(read).collect()
     }
+}
 
-    fn tables(
-        &self,
-        out: &Path,
-        source: &Source,
-        findings: &Findings<'_>,
-        records: &[Option<Vec<Record>>],
-    ) -> Result<()> {
-        let write = |name: &str, text: &str| {
-            let path = out.join(name);
-            write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
-        };
-        write("table.md", &format::study::markdown(&source.study, findings, records))?;
-        write("table.csv", &format::study::csv(&source.study, findings))?;
-        let cells = source.study.cells.iter().zip(records);
-        let sources = cells.flat_map(|(cell, records)| {
-            let records = records.iter().flatten().enumerate();
-            records.map(|(nth, record)| picture::Source {
-                name: name(&cell.label, nth + 1),
-                record: record.clone(),
-            })
-        });
-        let sources: Vec<picture::Source> = sources.collect();
-        write("report.html", &html::page(&sources, &charts(&sources)))
-    }
+/// Writes the table, in two forms, and the report.
+fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found]) -> Result<()> {
+    let write = |name: &str, text: &str| {
+        let path = out.join(name);
+        write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
+    };
+    write("table.md", &format::study::markdown(&source.study, findings, records))?;
+    write("table.csv", &format::study::csv(&source.study, findings))?;
+    let cells = source.study.cells.iter().zip(records);
+    let sources = cells.flat_map(|(cell, records)| {
+        let records = records.iter().flatten().enumerate();
+        records.map(|(nth, record)| picture::Source {
+            name: name(&cell.label, nth + 1),
+            record: record.clone(),
+        })
+    });
+    let sources: Vec<picture::Source> = sources.collect();
+    write("report.html", &html::page(&sources, &charts(&sources)))
 }
 
 /// Whether a record's plan is this one, but for the CPUs, which each machine has found itself.
@@ -181,7 +176,7 @@ fn carries_out(kept: &Plan, plan: &Plan) -> bool {
 }
 
 /// The records of all cells, and what went wrong in which.
-fn apart(measured: Vec<Measured>) -> (Vec<Option<Vec<Record>>>, Vec<(usize, Failure)>) {
+fn apart(measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
     let mut failures = Vec::new();
     let records = measured.into_iter().enumerate().map(|(nth, one)| match one {
         Ok(records) => Some(records),
@@ -195,11 +190,11 @@ fn apart(measured: Vec<Measured>) -> (Vec<Option<Vec<Record>>>, Vec<(usize, Fail
 
 /// Says which cells could not be measured and why. The study can't be done here where that is true
 /// of all of these.
-fn verdict(source: &Source, failures: Vec<(usize, Failure)>) -> Result<()> {
+fn verdict(source: &Source, failures: &[(usize, Failure)]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
-    for (nth, failure) in &failures {
+    for (nth, failure) in failures {
         let label = &source.study.cells[*nth].label;
         format::say(&format!("cell {}, {label}: {failure}", nth + 1));
     }

@@ -34,5 +34,6 @@ mod scan;
 mod schedule;
 mod ssh;
 mod stall;
+mod study;
 mod throughput;
 mod user;

@@ -106,9 +106,8 @@ fn times() -> impl Strategy<Value = (String, f64)> {
                 .prop_map(|(a, b)| (format!("({} + {})", a.0, b.0), a.1 + b.1)),
             (inner.clone(), 1u32..9)
                 .prop_map(|(a, n)| (format!("{n} * {}", a.0), f64::from(n) * a.1)),
-            (inner.clone(), inner).prop_map(|(a, b)| {
-                (format!("max({}, {})", a.0, b.0), a.1.max(b.1))
-            }),
+            (inner.clone(), inner)
+                .prop_map(|(a, b)| { (format!("max({}, {})", a.0, b.0), a.1.max(b.1)) }),
         ]
     })
 }
