@@ -66,6 +66,8 @@ pub struct Terms {
     pub on: Option<Words>,
     /// Probes with their keys, as on the command line.
     pub probes: Option<Vec<Words>>,
+    /// Calls to scan with their keys.
+    pub scans: Option<Vec<Words>>,
     /// Loads with their keys.
     pub loads: Option<Vec<Words>>,
     /// How long each probe measures.
@@ -120,6 +122,7 @@ impl Terms {
         Terms {
             on: other.on.clone().or_else(|| self.on.clone()),
             probes: other.probes.clone().or_else(|| self.probes.clone()),
+            scans: other.scans.clone().or_else(|| self.scans.clone()),
             loads: other.loads.clone().or_else(|| self.loads.clone()),
             length: other.length.or(self.length),
             warm_up: other.warm_up.or(self.warm_up),

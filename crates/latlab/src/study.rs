@@ -1,10 +1,12 @@
 //! Studies: which there are, and the plans that come of them.
 
+use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
 use crate::{kernel, mechanism, profile, registry, target};
 use latlab_core::plan::{Length, Part, Plan, Setting};
+use latlab_core::scan::ScanPlan;
 use latlab_core::study::{self, Cell, Study, Words};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
@@ -72,8 +74,12 @@ impl Source {
         self.at(on, check_target(&on.text))?;
         let probes = self
             .parts(terms.probes.as_deref(), |text| registry::parse("probe", PROBES, text, &[]))?;
-        if probes.is_empty() {
-            return lacks("has no probe: probes = [\"cyclic\"]");
+        let in_instructions = on.text.starts_with("lab:");
+        let scan = |call| ScanPlan::usual(call, in_instructions);
+        let calls =
+            self.parts(terms.scans.as_deref(), |text| registry::parse("call", CALLS, text, &[]))?;
+        if probes.is_empty() && calls.is_empty() {
+            return lacks("has neither a probe nor a scan: probes = [\"cyclic\"]");
         }
         let length = terms.length.unwrap_or(Length::For(Nanos::from_secs(10)));
         for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
@@ -87,7 +93,7 @@ impl Source {
             });
         let plan = Plan {
             probes,
-            scans: Vec::new(),
+            scans: calls.into_iter().map(scan).collect(),
             loads: self.parts(terms.loads.as_deref(), loads)?,
             target: on.text.clone(),
             cpus: latlab_core::cpulist::CpuList::default(),

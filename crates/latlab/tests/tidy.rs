@@ -169,7 +169,7 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}kernel"), &but(&["kernel::"]));
     nothing_in(&format!("{source}profile"), &but(&["profile::", "kernel::"]));
     // A study is made of what the user could have typed.
-    let typed = ["probe::", "load::", "mechanism::", "target::", "profile::", "kernel::"];
+    let typed = ["probe::", "call::", "load::", "mechanism::", "target::", "profile::", "kernel::"];
     nothing_in(&format!("{source}study"), &but(&[&typed[..], &["study::"]].concat()));
     nothing_in(&format!("{source}engine"), &["commands::", "format::"]);
     nothing_in(&format!("{source}rig"), &["commands::", "format::", "engine::", "load::"]);

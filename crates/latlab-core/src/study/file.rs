@@ -49,6 +49,7 @@ struct Choice {
     label: Option<Text>,
     on: Option<Text>,
     probes: Option<Vec<Text>>,
+    scans: Option<Vec<Text>>,
     loads: Option<Vec<Text>>,
     #[serde(rename = "for")]
     time: Option<Text>,
@@ -217,6 +218,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
     Ok(Terms {
         on: choice.on.as_ref().map(words),
         probes: several(&choice.probes),
+        scans: several(&choice.scans),
         loads: several(&choice.loads),
         length,
         warm_up: choice.warm_up.as_ref().map(time).transpose()?,

@@ -23,7 +23,7 @@ pub(crate) fn checked(name: &str, study: &Study) -> String {
 /// The cells with their numbers.
 pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
     let mut table =
-        plain_table(&["", "cell", "on", "probes", "loads", "adapt", "length", "repeat"]);
+        plain_table(&["", "cell", "on", "probes", "scans", "loads", "adapt", "length", "repeat"]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
@@ -43,6 +43,7 @@ pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
             cell.label.clone(),
             plan.target.clone(),
             written(&cell.terms.probes),
+            written(&cell.terms.scans),
             written(&cell.terms.loads),
             adapt,
             length,
