@@ -10,7 +10,7 @@ pub mod quantity;
 #[cfg(test)]
 mod tests;
 
-use self::claim::{Claim, Fault};
+use self::claim::{Claim, Fault, Known};
 use self::figure::Figure;
 use crate::plan::Length;
 use crate::time::Nanos;
@@ -106,12 +106,14 @@ impl Study {
     }
 
     /// Every result that claims may name, with its kind and no value.
-    pub fn results(&self) -> Vec<(String, i32, Option<f64>)> {
-        let of = |cell: &'_ Cell| -> Vec<(String, i32, Option<f64>)> {
-            let name = |figure: &Figure| format!("{}.{}", cell.label, figure.name);
-            self.figures.iter().map(|figure| (name(figure), figure.kind(), None)).collect()
+    pub fn results(&self) -> Vec<Known> {
+        let of = |cell: &Cell, figure: &Figure| Known {
+            name: format!("{}.{}", cell.label, figure.name),
+            time: figure.kind(),
+            value: None,
         };
-        self.cells.iter().flat_map(of).collect()
+        let cells = self.cells.iter();
+        cells.flat_map(|cell| self.figures.iter().map(move |figure| of(cell, figure))).collect()
     }
 }
 

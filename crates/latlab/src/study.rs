@@ -62,6 +62,16 @@ fn misplaced(name: &str, text: &str, at: usize, why: &str) -> Failure {
 impl Source {
     /// The plans of each cell, one for each repetition; refuses parts that there are not.
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
+        let kind = |on: &Words| on.text.split(':').next().unwrap_or_default().to_owned();
+        let targets: Vec<&Words> =
+            self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
+        if let Some(other) = targets.iter().find(|on| kind(on) != kind(targets[0])) {
+            let why = format!(
+                "{} is another kind of target than {}: make two studies of them",
+                other.text, targets[0].text
+            );
+            return Err(misplaced(&self.name, &self.text, other.at, &why));
+        }
         self.study.cells.iter().map(|cell| self.plans_of(cell)).collect()
     }
 
@@ -177,6 +187,8 @@ mod tests {
             said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"),
             "{said}"
         );
+        let said = refused("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
+        assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
         let said = refused("on = 'lab:rt', ", "");
         assert!(said.contains("the cell b does not say on which target"), "{said}");
     }

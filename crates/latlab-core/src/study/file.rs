@@ -1,113 +1,15 @@
 //! A study's file: TOML, and what must be true of it.
 
+mod shape;
+
+use self::shape::{Choice, FigureText, File, Text};
 use super::claim::{Claim, Fault};
 use super::figure::{Figure, Of, Take};
 use super::{Cell, PaperClaim, Study, Terms, Words};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, Visitor};
 use std::collections::BTreeMap;
-use std::fmt;
-use toml::Spanned;
-
-type Text = Spanned<String>;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    title: String,
-    paper: String,
-    redoes: String,
-    #[serde(default)]
-    about: String,
-    #[serde(default)]
-    plan: Choice,
-    #[serde(default)]
-    axis: Vec<Axis>,
-    figure: Vec<FigureText>,
-    #[serde(default)]
-    published: BTreeMap<Text, BTreeMap<Text, String>>,
-    #[serde(default)]
-    published_in: String,
-    #[serde(default)]
-    claim: Vec<ClaimText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Axis {
-    name: Text,
-    each: Vec<Choice>,
-}
-
-/// What the plan or a choice on an axis says.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Choice {
-    label: Option<Text>,
-    on: Option<Text>,
-    probes: Option<Vec<Text>>,
-    scans: Option<Vec<Text>>,
-    loads: Option<Vec<Text>>,
-    #[serde(rename = "for")]
-    time: Option<Text>,
-    count: Option<Spanned<u64>>,
-    warm_up: Option<Text>,
-    set: Option<Vec<Text>>,
-    adapt: Option<Spanned<Adapt>>,
-    seed: Option<u64>,
-    repeat: Option<Spanned<u32>>,
-}
-
-/// `true` for all mechanisms, `false` for none, or some with commas between.
-struct Adapt(Option<String>);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FigureText {
-    name: Text,
-    title: Option<String>,
-    probe: Option<Text>,
-    load: Option<Text>,
-    span: Option<String>,
-    figure: Option<Text>,
-    take: Option<Text>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClaimText {
-    says: String,
-    #[serde(default)]
-    source: String,
-    claim: Text,
-    #[serde(default)]
-    why: String,
-}
-
-impl<'de> Deserialize<'de> for Adapt {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Adapt, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
-            type Value = Adapt;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false, or mechanisms with commas between")
-            }
-            fn visit_bool<E>(self, all: bool) -> Result<Adapt, E> {
-                Ok(Adapt(all.then(String::new)))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Adapt, E> {
-                if text.is_empty() {
-                    return Err(E::custom("it names no mechanism: write true for all of them"));
-                }
-                Ok(Adapt(Some(text.to_owned())))
-            }
-        }
-        from.deserialize_any(Words).map_err(D::Error::custom)
-    }
-}
 
 /// Reads a study.
 pub(super) fn study(text: &str) -> Result<Study, Fault> {

@@ -79,6 +79,7 @@ impl Study {
         }
         let measured = if self.merge { self.kept(&source, &plans) } else { self.measure(&plans)? };
         let (records, failures) = apart(measured);
+        warn(&source, &records);
         let findings = source.study.findings(&records);
         if let Some(out) = &self.out {
             if !self.merge {
@@ -110,14 +111,7 @@ impl Study {
     /// Measures all cells, some at a time.
     fn measure(&self, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
         let all: Vec<Plan> = plans.iter().flatten().cloned().collect();
-        let kind = |plan: &Plan| plan.target.split(':').next().unwrap_or_default().to_owned();
         let target = target::find(&all[0].target)?;
-        if let Some(other) = all.iter().find(|plan| kind(plan) != kind(&all[0])) {
-            return Err(Failure::Failed(format!(
-                "the cells are on two kinds of machine, {} and {}: make two studies of them",
-                all[0].target, other.target
-            )));
-        }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::cells(all.len());
         let mut bar = Bar::new(&signals);
@@ -127,7 +121,7 @@ impl Study {
         std::mem::forget(signals);
         let of = |cell: &Vec<Plan>| -> Measured {
             let outcomes: Vec<_> = outcomes.by_ref().take(cell.len()).collect();
-            outcomes.into_iter().map(|outcome| Ok(outcome?.record)).collect()
+            outcomes.into_iter().map(|outcome| whole(outcome?.record)).collect()
         };
         Ok(plans.iter().map(of).collect())
     }
@@ -168,6 +162,29 @@ fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found
     });
     let sources: Vec<picture::Source> = sources.collect();
     write("report.html", &html::page(&sources, &charts(&sources)))
+}
+
+/// Refuses what the user has ended early: that is no repetition.
+fn whole(record: Record) -> Result<Record> {
+    match record.warnings.iter().find(|warning| warning.code == "interrupted") {
+        Some(warning) => Err(Failure::Failed(warning.text.clone())),
+        None => Ok(record),
+    }
+}
+
+/// What records warn of, each once, with the first cell that does; but for the state of the
+/// machine, which is that of all.
+fn warn(source: &Source, records: &[Found]) {
+    let mut said: Vec<&str> = Vec::new();
+    for (cell, records) in source.study.cells.iter().zip(records) {
+        let warnings = records.iter().flatten().flat_map(|record| &record.warnings);
+        for warning in warnings.filter(|warning| warning.code != "machine") {
+            if !said.contains(&warning.text.as_str()) {
+                said.push(&warning.text);
+                format::say(&format!("cell {}: {}", cell.label, warning.text));
+            }
+        }
+    }
 }
 
 /// Whether a record's plan is this one, but for the CPUs, which each machine has found itself.

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn results() -> Vec<(String, i32, Option<f64>)> {
-    let of = |name: &str, time, value| (name.to_owned(), time, value);
+fn results() -> Vec<Known> {
+    let of = |name: &str, time, value| Known { name: name.to_owned(), time, value };
     vec![
         of("rt.worst", 1, Some(399_500_000.0)),
         of("rt-adapted.worst", 1, Some(90_000.0)),
@@ -137,7 +137,7 @@ proptest! {
 
     #[test]
     fn a_result_that_is_missing_never_holds(text in "(max\\(missing[.]x, 5us\\)|missing[.]x \\* 2|missing[.]x)") {
-        let results = [("missing.x".to_owned(), 1, None)];
+        let results = [Known { name: "missing.x".to_owned(), time: 1, value: None }];
         for claim in [format!("{text} > 0s"), format!("{text} <= 1h and 1 < 2")] {
             let claim = Claim::read(&claim).unwrap();
             claim.check(&results).unwrap();
