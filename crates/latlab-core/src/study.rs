@@ -27,6 +27,8 @@ pub struct Study {
     pub redoes: String,
     /// What is not as in the paper, and what else a reader must know.
     pub about: String,
+    /// After which time on the wall a cell is given up, where it may take longer than its plan says.
+    pub limit: Option<Nanos>,
     /// What the columns of the cells' labels are called: one for each axis.
     pub axes: Vec<String>,
     /// What is measured, in the order of the table.

@@ -21,11 +21,16 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
     let cells = cells(&file)?;
     let figures = file.figure.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
     unique(&file.figure.iter().map(|figure| &figure.name).collect::<Vec<_>>(), "figure")?;
+    let limit = file.limit.as_ref().map(time).transpose()?;
+    if let (Some(Nanos(0)), Some(text)) = (limit, &file.limit) {
+        return Err(fault(text, "nothing can be measured in no time"));
+    }
     let mut study = Study {
         title: file.title,
         paper: file.paper,
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
+        limit,
         axes,
         cells,
         figures,

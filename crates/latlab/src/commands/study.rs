@@ -77,7 +77,8 @@ impl Study {
         if let Some(number) = self.cell {
             return self.one_cell(&source, &plans, number);
         }
-        let measured = if self.merge { self.kept(&source, &plans) } else { self.measure(&plans)? };
+        let measured =
+            if self.merge { self.kept(&source, &plans) } else { self.measure(&source, &plans)? };
         let (records, failures) = apart(measured);
         warn(&source, &records);
         let findings = source.study.findings(&records);
@@ -103,19 +104,20 @@ impl Study {
             let cells = plans.len();
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
-        let records = self.measure(&plans[nth..=nth])?.remove(0)?;
+        let records = self.measure(source, &plans[nth..=nth])?.remove(0)?;
         let label = &source.study.cells[nth].label;
         keep(self.out.as_deref().unwrap_or(Path::new(".")), label, &records)
     }
 
     /// Measures all cells, some at a time.
-    fn measure(&self, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
+    fn measure(&self, source: &Source, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
         let all: Vec<Plan> = plans.iter().flatten().cloned().collect();
         let target = target::find(&all[0].target)?;
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::cells(all.len());
         let mut bar = Bar::new(&signals);
         let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+        errand.limit = errand.limit.or(source.study.limit);
         let mut outcomes = target.run(&all, &mut errand).into_iter();
         drop(bar);
         std::mem::forget(signals);

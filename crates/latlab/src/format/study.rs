@@ -89,15 +89,16 @@ impl Columns {
     }
 }
 
-/// A whole number with its digits in groups, as all counts are shown.
+/// A large or whole number with its digits in groups, as all counts are shown.
 fn shown(value: Quantity) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is whole, not negative, and below 2^53"
-    )]
-    if value.time == 0 && value.value.fract() == 0.0 && (0.0..1e15).contains(&value.value) {
-        return grouped(value.value as u64);
+    let large = value.value >= 1_000.0 || value.value.fract() == 0.0;
+    if value.time == 0 && large && (0.0..1e15).contains(&value.value) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole, not negative, and below 2^53"
+        )]
+        return grouped(value.value.round() as u64);
     }
     value.to_string()
 }
@@ -227,6 +228,7 @@ mod tests {
     #[test]
     fn counts_have_groups_and_ratios_four_digits() {
         assert_eq!(shown(Quantity::number(12_345.0)), "12\u{202f}345");
+        assert_eq!(shown(Quantity::number(1_725.5)), "1\u{202f}726");
         assert_eq!(shown(Quantity::number(3.714_159)), "3.714");
         assert_eq!(shown(Quantity { value: 1_500.0, time: 1 }), "1.5 us");
     }

@@ -16,6 +16,7 @@ pub(super) struct File {
     pub(super) redoes: String,
     #[serde(default)]
     pub(super) about: String,
+    pub(super) limit: Option<Text>,
     #[serde(default)]
     pub(super) plan: Choice,
     #[serde(default)]
