@@ -64,6 +64,19 @@ pub struct ScanPlan {
     pub limit: Nanos,
 }
 
+impl ScanPlan {
+    /// As a call is scanned unless something else is said. In instruction time nothing disturbs: an
+    /// edge can be closed in on at no cost in noise.
+    pub fn usual(call: plan::Part, in_instructions: bool) -> ScanPlan {
+        let (resolution, repeat, limit) = if in_instructions {
+            (Nanos(50), 6, Nanos::from_secs(120))
+        } else {
+            (Nanos::from_micros(1), 40, Nanos::from_secs(45))
+        };
+        ScanPlan { call, points: 100, resolution, repeat, interrupt: None, limit }
+    }
+}
+
 /// One interrupt, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {

@@ -3,14 +3,14 @@
 
 pub mod claim;
 pub mod figure;
-pub mod findings;
 mod file;
+pub mod findings;
 pub mod quantity;
 
 #[cfg(test)]
 mod tests;
 
-use self::claim::{Claim, Fault};
+use self::claim::{Claim, Fault, Known};
 use self::figure::Figure;
 use crate::plan::Length;
 use crate::time::Nanos;
@@ -27,6 +27,8 @@ pub struct Study {
     pub redoes: String,
     /// What is not as in the paper, and what else a reader must know.
     pub about: String,
+    /// After which time on the wall a cell is given up, where it may take longer than its plan says.
+    pub limit: Option<Nanos>,
     /// What the columns of the cells' labels are called: one for each axis.
     pub axes: Vec<String>,
     /// What is measured, in the order of the table.
@@ -66,6 +68,8 @@ pub struct Terms {
     pub on: Option<Words>,
     /// Probes with their keys, as on the command line.
     pub probes: Option<Vec<Words>>,
+    /// Calls to scan with their keys.
+    pub scans: Option<Vec<Words>>,
     /// Loads with their keys.
     pub loads: Option<Vec<Words>>,
     /// How long each probe measures.
@@ -104,12 +108,14 @@ impl Study {
     }
 
     /// Every result that claims may name, with its kind and no value.
-    pub fn results(&self) -> Vec<(String, i32, Option<f64>)> {
-        let of = |cell: &'_ Cell| -> Vec<(String, i32, Option<f64>)> {
-            let name = |figure: &Figure| format!("{}.{}", cell.label, figure.name);
-            self.figures.iter().map(|figure| (name(figure), figure.kind(), None)).collect()
+    pub fn results(&self) -> Vec<Known> {
+        let of = |cell: &Cell, figure: &Figure| Known {
+            name: format!("{}.{}", cell.label, figure.name),
+            time: figure.kind(),
+            value: None,
         };
-        self.cells.iter().flat_map(of).collect()
+        let cells = self.cells.iter();
+        cells.flat_map(|cell| self.figures.iter().map(move |figure| of(cell, figure))).collect()
     }
 }
 
@@ -120,6 +126,7 @@ impl Terms {
         Terms {
             on: other.on.clone().or_else(|| self.on.clone()),
             probes: other.probes.clone().or_else(|| self.probes.clone()),
+            scans: other.scans.clone().or_else(|| self.scans.clone()),
             loads: other.loads.clone().or_else(|| self.loads.clone()),
             length: other.length.or(self.length),
             warm_up: other.warm_up.or(self.warm_up),

@@ -1,10 +1,12 @@
 //! Studies: which there are, and the plans that come of them.
 
+use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
 use crate::{kernel, mechanism, profile, registry, target};
 use latlab_core::plan::{Length, Part, Plan, Setting};
+use latlab_core::scan::ScanPlan;
 use latlab_core::study::{self, Cell, Study, Words};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
@@ -39,7 +41,9 @@ pub(crate) fn find(name: &str) -> Result<Source> {
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let hint = suggest::hint(name, &names);
-    Err(Failure::Failed(format!("there is no study '{name}': {hint} (a file of yours ends in .toml)")))
+    Err(Failure::Failed(format!(
+        "there is no study '{name}': {hint} (a file of yours ends in .toml)"
+    )))
 }
 
 fn read(name: &str, text: String) -> Result<Source> {
@@ -58,19 +62,34 @@ fn misplaced(name: &str, text: &str, at: usize, why: &str) -> Failure {
 impl Source {
     /// The plans of each cell, one for each repetition; refuses parts that there are not.
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
+        let kind = |on: &Words| on.text.split(':').next().unwrap_or_default().to_owned();
+        let targets: Vec<&Words> =
+            self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
+        if let Some(other) = targets.iter().find(|on| kind(on) != kind(targets[0])) {
+            let why = format!(
+                "{} is another kind of target than {}: make two studies of them",
+                other.text, targets[0].text
+            );
+            return Err(misplaced(&self.name, &self.text, other.at, &why));
+        }
         self.study.cells.iter().map(|cell| self.plans_of(cell)).collect()
     }
 
     fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
         let terms = &cell.terms;
         let lacks = |what: &str| Err(failed(&self.name, format!("the cell {} {what}", cell.label)));
-        let Some(on) = &terms.on else { return lacks("does not say on which target: on = \"lab:rt\"") };
+        let Some(on) = &terms.on else {
+            return lacks("does not say on which target: on = \"lab:rt\"");
+        };
         self.at(on, check_target(&on.text))?;
-        let probes = self.parts(terms.probes.as_deref(), |text| {
-            registry::parse("probe", PROBES, text, &[])
-        })?;
-        if probes.is_empty() {
-            return lacks("has no probe: probes = [\"cyclic\"]");
+        let probes = self
+            .parts(terms.probes.as_deref(), |text| registry::parse("probe", PROBES, text, &[]))?;
+        let in_instructions = on.text.starts_with("lab:");
+        let scan = |call| ScanPlan::usual(call, in_instructions);
+        let calls =
+            self.parts(terms.scans.as_deref(), |text| registry::parse("call", CALLS, text, &[]))?;
+        if probes.is_empty() && calls.is_empty() {
+            return lacks("has neither a probe nor a scan: probes = [\"cyclic\"]");
         }
         let length = terms.length.unwrap_or(Length::For(Nanos::from_secs(10)));
         for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
@@ -78,12 +97,13 @@ impl Source {
         }
         let loads = |text: &str| registry::parse("load", LOADS, text, &[]);
         let settings = terms.settings.iter().flatten().map(|words| self.at(words, setting(words)));
-        let adapt = terms.adapt.clone().flatten().map(|words| {
-            self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
-        });
+        let adapt =
+            terms.adapt.clone().flatten().map(|words| {
+                self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
+            });
         let plan = Plan {
             probes,
-            scans: Vec::new(),
+            scans: calls.into_iter().map(scan).collect(),
             loads: self.parts(terms.loads.as_deref(), loads)?,
             target: on.text.clone(),
             cpus: latlab_core::cpulist::CpuList::default(),
@@ -160,10 +180,15 @@ mod tests {
         };
         assert_eq!(
             refused("", ""),
-            "mine.toml, line 4, column 33: there is no probe 'cylic': did you mean cyclic?"
+            "mine.toml, line 4, column 35: there is no probe 'cylic': did you mean cyclic?"
         );
         let said = refused("lab:rt", "lab:rtt");
-        assert!(said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"), "{said}");
+        assert!(
+            said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"),
+            "{said}"
+        );
+        let said = refused("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
+        assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
         let said = refused("on = 'lab:rt', ", "");
         assert!(said.contains("the cell b does not say on which target"), "{said}");
     }

@@ -141,6 +141,7 @@ fn rooms_do_not_know_each_other() {
         "guest::",
         "kernel::",
         "profile::",
+        "study::",
         "commands::",
         "engine::",
         "format::",
@@ -167,6 +168,9 @@ fn rooms_do_not_know_each_other() {
     nothing_in(&format!("{source}guest"), &but(&["guest::", "engine::", "kernel::", "profile::"]));
     nothing_in(&format!("{source}kernel"), &but(&["kernel::"]));
     nothing_in(&format!("{source}profile"), &but(&["profile::", "kernel::"]));
+    // A study is made of what the user could have typed.
+    let typed = ["probe::", "call::", "load::", "mechanism::", "target::", "profile::", "kernel::"];
+    nothing_in(&format!("{source}study"), &but(&[&typed[..], &["study::"]].concat()));
     nothing_in(&format!("{source}engine"), &["commands::", "format::"]);
     nothing_in(&format!("{source}rig"), &["commands::", "format::", "engine::", "load::"]);
 }

@@ -5,14 +5,15 @@
 //! `mean(…)`. Comparisons may be chained and joined by `and`. A minus sign has spaces around it, as
 //! names may have hyphens.
 
+mod expression;
 mod parse;
 mod token;
 
 #[cfg(test)]
 mod tests;
 
+use self::expression::Expression;
 use super::quantity::Quantity;
-use crate::suggest;
 use std::collections::BTreeSet;
 
 /// What is wrong with a text, and at which of its bytes.
@@ -52,31 +53,16 @@ enum Order {
     AtLeast,
 }
 
+/// A result that a study has a name for.
 #[derive(Clone, Debug, PartialEq)]
-enum Expression {
-    Value(Quantity),
-    Result { name: String, at: usize },
-    Of { operation: Operation, at: usize, sides: Box<[Expression; 2]> },
-    Fold { fold: Fold, at: usize, all: Vec<Expression> },
+pub struct Known {
+    /// Its cell and its figure, with dots between.
+    pub name: String,
+    /// What kind of value it is: the power of time.
+    pub time: i32,
+    /// The value, where it was measured.
+    pub value: Option<f64>,
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operation {
-    Plus,
-    Minus,
-    Times,
-    Over,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fold {
-    Max,
-    Min,
-    Mean,
-}
-
-/// Every result that a study has a name for, of what kind it is, and its value where it is known.
-pub type Results = [(String, i32, Option<f64>)];
 
 /// What became of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +91,7 @@ impl Claim {
     }
 
     /// Refuses names that are none, and values that can't be added or compared.
-    pub fn check(&self, results: &Results) -> Result<(), Fault> {
+    pub fn check(&self, results: &[Known]) -> Result<(), Fault> {
         for chain in &self.0 {
             let first = chain.first.value.kind(results)?;
             for (_, side) in &chain.then {
@@ -116,7 +102,7 @@ impl Claim {
     }
 
     /// Whether it is so, as far as it can be told.
-    pub fn judge(&self, results: &Results) -> Judgement {
+    pub fn judge(&self, results: &[Known]) -> Judgement {
         let mut missing = BTreeSet::new();
         self.sides().for_each(|side| side.value.missing(results, &mut missing));
         if !missing.is_empty() {
@@ -148,7 +134,7 @@ impl Chain {
         std::iter::once(&self.first).chain(self.then.iter().map(|(_, side)| side))
     }
 
-    fn holds(&self, results: &Results) -> bool {
+    fn holds(&self, results: &[Known]) -> bool {
         let mut before = self.first.value.value(results).value;
         self.then.iter().all(|(order, side)| {
             let now = side.value.value(results).value;
@@ -164,165 +150,7 @@ impl Chain {
     }
 }
 
-impl Expression {
-    /// What kind of value it has.
-    fn kind(&self, results: &Results) -> Result<i32, Fault> {
-        match self {
-            Expression::Value(value) => Ok(value.time),
-            Expression::Result { name, at } => match named(name, results).as_slice() {
-                [] => Err(unknown(name, *at, results)),
-                [one] => Ok(one.1),
-                several => Err(Fault {
-                    at: *at,
-                    why: format!(
-                        "{name} stands for {} results: write max({name}), min({name}) or mean({name})",
-                        several.len()
-                    ),
-                }),
-            },
-            Expression::Of { operation, at, sides } => {
-                let [left, right] = sides.as_ref();
-                let (left, right) = (left.kind(results)?, right.kind(results)?);
-                match operation {
-                    Operation::Plus | Operation::Minus => {
-                        same(left, right, *at)?;
-                        Ok(left)
-                    }
-                    Operation::Times => Ok(left.saturating_add(right)),
-                    Operation::Over => Ok(left.saturating_sub(right)),
-                }
-            }
-            Expression::Fold { at, all, .. } => {
-                let mut kinds = Vec::new();
-                for one in all {
-                    match one {
-                        Expression::Result { name, at } => {
-                            let several = named(name, results);
-                            if several.is_empty() {
-                                return Err(unknown(name, *at, results));
-                            }
-                            kinds.extend(several.iter().map(|result| result.1));
-                        }
-                        other => kinds.push(other.kind(results)?),
-                    }
-                }
-                let first = kinds.first().copied().unwrap_or_default();
-                kinds.iter().try_for_each(|kind| same(first, *kind, *at))?;
-                Ok(first)
-            }
-        }
-    }
-
-    /// Its value; what is missing counts as no number.
-    fn value(&self, results: &Results) -> Quantity {
-        match self {
-            Expression::Value(value) => *value,
-            Expression::Result { name, .. } => {
-                values(name, results).first().copied().unwrap_or(Quantity::number(f64::NAN))
-            }
-            Expression::Of { operation, sides, .. } => {
-                let [left, right] = [&sides[0], &sides[1]].map(|side| side.value(results));
-                match operation {
-                    Operation::Plus => left + right,
-                    Operation::Minus => left - right,
-                    Operation::Times => left * right,
-                    Operation::Over => left / right,
-                }
-            }
-            Expression::Fold { fold, all, .. } => {
-                let all: Vec<Quantity> = all.iter().flat_map(|one| one.values(results)).collect();
-                fold.of(&all)
-            }
-        }
-    }
-
-    /// Its values, of which a name with a `*` has several.
-    fn values(&self, results: &Results) -> Vec<Quantity> {
-        match self {
-            Expression::Result { name, .. } => values(name, results),
-            other => vec![other.value(results)],
-        }
-    }
-
-    fn missing(&self, results: &Results, missing: &mut BTreeSet<String>) {
-        match self {
-            Expression::Value(_) => {}
-            Expression::Result { name, .. } => {
-                let found = named(name, results);
-                if found.is_empty() {
-                    missing.insert(name.clone());
-                }
-                let without = found.into_iter().filter(|(_, _, value)| value.is_none());
-                missing.extend(without.map(|(name, _, _)| name.clone()));
-            }
-            Expression::Of { sides, .. } => {
-                sides.iter().for_each(|side| side.missing(results, missing));
-            }
-            Expression::Fold { all, .. } => {
-                all.iter().for_each(|one| one.missing(results, missing));
-            }
-        }
-    }
-
-    fn has_result(&self) -> bool {
-        match self {
-            Expression::Value(_) => false,
-            Expression::Result { .. } => true,
-            Expression::Of { sides, .. } => sides.iter().any(Expression::has_result),
-            Expression::Fold { all, .. } => all.iter().any(Expression::has_result),
-        }
-    }
-}
-
-impl Fold {
-    fn of(self, all: &[Quantity]) -> Quantity {
-        let time = all.first().map_or(0, |first| first.time);
-        let values = all.iter().map(|one| one.value);
-        #[expect(clippy::cast_precision_loss, reason = "nobody writes 2^52 names")]
-        let value = match self {
-            Fold::Max => values.fold(f64::NEG_INFINITY, f64::max),
-            Fold::Min => values.fold(f64::INFINITY, f64::min),
-            Fold::Mean => values.sum::<f64>() / all.len() as f64,
-        };
-        Quantity { value, time }
-    }
-}
-
-/// The results that a name stands for.
-fn named<'a>(name: &str, results: &'a Results) -> Vec<&'a (String, i32, Option<f64>)> {
-    results.iter().filter(|(known, _, _)| fits(name, known)).collect()
-}
-
-/// Whether each word is the same, or a `*` stands in its place.
-fn fits(name: &str, known: &str) -> bool {
-    let (mut words, mut there) = (name.split('.'), known.split('.'));
-    loop {
-        match (words.next(), there.next()) {
-            (None, None) => return true,
-            (Some(word), Some(known)) if word == "*" || word == known => {}
-            _ => return false,
-        }
-    }
-}
-
-fn values(name: &str, results: &Results) -> Vec<Quantity> {
-    let value = |(_, time, value): &(String, i32, Option<f64>)| {
-        Quantity { value: value.unwrap_or(f64::NAN), time: *time }
-    };
-    named(name, results).into_iter().map(value).collect()
-}
-
-fn unknown(name: &str, at: usize, results: &Results) -> Fault {
-    let names: Vec<&str> = results.iter().map(|(name, _, _)| name.as_str()).collect();
-    let near = suggest::nearest(name, &names);
-    let hint = match near.as_slice() {
-        [] => format!("a result is called CELL.FIGURE, as {}", names.first().unwrap_or(&"none")),
-        near => format!("did you mean {}?", near.join(" or ")),
-    };
-    let minus = if name.contains('-') { " (a minus sign has spaces around it)" } else { "" };
-    Fault { at, why: format!("there is no result '{name}': {hint}{minus}") }
-}
-
+/// Refuses to compare or add what is not alike.
 fn same(one: i32, other: i32, at: usize) -> Result<(), Fault> {
     if one == other {
         return Ok(());

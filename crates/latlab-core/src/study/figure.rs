@@ -126,7 +126,8 @@ impl Figure {
         let mut histogram = Histogram::new();
         let (mut missed, mut first) = (0, None);
         for record in all {
-            let mut of_probe = record.series.iter().filter(|series| series.probe == probe).peekable();
+            let mut of_probe =
+                record.series.iter().filter(|series| series.probe == probe).peekable();
             let end = span.map(str::to_owned).or_else(|| Some(of_probe.peek()?.span.1.clone()))?;
             let series: Vec<&Series> = of_probe.filter(|series| series.span.1 == end).collect();
             if series.is_empty() {

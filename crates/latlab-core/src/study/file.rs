@@ -1,112 +1,15 @@
 //! A study's file: TOML, and what must be true of it.
 
+mod shape;
+
+use self::shape::{Choice, FigureText, File, Text};
 use super::claim::{Claim, Fault};
 use super::figure::{Figure, Of, Take};
 use super::{Cell, PaperClaim, Study, Terms, Words};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, Visitor};
 use std::collections::BTreeMap;
-use std::fmt;
-use toml::Spanned;
-
-type Text = Spanned<String>;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    title: String,
-    paper: String,
-    redoes: String,
-    #[serde(default)]
-    about: String,
-    #[serde(default)]
-    plan: Choice,
-    #[serde(default)]
-    axis: Vec<Axis>,
-    figure: Vec<FigureText>,
-    #[serde(default)]
-    published: BTreeMap<Text, BTreeMap<Text, String>>,
-    #[serde(default)]
-    published_in: String,
-    #[serde(default)]
-    claim: Vec<ClaimText>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Axis {
-    name: Text,
-    each: Vec<Choice>,
-}
-
-/// What the plan or a choice on an axis says.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Choice {
-    label: Option<Text>,
-    on: Option<Text>,
-    probes: Option<Vec<Text>>,
-    loads: Option<Vec<Text>>,
-    #[serde(rename = "for")]
-    time: Option<Text>,
-    count: Option<Spanned<u64>>,
-    warm_up: Option<Text>,
-    set: Option<Vec<Text>>,
-    adapt: Option<Spanned<Adapt>>,
-    seed: Option<u64>,
-    repeat: Option<Spanned<u32>>,
-}
-
-/// `true` for all mechanisms, `false` for none, or some with commas between.
-struct Adapt(Option<String>);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FigureText {
-    name: Text,
-    title: Option<String>,
-    probe: Option<Text>,
-    load: Option<Text>,
-    span: Option<String>,
-    figure: Option<Text>,
-    take: Option<Text>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClaimText {
-    says: String,
-    #[serde(default)]
-    source: String,
-    claim: Text,
-    #[serde(default)]
-    why: String,
-}
-
-impl<'de> Deserialize<'de> for Adapt {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Adapt, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
-            type Value = Adapt;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false, or mechanisms with commas between")
-            }
-            fn visit_bool<E>(self, all: bool) -> Result<Adapt, E> {
-                Ok(Adapt(all.then(String::new)))
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Adapt, E> {
-                if text.is_empty() {
-                    return Err(E::custom("it names no mechanism: write true for all of them"));
-                }
-                Ok(Adapt(Some(text.to_owned())))
-            }
-        }
-        from.deserialize_any(Words).map_err(D::Error::custom)
-    }
-}
 
 /// Reads a study.
 pub(super) fn study(text: &str) -> Result<Study, Fault> {
@@ -118,11 +21,16 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
     let cells = cells(&file)?;
     let figures = file.figure.iter().map(figure).collect::<Result<Vec<_>, _>>()?;
     unique(&file.figure.iter().map(|figure| &figure.name).collect::<Vec<_>>(), "figure")?;
+    let limit = file.limit.as_ref().map(time).transpose()?;
+    if let (Some(Nanos(0)), Some(text)) = (limit, &file.limit) {
+        return Err(fault(text, "nothing can be measured in no time"));
+    }
     let mut study = Study {
         title: file.title,
         paper: file.paper,
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
+        limit,
         axes,
         cells,
         figures,
@@ -160,7 +68,8 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
     for axis in &file.axis {
         let name = &axis.name;
         let labels = axis.each.iter().map(|choice| {
-            let missing = || fault(name, "each choice on an axis has a label, and this has one without");
+            let missing =
+                || fault(name, "each choice on an axis has a label, and this has one without");
             choice.label.as_ref().ok_or_else(missing)
         });
         let labels = labels.collect::<Result<Vec<_>, _>>()?;
@@ -202,13 +111,13 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         (None, Some(count)) => Some(Length::Count(*count.get_ref())),
         (None, None) => None,
     };
-    if let Some(repeat) = choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
+    if let Some(repeat) =
+        choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
     {
         return Err(Fault { at: repeat.span().start, why: "repeat is 1 to 100".to_owned() });
     }
-    let several = |all: &Option<Vec<Text>>| {
-        all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>())
-    };
+    let several =
+        |all: &Option<Vec<Text>>| all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>());
     let adapt = choice.adapt.as_ref().map(|adapt| {
         let text = adapt.get_ref().0.clone()?;
         Some(Words { text, at: adapt.span().start })
@@ -216,6 +125,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
     Ok(Terms {
         on: choice.on.as_ref().map(words),
         probes: several(&choice.probes),
+        scans: several(&choice.scans),
         loads: several(&choice.loads),
         length,
         warm_up: choice.warm_up.as_ref().map(time).transpose()?,

@@ -35,7 +35,7 @@ impl Study {
             let mut values = Vec::new();
             for (figure, result) in self.figures.iter().zip(result.by_ref()) {
                 let value = records.and_then(|records| figure.of(records));
-                result.2 = value.map(|value| value.value);
+                result.value = value.map(|value| value.value);
                 let name = (cell.label.clone(), figure.name.clone());
                 values.push((value, self.published.get(&name).map(String::as_str)));
             }

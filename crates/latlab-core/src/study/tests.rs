@@ -2,6 +2,7 @@
 
 use super::claim::Verdict;
 use super::figure::{Figure, Of, Take};
+use super::quantity::Quantity;
 use super::*;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
@@ -56,7 +57,9 @@ claim = "rt.fork.messages > 5"
 
 fn record(latencies: &[u64]) -> Record {
     let mut histogram = Histogram::new();
-    latencies.iter().for_each(|latency| histogram.record(Nanos(*latency)));
+    for latency in latencies {
+        histogram.record(Nanos(*latency));
+    }
     let mut series = Series {
         probe: "cyclic".to_owned(),
         span: ("a".to_owned(), "b".to_owned()),
@@ -113,7 +116,10 @@ fn the_cells_are_all_choices_and_the_last_that_says_a_thing_has_it() {
     assert_eq!(terms(0).warm_up, Some(Nanos::from_secs(1)));
     assert!(terms(0).loads.is_none() && terms(1).loads.as_ref().unwrap()[0].text == "fork");
     let adapt = |nth| terms(nth).adapt.clone().flatten().map(|words| words.text);
-    assert_eq!([adapt(0), adapt(2), adapt(3)], [None, Some(String::new()), Some("suppress".into())]);
+    assert_eq!(
+        [adapt(0), adapt(2), adapt(3)],
+        [None, Some(String::new()), Some("suppress".into())]
+    );
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn what_was_measured_stands_beside_what_was_published() {
     let findings = study.findings(&measured);
     let (worst, published) = findings.rows[0].values[0];
     assert_eq!((worst.unwrap().value, published), (90.0, Some("about 0.4 s")));
-    assert_eq!(findings.rows[0].values[1].0.unwrap().value, 15.0);
+    assert_eq!(findings.rows[0].values[1].0, Some(Quantity::number(15.0)));
     assert_eq!(findings.rows[1].values[0], (None, None));
     assert_eq!(findings.claims[0].1.verdict, Verdict::Holds);
     assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns");
@@ -151,9 +157,7 @@ fn each_figure_is_taken_of_all_repetitions() {
     for (take, value) in expected {
         assert_eq!(taken(take), Some(value), "{take:?}");
     }
-    let of = |of, take| {
-        Figure { name: String::new(), title: String::new(), of, take }.of(&all)
-    };
+    let of = |of, take| Figure { name: String::new(), title: String::new(), of, take }.of(&all);
     let other = Of::Series { probe: "timer".to_owned(), span: None };
     assert_eq!(of(other, Take::Recorded), None);
     let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
@@ -189,13 +193,25 @@ fn what_is_wrong_is_said_with_its_place() {
         ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: it is a word"),
         ("adapt = true", "adapt = 5", "16:"),
         ("take = \"rate\"", "take = \"mean\"", "31:8: of this can be taken: done, rate"),
-        ("take = \"rate\"", "take = \"rat\"", "31:8: nothing is called 'rat' to take: did you mean rate?"),
+        (
+            "take = \"rate\"",
+            "take = \"rat\"",
+            "31:8: nothing is called 'rat' to take: did you mean rate?",
+        ),
         ("load = \"fork\"\n", "", "28:8: it is either of a probe"),
         ("name = \"messages\"", "name = \"worst\"", "28:8: there is a figure 'worst' already"),
-        ("\"rt.idle\" = {", "\"rt.idel\" = {", "34:1: there is no cell 'rt.idel': did you mean rt.idle"),
+        (
+            "\"rt.idle\" = {",
+            "\"rt.idel\" = {",
+            "34:1: there is no cell 'rt.idel': did you mean rt.idle",
+        ),
         ("{ worst = \"about", "{ wrost = \"about", "34:15: there is no figure 'wrost'"),
         ("worst < 100us", "worst < 100", "39:26: "),
-        ("rt.fork.messages >", "rt.fork.massages >", "43:10: there is no result 'rt.fork.massages'"),
+        (
+            "rt.fork.messages >",
+            "rt.fork.massages >",
+            "43:10: there is no result 'rt.fork.massages'",
+        ),
         ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
         ("title =", "title", "2:"),
     ];

@@ -83,14 +83,15 @@ impl Scan {
         let parts =
             parts.chain(self.program(measurement).transpose()).collect::<Result<Vec<_>>>()?;
         let instructions = measurement.is_in_instructions();
-        let scans = parts.into_iter().map(|call| self.scan(call, instructions)).collect();
+        let scans: Vec<ScanPlan> =
+            parts.into_iter().map(|call| self.scan(call, instructions)).collect();
         Ok(Plan {
             probes: Vec::new(),
+            length: Length::For(scans.first().map_or(Nanos(0), |scan| scan.limit)),
             scans,
             loads: Vec::new(),
             target: String::new(),
             cpus: self.cpu.into_iter().collect::<CpuList>(),
-            length: Length::For(self.limit(instructions)),
             warm_up: Nanos(0),
             seed: 0,
             stop_above: None,
@@ -120,22 +121,15 @@ impl Scan {
         Ok(Some(Part { name: "program".to_owned(), params }))
     }
 
-    fn limit(&self, instructions: bool) -> Nanos {
-        let by_target = if instructions { 120 } else { 45 };
-        self.time.unwrap_or(Nanos::from_secs(by_target))
-    }
-
     fn scan(&self, call: Part, instructions: bool) -> ScanPlan {
-        // In instruction time nothing disturbs: an edge can be closed in on at no cost in noise.
-        let resolution = if instructions { Nanos(50) } else { Nanos::from_micros(1) };
-        let repeat = if instructions { 6 } else { 40 };
+        let usual = ScanPlan::usual(call, instructions);
         ScanPlan {
-            call,
             points: self.points,
-            resolution: self.resolution.unwrap_or(resolution),
-            repeat: self.repeat.unwrap_or(repeat),
+            resolution: self.resolution.unwrap_or(usual.resolution),
+            repeat: self.repeat.unwrap_or(usual.repeat),
             interrupt: self.interrupt,
-            limit: self.limit(instructions),
+            limit: self.time.unwrap_or(usual.limit),
+            ..usual
         }
     }
 }

@@ -35,7 +35,7 @@ Examples:
 pub(super) struct Study {
     /// A study (see: latlab list studies), or a file of yours
     #[arg(value_name = "NAME|FILE.toml")]
-    study: String,
+    name: String,
     /// Keep the table (table.md, table.csv), the records and a report in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,9 +58,12 @@ pub(super) struct Study {
 /// What came of a cell: the records of its repetitions, or why there are none.
 type Measured = Result<Vec<Record>>;
 
+/// The same, where it is of no interest why.
+type Found = Option<Vec<Record>>;
+
 impl Study {
     pub(super) fn run(&self) -> Result<()> {
-        let source = study::find(&self.study)?;
+        let source = study::find(&self.name)?;
         let plans = source.plans()?;
         if self.check {
             return format::put(&format::study::checked(&source.name, &source.study));
@@ -74,8 +77,10 @@ impl Study {
         if let Some(number) = self.cell {
             return self.one_cell(&source, &plans, number);
         }
-        let measured = if self.merge { self.kept(&source)? } else { self.measure(&plans)? };
+        let measured =
+            if self.merge { self.kept(&source, &plans) } else { self.measure(&source, &plans)? };
         let (records, failures) = apart(measured);
+        warn(&source, &records);
         let findings = source.study.findings(&records);
         if let Some(out) = &self.out {
             if !self.merge {
@@ -83,14 +88,14 @@ impl Study {
                     keep(out, &cell.label, records.as_deref().unwrap_or_default())?;
                 }
             }
-            self.tables(out, &source, &findings, &records)?;
+            tables(out, &source, &findings, &records)?;
         }
         format::put(&format::study::text(&source.study, &findings, &records))?;
         if let Some(out) = &self.out {
             let out = shown(out);
             format::say(&format!("kept in {out}: table.md, table.csv, report.html, records"));
         }
-        verdict(&source, failures)
+        verdict(&source, &failures)
     }
 
     /// Measures a single cell and keeps its records.
@@ -99,79 +104,88 @@ impl Study {
             let cells = plans.len();
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
-        let records = self.measure(&plans[nth..=nth])?.remove(0)?;
+        let records = self.measure(source, &plans[nth..=nth])?.remove(0)?;
         let label = &source.study.cells[nth].label;
         keep(self.out.as_deref().unwrap_or(Path::new(".")), label, &records)
     }
 
     /// Measures all cells, some at a time.
-    fn measure(&self, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
+    fn measure(&self, source: &Source, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
         let all: Vec<Plan> = plans.iter().flatten().cloned().collect();
-        let kind = |plan: &Plan| plan.target.split(':').next().unwrap_or_default().to_owned();
         let target = target::find(&all[0].target)?;
-        if let Some(other) = all.iter().find(|plan| kind(plan) != kind(&all[0])) {
-            return Err(Failure::Failed(format!(
-                "the cells are on two kinds of machine, {} and {}: make two studies of them",
-                all[0].target, other.target
-            )));
-        }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::cells(all.len());
         let mut bar = Bar::new(&signals);
         let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+        errand.limit = errand.limit.or(source.study.limit);
         let mut outcomes = target.run(&all, &mut errand).into_iter();
         drop(bar);
         std::mem::forget(signals);
         let of = |cell: &Vec<Plan>| -> Measured {
             let outcomes: Vec<_> = outcomes.by_ref().take(cell.len()).collect();
-            outcomes.into_iter().map(|outcome| Ok(outcome?.record)).collect()
+            outcomes.into_iter().map(|outcome| whole(outcome?.record)).collect()
         };
         Ok(plans.iter().map(of).collect())
     }
 
     /// The records that were kept before.
-    fn kept(&self, source: &Source) -> Result<Vec<Measured>> {
+    fn kept(&self, source: &Source, plans: &[Vec<Plan>]) -> Vec<Measured> {
         let folder = self.out.as_deref().unwrap_or(Path::new(".")).join("records");
-        let plans = source.plans()?;
-        let cells = source.study.cells.iter().zip(&plans);
+        let cells = source.study.cells.iter().zip(plans);
         let read = |(cell, plans): (&latlab_core::study::Cell, &Vec<Plan>)| -> Measured {
             let paths = (1..=plans.len()).map(|nth| folder.join(file(&cell.label, nth)));
             let records: Vec<Record> =
                 paths.map(|path| super::record_in(&path)).collect::<Result<_>>()?;
-            match records.iter().zip(plans).find(|(record, plan)| !carries_out(&record.plan, plan)) {
-                None => Ok(records),
-                Some(_) => {
-                    let why = "its record is of another plan: measure it again";
-                    Err(failed(&cell.label, why))
-                }
+            if records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
+                return Ok(records);
             }
+            let why = "its record is of another plan: measure it again";
+            Err(failed(&cell.label, why))
         };
-        Ok(cells.map(read).collect())
+        cells.map(read).collect()
     }
+}
 
-    fn tables(
-        &self,
-        out: &Path,
-        source: &Source,
-        findings: &Findings<'_>,
-        records: &[Option<Vec<Record>>],
-    ) -> Result<()> {
-        let write = |name: &str, text: &str| {
-            let path = out.join(name);
-            write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
-        };
-        write("table.md", &format::study::markdown(&source.study, findings, records))?;
-        write("table.csv", &format::study::csv(&source.study, findings))?;
-        let cells = source.study.cells.iter().zip(records);
-        let sources = cells.flat_map(|(cell, records)| {
-            let records = records.iter().flatten().enumerate();
-            records.map(|(nth, record)| picture::Source {
-                name: name(&cell.label, nth + 1),
-                record: record.clone(),
-            })
-        });
-        let sources: Vec<picture::Source> = sources.collect();
-        write("report.html", &html::page(&sources, &charts(&sources)))
+/// Writes the table, in two forms, and the report.
+fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found]) -> Result<()> {
+    let write = |name: &str, text: &str| {
+        let path = out.join(name);
+        write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
+    };
+    write("table.md", &format::study::markdown(&source.study, findings, records))?;
+    write("table.csv", &format::study::csv(&source.study, findings))?;
+    let cells = source.study.cells.iter().zip(records);
+    let sources = cells.flat_map(|(cell, records)| {
+        let records = records.iter().flatten().enumerate();
+        records.map(|(nth, record)| picture::Source {
+            name: name(&cell.label, nth + 1),
+            record: record.clone(),
+        })
+    });
+    let sources: Vec<picture::Source> = sources.collect();
+    write("report.html", &html::page(&sources, &charts(&sources)))
+}
+
+/// Refuses what the user has ended early: that is no repetition.
+fn whole(record: Record) -> Result<Record> {
+    match record.warnings.iter().find(|warning| warning.code == "interrupted") {
+        Some(warning) => Err(Failure::Failed(warning.text.clone())),
+        None => Ok(record),
+    }
+}
+
+/// What records warn of, each once, with the first cell that does; but for the state of the
+/// machine, which is that of all.
+fn warn(source: &Source, records: &[Found]) {
+    let mut said: Vec<&str> = Vec::new();
+    for (cell, records) in source.study.cells.iter().zip(records) {
+        let warnings = records.iter().flatten().flat_map(|record| &record.warnings);
+        for warning in warnings.filter(|warning| warning.code != "machine") {
+            if !said.contains(&warning.text.as_str()) {
+                said.push(&warning.text);
+                format::say(&format!("cell {}: {}", cell.label, warning.text));
+            }
+        }
     }
 }
 
@@ -181,7 +195,7 @@ fn carries_out(kept: &Plan, plan: &Plan) -> bool {
 }
 
 /// The records of all cells, and what went wrong in which.
-fn apart(measured: Vec<Measured>) -> (Vec<Option<Vec<Record>>>, Vec<(usize, Failure)>) {
+fn apart(measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
     let mut failures = Vec::new();
     let records = measured.into_iter().enumerate().map(|(nth, one)| match one {
         Ok(records) => Some(records),
@@ -195,11 +209,11 @@ fn apart(measured: Vec<Measured>) -> (Vec<Option<Vec<Record>>>, Vec<(usize, Fail
 
 /// Says which cells could not be measured and why. The study can't be done here where that is true
 /// of all of these.
-fn verdict(source: &Source, failures: Vec<(usize, Failure)>) -> Result<()> {
+fn verdict(source: &Source, failures: &[(usize, Failure)]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
-    for (nth, failure) in &failures {
+    for (nth, failure) in failures {
         let label = &source.study.cells[*nth].label;
         format::say(&format!("cell {}, {label}: {failure}", nth + 1));
     }

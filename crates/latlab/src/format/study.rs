@@ -1,7 +1,7 @@
 //! Studies in text, Markdown and CSV: what was measured beside what was published, and the claims.
 
-use super::text::plain_table;
 use super::grouped;
+use super::text::plain_table;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
@@ -22,15 +22,15 @@ pub(crate) fn checked(name: &str, study: &Study) -> String {
 
 /// The cells with their numbers.
 pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
-    let mut table = plain_table(&["", "cell", "on", "probes", "loads", "adapt", "length", "repeat"]);
+    let mut table =
+        plain_table(&["", "cell", "on", "probes", "scans", "loads", "adapt", "length", "repeat"]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
     for (nth, (cell, plans)) in study.cells.iter().zip(plans).enumerate() {
         let Some(plan) = plans.first() else { continue };
         let written = |words: &Option<Vec<latlab_core::study::Words>>| {
-            let all: Vec<&str> =
-                words.iter().flatten().map(|words| words.text.as_str()).collect();
+            let all: Vec<&str> = words.iter().flatten().map(|words| words.text.as_str()).collect();
             if all.is_empty() { "–".to_owned() } else { all.join(" ") }
         };
         let length = match plan.length {
@@ -43,6 +43,7 @@ pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
             cell.label.clone(),
             plan.target.clone(),
             written(&cell.terms.probes),
+            written(&cell.terms.scans),
             written(&cell.terms.loads),
             adapt,
             length,
@@ -60,8 +61,7 @@ struct Columns {
 
 impl Columns {
     fn of(study: &Study, findings: &Findings<'_>) -> Columns {
-        let published =
-            |nth: usize| findings.rows.iter().any(|row| row.values[nth].1.is_some());
+        let published = |nth: usize| findings.rows.iter().any(|row| row.values[nth].1.is_some());
         let figures = study.figures.iter().enumerate();
         Columns { figures: figures.map(|(nth, one)| (one.title.clone(), published(nth))).collect() }
     }
@@ -80,7 +80,7 @@ impl Columns {
     fn row(&self, label: &str, values: &[(Option<Quantity>, Option<&str>)]) -> Vec<String> {
         let mut row = vec![label.to_owned()];
         for ((value, printed), (_, published)) in values.iter().zip(&self.figures) {
-            row.push(value.map_or_else(|| "–".to_owned(), |value| shown(value)));
+            row.push(value.map_or_else(|| "–".to_owned(), shown));
             if *published {
                 row.push(printed.unwrap_or("–").to_owned());
             }
@@ -89,15 +89,16 @@ impl Columns {
     }
 }
 
-/// A whole number with its digits in groups, as all counts are shown.
+/// A large or whole number with its digits in groups, as all counts are shown.
 fn shown(value: Quantity) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it is whole, not negative, and below 2^53"
-    )]
-    if value.time == 0 && value.value.fract() == 0.0 && (0.0..1e15).contains(&value.value) {
-        return grouped(value.value as u64);
+    let large = value.value >= 1_000.0 || value.value.fract() == 0.0;
+    if value.time == 0 && large && (0.0..1e15).contains(&value.value) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is whole, not negative, and below 2^53"
+        )]
+        return grouped(value.value.round() as u64);
     }
     value.to_string()
 }
@@ -115,7 +116,8 @@ pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Rec
     text += &table.trim_fmt();
     text += "\n\nThe paper's claims:\n";
     for (claim, judgement) in &findings.claims {
-        let source = if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
+        let source =
+            if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
         let _ = writeln!(text, "  {:<14}{}{source}", judgement.word(), claim.says);
         for line in grounds(&claim.text, &claim.why, judgement) {
             let _ = writeln!(text, "  {:<14}{line}", "");
@@ -226,6 +228,7 @@ mod tests {
     #[test]
     fn counts_have_groups_and_ratios_four_digits() {
         assert_eq!(shown(Quantity::number(12_345.0)), "12\u{202f}345");
+        assert_eq!(shown(Quantity::number(1_725.5)), "1\u{202f}726");
         assert_eq!(shown(Quantity::number(3.714_159)), "3.714");
         assert_eq!(shown(Quantity { value: 1_500.0, time: 1 }), "1.5 us");
     }

@@ -35,6 +35,7 @@ mod scan;
 mod schedule;
 mod ssh;
 mod stall;
+mod study;
 mod threads;
 mod throughput;
 mod user;

@@ -1,7 +1,8 @@
 //! How a claim is read: comparisons of sums of products.
 
+use super::expression::{Expression, Fold, Operation};
 use super::token::{Token, Word, tokens};
-use super::{Chain, Claim, Expression, Fault, Fold, Operation, Order, Side};
+use super::{Chain, Claim, Fault, Order, Side};
 
 /// As deep as brackets may be nested: nobody reads more, and a stack has an end.
 const DEEPEST: usize = 50;

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-fn results() -> Vec<(String, i32, Option<f64>)> {
-    let of = |name: &str, time, value| (name.to_owned(), time, value);
+fn results() -> Vec<Known> {
+    let of = |name: &str, time, value| Known { name: name.to_owned(), time, value };
     vec![
         of("rt.worst", 1, Some(399_500_000.0)),
         of("rt-adapted.worst", 1, Some(90_000.0)),
@@ -106,9 +106,8 @@ fn times() -> impl Strategy<Value = (String, f64)> {
                 .prop_map(|(a, b)| (format!("({} + {})", a.0, b.0), a.1 + b.1)),
             (inner.clone(), 1u32..9)
                 .prop_map(|(a, n)| (format!("{n} * {}", a.0), f64::from(n) * a.1)),
-            (inner.clone(), inner).prop_map(|(a, b)| {
-                (format!("max({}, {})", a.0, b.0), a.1.max(b.1))
-            }),
+            (inner.clone(), inner)
+                .prop_map(|(a, b)| { (format!("max({}, {})", a.0, b.0), a.1.max(b.1)) }),
         ]
     })
 }
@@ -138,7 +137,7 @@ proptest! {
 
     #[test]
     fn a_result_that_is_missing_never_holds(text in "(max\\(missing[.]x, 5us\\)|missing[.]x \\* 2|missing[.]x)") {
-        let results = [("missing.x".to_owned(), 1, None)];
+        let results = [Known { name: "missing.x".to_owned(), time: 1, value: None }];
         for claim in [format!("{text} > 0s"), format!("{text} <= 1h and 1 < 2")] {
             let claim = Claim::read(&claim).unwrap();
             claim.check(&results).unwrap();

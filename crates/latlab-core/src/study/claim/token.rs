@@ -1,7 +1,7 @@
 //! The words that claims are made of.
 
-use super::Fault;
 use super::super::quantity::Quantity;
+use super::Fault;
 use crate::time::Nanos;
 
 /// A word, and at which byte it begins and ends.
@@ -74,11 +74,14 @@ fn value(text: &str, at: usize) -> Result<Quantity, Fault> {
 /// Words of letters, digits, `_` and hyphens within, with dots between; or a `*` for a word.
 fn length_of_name(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let is_word = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let is_word =
+        |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
     let mut at = 0;
     loop {
         let more = match bytes.get(at) {
-            Some(b'.' | b'-') => at > 0 && (is_word(at + 1) || bytes.get(at..at + 2) == Some(b".*")),
+            Some(b'.' | b'-') => {
+                at > 0 && (is_word(at + 1) || bytes.get(at..at + 2) == Some(b".*"))
+            }
             Some(b'*') => at == 0 || bytes[at - 1] == b'.',
             Some(_) => is_word(at),
             None => false,

@@ -14,6 +14,8 @@ pub(crate) fn cells(total: usize) -> Box<dyn Watch> {
     Box::new(Cells { view: view(), began, done: 0, measured: 0, total })
 }
 
+const SECOND: Nanos = Nanos::from_secs(1);
+
 struct Cells {
     view: Box<dyn Watch>,
     began: Nanos,
@@ -27,8 +29,9 @@ impl Cells {
     /// The time left, if the others take as long as those that are done.
     fn left(&self) -> Option<Nanos> {
         let measured = u64::try_from(self.measured).ok().filter(|measured| *measured > 0)?;
+        let to_come = u64::try_from(self.total - self.done).ok().filter(|to_come| *to_come > 0)?;
         let each = (clock::now() - self.began).0 / measured;
-        Some(Nanos(each.saturating_mul((self.total - self.done) as u64)))
+        Some(Nanos::from_secs((each.saturating_mul(to_come) / SECOND.0).max(1)))
     }
 }
 
@@ -55,8 +58,9 @@ impl Watch for Cells {
     fn done(&mut self, done: usize, total: usize) {
         (self.done, self.total) = (done, total);
         self.measured += 1;
-        if let (None, Some(left)) = (terminal::size(), self.left()) {
-            say(&format!("{done} of {total} done, about {left} left"));
+        if terminal::size().is_none() {
+            let left = self.left().map(|left| format!(", about {left} left"));
+            say(&format!("{done} of {total} done{}", left.unwrap_or_default()));
         }
     }
 

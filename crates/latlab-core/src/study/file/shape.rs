@@ -1,0 +1,105 @@
+//! The shape of a study's file, as TOML has it.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+
+pub(super) type Text = Spanned<String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    pub(super) title: String,
+    pub(super) paper: String,
+    pub(super) redoes: String,
+    #[serde(default)]
+    pub(super) about: String,
+    pub(super) limit: Option<Text>,
+    #[serde(default)]
+    pub(super) plan: Choice,
+    #[serde(default)]
+    pub(super) axis: Vec<Axis>,
+    pub(super) figure: Vec<FigureText>,
+    #[serde(default)]
+    pub(super) published: BTreeMap<Text, BTreeMap<Text, String>>,
+    #[serde(default)]
+    pub(super) published_in: String,
+    #[serde(default)]
+    pub(super) claim: Vec<ClaimText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Axis {
+    pub(super) name: Text,
+    pub(super) each: Vec<Choice>,
+}
+
+/// What the plan or a choice on an axis says.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Choice {
+    pub(super) label: Option<Text>,
+    pub(super) on: Option<Text>,
+    pub(super) probes: Option<Vec<Text>>,
+    pub(super) scans: Option<Vec<Text>>,
+    pub(super) loads: Option<Vec<Text>>,
+    #[serde(rename = "for")]
+    pub(super) time: Option<Text>,
+    pub(super) count: Option<Spanned<u64>>,
+    pub(super) warm_up: Option<Text>,
+    pub(super) set: Option<Vec<Text>>,
+    pub(super) adapt: Option<Spanned<Adapt>>,
+    pub(super) seed: Option<u64>,
+    pub(super) repeat: Option<Spanned<u32>>,
+}
+
+/// `true` for all mechanisms, `false` for none, or some with commas between.
+pub(super) struct Adapt(pub(super) Option<String>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FigureText {
+    pub(super) name: Text,
+    pub(super) title: Option<String>,
+    pub(super) probe: Option<Text>,
+    pub(super) load: Option<Text>,
+    pub(super) span: Option<String>,
+    pub(super) figure: Option<Text>,
+    pub(super) take: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClaimText {
+    pub(super) says: String,
+    #[serde(default)]
+    pub(super) source: String,
+    pub(super) claim: Text,
+    #[serde(default)]
+    pub(super) why: String,
+}
+
+impl<'de> Deserialize<'de> for Adapt {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Adapt, D::Error> {
+        struct Words;
+        impl Visitor<'_> for Words {
+            type Value = Adapt;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or mechanisms with commas between")
+            }
+            fn visit_bool<E>(self, all: bool) -> Result<Adapt, E> {
+                Ok(Adapt(all.then(String::new)))
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Adapt, E> {
+                if text.is_empty() {
+                    return Err(E::custom("it names no mechanism: write true for all of them"));
+                }
+                Ok(Adapt(Some(text.to_owned())))
+            }
+        }
+        from.deserialize_any(Words).map_err(D::Error::custom)
+    }
+}

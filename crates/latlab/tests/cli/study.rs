@@ -1,0 +1,196 @@
+//! Studies: the same bytes each time, wherever they were stopped, and what is wrong is said with its
+//! place.
+
+use crate::program::{Running, Said, command, entries, folder, latlab, until};
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A tiny study, whose cells nobody has measured before unless they have this seed.
+fn tiny(seed: u64) -> String {
+    format!(
+        r#"
+title = "A tiny study"
+paper = "Nobody 2026"
+redoes = "nothing"
+published_in = "nowhere"
+
+[plan]
+probes = ["cyclic"]
+count = 50
+warm_up = "20ms"
+seed = {seed}
+
+[[axis]]
+name = "kernel"
+each = [{{ label = "standard", on = "lab:standard" }}, {{ label = "rt", on = "lab:rt", repeat = 2 }}]
+
+[[figure]]
+name = "worst"
+probe = "cyclic"
+
+[[figure]]
+name = "samples"
+probe = "cyclic"
+take = "recorded"
+
+[[figure]]
+name = "cache"
+probe = "cyclic"
+figure = "no such figure"
+
+[published]
+rt = {{ worst = "about 5, \"or so\"" }}
+
+[[claim]]
+says = "timers tick"
+claim = "standard.worst > 100 * rt.worst"
+
+[[claim]]
+says = "there are as many samples as were asked for"
+claim = "99 < rt.samples < 101 and 49 < standard.samples < 51"
+
+[[claim]]
+says = "time stands still"
+claim = "rt.worst <= 0s"
+why = "it does not"
+
+[[claim]]
+says = "what was not measured is not claimed"
+claim = "rt.cache >= 0"
+"#
+    )
+}
+
+/// A seed that no run before has had.
+fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
+}
+
+fn written(folder: &Path, text: &str) -> String {
+    let path = folder.join("tiny.toml");
+    fs::write(&path, text).expect("the folder can be written");
+    path.display().to_string()
+}
+
+/// All files that a study has kept, with what is in them.
+fn kept(out: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = ["table.md", "table.csv", "report.html"].map(|name| out.join(name));
+    let mut paths: Vec<_> = names.into_iter().chain(entries(&out.join("records"))).collect();
+    paths.sort();
+    let file = |path: &std::path::PathBuf| {
+        let name = path.strip_prefix(out).expect("it lies there").display().to_string();
+        (name, fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
+    };
+    paths.iter().map(file).collect()
+}
+
+fn carried_out(words: &str) -> Said {
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    said
+}
+
+#[test]
+fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
+    let folder = folder();
+    let study = written(folder.path(), &tiny(7));
+    let out = |name: &str| folder.path().join(name);
+    let words =
+        |name: &str, more: &str| format!("study {study} --out {} {more}", out(name).display());
+    let said = carried_out(&words("one", "--fresh --jobs 2"));
+    let names: Vec<String> = kept(&out("one")).into_iter().map(|(name, _)| name).collect();
+    let records = ["records/rt-2.json", "records/rt.json", "records/standard.json"];
+    assert_eq!(names, [&records[..], &["report.html", "table.csv", "table.md"]].concat());
+    for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
+        assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
+    }
+    assert!(said.stdout.contains("without rt.cache"), "{said:?}");
+    let csv = fs::read_to_string(out("one").join("table.csv")).expect("it is kept");
+    assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
+    assert!(csv.contains(",ns,\"about 5, \"\"or so\"\"\""), "{csv}");
+    assert!(csv.contains("rt,samples,100,,"), "both repetitions count: {csv}");
+
+    let again = carried_out(&words("two", "--fresh --jobs 1"));
+    assert_eq!((&again.stdout, kept(&out("two"))), (&said.stdout, kept(&out("one"))));
+
+    for cell in ["1", "2"] {
+        carried_out(&words("three", &format!("--cell {cell}")));
+    }
+    let merged = carried_out(&words("three", "--merge"));
+    assert_eq!((&merged.stdout, kept(&out("three"))), (&said.stdout, kept(&out("one"))));
+
+    let other = written(folder.path(), &tiny(8));
+    let said = latlab(&format!("study {other} --merge --out {}", out("three").display()));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("of another plan"), "{said:?}");
+}
+
+#[test]
+fn a_study_that_was_killed_goes_on_where_it_stopped() {
+    let folder = folder();
+    let study = written(folder.path(), &tiny(new_seed()));
+    let out = |name: &str| folder.path().join(name);
+    let words = |name: &str| format!("study {study} --jobs 1 --out {}", out(name).display());
+    let killed = Running::start(&mut command(&words("killed")));
+    until("the first cell is done", || killed.stderr().contains("1 of 3 done"));
+    killed.signal("KILL");
+    assert_eq!(killed.finish().signal(), Some(9));
+    let resumed = carried_out(&words("killed"));
+    assert!(!resumed.stderr.contains("1 of 3 done"), "it was known: {resumed:?}");
+    assert!(resumed.stderr.contains("3 of 3 done"), "{resumed:?}");
+    let whole = carried_out(&format!("{} --fresh", words("whole")));
+    assert_eq!((whole.stdout, kept(&out("whole"))), (resumed.stdout, kept(&out("killed"))));
+}
+
+#[test]
+fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
+    let folder = folder();
+    let study = tiny(7).replace("lab:standard", "lab:/nowhere/vmlinuz");
+    let study = written(folder.path(), &study);
+    let said = latlab(&format!("study {study}"));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("cell 1, standard: "), "{said:?}");
+    assert!(said.stderr.contains("1 of 2 cells could not be measured"), "{said:?}");
+    assert!(said.stdout.contains("without standard.samples"), "{said:?}");
+    assert!(said.stdout.contains("without rt.cache"), "{said:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
+    let folder = folder();
+    let cases: [(&str, &str, &[&str]); 8] = [
+        ("count = 50", "cuont = 50", &["line 9, column 1: unknown field `cuont`", "`count`"]),
+        ("count = 50", "count = \"many\"", &["line 9, column 9: ", "expected"]),
+        ("\"cyclic\"]", "\"cylic\"]", &["line 8, column 11: there is no probe 'cylic'", "cyclic"]),
+        ("lab:rt\"", "lab:rtt\"", &["line 15, column", "there is no profile 'rtt'", "rt"]),
+        ("lab:rt\"", "lap:rt\"", &["there is no target 'lap:rt'", "lab"]),
+        ("\"20ms\"", "\"20\"", &["line 10, column 11: '20' has no unit"]),
+        (
+            "rt.worst <= 0s",
+            "rt.wurst <= 0s",
+            &["column 10: there is no result 'rt.wurst'", "rt.worst"],
+        ),
+        ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
+    ];
+    for (from, to, words) in cases {
+        let text = tiny(7);
+        assert!(text.contains(from), "{from}");
+        let study = written(folder.path(), &text.replacen(from, to, 1));
+        latlab(&format!("study {study} --check")).refused(2, &[&[study.as_str()], words].concat());
+    }
+    let study = written(folder.path(), &tiny(7));
+    let said = carried_out(&format!("study {study} --check"));
+    assert!(said.stdout.ends_with("2 cells, 3 figures, 4 claims; nothing is wrong\n"), "{said:?}");
+    let said = carried_out(&format!("study {study} --list-cells"));
+    assert_eq!(said.stdout.lines().count(), 3, "{said:?}");
+    let out = folder.path().display();
+    latlab(&format!("study {study} --cell 3 --out {out}")).refused(2, &["no cell 3", "1 to 2"]);
+    latlab("study qick").refused(2, &["there is no study 'qick'", "did you mean quick?"]);
+    latlab("study /nowhere/x.toml").refused(2, &["/nowhere/x.toml", "No such file"]);
+    let said = carried_out("list studies");
+    assert!(said.stdout.contains("quick") && said.stdout.contains("rabbits-inversion"), "{said:?}");
+    let said = carried_out("list rabbits-inversion");
+    assert!(said.stdout.contains("figure 9") && said.stdout.contains("claim"), "{said:?}");
+}
