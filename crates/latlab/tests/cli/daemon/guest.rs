@@ -37,3 +37,40 @@ fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
     let turned: u32 = turned.parse().unwrap_or_else(|e| panic!("{e}: {said:?}"));
     assert!((10..50).contains(&turned), "killed before and after: {said:?}");
 }
+
+/// As `setpriv` is told to leave the rights that the unit for systemd leaves.
+fn rights() -> String {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let all = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let all = all.split(' ').map(|right| right.strip_prefix("CAP_").unwrap().to_lowercase());
+    format!("-all,+{}", all.collect::<Vec<_>>().join(",+"))
+}
+
+/// With the rights that the unit leaves it, the daemon does all it can; RTC and HPET are TIMER.
+#[test]
+fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
+    let rights = rights();
+    let said = in_a_guest(&format!(
+        "before=$(snapshot)
+        setpriv --bounding-set={rights} /latlab adapt --mechanisms selective,suppress,mode &
+        daemon=$!; until /latlab adapt status > /dev/null 2>&1; do sleep 0.02; done
+        snapshot; echo; sleep 1
+        /latlab exec --fifo 70 --irq-group timer -- sh -c 'sleep 0.3; /latlab adapt status'
+        kill -TERM $daemon; wait $daemon; echo $?; [ \"$(snapshot)\" = \"$before\" ] && echo restored"
+    ));
+    let (alone, served) = said.stdout.split_once("\n\n").expect("it waits in between");
+    assert!(alone.contains("(irq/8-rtc0) 0 0\n"), "all can wait: {said:?}");
+    assert!(alone.contains("NO_WAKEUP_PREEMPTION"), "{said:?}");
+    assert!(alone.contains("(ktimers/0) 1 1"), "but timers do not: {said:?}");
+    let line = |knob: &str| {
+        let line = served.lines().find(|line| line.starts_with(knob)).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(line("irq/8-rtc0 ").starts_with("irq/8-rtc0 fifo 50 fifo 70 "), "{said:?}");
+    assert!(line("irq/8-rtc0 ").contains("has asked for TIMER at priority 70"), "{said:?}");
+    assert!(line("irq/9-acpi ").starts_with("irq/9-acpi fifo 50 other "), "{said:?}");
+    assert!(line("mode: ").starts_with("mode: latency, as there "), "{said:?}");
+    assert_eq!(line("TIMER "), "TIMER is asked for by 1 process", "{said:?}");
+    assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
+}
