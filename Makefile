@@ -5,7 +5,7 @@ LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
-RECORDER := crates/latlab-bpf/src/recorder.bpf.o
+BPF     := crates/latlab-bpf/src/recorder.bpf.o crates/latlab-bpf/src/wakers.bpf.o
 # What the program is linked with.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 
@@ -73,11 +73,11 @@ bench: $(LATLAB)
 	cargo bench --locked --package latlab --bench peers
 	crates/latlab/benches/laboratory.sh
 
-# The kernel's side of the recorder. What clang makes of it is kept beside it, so that nobody needs
+# The kernel's side of the recorder and of the wakers. What clang makes of it is kept beside it, so that nobody needs
 # clang to build the program.
 bpf:
 	tools/need clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev
-	tools/bpf $(RECORDER)
+	for object in $(BPF); do tools/bpf $$object || exit 1; done
 
 clean:
 	cargo clean

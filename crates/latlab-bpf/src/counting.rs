@@ -22,19 +22,24 @@ impl Counting {
         Counting { since: clock::now(), open, counted: Nanos(0) }
     }
 
+    /// Counts for a second more, from now on.
+    pub(crate) fn again(&mut self) {
+        let counted = self.counted();
+        *self = Counting { counted, ..Counting::begin() };
+    }
+
     /// Ends the counting in its time. Once only: the kernel interrupts every CPU for that.
     pub(crate) fn end_in_time(&mut self) {
-        let counted = clock::now() - self.since;
-        if counted >= LENGTH && matches!(self.open, Ok(Some(_))) {
+        if matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= LENGTH {
+            self.counted = self.counted();
             self.open = Ok(None);
-            self.counted = counted;
         }
     }
 
     /// For how long runs were counted.
     pub(crate) fn counted(&self) -> Nanos {
         match self.open {
-            Ok(Some(_)) => clock::now() - self.since,
+            Ok(Some(_)) => self.counted + (clock::now() - self.since),
             _ => self.counted,
         }
     }

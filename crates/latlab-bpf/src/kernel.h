@@ -1,4 +1,4 @@
-/* What the recorder knows of the kernel: of each struct only the fields it reads. Where they really
+/* What the programs know of the kernel: of each struct only the fields they read. Where they really
  * lie is looked up in the running kernel's BTF when the programs are loaded. */
 #ifndef LATLAB_KERNEL_H
 #define LATLAB_KERNEL_H
@@ -21,7 +21,8 @@ typedef _Bool bool;
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9 };
+enum { BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 struct bpf_dynptr {
@@ -29,9 +30,31 @@ struct bpf_dynptr {
 } __attribute__((aligned(8)));
 
 #define CORE __attribute__((preserve_access_index))
+#define INLINE static __always_inline
+
+/* Flags of a task. */
+#define KTHREAD 0x00200000	/* PF_KTHREAD */
+#define EXITING 0x00000004	/* PF_EXITING */
+
+/* Parts of the preemption count. */
+#define NMI 0x00f00000
+#define HARDIRQ 0x000f0000	/* counts interrupts */
+/* The bit of a softirq that runs, beside the count of those who keep softirqs off. */
+#define SERVING_SOFTIRQ 0x100
+#define NEED_RESCHED 0x80000000
 
 struct thread_info {
 	__u32 cpu;
+} CORE;
+
+struct rq;
+
+struct cfs_rq {
+	struct rq *rq;
+} CORE;
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
 } CORE;
 
 struct task_struct {
@@ -39,7 +62,12 @@ struct task_struct {
 	unsigned int flags;
 	int on_rq;
 	int prio;
+	int normal_prio;
+	struct sched_entity se;
 	int pid;
+	int tgid;
+	int softirq_disable_cnt;	/* of PREEMPT_RT, in place of the preemption count's part */
+	void *pi_blocked_on;
 	char comm[16];
 } CORE;
 
@@ -79,5 +107,20 @@ struct pt_regs {
 	unsigned long ip;
 	unsigned long cs;
 } CORE;
+
+/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
+INLINE __u64 word(__u64 address)
+{
+	__u64 value = 0;
+
+	if (bpf_rdonly_cast) {
+		struct kernel_cpustat *at =
+			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
+
+		return at->cpustat[0];
+	}
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
+	return value;
+}
 
 #endif

@@ -4,10 +4,10 @@ use latlab_core::symbols::preemption_counter;
 use latlab_sys::machine;
 use latlab_sys::root::Root;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, Typedef, Var};
+use libbpf_rs::btf::types::{DataSec, Struct, Typedef, Var};
 use std::ffi::OsStr;
 
-/// Where the per-CPU variables that the recorder reads lie among all; 0 where there is none of
+/// Where the per-CPU variables that are read lie among all; 0 where there is none of
 /// that name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
@@ -16,6 +16,7 @@ pub(crate) struct Variables {
     pub(crate) preempt_count: u32,
     pub(crate) steal_time: u32,
     pub(crate) cpustat_steal: u32,
+    pub(crate) runqueues: u32,
 }
 
 /// The place of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; it has not moved since 2.6.
@@ -60,6 +61,12 @@ pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
 }
 
+/// Whether a struct of the kernel has a member of that name.
+pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
+    let found = btf.type_by_name::<Struct<'_>>(name);
+    found.is_some_and(|found| found.iter().any(|one| one.name == Some(OsStr::new(member))))
+}
+
 /// Looks the variables up. Registers are those of x86; elsewhere nobody asks for them.
 pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
     let mut found = Variables::default();
@@ -73,6 +80,7 @@ pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
         match name {
             "hrtimer_bases" => found.hrtimer_bases = entry.offset,
             "__irq_regs" if cfg!(target_arch = "x86_64") => found.irq_regs = entry.offset,
+            "runqueues" => found.runqueues = entry.offset,
             "steal_time" => found.steal_time = entry.offset,
             "kernel_cpustat" => found.cpustat_steal = entry.offset + STEAL,
             _ => {}

@@ -30,7 +30,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// As the kernel's side reads them.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal } =
+        let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, .. } =
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
         let words = variables.into_iter().chain([self.how, u32::from(self.goes_on), 0]);

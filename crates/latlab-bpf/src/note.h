@@ -5,12 +5,6 @@
 #include "kernel.h"
 #include "recorder.h"
 
-#define INLINE static __always_inline
-#define HARDIRQ 0x000f0000	/* the part of the preemption count that counts interrupts */
-/* The bit of a softirq that runs, beside the count of those who keep softirqs off. */
-#define SERVING_SOFTIRQ 0x100
-#define NEED_RESCHED 0x80000000
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);	/* as many as there are CPUs, when loaded */
@@ -35,21 +29,6 @@ INLINE void describe(struct who *who, struct task_struct *task)
 	who->prio = task->prio;
 	who->comm[0] = comm[0];
 	who->comm[1] = comm[1];
-}
-
-/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
-INLINE __u64 word(__u64 address)
-{
-	__u64 value = 0;
-
-	if (bpf_rdonly_cast) {
-		struct kernel_cpustat *at =
-			bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct kernel_cpustat));
-
-		return at->cpustat[0];
-	}
-	bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
-	return value;
 }
 
 /* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */

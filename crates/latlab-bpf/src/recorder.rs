@@ -4,15 +4,15 @@ mod load;
 
 use crate::counting::Counting;
 use crate::layout::{FILTER, WAKES, WATCHED};
-use crate::refusal::{RecorderError, check, refused};
+use crate::object::{self, ProgramCost, ZERO, lock, number};
+use crate::refusal::{RecorderError, check};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use latlab_sys::root::Root;
-use latlab_sys::{bpf, clock};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, PrintLevel, RingBuffer};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, Object, RingBuffer};
 use std::io;
-use std::os::fd::AsFd as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Whose wake-ups are watched. The idle tasks never are, and kernel threads only by number or name.
@@ -61,21 +61,6 @@ pub struct Losses {
     pub events_missed: u64,
 }
 
-/// What a program cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramCost {
-    /// Its name, which is that of the tracepoint.
-    pub name: String,
-    /// How often it ran while runs were counted.
-    pub runs: u64,
-    /// How long that took.
-    pub time: Nanos,
-    /// How many instructions the verifier followed; 0 before Linux 5.16.
-    pub verified: u32,
-    /// The bytes of machine code that it became; 0 where it is interpreted.
-    pub machine_code: u32,
-}
-
 /// What came and was not yet handed over.
 #[derive(Debug, Default)]
 struct Came {
@@ -91,9 +76,6 @@ struct Came {
 const LOOK: Nanos = Nanos::from_millis(10);
 /// How many windows are taken at a time.
 const BATCH: usize = 256;
-const ZERO: [u8; 4] = [0; 4];
-/// What libbpf said since the recorder was last started. It has one voice for the whole process.
-static SAID: Mutex<String> = Mutex::new(String::new());
 
 impl Came {
     /// The windows, and how many were taken for them.
@@ -113,9 +95,7 @@ impl Recorder {
     /// to do.
     pub fn start(watch: &Watch, above: Nanos) -> Result<Recorder, RecorderError> {
         Recorder::check()?;
-        lock(&SAID).clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| lock(&SAID).push_str(&text))));
-        load::load(watch, above).map_err(|error| refused(&error, &lock(&SAID)))
+        object::loaded(|| load::load(watch, above))
     }
 
     /// Watches one more thread, where [`Watch::Tasks`] are watched. Of two whose numbers differ by
@@ -188,7 +168,7 @@ impl Recorder {
             switches: number(&self.lost, 8),
             unwatched: number(&self.lost, 16),
             threads: self.turned_away,
-            events_missed: self.programs().map(|(_, program)| program.missed).sum(),
+            events_missed: object::programs(&self.object).map(|(_, program)| program.missed).sum(),
         }
     }
 
@@ -199,14 +179,7 @@ impl Recorder {
 
     /// What every program cost while runs were [counted](Recorder::counted).
     pub fn cost(&self) -> Vec<ProgramCost> {
-        let cost = self.programs().map(|(name, program)| ProgramCost {
-            name,
-            runs: program.runs,
-            time: program.time,
-            verified: program.verified,
-            machine_code: program.machine_code,
-        });
-        cost.collect()
+        object::cost(&self.object)
     }
 
     /// For how long runs were counted: the first second, as counting costs as much as many a run.
@@ -218,19 +191,6 @@ impl Recorder {
     pub fn uncounted(&self) -> Option<&io::Error> {
         self.counting.refused()
     }
-
-    fn programs(&self) -> impl Iterator<Item = (String, bpf::Program)> {
-        self.object.progs().filter_map(|program| {
-            let name = program.name().to_string_lossy().into_owned();
-            Some((name, bpf::program(program.as_fd()).ok()?))
-        })
-    }
-}
-
-/// The eight bytes at `at` in a map that is one value.
-fn number(map: &MapHandle, at: usize) -> u64 {
-    let value = map.lookup(&ZERO, MapFlags::ANY).ok().flatten().unwrap_or_default();
-    value.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
 /// Where a thread's bit lies among the bytes of the filter, which is made of words of the machine.
@@ -243,8 +203,4 @@ fn place_in_filter(pid: u32) -> (usize, u8) {
 
 fn io_error(error: &libbpf_rs::Error) -> io::Error {
     io::Error::other(format!("{error:#}"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
-//! Why nothing can be recorded here, and what to do about it.
+//! Why the kernel can't be watched here, and what to do about it.
 
 use latlab_sys::EPERM;
 use latlab_sys::root::Root;
 use std::io;
 
-/// Why the recorder can't work. Each message names the remedy.
+/// Why the recorder, or the wakers, can't work. Each message names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
     /// The kernel does not describe its own structures.
@@ -35,11 +35,17 @@ pub enum RecorderError {
          with lockdown=integrity or without it"
     )]
     LockedDown,
+    /// The kernel does not have what a program reads or is attached to.
+    #[error(
+        "this kernel has no {0}, by which it is known who wakes a task: boot one that has, as those \
+         of distributions for x86 do"
+    )]
+    Lacks(&'static str),
     /// The kernel has no BPF, or refuses it all the same.
     #[error("the kernel refuses BPF programs ({0}){1}")]
     Refused(io::Error, &'static str),
     /// The kernel's verifier does not let a program in.
-    #[error("this kernel does not accept the recorder's programs: {0}")]
+    #[error("this kernel does not accept a program that watches it: {0}")]
     NotAccepted(String),
 }
 
@@ -49,7 +55,7 @@ const RIGHTS: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
 /// The first pid namespace of every machine: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 const FIRST_PIDS: &str = "pid:[4026531836]";
 
-/// Whether the recorder can work here, as far as can be told without trying.
+/// Whether the kernel can be watched here, as far as can be told without trying.
 pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let missing = missing(&status);

@@ -4,9 +4,6 @@
 
 #include "note.h"
 
-#define KTHREAD 0x00200000	/* PF_KTHREAD */
-#define EXITING 0x00000004	/* PF_EXITING */
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, WAKES);

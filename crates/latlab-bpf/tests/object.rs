@@ -22,14 +22,16 @@ fn the_object_is_what_the_sources_compile_to() {
         return;
     }
     let folder = tempfile::tempdir().expect("there is room");
-    let made = folder.path().join("recorder.bpf.o");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tool = crates.join("../../tools/bpf");
-    let said = Command::new(tool).arg(&made).output().expect("it starts");
-    assert!(said.status.success(), "{said:?}");
-    let kept = std::fs::read(crates.join("src/recorder.bpf.o")).expect("it is there");
-    let made = std::fs::read(made).expect("it was made");
-    assert!(made == kept, "the kernel's side has changed: make bpf");
+    for name in ["recorder.bpf.o", "wakers.bpf.o"] {
+        let made = folder.path().join(name);
+        let tool = crates.join("../../tools/bpf");
+        let said = Command::new(tool).arg(&made).output().expect("it starts");
+        assert!(said.status.success(), "{said:?}");
+        let kept = std::fs::read(crates.join("src").join(name)).expect("it is there");
+        let made = std::fs::read(made).expect("it was made");
+        assert!(made == kept, "the kernel's side, {name}, has changed: make bpf");
+    }
 }
 
 #[test]

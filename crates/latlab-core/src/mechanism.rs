@@ -9,6 +9,7 @@ pub mod inherit;
 pub mod log;
 pub mod mode;
 mod needs;
+mod newest;
 mod observation;
 mod policy;
 pub mod selective;
@@ -18,10 +19,11 @@ pub mod suppress;
 mod tests;
 mod threads;
 pub mod transparent;
+pub mod watchdog;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;
-pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Thread, Wake};
+pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Thread};
 pub use policy::Policy;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +35,20 @@ pub struct Request {
     pub process: i32,
     /// The device groups that it needs, by the names that the configuration gives them.
     pub groups: Vec<String>,
+}
+
+/// A real-time task of a program was woken by a thread in which the kernel handles interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wake {
+    /// The task, by its thread's number in the machine's first pid namespace, as all here.
+    pub task: i32,
+    /// The process that it belongs to.
+    pub process: i32,
+    /// The thread that woke it: an interrupt's, or one that runs softirqs.
+    pub thread: i32,
+    /// The interrupt's thread that had raised the softirq, where one that runs softirqs woke the
+    /// task; none where it is not known, or where a hard interrupt had.
+    pub behind: Option<i32>,
 }
 
 /// What the machine is to be good at.

@@ -17,7 +17,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Who has connected here. NotFound where that process has ended or can't be seen from here, as
+    /// Who has connected here. `NotFound` where that process has ended or can't be seen from here, as
     /// one outside of our container.
     pub fn of(connection: &UnixStream) -> io::Result<Peer> {
         let who = credentials(connection)?;

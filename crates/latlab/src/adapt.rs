@@ -4,6 +4,7 @@ mod account;
 mod asking;
 mod beside;
 mod board;
+mod canaries;
 mod control;
 mod counting;
 mod daemon;
@@ -94,7 +95,8 @@ impl Adapting {
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        let seen = self.observing.look(self.account.requests());
+        let mut seen = self.observing.look(self.account.requests());
+        seen.starved = self.account.starved(seen.at);
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
                 self.adaptation.give_up(&decision);

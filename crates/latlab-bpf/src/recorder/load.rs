@@ -1,17 +1,14 @@
 //! How a recording is begun: what this kernel has is loaded, told whom to watch, and attached.
 
-use super::{BATCH, Came, Recorder, Watch, lock};
+use super::{BATCH, Came, Recorder, Watch};
 use crate::counting::Counting;
 use crate::kernel;
 use crate::layout::{Settings, took, window};
+use crate::object::{lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{
-    Link, MapCore as _, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder,
-};
-use std::ffi::OsStr;
-use std::io;
+use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
 use std::sync::{Arc, Mutex};
 
 /// The kernel's side, as `make bpf` compiles it.
@@ -115,12 +112,4 @@ fn reader(object: &Object, came: &Arc<Mutex<Came>>) -> libbpf_rs::Result<RingBuf
         if came.taken < BATCH { 0 } else { ENOUGH }
     })?;
     builder.build()
-}
-
-fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
-    let found = object.maps().find(|map| map.name() == OsStr::new(name));
-    found.map_or_else(
-        || Err(io::Error::other(format!("the object has no map '{name}'")).into()),
-        |map| MapHandle::try_from(&map),
-    )
 }

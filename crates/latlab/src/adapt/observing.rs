@@ -3,6 +3,7 @@
 use super::counting::Counting;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
+use latlab_bpf::wakers::Wakers;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
 use latlab_core::time::Nanos;
@@ -10,6 +11,7 @@ use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::{self, Standing, Unreadable};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, sched};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Looks at whatever the mechanisms at work decide upon.
@@ -19,7 +21,8 @@ pub(super) struct Observing {
     knobs: Vec<&'static str>,
     counting: Option<Counting>,
     threads: Option<InterruptThreads>,
-    /// Wakes of tasks that have not been looked up yet.
+    wakers: Option<Wakers>,
+    /// Wakes of tasks that have not been looked up yet, and by threads that are too young.
     early: Vec<Wake>,
 }
 
@@ -34,12 +37,17 @@ impl Observing {
             Counting::start(root).map_err(|deaf| without(names, &needing, &deaf))
         };
         let counting = Some(adaptation.counts_tasks()).filter(|needing| !needing.is_empty());
+        let wakers = Some(adaptation.hears_wakes()).filter(|needing| !needing.is_empty());
+        let watch = |needing: Vec<&str>| {
+            Wakers::load().map_err(|refusal| without(names, &needing, &refusal))
+        };
         let threads = adaptation.turns_threads().then(|| InterruptThreads::new(root.clone()));
         Ok(Observing {
             root: root.clone(),
             knobs: adaptation.knobs(),
             counting: counting.map(count).transpose()?,
             threads,
+            wakers: wakers.map(watch).transpose()?,
             early: Vec::new(),
         })
     }
@@ -53,8 +61,10 @@ impl Observing {
     pub(super) fn look(&mut self, requests: Vec<Request>) -> Observation {
         let (realtime, wakes) = self.tasks();
         let threads = self.threads.as_mut().map(InterruptThreads::list).unwrap_or_default();
+        let wakes = self.put_off(wakes);
         let (knobs, _) = look(&self.root, &self.knobs);
-        Observation { at: clock::now(), realtime, knobs, threads, wakes, requests }
+        let (at, starved) = (clock::now(), Vec::new());
+        Observation { at, realtime, knobs, threads, wakes, requests, starved }
     }
 
     /// The real-time tasks, and who has woken them.
@@ -63,21 +73,30 @@ impl Observing {
         let mut wakes = std::mem::take(&mut self.early);
         // Who decides is not served.
         let ours = sched::thread_id();
-        wakes.extend(Vec::<Wake>::new().into_iter().filter(|wake| wake.task != ours));
+        let came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
+        wakes.extend(came.into_iter().filter(|wake| wake.task != ours));
         wakes.iter().for_each(|wake| counting.hear_of(wake.task));
         let (tasks, looked) = counting.tasks();
-        if !looked {
-            // Those that have just come are looked up soon.
-            let known = |wake: &Wake| tasks.iter().any(|task| task.id == wake.task);
-            (wakes, self.early) = wakes.into_iter().partition(known);
-        }
+        // Those that have just come are looked up soon.
+        let known = |wake: &Wake| looked || tasks.iter().any(|task| task.id == wake.task);
+        (wakes, self.early) = wakes.into_iter().partition(known);
         (Some(tasks.to_vec()), wakes)
+    }
+
+    /// Of these, those by threads that are old enough; the others are for later.
+    fn put_off(&mut self, wakes: Vec<Wake>) -> Vec<Wake> {
+        let Some(threads) = &self.threads else { return wakes };
+        let young = |id: Option<i32>| id.is_some_and(|id| threads.is_young(id));
+        let old = |wake: &Wake| !young(Some(wake.thread)) && !young(wake.behind);
+        let (wakes, early): (Vec<Wake>, Vec<Wake>) = wakes.into_iter().partition(old);
+        self.early.extend(early);
+        wakes
     }
 
     /// Waits until there may be something else to see, at most so long.
     pub(super) fn wait(&mut self, at_most: Nanos) {
         match &mut self.counting {
-            Some(counting) => counting.wait(at_most, None),
+            Some(counting) => counting.wait(at_most, self.wakers.as_ref().map(AsFd::as_fd)),
             None => std::thread::park_timeout(Duration::from_nanos(at_most.0)),
         }
     }

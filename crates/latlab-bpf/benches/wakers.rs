@@ -1,0 +1,40 @@
+//! What the wakers cost: how long each of their programs runs, while they watch for two seconds, or
+//! for as many as the argument says. Says who was told, too. What wakes tasks meanwhile is to be
+//! started beside it.
+#![expect(clippy::print_stdout, reason = "a bench says what it found")]
+
+use latlab_bpf::RecorderError;
+use latlab_bpf::wakers::Wakers;
+use latlab_core::mechanism::Wake;
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use std::collections::BTreeMap;
+
+fn main() -> Result<(), RecorderError> {
+    let length = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(2);
+    let mut wakers = Wakers::load()?;
+    let mut told: BTreeMap<Wake, u64> = BTreeMap::new();
+    let end = clock::now() + Nanos::from_secs(length);
+    while clock::now() < end {
+        clock::sleep_for(Nanos::from_millis(10));
+        for wake in wakers.take() {
+            *told.entry(wake).or_default() += 1;
+        }
+    }
+    let cost = wakers.cost();
+    for (wake, times) in told {
+        println!("{times} times {wake:?}: {}, {:?}", name(wake.thread), wake.behind.map(name));
+    }
+    println!("{:?}, counted for {}", wakers.violations(), cost.counted);
+    println!("{:28} {:>9} {:>8} {:>9} {:>6}", "program", "runs", "ns each", "verified", "bytes");
+    for program in cost.programs {
+        let each = program.time.0 / program.runs.max(1);
+        let (name, runs) = (program.name, program.runs);
+        println!("{name:28} {runs:9} {each:8} {:9} {:6}", program.verified, program.machine_code);
+    }
+    Ok(())
+}
+
+fn name(thread: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default().trim().to_owned()
+}

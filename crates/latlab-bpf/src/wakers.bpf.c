@@ -1,0 +1,172 @@
+/* The kernel's side of the wakers: which interrupt threads wake the real-time tasks of programs, and
+ * how often one is woken by a task of lower priority. */
+#include "kernel.h"
+#include "wakers.h"
+
+const char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* What a CPU remembers of softirqs. */
+struct cpu {
+	__s32 raised[SOFTIRQS];	/* for which interrupt thread each is to run; 0: for none */
+	__s32 server;	/* the thread in which one runs */
+	__s32 behind;	/* for which interrupt thread it does */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+/* When each pair was told last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, PAIRS);
+	__type(key, struct pair);
+	__type(value, __u64);
+} told SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, ROOM);
+} wakes SEC(".maps");
+
+const volatile struct places places SEC(".rodata.places");
+struct violations violations SEC(".bss.violations");
+
+enum kind { OTHER, INTERRUPT_THREAD, SOFTIRQ_THREAD };
+
+/* By their names: the kernel keeps nothing else that every version has. */
+INLINE enum kind kind(struct task_struct *task)
+{
+	__u64 name = *(__u64 *)task->comm;
+
+	if (!(task->flags & KTHREAD))
+		return OTHER;
+	if ((__u32)name == 0x2f717269) /* "irq/" */
+		return INTERRUPT_THREAD;
+	if (name == 0x7172697466736f6b || name == 0x2f7372656d69746b) /* "ksoftirq", "ktimers/" */
+		return SOFTIRQ_THREAD;
+	return OTHER;
+}
+
+/* A per-CPU variable is as far from this CPU's run queue as their places are apart. */
+INLINE __u32 preempt_count(struct task_struct *current)
+{
+	__u64 queue = (__u64)current->se.cfs_rq->rq;
+
+	return (__u32)word(queue - places.runqueues + places.preempt_count);
+}
+
+/* Whether a softirq runs. With PREEMPT_RT that is a matter of the task. */
+INLINE bool serves(struct task_struct *current, __u32 count)
+{
+	if (bpf_core_field_exists(current->softirq_disable_cnt))
+		count = current->softirq_disable_cnt;
+	return count & SERVING_SOFTIRQ;
+}
+
+INLINE struct cpu *this_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+/* For which interrupt thread the softirq that this task runs does so. */
+INLINE __s32 served(struct task_struct *current)
+{
+	struct cpu *cpu = this_cpu();
+
+	return cpu && cpu->server == current->pid ? cpu->behind : 0;
+}
+
+/* Tells who woke whom, unless that was told a moment ago. */
+INLINE void tell(struct pair *pair)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 *last = bpf_map_lookup_elem(&told, pair);
+
+	if (last && now - *last < QUIET)
+		return;
+	/* Where there is no room, the next wake-up is told. */
+	if (bpf_ringbuf_output(&wakes, pair, sizeof(*pair), 0))
+		return;
+	if (last)
+		*last = now;
+	else
+		bpf_map_update_elem(&told, pair, &now, 0);
+}
+
+SEC("tp_btf/softirq_raise")
+int BPF_PROG(softirq_raise, unsigned int number)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	enum kind by = kind(current);
+
+	if (by == OTHER || number >= SOFTIRQS)
+		return 0;
+	__u32 count = preempt_count(current);
+	__s32 behind = 0;
+
+	if (count & (HARDIRQ | NMI))
+		return 0;
+	/* What a softirq leaves for later is for the same thread. */
+	if (serves(current, count))
+		behind = served(current);
+	else if (by == INTERRUPT_THREAD)
+		behind = current->pid;
+	struct cpu *cpu = this_cpu();
+
+	if (behind && cpu)
+		cpu->raised[number] = behind;
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq_entry, unsigned int number)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu || number >= SOFTIRQS)
+		return 0;
+	cpu->server = bpf_get_current_task_btf()->pid;
+	cpu->behind = cpu->raised[number];
+	cpu->raised[number] = 0;
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(sched_waking, struct task_struct *task)
+{
+	if (task->normal_prio >= 100 || task->flags & KTHREAD)
+		return 0;
+	struct task_struct *current = bpf_get_current_task_btf();
+	__u32 count = preempt_count(current);
+
+	/* The idle task does what interrupts have left to it. Whoever holds a lock that the task waits
+	 * for has the task's priority already. */
+	if (count & (HARDIRQ | NMI) || !current->pid || task->pi_blocked_on)
+		return 0;
+	enum kind by = kind(current);
+	struct pair pair = { .task = task->pid, .process = task->tgid, .thread = current->pid };
+
+	if (!serves(current, count)) {
+		if (by == OTHER)
+			pair.thread = 0;
+	} else if (by == SOFTIRQ_THREAD) {
+		pair.behind = served(current);
+	} else {
+		/* In an interrupt thread softirqs of others may run as well. */
+		pair.thread = by == INTERRUPT_THREAD ? served(current) : 0;
+		/* Above all tasks, whichever it came upon. */
+		if (!pair.thread && count & SERVING_SOFTIRQ)
+			return 0;
+	}
+	if (current->prio > task->prio)
+		__sync_fetch_and_add(by == OTHER ? &violations.by_others : &violations.by_interrupts, 1);
+	if (pair.thread)
+		tell(&pair);
+	return 0;
+}
