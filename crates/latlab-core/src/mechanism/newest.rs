@@ -1,4 +1,5 @@
-//! What was turned, in the order in which it was: where tasks starve, the newest is taken back.
+//! What was turned, in the order in which it was: where ordinary tasks starve, the newest is taken
+//! back.
 
 use super::{Decision, Policy};
 
@@ -24,10 +25,12 @@ impl Newest {
         self.0.retain(|one| !same(one));
     }
 
-    /// Takes back the newest raise of a thread's priority, or, where none was raised, the newest of
-    /// all, since ordinary tasks starve on these CPUs.
+    /// Takes back the newest raise of a thread's priority, or, where none was raised, the newest
+    /// change of a file, since ordinary tasks starve on these CPUs. Threads that were lowered stay:
+    /// nobody waits longer for that.
     pub(super) fn take_back(&self, starved: &[u32]) -> Option<Decision> {
-        let newest = self.0.iter().rfind(|one| is_raise(one)).or(self.0.last())?;
+        let raise = self.0.iter().rfind(|one| is_raise(one));
+        let newest = raise.or_else(|| self.0.iter().rfind(|one| one.thread().is_none()))?;
         let cpus: Vec<String> = starved.iter().map(u32::to_string).collect();
         let cpus =
             if cpus.len() == 1 { "CPU" } else { "the CPUs" }.to_owned() + " " + &cpus.join(", ");
@@ -59,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_raise_goes_first_and_then_the_newest_of_all() {
+    fn the_newest_raise_goes_first_and_then_the_newest_file() {
         let mut newest = Newest::default();
         newest.note(&[
             set("preempt", None, "full", "lazy"),
@@ -73,7 +76,7 @@ mod tests {
             order.push(back.knob().to_owned());
             newest.note(&[back]);
         }
-        assert_eq!(order, ["irq/7-c", "irq/5-a", "irq/6-b", "preempt"]);
+        assert_eq!(order, ["irq/7-c", "irq/5-a", "preempt"]);
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! The daemon on real kernels, whose knobs are real.
 
-use crate::program::{Said, command, run};
+use crate::program::{Said, command, folder, run};
+use std::fs;
 
 /// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program. `snapshot` says
 /// how all knobs stand that it could turn.
 fn in_a_guest(script: &str) -> Said {
+    on("rt", script)
+}
+
+fn on(profile: &str, script: &str) -> Said {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/sh --with /usr/bin/setpriv";
-    let mut command = command(&format!("exec --on lab:rt {tools} -- sh -c"));
+    let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
     let snapshot = "\
         snapshot() { cat /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/features
         for task in /proc/[0-9]*; do
@@ -41,7 +46,7 @@ fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
 /// As `setpriv` is told to leave the rights that the unit for systemd leaves.
 fn rights() -> String {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
-    let unit = std::fs::read_to_string(unit).expect("it is shipped");
+    let unit = fs::read_to_string(unit).expect("it is shipped");
     let mut lines = unit.lines();
     let all = lines.find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
     let all = all.expect("it leaves some").split(' ');
@@ -75,4 +80,29 @@ fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
     assert!(line("mode: ").starts_with("mode: latency, as there "), "{said:?}");
     assert_eq!(line("TIMER "), "TIMER is asked for by 1 process", "{said:?}");
     assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
+}
+
+/// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
+#[test]
+fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
+    let folder = folder();
+    let profile = folder.path().join("two.toml");
+    let text = "summary = 'PREEMPT_RT with two processors'\npaper = ''\ncpus = 2\n\
+                kernel = { package = 'linux-image-6.12-rt-amd64' }\n\
+                files = { '/sys/kernel/debug/sched/preempt' = 'full' }\n";
+    fs::write(&profile, text).expect("there is room");
+    let said = on(
+        &profile.display().to_string(),
+        "before=$(snapshot); echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+        for server in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $server/runtime; done
+        /latlab adapt --mechanisms selective,suppress & daemon=$!; sleep 0.5
+        /latlab exec --cpus 1 --fifo 60 --irq-group timer -- sh -c 'while :; do :; done' & hog=$!
+        sleep 2.5; kill -KILL $hog; sleep 2; kill -TERM $daemon; wait $daemon; echo $?
+        [ \"$(snapshot)\" = \"$before\" ] && echo restored",
+    );
+    assert_eq!(said.stdout, "0\nrestored\n", "{said:?}");
+    let starved = "no ordinary task ran for 1 s on CPU 1, and this was turned last";
+    let back: Vec<&str> = said.stderr.lines().filter(|line| line.contains(starved)).collect();
+    let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
 }
