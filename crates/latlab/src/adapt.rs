@@ -100,7 +100,9 @@ impl Adapting {
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
                 self.adaptation.give_up(&decision);
-                self.account.give_up(&decision, &error.to_string()).iter().for_each(|why| say(why));
+                if let Some(why) = self.account.give_up(&decision, &error.to_string()) {
+                    say(&why);
+                }
                 self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
             }
         }
@@ -108,8 +110,9 @@ impl Adapting {
 
     fn decide(&mut self, seen: &Observation, say: fn(&str)) -> Vec<Decision> {
         let decisions = self.adaptation.decide(seen);
-        let unlogged = self.account.note(seen, &decisions, self.adaptation.mode());
-        unlogged.iter().for_each(|why| say(why));
+        if let Some(why) = self.account.note(seen, &decisions, self.adaptation.mode()) {
+            say(&why);
+        }
         decisions
     }
 
