@@ -3,7 +3,7 @@
 use super::counting::Counting;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
-use latlab_bpf::wakers::Wakers;
+use latlab_bpf::wakers::{Violations, Wakers};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
 use latlab_core::time::Nanos;
@@ -90,6 +90,11 @@ impl Observing {
         let (wakes, early): (Vec<Wake>, Vec<Wake>) = wakes.into_iter().partition(old);
         self.early.extend(early);
         wakes
+    }
+
+    /// How often real-time tasks were woken by tasks of lower priority, where that was watched.
+    pub(super) fn violations(&self) -> Option<Violations> {
+        self.wakers.as_ref().map(Wakers::violations)
     }
 
     /// Waits until there may be something else to see, at most so long.
