@@ -1,7 +1,7 @@
 //! The kernel's threads that handle interrupts, and what is known of their devices.
 
 use crate::clock;
-use crate::comings::{has_program, number, numbered};
+use crate::comings::{number, numbered};
 use crate::root::Root;
 use crate::sched;
 use latlab_core::mechanism::{Policy, Thread};
@@ -101,9 +101,14 @@ pub fn all_in_threads(root: &Root) -> bool {
 
 /// What a thread of this number is called, if it is one of the kernel.
 fn name_of(id: i32) -> Option<String> {
-    let thread = Path::new("/proc").join(id.to_string());
-    let name = fs::read_to_string(thread.join("comm")).ok()?;
-    (!has_program(&thread)).then(|| name.trim_end_matches('\n').to_owned())
+    /// `PF_KTHREAD` of `linux/sched.h`.
+    const OF_THE_KERNEL: u32 = 0x0020_0000;
+    let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name stands in brackets; of what follows the flags are the seventh (proc_pid_stat(5)).
+    let (_, rest) = text.rsplit_once(") ")?;
+    let flags: u32 = rest.split(' ').nth(6)?.parse().ok()?;
+    (flags & OF_THE_KERNEL != 0).then(|| name.trim_end_matches('\n').to_owned())
 }
 
 /// The numbers of the kernel's threads; of all processes, where the kernel does not tell.

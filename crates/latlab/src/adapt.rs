@@ -21,6 +21,7 @@ pub(crate) use log::replay;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use account::Account;
+use latlab_bpf::wakers::Violations;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::plan::Setting;
@@ -172,6 +173,12 @@ impl Adapting {
 
     /// Gives everything back.
     fn end(mut self, say: fn(&str)) -> Ended {
+        if let Some(Violations { by_interrupts, by_others }) = self.observing.violations() {
+            say(&format!(
+                "tasks of lower priority have woken real-time tasks: interrupt threads \
+                 {by_interrupts} times, others {by_others} times"
+            ));
+        }
         let changes = self.guard.restore();
         for Change { knob, was, restored, .. } in &changes {
             if *restored {

@@ -3,7 +3,7 @@
 use super::counting::Counting;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
-use latlab_bpf::wakers::Wakers;
+use latlab_bpf::wakers::{Violations, Wakers};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
 use latlab_core::time::Nanos;
@@ -93,6 +93,11 @@ impl Observing {
         wakes
     }
 
+    /// How often real-time tasks were woken by tasks of lower priority, where that was watched.
+    pub(super) fn violations(&self) -> Option<Violations> {
+        self.wakers.as_ref().map(Wakers::violations)
+    }
+
     /// Waits until there may be something else to see, at most so long.
     pub(super) fn wait(&mut self, at_most: Nanos) {
         match &mut self.counting {
@@ -136,29 +141,49 @@ fn without(names: &[String], needing: &[&str], why: &dyn std::fmt::Display) -> F
 /// Refuses mechanisms none of which can do anything here; of what some of them can't, sentences.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
     let (knobs, unreadable) = look(root, &adaptation.knobs());
-    let no_threads = no_interrupt_threads(adaptation, root);
-    let threads = adaptation.turns_threads() && no_threads.is_none();
-    let unreadable: Vec<String> = match unreadable.first() {
-        Some((_, why)) if knobs.is_empty() && !threads => vec![why.to_string()],
-        _ => {
-            unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect()
-        }
-    };
-    let all: Vec<String> = no_threads.into_iter().chain(unreadable).collect();
-    if knobs.is_empty() && !threads {
-        return Err(Failure::Unsupported(format!("{}: {}", names.join(","), all.join("; "))));
-    }
-    Ok(all)
-}
-
-fn no_interrupt_threads(adaptation: &Adaptation, root: &Root) -> Option<String> {
-    if !adaptation.turns_threads() || irq::all_in_threads(root) {
-        return None;
+    let mut cant: Vec<String> =
+        unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect();
+    let turns_threads = adaptation.turns_threads();
+    if turns_threads && !irq::all_in_threads(root) {
+        cant.push(FEW_THREADS.to_owned());
     }
     let is_one = |thread: &Thread| thread.interrupt.is_some();
-    let some = InterruptThreads::new(root.clone()).list().iter().any(is_one);
-    (!some).then(|| {
-        "this kernel has no interrupt threads: boot it with threadirqs, or take one with PREEMPT_RT"
-            .to_owned()
-    })
+    let mut threads = InterruptThreads::new(root.clone());
+    if !knobs.is_empty() || (turns_threads && threads.list().iter().any(is_one)) {
+        return Ok(cant);
+    }
+    // Both files are missing for one reason, mostly.
+    if let Some((_, why)) = unreadable.first() {
+        cant.retain(|sentence| sentence == FEW_THREADS);
+        cant.insert(0, why.to_string());
+    }
+    if turns_threads && cant.is_empty() {
+        cant.push("no thread of the kernel is to be seen from here".to_owned());
+    }
+    Err(Failure::Unsupported(format!("{}: {}", names.join(","), cant.join("; "))))
+}
+
+const FEW_THREADS: &str = "this kernel handles interrupts in threads only where drivers ask for \
+                           that: boot it with threadirqs, or take one with PREEMPT_RT";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_can_t_work_is_told_what_can_do_without() {
+        let names = |text: &str| mechanism::names(text).unwrap();
+        let refused = |all: &str, needing: &[&str]| match without(&names(all), needing, &"no BTF") {
+            Failure::Unsupported(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            refused("", &["transparent", "inherit"]),
+            "transparent,inherit: no BTF; or do without: --mechanisms suppress,mode"
+        );
+        let all = "selective,transparent,inherit";
+        let expected = "transparent: no BTF; or do without: --mechanisms selective,inherit";
+        assert_eq!(refused(all, &["transparent"]), expected);
+        assert_eq!(refused("transparent,mode", &["transparent"]), "transparent: no BTF");
+    }
 }
