@@ -9,6 +9,7 @@ pub mod inherit;
 pub mod log;
 pub mod mode;
 mod needs;
+mod newest;
 mod observation;
 mod policy;
 pub mod selective;
@@ -18,10 +19,11 @@ pub mod suppress;
 mod tests;
 mod threads;
 pub mod transparent;
+pub mod watchdog;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;
-pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Thread, Wake};
+pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Thread};
 pub use policy::Policy;
 
 use serde::{Deserialize, Serialize};

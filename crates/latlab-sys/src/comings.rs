@@ -123,7 +123,7 @@ pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
 }
 
 /// Whether a thread is one of a program, as those of the kernel are not.
-pub(crate) fn has_program(thread: &Path) -> bool {
+fn has_program(thread: &Path) -> bool {
     let program = std::fs::read_link(thread.join("exe"));
     !program.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }

@@ -1,9 +1,11 @@
 //! The kernel's threads that handle interrupts, and what is known of their devices.
 
-use crate::comings::{has_program, number, numbered};
+use crate::clock;
+use crate::comings::{number, numbered};
 use crate::root::Root;
 use crate::sched;
-use latlab_core::mechanism::Thread;
+use latlab_core::mechanism::{Policy, Thread};
+use latlab_core::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -16,7 +18,13 @@ pub struct InterruptThreads {
     known: BTreeMap<i32, Described>,
     /// Threads of the kernel that do other things.
     others: BTreeSet<i32>,
+    /// Those that may not have given themselves a priority yet, and when they were first seen.
+    young: BTreeMap<i32, Nanos>,
 }
+
+/// A thread of an interrupt starts as an ordinary task, may already wake who waits for it to start,
+/// and then makes itself a real-time one. One that is still ordinary after this time was made so.
+const YOUTH: Nanos = Nanos::from_secs(1);
 
 /// What does not change while a thread lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,11 +41,13 @@ const CHILDREN: &str = "/proc/2/task/2/children";
 impl InterruptThreads {
     /// Of this machine, whose devices are described below `root`.
     pub fn new(root: Root) -> InterruptThreads {
-        InterruptThreads { root, known: BTreeMap::new(), others: BTreeSet::new() }
+        let (known, others, young) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        InterruptThreads { root, known, others, young }
     }
 
     /// Those there are now, in the order of their numbers. One whose policy is none that could be
-    /// given back (`SCHED_DEADLINE`, `SCHED_IDLE`, …) is left out.
+    /// given back (`SCHED_DEADLINE`, `SCHED_IDLE`, …) is left out, and so is one that is too young
+    /// to have the policy that it will be found with.
     pub fn list(&mut self) -> Vec<Thread> {
         let ids = kernel_threads();
         self.known.retain(|id, _| ids.contains(id));
@@ -50,14 +60,27 @@ impl InterruptThreads {
                 Some(name) if handles_interrupts(&name) => {
                     let drivers = drivers.get_or_insert_with(|| drivers_by_interrupt(&self.root));
                     self.known.insert(id, describe(&self.root, name, drivers));
+                    self.young.insert(id, clock::now());
                 }
                 Some(name) if name != "kthreadd" => drop(self.others.insert(id)),
                 // It has no name yet, or has ended.
                 _ => {}
             }
         }
-        self.known.iter().filter_map(|(&id, known)| known.now(id)).collect()
+        let all: Vec<Thread> = self.known.iter().filter_map(|(&id, one)| one.now(id)).collect();
+        let ordinary = |id: i32| all.iter().any(|one| one.id == id && may_be_young(one));
+        self.young.retain(|&id, seen| clock::now() < *seen + YOUTH && ordinary(id));
+        all.into_iter().filter(|thread| !self.is_young(thread.id)).collect()
     }
+
+    /// Whether it was left out as too young.
+    pub fn is_young(&self, id: i32) -> bool {
+        self.young.contains_key(&id)
+    }
+}
+
+fn may_be_young(thread: &Thread) -> bool {
+    thread.interrupt.is_some() && thread.policy == Policy::Other
 }
 
 impl Described {
@@ -78,9 +101,14 @@ pub fn all_in_threads(root: &Root) -> bool {
 
 /// What a thread of this number is called, if it is one of the kernel.
 fn name_of(id: i32) -> Option<String> {
-    let thread = Path::new("/proc").join(id.to_string());
-    let name = fs::read_to_string(thread.join("comm")).ok()?;
-    (!has_program(&thread)).then(|| name.trim_end_matches('\n').to_owned())
+    /// `PF_KTHREAD` of `linux/sched.h`.
+    const OF_THE_KERNEL: u32 = 0x0020_0000;
+    let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name stands in brackets; of what follows the flags are the seventh (proc_pid_stat(5)).
+    let (_, rest) = text.rsplit_once(") ")?;
+    let flags: u32 = rest.split(' ').nth(6)?.parse().ok()?;
+    (flags & OF_THE_KERNEL != 0).then(|| name.trim_end_matches('\n').to_owned())
 }
 
 /// The numbers of the kernel's threads; of all processes, where the kernel does not tell.

@@ -58,7 +58,7 @@ impl Drop for Listener {
 }
 
 /// Connects to the socket of this name. What is read or written then waits no longer than
-/// `patience`. NotFound or ConnectionRefused where nobody listens.
+/// `patience`. `NotFound` or `ConnectionRefused` where nobody listens.
 pub fn connect(root: &Root, name: &str, patience: Duration) -> io::Result<UnixStream> {
     let connection = UnixStream::connect(path(root, name))?;
     connection.set_read_timeout(Some(patience))?;

@@ -17,7 +17,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Who has connected here. NotFound where that process has ended or can't be seen from here, as
+    /// Who has connected here. `NotFound` where that process has ended or can't be seen from here, as
     /// one outside of our container.
     pub fn of(connection: &UnixStream) -> io::Result<Peer> {
         let who = credentials(connection)?;
@@ -157,8 +157,8 @@ mod tests {
     fn a_member_of_the_group_may_and_others_may_not() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("etc")).unwrap();
-        std::fs::write(folder.path().join("etc/group"), "root:x:0:\naudio:x:29:a,b\nbad\n")
-            .unwrap();
+        let groups = b"root:x:0:\naudio:x:29:a,b\nbad\n";
+        crate::file::write_atomically(&folder.path().join("etc/group"), groups).unwrap();
         let root = Root::new(folder.path());
         assert!(has_group(&root, "audio") && !has_group(&root, "bad"));
         let (near, _far) = UnixStream::pair().unwrap();

@@ -4,6 +4,7 @@ mod account;
 mod asking;
 mod beside;
 mod board;
+mod canaries;
 mod control;
 mod counting;
 mod daemon;
@@ -21,6 +22,7 @@ pub(crate) use log::replay;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use account::Account;
+use latlab_bpf::wakers::Violations;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
@@ -104,7 +106,8 @@ impl Adapting {
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        let seen = self.observing.look(self.account.requests());
+        let mut seen = self.observing.look(self.account.requests());
+        seen.starved = self.account.starved(seen.at);
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
                 self.leave(&decision, &error, say);
@@ -115,14 +118,17 @@ impl Adapting {
     /// Touches no more what could not be turned.
     fn leave(&mut self, decision: &Decision, error: &GuardError, say: fn(&str)) {
         self.adaptation.give_up(decision);
-        self.account.give_up(decision, &error.to_string()).iter().for_each(|why| say(why));
+        if let Some(why) = self.account.give_up(decision, &error.to_string()) {
+            say(&why);
+        }
         self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
     }
 
     fn decide(&mut self, seen: &Observation, say: fn(&str)) -> Vec<Decision> {
         let decisions = self.adaptation.decide(seen);
-        let unlogged = self.account.note(seen, &decisions, self.adaptation.mode());
-        unlogged.iter().for_each(|why| say(why));
+        if let Some(why) = self.account.note(seen, &decisions, self.adaptation.mode()) {
+            say(&why);
+        }
         decisions
     }
 

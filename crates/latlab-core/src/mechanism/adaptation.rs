@@ -1,5 +1,6 @@
 //! Mechanisms at work together: what all of them want is decided in one place.
 
+use super::newest::Newest;
 use super::threads::Threads;
 use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wish, needs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +13,7 @@ pub struct Adaptation {
     left: BTreeSet<&'static str>,
     threads: Threads,
     mode: Option<(Mode, String)>,
+    newest: Newest,
 }
 
 /// A knob that is turned.
@@ -40,6 +42,7 @@ impl Adaptation {
             left: BTreeSet::new(),
             threads: Threads::default(),
             mode: None,
+            newest: Newest::default(),
         };
         let follows = adaptation.mechanisms.iter().find(|one| one.part() == Part::Follows);
         if let (Some(one), false) = (follows, adaptation.turns_threads()) {
@@ -112,6 +115,9 @@ impl Adaptation {
     pub fn decide(&mut self, seen: &Observation) -> Vec<Decision> {
         let mut decisions = self.stop(seen);
         decisions.extend(self.threads.stop(seen));
+        self.newest.note(&decisions);
+        decisions.extend(self.relieve(seen));
+        let before = decisions.len();
         let mode = self.mechanisms.iter_mut().find_map(|one| one.mode(seen));
         decisions.extend(self.turn_threads(seen, mode.as_ref()));
         self.mode.clone_from(&mode);
@@ -122,7 +128,15 @@ impl Adaptation {
             Some((Mode::Throughput, why)) => decisions.extend(self.engage(seen, Some(&why))),
             Some((Mode::Latency, why)) => decisions.extend(self.disengage(&why)),
         }
+        self.newest.note(&decisions[before..]);
         decisions
+    }
+
+    /// Takes back what may have ordinary tasks starve, if they do, for good.
+    fn relieve(&mut self, seen: &Observation) -> Option<Decision> {
+        let back = (!seen.starved.is_empty()).then(|| self.newest.take_back(&seen.starved))??;
+        self.give_up(&back);
+        Some(back)
     }
 
     /// The mode that was decided for last, where a mechanism decides that, and why.
@@ -132,6 +146,7 @@ impl Adaptation {
 
     /// From now on the knob of this decision is not touched: it could not be turned.
     pub fn give_up(&mut self, decision: &Decision) {
+        self.newest.forget(decision);
         match decision.thread() {
             Some(id) => self.threads.give_up(id, decision.knob()),
             None => self.leave(decision.knob()),

@@ -100,7 +100,7 @@ impl Replay {
         let differs = now.iter().zip(&then).position(|(now, then)| now != then);
         let differs = differs.unwrap_or(now.len().min(then.len()));
         let shown = |decisions: &[Decision]| {
-            decisions.get(differs).map_or_else(|| "nothing more".to_owned(), |one| one.to_string())
+            decisions.get(differs).map_or_else(|| "nothing more".to_owned(), ToString::to_string)
         };
         Err(format!("then it was: {}; now it is: {}", shown(&then), shown(&now)))
     }

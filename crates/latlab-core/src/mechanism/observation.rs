@@ -1,7 +1,7 @@
 //! What is seen of a machine: plain data, so that it can be kept and decided upon again.
 
-use super::Request;
 use super::policy::Policy;
+use super::{Request, Wake};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,9 @@ pub struct Observation {
     pub wakes: Vec<Wake>,
     /// What processes ask for.
     pub requests: Vec<Request>,
+    /// CPUs on which ordinary tasks starve.
+    #[serde(default)]
+    pub starved: Vec<u32>,
 }
 
 /// A knob as it stands.
@@ -70,19 +73,6 @@ pub struct Thread {
     pub driver: Option<String>,
     /// How it is scheduled.
     pub policy: Policy,
-}
-
-/// A real-time task was woken by a thread that handles interrupts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wake {
-    /// The task's number, a thread id.
-    pub task: i32,
-    /// The process it belongs to.
-    pub process: i32,
-    /// The thread that woke it.
-    pub thread: i32,
-    /// The interrupt thread on whose behalf a soft-irq thread did.
-    pub behind: Option<i32>,
 }
 
 impl Observation {

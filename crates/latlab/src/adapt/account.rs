@@ -1,9 +1,12 @@
 //! The account of what was observed and decided: for who asks, and for the log.
 
 use super::board::Board;
+use super::canaries::Ran;
 use super::log::Log;
 use latlab_core::mechanism::status::Status;
+use latlab_core::mechanism::watchdog::Watchdog;
 use latlab_core::mechanism::{Decision, Mode, Observation, Request};
+use latlab_core::time::Nanos;
 use std::sync::Arc;
 
 /// What is kept of what was observed and decided.
@@ -16,12 +19,19 @@ pub(super) struct Account {
     /// Whether something is so that is not on the board.
     news: bool,
     log: Option<Log>,
+    ran: Arc<Ran>,
+    watchdog: Watchdog,
 }
 
 impl Account {
     /// One that begins like this, for who looks at the board.
-    pub(super) fn of(status: Status, board: Arc<Board>, log: Option<Log>) -> Account {
-        Account { board, status, requests: Vec::new(), news: true, log }
+    pub(super) fn of(
+        status: Status,
+        board: Arc<Board>,
+        log: Option<Log>,
+        ran: Arc<Ran>,
+    ) -> Account {
+        Account { board, status, news: true, log, ran, ..Account::default() }
     }
 
     /// From now on the calling thread is the one that decides.
@@ -35,6 +45,11 @@ impl Account {
             self.requests = requests;
         }
         self.requests.clone()
+    }
+
+    /// On which CPUs ordinary tasks starve; empty where nobody watches.
+    pub(super) fn starved(&mut self, at: Nanos) -> Vec<u32> {
+        self.watchdog.look(at, &self.ran.list())
     }
 
     /// Notes that this was seen, and decided upon it. An error of the log, as a sentence.

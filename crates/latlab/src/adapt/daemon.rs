@@ -4,6 +4,7 @@
 use super::account::Account;
 use super::beside::Beside;
 use super::board::Board;
+use super::canaries::Canaries;
 use super::control::{Control, Office};
 use super::log::Log;
 use crate::failure::{Result, failed};
@@ -43,6 +44,7 @@ pub(crate) struct Daemon {
     // Nobody is told yes any more when things are given back.
     _control: Control,
     _beside: Beside,
+    _canaries: Canaries,
 }
 
 impl Daemon {
@@ -52,9 +54,11 @@ impl Daemon {
         let metrics = configuration.metrics.map(listen).transpose()?;
         let log = orders.log.map(|path| Log::begin(path, began(&orders))).transpose()?;
         let board = Arc::new(Board::default());
-        let account = Account::of(at_first(names), Arc::clone(&board), log);
-        let beside = Beside::told(names, configuration, account, say)?;
         let root = Root::default();
+        let canaries = Canaries::start(&root)?;
+        let ran = Arc::clone(&canaries.ran);
+        let account = Account::of(at_first(names), Arc::clone(&board), log, ran);
+        let beside = Beside::told(names, configuration, account, say)?;
         let listener = Listener::bind(&root, NAME)
             .map_err(|e| failed("no program can ask for anything: the socket", e))?;
         let configuration = configuration.clone();
@@ -63,7 +67,7 @@ impl Daemon {
             format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
         });
         let office = Office { root, configuration, board, listener, no_groups, metrics, written };
-        Ok(Daemon { _control: Control::start(office)?, _beside: beside })
+        Ok(Daemon { _control: Control::start(office)?, _beside: beside, _canaries: canaries })
     }
 }
 

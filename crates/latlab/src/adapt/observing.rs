@@ -4,6 +4,7 @@ use super::counting::Counting;
 use super::scheduler;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
+use latlab_bpf::wakers::{Violations, Wakers};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
@@ -12,6 +13,7 @@ use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::{self, Standing, Unreadable};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, sched};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Looks at whatever the mechanisms at work decide upon.
@@ -21,7 +23,8 @@ pub(super) struct Observing {
     knobs: Vec<&'static str>,
     counting: Option<Counting>,
     threads: Option<InterruptThreads>,
-    /// Wakes of tasks that have not been looked up yet.
+    wakers: Option<Wakers>,
+    /// Wakes of tasks that have not been looked up yet, and by threads that are too young.
     early: Vec<Wake>,
 }
 
@@ -36,12 +39,17 @@ impl Observing {
             Counting::start(root).map_err(|deaf| without(names, &needing, &deaf))
         };
         let counting = Some(adaptation.counts_tasks()).filter(|needing| !needing.is_empty());
+        let wakers = Some(adaptation.hears_wakes()).filter(|needing| !needing.is_empty());
+        let watch = |needing: Vec<&str>| {
+            Wakers::load().map_err(|refusal| without(names, &needing, &refusal))
+        };
         let threads = adaptation.turns_threads().then(|| InterruptThreads::new(root.clone()));
         Ok(Observing {
             root: root.clone(),
             knobs: adaptation.knobs(),
             counting: counting.map(count).transpose()?,
             threads,
+            wakers: wakers.map(watch).transpose()?,
             early: Vec::new(),
         })
     }
@@ -55,8 +63,10 @@ impl Observing {
     pub(super) fn look(&mut self, requests: Vec<Request>) -> Observation {
         let (realtime, wakes) = self.tasks();
         let threads = self.threads.as_mut().map(InterruptThreads::list).unwrap_or_default();
+        let wakes = self.put_off(wakes);
         let (knobs, _) = look(&self.root, &self.knobs);
-        Observation { at: clock::now(), realtime, knobs, threads, wakes, requests }
+        let (at, starved) = (clock::now(), Vec::new());
+        Observation { at, realtime, knobs, threads, wakes, requests, starved }
     }
 
     /// The real-time tasks, and who has woken them.
@@ -65,21 +75,35 @@ impl Observing {
         let mut wakes = std::mem::take(&mut self.early);
         // Who decides is not served.
         let ours = sched::thread_id();
-        wakes.extend(Vec::<Wake>::new().into_iter().filter(|wake| wake.task != ours));
+        let came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
+        wakes.extend(came.into_iter().filter(|wake| wake.task != ours));
         wakes.iter().for_each(|wake| counting.hear_of(wake.task));
         let (tasks, looked) = counting.tasks();
-        if !looked {
-            // Those that have just come are looked up soon.
-            let known = |wake: &Wake| tasks.iter().any(|task| task.id == wake.task);
-            (wakes, self.early) = wakes.into_iter().partition(known);
-        }
+        // Those that have just come are looked up soon.
+        let known = |wake: &Wake| looked || tasks.iter().any(|task| task.id == wake.task);
+        (wakes, self.early) = wakes.into_iter().partition(known);
         (Some(tasks.to_vec()), wakes)
+    }
+
+    /// Of these, those by threads that are old enough; the others are for later.
+    fn put_off(&mut self, wakes: Vec<Wake>) -> Vec<Wake> {
+        let Some(threads) = &self.threads else { return wakes };
+        let young = |id: Option<i32>| id.is_some_and(|id| threads.is_young(id));
+        let old = |wake: &Wake| !young(Some(wake.thread)) && !young(wake.behind);
+        let (wakes, early): (Vec<Wake>, Vec<Wake>) = wakes.into_iter().partition(old);
+        self.early.extend(early);
+        wakes
+    }
+
+    /// How often real-time tasks were woken by tasks of lower priority, where that was watched.
+    pub(super) fn violations(&self) -> Option<Violations> {
+        self.wakers.as_ref().map(Wakers::violations)
     }
 
     /// Waits until there may be something else to see, at most so long.
     pub(super) fn wait(&mut self, at_most: Nanos) {
         match &mut self.counting {
-            Some(counting) => counting.wait(at_most, None),
+            Some(counting) => counting.wait(at_most, self.wakers.as_ref().map(AsFd::as_fd)),
             None => std::thread::park_timeout(Duration::from_nanos(at_most.0)),
         }
     }
@@ -127,29 +151,49 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
         // It replaces the others.
         unreadable.clear();
     }
-    let no_threads = no_interrupt_threads(adaptation, root);
-    let threads = adaptation.turns_threads() && no_threads.is_none();
-    let unreadable: Vec<String> = match unreadable.first() {
-        Some((_, why)) if knobs.is_empty() && !threads => vec![why.to_string()],
-        _ => {
-            unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect()
-        }
-    };
-    let all: Vec<String> = no_threads.into_iter().chain(unreadable).collect();
-    if knobs.is_empty() && !threads {
-        return Err(Failure::Unsupported(format!("{}: {}", names.join(","), all.join("; "))));
-    }
-    Ok(all)
-}
-
-fn no_interrupt_threads(adaptation: &Adaptation, root: &Root) -> Option<String> {
-    if !adaptation.turns_threads() || irq::all_in_threads(root) {
-        return None;
+    let mut cant: Vec<String> =
+        unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect();
+    let turns_threads = adaptation.turns_threads();
+    if turns_threads && !irq::all_in_threads(root) {
+        cant.push(FEW_THREADS.to_owned());
     }
     let is_one = |thread: &Thread| thread.interrupt.is_some();
-    let some = InterruptThreads::new(root.clone()).list().iter().any(is_one);
-    (!some).then(|| {
-        "this kernel has no interrupt threads: boot it with threadirqs, or take one with PREEMPT_RT"
-            .to_owned()
-    })
+    let mut threads = InterruptThreads::new(root.clone());
+    if !knobs.is_empty() || (turns_threads && threads.list().iter().any(is_one)) {
+        return Ok(cant);
+    }
+    // Both files are missing for one reason, mostly.
+    if let Some((_, why)) = unreadable.first() {
+        cant.retain(|sentence| sentence == FEW_THREADS);
+        cant.insert(0, why.to_string());
+    }
+    if turns_threads && cant.is_empty() {
+        cant.push("no thread of the kernel is to be seen from here".to_owned());
+    }
+    Err(Failure::Unsupported(format!("{}: {}", names.join(","), cant.join("; "))))
+}
+
+const FEW_THREADS: &str = "this kernel handles interrupts in threads only where drivers ask for \
+                           that: boot it with threadirqs, or take one with PREEMPT_RT";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_can_t_work_is_told_what_can_do_without() {
+        let names = |text: &str| mechanism::names(text).unwrap();
+        let refused = |all: &str, needing: &[&str]| match without(&names(all), needing, &"no BTF") {
+            Failure::Unsupported(why) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(
+            refused("", &["transparent", "inherit"]),
+            "transparent,inherit: no BTF; or do without: --mechanisms suppress,mode"
+        );
+        let all = "selective,transparent,inherit";
+        let expected = "transparent: no BTF; or do without: --mechanisms selective,inherit";
+        assert_eq!(refused(all, &["transparent"]), expected);
+        assert_eq!(refused("transparent,mode", &["transparent"]), "transparent: no BTF");
+    }
 }

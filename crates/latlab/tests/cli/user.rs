@@ -40,6 +40,7 @@ fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() 
     as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
     as_nobody(&program, "run --policy other --set swappiness=1")
         .refused(3, &["swappiness", "root"]);
+    as_nobody(&program, "adapt").refused(3, &["run latlab as root to adapt"]);
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl Machine {
             threads: self.threads.clone(),
             wakes: wakes.to_vec(),
             requests: self.requests.clone(),
+            starved: Vec::new(),
         };
         let decisions = adaptation.decide(&seen);
         for decision in &decisions {

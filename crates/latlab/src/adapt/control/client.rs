@@ -5,7 +5,7 @@ use latlab_sys::clock;
 use latlab_sys::poll::Awaited;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 /// Whoever takes longer to send a request, or to take the answer, is not listened to any more.
 const PATIENCE: Nanos = Nanos::from_secs(1);

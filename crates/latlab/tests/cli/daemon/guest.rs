@@ -1,12 +1,17 @@
 //! The daemon on real kernels, whose knobs are real.
 
-use crate::program::{Said, command, run};
+use crate::program::{Said, command, folder, run};
+use std::fs;
 
 /// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program. `snapshot` says
 /// how all knobs stand that it could turn.
 fn in_a_guest(script: &str) -> Said {
+    on("rt", script)
+}
+
+fn on(profile: &str, script: &str) -> Said {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/sh --with /usr/bin/setpriv";
-    let mut command = command(&format!("exec --on lab:rt {tools} -- sh -c"));
+    let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
     let snapshot = "\
         snapshot() { cat /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/features
         for task in /proc/[0-9]*; do
@@ -18,14 +23,18 @@ fn in_a_guest(script: &str) -> Said {
     run(command.arg(format!("{snapshot}{script}")))
 }
 
-/// Killed after 0, 10, … 490 ms, from before it turns anything to long after.
+/// Killed after 0 to 490 ms, every fifth time with all mechanisms, which take longer to begin, after
+/// 500 to 990 ms; the second half beside a real-time task.
 #[test]
 fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
     let said = in_a_guest(
         "before=$(snapshot); kills=0; turned=0
         while [ $kills -lt 50 ]; do
-          /latlab adapt --mechanisms selective,suppress,mode 2> /dev/null & daemon=$!
-          sleep 0.$((kills / 10))$((kills % 10)); kill -KILL $daemon; wait $daemon
+          [ $kills = 25 ] && { /latlab exec --fifo 60 -- /bin/sleep 1000 & }
+          few='--mechanisms selective,suppress,mode'; time=$((kills + 100))
+          [ $((kills % 5)) = 4 ] && { few=; time=$((kills + 150)); }
+          /latlab adapt $few 2> /dev/null & daemon=$!
+          sleep 0.${time#1}; kill -KILL $daemon; wait $daemon
           [ \"$(snapshot)\" = \"$before\" ] || turned=$((turned + 1))
           /latlab adapt --restore > /dev/null || echo not restored
           [ \"$(snapshot)\" = \"$before\" ] || { echo differs after $kills; snapshot; }
@@ -35,5 +44,70 @@ fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
     let (turned, rest) = said.stdout.split_once('\n').expect("it counts");
     assert_eq!(rest, "nothing was left turned\n", "{said:?}");
     let turned: u32 = turned.parse().unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    println!("{turned} of 50 had turned something");
     assert!((10..50).contains(&turned), "killed before and after: {said:?}");
+}
+
+/// As `setpriv` is told to leave the rights that the unit for systemd leaves.
+fn rights() -> String {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
+    let unit = fs::read_to_string(unit).expect("it is shipped");
+    let mut lines = unit.lines();
+    let all = lines.find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let all = all.expect("it leaves some").split(' ');
+    let all = all.map(|right| right.trim_start_matches("CAP_").to_lowercase());
+    format!("-all,+{}", all.collect::<Vec<_>>().join(",+"))
+}
+
+/// With the rights that the unit leaves it, the daemon does all it can; RTC and HPET are TIMER.
+#[test]
+fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
+    let rights = rights();
+    let said = in_a_guest(&format!(
+        "before=$(snapshot)
+        setpriv --bounding-set={rights} /latlab adapt --mechanisms selective,suppress,mode &
+        daemon=$!; until /latlab adapt status > /dev/null 2>&1; do sleep 0.02; done
+        snapshot; echo; sleep 1
+        /latlab exec --fifo 70 --irq-group timer -- sh -c 'sleep 0.3; /latlab adapt status'
+        kill -TERM $daemon; wait $daemon; echo $?; [ \"$(snapshot)\" = \"$before\" ] && echo restored"
+    ));
+    let (alone, served) = said.stdout.split_once("\n\n").expect("it waits in between");
+    assert!(alone.contains("(irq/8-rtc0) 0 0"), "all can wait: {said:?}");
+    assert!(alone.contains("NO_WAKEUP_PREEMPTION"), "{said:?}");
+    assert!(alone.contains("(ktimers/0) 1 1"), "but timers do not: {said:?}");
+    let line = |knob: &str| {
+        let line = served.lines().find(|line| line.starts_with(knob)).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(line("irq/8-rtc0 ").starts_with("irq/8-rtc0 fifo 50 fifo 70 "), "{said:?}");
+    assert!(line("irq/8-rtc0 ").contains("has asked for TIMER at priority 70"), "{said:?}");
+    assert!(line("irq/9-acpi ").starts_with("irq/9-acpi fifo 50 other "), "{said:?}");
+    assert!(line("mode: ").starts_with("mode: latency, as there "), "{said:?}");
+    assert_eq!(line("TIMER "), "TIMER is asked for by 1 process", "{said:?}");
+    assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
+}
+
+/// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
+#[test]
+fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
+    let folder = folder();
+    let profile = folder.path().join("two.toml");
+    let text = "summary = 'PREEMPT_RT with two processors'\npaper = ''\ncpus = 2\n\
+                kernel = { package = 'linux-image-6.12-rt-amd64' }\n\
+                files = { '/sys/kernel/debug/sched/preempt' = 'full' }\n";
+    fs::write(&profile, text).expect("there is room");
+    let said = on(
+        &profile.display().to_string(),
+        "before=$(snapshot); echo -1 > /proc/sys/kernel/sched_rt_runtime_us
+        for server in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $server/runtime; done
+        /latlab adapt --mechanisms selective,suppress & daemon=$!; sleep 0.5
+        /latlab exec --cpus 1 --fifo 60 --irq-group timer -- sh -c 'while :; do :; done' & hog=$!
+        sleep 2.5; kill -KILL $hog; sleep 2; kill -TERM $daemon; wait $daemon; echo $?
+        [ \"$(snapshot)\" = \"$before\" ] && echo restored",
+    );
+    assert_eq!(said.stdout, "0\nrestored\n", "{said:?}");
+    let starved = "no ordinary task ran for 1 s on CPU 1, and this was turned last";
+    let back: Vec<&str> = said.stderr.lines().filter(|line| line.contains(starved)).collect();
+    let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
 }

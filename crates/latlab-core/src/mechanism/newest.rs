@@ -1,0 +1,89 @@
+//! What was turned, in the order in which it was: where ordinary tasks starve, the newest is taken
+//! back.
+
+use super::{Decision, Policy};
+
+/// Everything that is turned, the newest last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Newest(Vec<Decision>);
+
+impl Newest {
+    /// Notes what was decided.
+    pub(super) fn note(&mut self, decisions: &[Decision]) {
+        for decision in decisions {
+            self.forget(decision);
+            if matches!(decision, Decision::Set { .. }) {
+                self.0.push(decision.clone());
+            }
+        }
+    }
+
+    /// Forgets what is about the same knob.
+    pub(super) fn forget(&mut self, decision: &Decision) {
+        let same =
+            |one: &Decision| (one.knob(), one.thread()) == (decision.knob(), decision.thread());
+        self.0.retain(|one| !same(one));
+    }
+
+    /// Takes back the newest raise of a thread's priority, or, where none was raised, the newest
+    /// change of a file, since ordinary tasks starve on these CPUs. Threads that were lowered stay:
+    /// nobody waits longer for that.
+    pub(super) fn take_back(&self, starved: &[u32]) -> Option<Decision> {
+        let raise = self.0.iter().rfind(|one| is_raise(one));
+        let newest = raise.or_else(|| self.0.iter().rfind(|one| one.thread().is_none()))?;
+        let cpus: Vec<String> = starved.iter().map(u32::to_string).collect();
+        let cpus =
+            if cpus.len() == 1 { "CPU" } else { "the CPUs" }.to_owned() + " " + &cpus.join(", ");
+        Some(Decision::GiveBack {
+            mechanism: newest.mechanism().to_owned(),
+            knob: newest.knob().to_owned(),
+            thread: newest.thread(),
+            because: format!(
+                "no ordinary task ran for 1 s on {cpus}, and this was turned last; it is left \
+                 alone from now on"
+            ),
+        })
+    }
+}
+
+fn is_raise(decision: &Decision) -> bool {
+    let Decision::Set { thread: Some(_), was, to, .. } = decision else { return false };
+    let priority = |text: &String| text.parse().map_or(0, Policy::priority);
+    priority(to) > priority(was)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(knob: &str, thread: Option<i32>, was: &str, to: &str) -> Decision {
+        let [mechanism, knob, was, to] = ["x", knob, was, to].map(str::to_owned);
+        Decision::Set { mechanism, knob, thread, was, to, because: String::new() }
+    }
+
+    #[test]
+    fn the_newest_raise_goes_first_and_then_the_newest_file() {
+        let mut newest = Newest::default();
+        newest.note(&[
+            set("preempt", None, "full", "lazy"),
+            set("irq/5-a", Some(5), "fifo 50", "fifo 70"),
+            set("irq/6-b", Some(6), "fifo 50", "other"),
+            set("irq/7-c", Some(7), "other", "fifo 60"),
+        ]);
+        let mut order = Vec::new();
+        while let Some(back) = newest.take_back(&[1]) {
+            assert!(back.to_string().contains("ran for 1 s on CPU 1, and"), "{back}");
+            order.push(back.knob().to_owned());
+            newest.note(&[back]);
+        }
+        assert_eq!(order, ["irq/7-c", "irq/5-a", "preempt"]);
+    }
+
+    #[test]
+    fn what_was_given_back_is_not_taken_back() {
+        let mut newest = Newest::default();
+        newest.note(&[set("preempt", None, "full", "lazy")]);
+        newest.forget(&set("preempt", None, "full", "lazy"));
+        assert_eq!(newest.take_back(&[0, 1]), None);
+    }
+}
