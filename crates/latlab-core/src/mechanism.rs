@@ -37,6 +37,20 @@ pub struct Request {
     pub groups: Vec<String>,
 }
 
+/// A real-time task of a program was woken by a thread in which the kernel handles interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wake {
+    /// The task, by its thread's number in the machine's first pid namespace, as all here.
+    pub task: i32,
+    /// The process that it belongs to.
+    pub process: i32,
+    /// The thread that woke it: an interrupt's, or one that runs softirqs.
+    pub thread: i32,
+    /// The interrupt's thread that had raised the softirq, where one that runs softirqs woke the
+    /// task; none where it is not known, or where a hard interrupt had.
+    pub behind: Option<i32>,
+}
+
 /// What the machine is to be good at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
