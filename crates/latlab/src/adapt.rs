@@ -191,6 +191,12 @@ impl Adapting {
 
     /// Gives everything back.
     fn end(mut self, say: fn(&str)) -> Ended {
+        if let Some(Violations { by_interrupts, by_others }) = self.observing.violations() {
+            say(&format!(
+                "tasks of lower priority have woken real-time tasks: interrupt threads \
+                 {by_interrupts} times, others {by_others} times"
+            ));
+        }
         let mut changes = self.guard.restore();
         changes.extend(self.scheduler.end());
         for Change { knob, was, restored, .. } in &changes {
