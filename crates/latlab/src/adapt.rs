@@ -69,7 +69,9 @@ impl Adapting {
         let (guard, requests, warnings) = (Guard::new(root), Vec::new(), Vec::new());
         let mut adapting =
             Adapting { adaptation, observing, guard, requests, warnings, _only: only };
-        cant.into_iter().for_each(|what| adapting.warn(what, say));
+        for what in cant {
+            adapting.warn(what, say);
+        }
         let seen = adapting.observing.look(adapting.requests.clone());
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {

@@ -77,7 +77,9 @@ impl Observing {
         let ours = sched::thread_id();
         let came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
         wakes.extend(came.into_iter().filter(|wake| wake.task != ours));
-        wakes.iter().for_each(|wake| counting.hear_of(wake.task));
+        for wake in &wakes {
+            counting.hear_of(wake.task);
+        }
         let (tasks, looked) = counting.tasks();
         // Those that have just come are looked up soon.
         let known = |wake: &Wake| looked || tasks.iter().any(|task| task.id == wake.task);
