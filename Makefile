@@ -68,6 +68,7 @@ bench: $(LATLAB)
 	tools/need cyclictest=rt-tests tbench=dbench
 	cargo bench --locked --package latlab-core --bench record
 	cargo bench --locked --package latlab-bpf --bench cost
+	cargo bench --locked --package latlab-bpf --bench wakers
 	cargo bench --locked --package latlab --bench report
 	cargo bench --locked --package latlab --bench cyclictest
 	cargo bench --locked --package latlab --bench peers

@@ -1,6 +1,7 @@
 //! Nothing of a recording is left when it has ended.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
+use latlab_bpf::wakers::Wakers;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::time::Nanos;
 
@@ -21,5 +22,12 @@ fn what_is_attached_is_held_by_open_files_and_gone_with_them() {
     let attached = recorder.cost().len() - recorder.missing().len();
     assert!(held() > 2 * attached, "{} files for {attached} programs and as many links", held());
     drop(recorder);
+    assert_eq!(held(), 0);
+    if Wakers::check().is_err() {
+        return;
+    }
+    let wakers = Wakers::load().expect("it starts");
+    assert!(held() > 2 * wakers.cost().programs.len());
+    drop(wakers);
     assert_eq!(held(), 0);
 }

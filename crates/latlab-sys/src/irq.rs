@@ -148,11 +148,9 @@ fn actions(root: &Root, interrupt: u32, name: &str) -> Vec<String> {
     let own = own.strip_prefix("s-").unwrap_or(own);
     let listed = root.text(format!("sys/kernel/irq/{interrupt}/actions")).unwrap_or_default();
     let listed: Vec<&str> = listed.split(',').map(str::trim).collect();
-    let fit = |action: &&&str| action.starts_with(own);
-    let fitting: Vec<String> = match listed.contains(&own) {
-        true => Vec::new(),
-        false => listed.iter().filter(fit).map(|&action| action.to_owned()).collect(),
-    };
+    let whole = listed.contains(&own);
+    let fit = |action: &&&str| !whole && action.starts_with(own);
+    let fitting: Vec<String> = listed.iter().filter(fit).map(|&one| one.to_owned()).collect();
     if fitting.is_empty() { vec![own.to_owned()] } else { fitting }
 }
 

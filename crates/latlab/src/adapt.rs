@@ -81,7 +81,9 @@ impl Adapting {
         let (guard, warnings) = (Guard::new(root), Vec::new());
         let mut adapting =
             Adapting { adaptation, observing, guard, account, warnings, _only: only };
-        cant.into_iter().for_each(|what| adapting.warn(what, say));
+        for what in cant {
+            adapting.warn(what, say);
+        }
         let seen = adapting.observing.look(adapting.account.requests());
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {

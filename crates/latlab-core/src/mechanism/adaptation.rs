@@ -70,8 +70,9 @@ impl Adaptation {
 
     /// The mechanisms that decide by the real-time tasks there are.
     pub fn counts_tasks(&self) -> Vec<&'static str> {
-        let counts = |one: &&Box<dyn Mechanism>| one.decides_mode() || one.part() != Part::None;
-        self.mechanisms.iter().filter(counts).map(|one| one.name()).collect()
+        let all = self.mechanisms.iter();
+        let counting = all.filter(|one| one.decides_mode() || one.part() != Part::None);
+        counting.map(|one| one.name()).collect()
     }
 
     /// Whether one of them decides the mode.

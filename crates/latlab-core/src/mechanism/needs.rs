@@ -30,8 +30,8 @@ pub(super) fn join<'a>(
     ceiling: u32,
 ) -> Option<Joined<'a>> {
     let needs = mechanisms.iter_mut().map(|one| one.needs(seen)).collect();
-    let finds = |one: &&Box<dyn Mechanism>| matches!(one.part(), Part::Asked | Part::Wakes);
-    let finder = mechanisms.iter().find(finds)?.name();
+    let mut all = mechanisms.iter();
+    let finder = all.find(|one| matches!(one.part(), Part::Asked | Part::Wakes))?.name();
     let demotes = match mode {
         Some((Mode::Throughput, why)) => Some((finder, format!("it can wait, as {why}"))),
         _ => mechanisms.iter().find_map(|one| Some((one.name(), one.demotes()?.to_owned()))),

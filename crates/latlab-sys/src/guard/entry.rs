@@ -122,7 +122,7 @@ impl Entry {
     }
 }
 
-/// What a thread is called, and when it was started (proc_pid_stat(5)).
+/// What a thread is called, and when it was started (`proc_pid_stat(5)`).
 fn identity(id: i32) -> Option<(String, u64)> {
     let name = std::fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;

@@ -26,6 +26,9 @@ pub(super) struct Observing {
     early: Vec<Wake>,
 }
 
+/// When it is looked again at what was put off.
+const SOON: Nanos = Nanos::from_millis(5);
+
 impl Observing {
     /// Begins to look. Refused where something can't be seen that a mechanism needs.
     pub(super) fn start(
@@ -75,7 +78,9 @@ impl Observing {
         let ours = sched::thread_id();
         let came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
         wakes.extend(came.into_iter().filter(|wake| wake.task != ours));
-        wakes.iter().for_each(|wake| counting.hear_of(wake.task));
+        for wake in &wakes {
+            counting.hear_of(wake.task);
+        }
         let (tasks, looked) = counting.tasks();
         // Those that have just come are looked up soon.
         let known = |wake: &Wake| looked || tasks.iter().any(|task| task.id == wake.task);
@@ -100,6 +105,7 @@ impl Observing {
 
     /// Waits until there may be something else to see, at most so long.
     pub(super) fn wait(&mut self, at_most: Nanos) {
+        let at_most = if self.early.is_empty() { at_most } else { at_most.min(SOON) };
         match &mut self.counting {
             Some(counting) => counting.wait(at_most, self.wakers.as_ref().map(AsFd::as_fd)),
             None => std::thread::park_timeout(Duration::from_nanos(at_most.0)),

@@ -9,7 +9,7 @@ use latlab_core::mechanism::{self, transparent};
 /// priority while that task is there.
 ///
 /// Section 3.4 of Seo et al. 2009, by means of a BPF program that looks at who wakes real-time
-/// tasks, and of sched_setattr(2): irq/… threads, and with PREEMPT_RT ksoftirqd/… and ktimers/…, and
+/// tasks, and of `sched_setattr(2)`: irq/… threads, and with PREEMPT_RT ksoftirqd/… and ktimers/…, and
 /// the interrupt thread on whose behalf those wake somebody. Such a thread gets FIFO 50, the
 /// kernel's own choice for interrupts, but not more than the task has, and never less than it was
 /// found with. It has its own priority again when the last such task has ended or become an ordinary

@@ -131,6 +131,20 @@ fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
     }
 }
 
+/// While a load has the CPU half of the time, in spells of 5 ms, from the beginning on: one in a
+/// hundred samples is late at most, which is two spells' worth.
+#[test]
+fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
+    for target in [RT, THREADIRQS] {
+        let words = "run realfeel:device=hpet,frequency=512,priority=80 \
+                     --load cpu:busy=5ms,every=10ms,policy=fifo,priority=70 \
+                     --for 1s --warm-up 0 --adapt --json --on";
+        let record = latlab(&format!("{words} {target}")).record();
+        let p99 = record.series[0].quantiles.p99;
+        assert!(p99 <= Nanos::from_micros(100), "{target}: {p99}");
+    }
+}
+
 #[test]
 fn who_wakes_for_the_timer_is_found_as_well() {
     let words = "run realfeel:device=rtc,frequency=128,priority=80 \
