@@ -23,7 +23,7 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 impl Mechanism for ByTasks {
     const ABOUT: About = About {
         name: "mode",
-        summary: "what serves ordinary tasks alone is done while there is no real-time task",
+        summary: "what serves ordinary tasks alone is done without real-time tasks",
     };
 
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
