@@ -62,6 +62,8 @@ fn misplaced(name: &str, text: &str, at: usize, why: &str) -> Failure {
 impl Source {
     /// The plans of each cell, one for each repetition; refuses parts that there are not.
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
+        let plans = self.study.cells.iter().map(|cell| self.plans_of(cell));
+        let plans = plans.collect::<Result<Vec<_>>>()?;
         let kind = |on: &Words| on.text.split(':').next().unwrap_or_default().to_owned();
         let targets: Vec<&Words> =
             self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
@@ -72,7 +74,7 @@ impl Source {
             );
             return Err(misplaced(&self.name, &self.text, other.at, &why));
         }
-        self.study.cells.iter().map(|cell| self.plans_of(cell)).collect()
+        Ok(plans)
     }
 
     fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
@@ -187,9 +189,12 @@ mod tests {
             said.starts_with("mine.toml, line 4, column 15: there is no profile 'rtt'"),
             "{said}"
         );
-        let said = refused("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
-        assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
         let said = refused("on = 'lab:rt', ", "");
         assert!(said.contains("the cell b does not say on which target"), "{said}");
+        let text = text.replace("cylic", "cyclic");
+        let two =
+            text.replace("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
+        let said = read("mine.toml", two).unwrap().plans().unwrap_err().to_string();
+        assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
     }
 }
