@@ -54,7 +54,7 @@ static ROOMS: &[Room] = &[
 
 fn profiles() -> String {
     profile::shipped().iter().fold(String::new(), |mut text, profile| {
-        let _ = writeln!(text, "  {:<22}{}", profile.name, profile.summary);
+        let _ = writeln!(text, "  {:<24}{}", profile.name, profile.summary);
         text
     })
 }
@@ -68,7 +68,7 @@ fn studies() -> String {
 
 fn table(parts: impl Iterator<Item = About>) -> String {
     parts.fold(String::new(), |mut text, part| {
-        let _ = writeln!(text, "  {:<22}{}", part.name, part.summary);
+        let _ = writeln!(text, "  {:<24}{}", part.name, part.summary);
         text
     })
 }
