@@ -9,12 +9,13 @@ mod entry;
 use crate::claim;
 use crate::console;
 use crate::knob::{KNOBS, Knob, Place};
+use crate::lock::{self, FOLDER, Turn};
 use crate::root::Root;
 use entry::Entry;
 use latlab_core::record::Change;
 use latlab_core::suggest;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -75,9 +76,6 @@ pub struct Guard {
     left: Vec<String>,
 }
 
-/// Where journals and claims lie, below the root.
-pub(crate) const FOLDER: &str = "run/latlab";
-
 impl Guard {
     /// A guard of the machine under `root`. Nothing is written until something is changed.
     pub fn new(root: Root) -> Guard {
@@ -88,6 +86,7 @@ impl Guard {
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
     pub fn mend(root: &Root) -> Vec<String> {
         claim::sweep(root);
+        lock::sweep(&root.path(FOLDER).join("turn"));
         journals(root).iter().flat_map(|path| mend_one(path)).collect()
     }
 
@@ -278,17 +277,9 @@ impl Guard {
         Ok(())
     }
 
-    /// The journals' folder, locked: between looking whether a knob is taken and writing down
-    /// that it is, nobody else may look.
-    fn take_turn(&self, name: &str) -> Result<File, GuardError> {
-        let folder = self.root.path(FOLDER);
-        let open = |folder: &Path| {
-            fs::create_dir_all(folder)?;
-            let lock = File::open(folder)?;
-            lock.lock()?;
-            Ok(lock)
-        };
-        open(&folder).map_err(|e| no_journal(name, &folder, e))
+    /// Between looking whether a knob is taken and writing down that it is, nobody else may look.
+    fn take_turn(&self, name: &str) -> Result<Turn, GuardError> {
+        Turn::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
     /// Adds an entry to the journal and has it on disk before it returns.
@@ -387,19 +378,11 @@ fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
     let mut names = names.chain((2..).map(|nth| format!("{pid}-{nth}.journal")));
     let mut path = folder.join(names.next().unwrap_or_default());
     loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => file.set_len(0)?,
-            Err(TryLockError::WouldBlock) => {
-                path = folder.join(names.next().unwrap_or_default());
-                continue;
-            }
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        // Somebody who was mending may have taken it away before it was locked.
-        if path.exists() {
+        if let Some(file) = lock::take(&path)? {
+            file.set_len(0)?;
             return Ok((file, path));
         }
+        path = folder.join(names.next().unwrap_or_default());
     }
 }
 
@@ -408,14 +391,8 @@ fn read_journal(path: &Path) -> Option<Entries> {
 }
 
 fn mend_one(path: &Path) -> Vec<String> {
-    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
-        return Vec::new();
-    };
-    match file.try_lock() {
-        Ok(()) => {}
-        // Its owner lives, or another latlab is mending it.
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Vec::new(),
-    }
+    // Its owner lives, or another latlab is mending it.
+    let Some(_locked) = lock::found(path) else { return Vec::new() };
     let Some(found) = read_journal(path) else { return set_aside(path) };
     let left = entry::give_back(&found.entries);
     // What was changed more than once is told once, by what it was at first.
