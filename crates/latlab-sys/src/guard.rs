@@ -5,6 +5,7 @@
 //! back. `/run` is emptied by a reboot, and so are the knobs.
 
 mod entry;
+mod journal;
 
 use crate::claim;
 use crate::console;
@@ -12,11 +13,11 @@ use crate::knob::{KNOBS, Knob, Place};
 use crate::lock::{self, FOLDER, Turn};
 use crate::root::Root;
 use entry::Entry;
+use journal::{Entries, Journal, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
-use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Why a knob could not be turned.
@@ -56,19 +57,12 @@ pub enum GuardError {
     Journal(String, io::Error),
 }
 
-/// What a journal holds.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Entries {
-    pid: u32,
-    entries: Vec<Entry>,
-}
-
 /// Turns knobs, and turns them back: when asked, when dropped, or, should this process be
 /// killed, when the next guard comes.
 #[derive(Debug)]
 pub struct Guard {
     root: Root,
-    journal: Option<(File, PathBuf)>,
+    journal: Option<Journal>,
     written: Entries,
     changes: Vec<Change>,
     held: Option<File>,
@@ -87,6 +81,7 @@ impl Guard {
     pub fn mend(root: &Root) -> Vec<String> {
         claim::sweep(root);
         lock::sweep(&root.path(FOLDER).join("turn"));
+        journal::sweep(root);
         journals(root).iter().flat_map(|path| mend_one(path)).collect()
     }
 
@@ -190,10 +185,8 @@ impl Guard {
         self.left.extend(entry::give_back(&self.written.entries));
         self.held = None;
         self.written.entries.clear();
-        if let Some((file, path)) = self.journal.take() {
-            // Removed before it is unlocked, so that nobody finds it unlocked.
-            let _ = fs::remove_file(path);
-            drop(file);
+        if let Some(journal) = self.journal.take() {
+            journal.end();
         }
         for change in &mut self.changes {
             change.restored = !self.left.contains(&change.knob);
@@ -265,9 +258,9 @@ impl Guard {
         theirs: impl Fn(&Entry) -> bool,
         name: &str,
     ) -> Result<(), GuardError> {
-        let own = self.journal.as_ref().map(|(_, path)| path);
-        for path in journals(&self.root).iter().filter(|path| Some(*path) != own) {
-            let Some(found) = read_journal(path) else {
+        let own = self.journal.as_ref().map(Journal::path);
+        for path in journals(&self.root).iter().filter(|path| Some(path.as_path()) != own) {
+            let Some(found) = read(path) else {
                 continue;
             };
             if found.entries.iter().any(&theirs) {
@@ -286,9 +279,8 @@ impl Guard {
     fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
         if self.journal.is_none() {
-            let journal =
-                create_journal(&folder).map_err(|e| no_journal(&entry.knob, &folder, e))?;
-            self.journal = Some(journal);
+            let begun = Journal::begin(&folder);
+            self.journal = Some(begun.map_err(|e| no_journal(&entry.knob, &folder, e))?);
         }
         entry::join(&mut self.written.entries, entry);
         self.written.entries.push(entry.clone());
@@ -297,18 +289,9 @@ impl Guard {
 
     /// Has the journal say what is turned now.
     fn rewrite(&mut self, name: &str) -> Result<(), GuardError> {
-        let Some((file, _)) = self.journal.as_mut() else { return Ok(()) };
-        let mut text = serde_json::to_vec(&self.written).expect("a journal is plain data");
-        let mut write = |file: &mut File| {
-            // One write, and blanks over what was longer: there is no moment without a journal.
-            let before = usize::try_from(file.metadata()?.len()).unwrap_or(0);
-            text.resize(text.len().max(before), b' ');
-            file.rewind()?;
-            file.write_all(&text)?;
-            file.sync_data()
-        };
-        let folder = self.root.path(FOLDER);
-        write(file).map_err(|e| no_journal(name, &folder, e))
+        let Some(journal) = self.journal.as_mut() else { return Ok(()) };
+        let written = journal.write(&self.written);
+        written.map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 }
 
@@ -361,45 +344,16 @@ fn summary(entries: &[Entry]) -> String {
     }
 }
 
-fn journals(root: &Root) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "journal"))
-        .collect();
-    paths.sort();
-    paths
-}
-
-/// A journal of this process; where another guard of it has one, one more.
-fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
-    let pid = std::process::id();
-    let names = std::iter::once(format!("{pid}.journal"));
-    let mut names = names.chain((2..).map(|nth| format!("{pid}-{nth}.journal")));
-    let mut path = folder.join(names.next().unwrap_or_default());
-    loop {
-        if let Some(file) = lock::take(&path)? {
-            file.set_len(0)?;
-            return Ok((file, path));
-        }
-        path = folder.join(names.next().unwrap_or_default());
-    }
-}
-
-fn read_journal(path: &Path) -> Option<Entries> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
 fn mend_one(path: &Path) -> Vec<String> {
     // Its owner lives, or another latlab is mending it.
-    let Some(_locked) = lock::found(path) else { return Vec::new() };
-    let Some(found) = read_journal(path) else { return set_aside(path) };
+    let Some(journal) = Journal::left(path) else { return Vec::new() };
+    let Some(found) = read(path) else { return set_aside(path) };
     let left = entry::give_back(&found.entries);
     // What was changed more than once is told once, by what it was at first.
     let all = found.entries.iter().enumerate();
     let first = all.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
     let said = first.map(|(_, entry)| tell(found.pid, entry, &left)).collect();
-    let _ = fs::remove_file(path);
+    journal.end();
     said
 }
 

@@ -1,5 +1,6 @@
 //! The guard on a machine made of files.
 
+mod journals;
 mod threads;
 
 use super::*;
@@ -33,7 +34,7 @@ fn says(root: &Root, path: &str) -> String {
 /// Leaves what a run with another process number would have left when it was killed: the journal
 /// of `guard`, which nobody locks.
 fn killed(root: &Root, guard: Guard) {
-    let (_, own) = guard.journal.as_ref().expect("it has turned something");
+    let own = guard.journal.as_ref().expect("it has turned something").path();
     fs::copy(own, root.path("run/latlab/1.journal")).unwrap();
     fs::remove_file(own).unwrap();
     std::mem::forget(guard);
@@ -112,7 +113,7 @@ fn the_journal_is_there_before_the_change_is_tried() {
     let mut guard = Guard::new(root.clone());
     let error = guard.set("swappiness", "5", "for a test").unwrap_err();
     assert!(matches!(error, GuardError::Refused(..) | GuardError::NotAllowed(_)), "{error}");
-    let written = read_journal(&journals(&root)[0]).unwrap();
+    let written = read(&journals(&root)[0]).unwrap();
     assert_eq!((written.pid, written.entries.len()), (std::process::id(), 1));
     assert_eq!(written.entries[0].was, "Linux");
     assert_eq!(written.entries[0].set.as_deref(), Some("5"));
