@@ -12,7 +12,7 @@ use crate::console;
 use crate::knob::{KNOBS, Knob, Place};
 use crate::lock::{self, FOLDER, Turn};
 use crate::root::Root;
-use entry::Entry;
+use entry::{Entry, GivenBack};
 use journal::{Entries, Journal, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
@@ -57,6 +57,15 @@ pub enum GuardError {
     Journal(String, io::Error),
 }
 
+/// What [`Guard::mend_all`] has come to.
+#[derive(Debug)]
+pub struct Mended {
+    /// A sentence for each knob.
+    pub said: Vec<String>,
+    /// Whether everything could be put back, and every journal be read.
+    pub complete: bool,
+}
+
 /// Turns knobs, and turns them back: when asked, when dropped, or, should this process be
 /// killed, when the next guard comes.
 #[derive(Debug)]
@@ -79,10 +88,19 @@ impl Guard {
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
     pub fn mend(root: &Root) -> Vec<String> {
+        Guard::mend_all(root).said
+    }
+
+    /// The same; says as well whether nothing is left to mend.
+    pub fn mend_all(root: &Root) -> Mended {
         claim::sweep(root);
         lock::sweep(&root.path(FOLDER).join("turn"));
         journal::sweep(root);
-        journals(root).iter().flat_map(|path| mend_one(path)).collect()
+        let mut all = Mended { said: Vec::new(), complete: true };
+        for path in journals(root) {
+            mend_one(&path, &mut all);
+        }
+        all
     }
 
     /// Turns a knob: journalled, written, read back.
@@ -148,11 +166,13 @@ impl Guard {
         theirs: impl Fn(&Entry) -> bool,
     ) -> Result<bool, GuardError> {
         let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
-        let left = entry::give_back(&own);
-        self.forget_those(name, theirs)?;
+        let given = entry::give_back(&own);
+        let still = given.still();
+        // What could not be put back stays in the journal: at the end it is tried again.
+        self.forget_those(name, |entry| theirs(entry) && !still.contains(entry))?;
         self.left.retain(|knob| knob != name);
-        self.left.extend(left);
-        Ok(!self.left.iter().any(|knob| knob == name))
+        self.left.extend(given.left);
+        Ok(still.is_empty() && !self.left.iter().any(|knob| knob == name))
     }
 
     fn forget_those(
@@ -182,12 +202,15 @@ impl Guard {
     /// Gives everything back and says what was changed. A knob that somebody else has turned
     /// meanwhile stays as it is.
     pub fn restore(&mut self) -> Vec<Change> {
-        self.left.extend(entry::give_back(&self.written.entries));
+        let given = entry::give_back(&self.written.entries);
+        self.left.extend(given.left.iter().cloned());
+        self.left.extend(given.owed.iter().map(|(entry, _)| entry.knob.clone()));
         self.held = None;
-        self.written.entries.clear();
+        self.written.entries = given.still();
         if let Some(journal) = self.journal.take() {
-            journal.end();
+            leave(journal, &self.written);
         }
+        self.written.entries.clear();
         for change in &mut self.changes {
             change.restored = !self.left.contains(&change.knob);
         }
@@ -344,17 +367,31 @@ fn summary(entries: &[Entry]) -> String {
     }
 }
 
-fn mend_one(path: &Path) -> Vec<String> {
-    // Its owner lives, or another latlab is mending it.
-    let Some(journal) = Journal::left(path) else { return Vec::new() };
-    let Some(found) = read(path) else { return set_aside(path) };
-    let left = entry::give_back(&found.entries);
+fn mend_one(path: &Path, all: &mut Mended) {
+    let Some(journal) = Journal::left(path) else { return };
+    let Some(found) = read(path) else {
+        let said = set_aside(path);
+        all.complete &= said.is_empty();
+        all.said.extend(said);
+        return;
+    };
+    let given = entry::give_back(&found.entries);
     // What was changed more than once is told once, by what it was at first.
-    let all = found.entries.iter().enumerate();
-    let first = all.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
-    let said = first.map(|(_, entry)| tell(found.pid, entry, &left)).collect();
-    journal.end();
-    said
+    let each = found.entries.iter().enumerate();
+    let first = each.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
+    all.said.extend(first.map(|(_, entry)| tell(found.pid, entry, &given)));
+    all.complete &= given.owed.is_empty();
+    leave(journal, &Entries { pid: found.pid, entries: given.still() });
+}
+
+/// Leaves what is still to be given back to the next latlab.
+fn leave(mut journal: Journal, still: &Entries) {
+    if still.entries.is_empty() {
+        journal.end();
+    } else {
+        // Where it can't be written anew, it says more than is needed, which is no harm.
+        let _ = journal.write(still);
+    }
 }
 
 /// A journal that can't be read is kept for people. An empty one says that nothing was changed.
@@ -371,9 +408,16 @@ fn set_aside(path: &Path) -> Vec<String> {
     )]
 }
 
-fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
+fn tell(pid: u32, entry: &Entry, given: &GivenBack) -> String {
     let Entry { knob, path, was, set, .. } = entry;
     let path = path.display();
+    let left = &given.left;
+    if let Some((_, why)) = given.owed.iter().find(|(owed, _)| owed.same_knob(entry)) {
+        return format!(
+            "latlab {pid} was killed; {knob} ({path}) was {was} and can't be turned back yet: {why}; \
+             the next latlab tries again"
+        );
+    }
     match set {
         Some(set) if left.contains(knob) => format!(
             "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"

@@ -255,8 +255,15 @@ fn a_journal_that_is_damaged_does_no_harm() {
     let whole = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
     for text in ["", "{", "[]", "\0\0\0", &whole[..40], r#"{"pid":-1,"entries":[]}"#, whole] {
         let (_folder, root) = machine(&[(SWAP, "60\n"), ("run/latlab/7.journal", text)]);
-        assert!(Guard::mend(&root).len() <= 1, "{text}");
+        let mended = Guard::mend_all(&root);
+        assert!(mended.said.len() <= 1, "{text}");
+        assert_eq!(mended.complete, text.is_empty(), "{text}");
         assert_eq!(says(&root, SWAP), "60", "{text}");
+        if text == whole {
+            // It is still to be given back: who turns it would give back another's value.
+            assert_eq!(journals(&root).len(), 1);
+            continue;
+        }
         assert!(journals(&root).is_empty(), "{text}");
         Guard::new(root.clone()).set("swappiness", "5", "for a test").unwrap();
         assert_eq!(says(&root, SWAP), "60", "{text}");
@@ -371,5 +378,38 @@ fn another_user_can_lock_no_file_of_a_guard() {
             let why = String::from_utf8_lossy(&said.stderr);
             assert!(why.contains("Permission denied"), "{file:?}: {said:?}");
         }
+    }
+}
+
+/// As where debugfs is not mounted, or a right is lacking: a folder is in the place of the file.
+#[test]
+fn what_can_not_be_put_back_is_kept_for_the_next() {
+    for dies in [false, true] {
+        let (_folder, root) = small();
+        let mut guard = Guard::new(root.clone());
+        guard.set("stat_interval", "10", "for a test").unwrap();
+        guard.set("swappiness", "5", "for a test").unwrap();
+        guard.set("swappiness", "6", "for a test").unwrap();
+        fs::remove_file(root.path(SWAP)).unwrap();
+        fs::create_dir(root.path(SWAP)).unwrap();
+        if dies {
+            killed(&root, guard);
+        } else {
+            assert!(!guard.release("swappiness").unwrap());
+            let told = guard.restore();
+            assert_eq!(told.iter().filter(|change| change.restored).count(), 1, "{told:?}");
+        }
+        let mended = Guard::mend_all(&root);
+        assert!(!mended.complete, "{mended:?}");
+        let last = mended.said.last().unwrap();
+        assert!(last.contains("swappiness") && last.contains("directory"), "{mended:?}");
+        assert!(!last.contains("somebody"), "{mended:?}");
+        assert_eq!(says(&root, STAT), "1");
+        fs::remove_dir(root.path(SWAP)).unwrap();
+        File::create(root.path(SWAP)).unwrap().write_all(b"6").unwrap();
+        let mended = Guard::mend_all(&root);
+        assert!(mended.complete && mended.said.len() == 1, "{mended:?}");
+        assert_eq!(says(&root, SWAP), "60");
+        assert!(journals(&root).is_empty());
     }
 }

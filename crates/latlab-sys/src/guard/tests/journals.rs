@@ -63,7 +63,7 @@ fn a_journal_of_a_hundred_entries_is_whole_whenever_its_owner_is_killed() {
             std::thread::yield_now();
         }
         // Whoever looks while it lives finds it whole, too.
-        for _ in 0..nth * 5 {
+        for _ in 0..nth {
             assert_whole(&path);
         }
         drop(copy);
