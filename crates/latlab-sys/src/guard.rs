@@ -41,8 +41,11 @@ pub enum GuardError {
     /// The caller may not read it, or not write down how it stands.
     #[error("{0} can't be given back as it is: run latlab as root, or leave the load out")]
     NotKept(String),
-    /// Another run has turned it and lives.
-    #[error("{knob} is held by another latlab (process {pid}): wait until that has ended")]
+    /// Another run has turned it, and lives or could not give it back.
+    #[error(
+        "{knob} is held by another latlab (process {pid}): wait until that has ended, or do \
+         `latlab adapt --restore` where it was killed"
+    )]
     Taken {
         /// The knob.
         knob: String,
