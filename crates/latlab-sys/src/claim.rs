@@ -1,8 +1,8 @@
 //! Claims: work that only one latlab at a time may do on a machine.
 
-use crate::guard::FOLDER;
+use crate::lock::{self, FOLDER};
 use crate::root::Root;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -27,31 +27,14 @@ impl Claim {
     pub fn take(root: &Root, name: &str) -> Result<Claim, ClaimError> {
         let path = root.path(FOLDER).join(format!("{name}.lock"));
         let failed = |e| ClaimError::Failed(path.display().to_string(), e);
-        fs::create_dir_all(root.path(FOLDER)).map_err(failed)?;
-        loop {
-            let mut options = OpenOptions::new();
-            let mut file = options
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .map_err(failed)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => {
-                    let said = fs::read_to_string(&path).unwrap_or_default();
-                    return Err(ClaimError::Taken(said.trim().to_owned()));
-                }
-                Err(TryLockError::Error(e)) => return Err(failed(e)),
-            }
-            // Who had it may have taken the file away before it was locked.
-            if path.exists() {
-                let pid = std::process::id().to_string();
-                file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(failed)?;
-                return Ok(Claim(file, path));
-            }
-        }
+        lock::folder(root).map_err(failed)?;
+        let Some(mut file) = lock::take(&path).map_err(failed)? else {
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            return Err(ClaimError::Taken(said.trim().to_owned()));
+        };
+        let pid = std::process::id().to_string();
+        file.set_len(0).and_then(|()| file.write_all(pid.as_bytes())).map_err(failed)?;
+        Ok(Claim(file, path))
     }
 }
 
@@ -60,10 +43,8 @@ pub(crate) fn sweep(root: &Root) {
     let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")) {
-        // Whoever holds it lives. It is removed while it is locked, as by its owner.
-        if let Ok(file) = File::open(&path)
-            && file.try_lock().is_ok()
-        {
+        // Whoever holds it lives.
+        if let Some(_locked) = lock::found(&path) {
             // Where its owner listened for others nobody does any more.
             let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);
@@ -82,6 +63,7 @@ impl Drop for Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn one_has_it_until_it_is_dropped() {
@@ -91,6 +73,8 @@ mod tests {
         let refused = Claim::take(&root, "adapt").unwrap_err().to_string();
         let pid = std::process::id();
         assert_eq!(refused, format!("another latlab (process {pid}) does that already"));
+        let mode = first.0.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "nobody else may lock it");
         drop(first);
         let second = Claim::take(&root, "adapt").unwrap();
         drop(second);

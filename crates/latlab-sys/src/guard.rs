@@ -5,17 +5,19 @@
 //! back. `/run` is emptied by a reboot, and so are the knobs.
 
 mod entry;
+mod journal;
 
 use crate::claim;
 use crate::console;
 use crate::knob::{KNOBS, Knob, Place};
+use crate::lock::{self, FOLDER, Turn};
 use crate::root::Root;
-use entry::Entry;
+use entry::{Entry, GivenBack};
+use journal::{Entries, Journal, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
-use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Seek as _, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Why a knob could not be turned.
@@ -39,8 +41,11 @@ pub enum GuardError {
     /// The caller may not read it, or not write down how it stands.
     #[error("{0} can't be given back as it is: run latlab as root, or leave the load out")]
     NotKept(String),
-    /// Another run has turned it and lives.
-    #[error("{knob} is held by another latlab (process {pid}): wait until that has ended")]
+    /// Another run has turned it, and lives or could not give it back.
+    #[error(
+        "{knob} is held by another latlab (process {pid}): wait until that has ended, or do \
+         `latlab adapt --restore` where it was killed"
+    )]
     Taken {
         /// The knob.
         knob: String,
@@ -55,11 +60,13 @@ pub enum GuardError {
     Journal(String, io::Error),
 }
 
-/// What a journal holds.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Entries {
-    pid: u32,
-    entries: Vec<Entry>,
+/// What [`Guard::mend_all`] has come to.
+#[derive(Debug)]
+pub struct Mended {
+    /// A sentence for each knob.
+    pub said: Vec<String>,
+    /// Whether everything could be put back, and every journal be read.
+    pub complete: bool,
 }
 
 /// Turns knobs, and turns them back: when asked, when dropped, or, should this process be
@@ -67,16 +74,13 @@ struct Entries {
 #[derive(Debug)]
 pub struct Guard {
     root: Root,
-    journal: Option<(File, PathBuf)>,
+    journal: Option<Journal>,
     written: Entries,
     changes: Vec<Change>,
     held: Option<File>,
     /// Knobs that stay as somebody else has turned them.
     left: Vec<String>,
 }
-
-/// Where journals and claims lie, below the root.
-pub(crate) const FOLDER: &str = "run/latlab";
 
 impl Guard {
     /// A guard of the machine under `root`. Nothing is written until something is changed.
@@ -87,8 +91,19 @@ impl Guard {
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
     pub fn mend(root: &Root) -> Vec<String> {
+        Guard::mend_all(root).said
+    }
+
+    /// The same; says as well whether nothing is left to mend.
+    pub fn mend_all(root: &Root) -> Mended {
         claim::sweep(root);
-        journals(root).iter().flat_map(|path| mend_one(path)).collect()
+        lock::sweep(&root.path(FOLDER).join("turn"));
+        journal::sweep(root);
+        let mut all = Mended { said: Vec::new(), complete: true };
+        for path in journals(root) {
+            mend_one(&path, &mut all);
+        }
+        all
     }
 
     /// Turns a knob: journalled, written, read back.
@@ -154,11 +169,13 @@ impl Guard {
         theirs: impl Fn(&Entry) -> bool,
     ) -> Result<bool, GuardError> {
         let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
-        let left = entry::give_back(&own);
-        self.forget_those(name, theirs)?;
+        let given = entry::give_back(&own);
+        let still = given.still();
+        // What could not be put back stays in the journal: at the end it is tried again.
+        self.forget_those(name, |entry| theirs(entry) && !still.contains(entry))?;
         self.left.retain(|knob| knob != name);
-        self.left.extend(left);
-        Ok(!self.left.iter().any(|knob| knob == name))
+        self.left.extend(given.left);
+        Ok(still.is_empty() && !self.left.iter().any(|knob| knob == name))
     }
 
     fn forget_those(
@@ -188,14 +205,15 @@ impl Guard {
     /// Gives everything back and says what was changed. A knob that somebody else has turned
     /// meanwhile stays as it is.
     pub fn restore(&mut self) -> Vec<Change> {
-        self.left.extend(entry::give_back(&self.written.entries));
+        let given = entry::give_back(&self.written.entries);
+        self.left.extend(given.left.iter().cloned());
+        self.left.extend(given.owed.iter().map(|(entry, _)| entry.knob.clone()));
         self.held = None;
-        self.written.entries.clear();
-        if let Some((file, path)) = self.journal.take() {
-            // Removed before it is unlocked, so that nobody finds it unlocked.
-            let _ = fs::remove_file(path);
-            drop(file);
+        self.written.entries = given.still();
+        if let Some(journal) = self.journal.take() {
+            leave(journal, &self.written);
         }
+        self.written.entries.clear();
         for change in &mut self.changes {
             change.restored = !self.left.contains(&change.knob);
         }
@@ -266,9 +284,9 @@ impl Guard {
         theirs: impl Fn(&Entry) -> bool,
         name: &str,
     ) -> Result<(), GuardError> {
-        let own = self.journal.as_ref().map(|(_, path)| path);
-        for path in journals(&self.root).iter().filter(|path| Some(*path) != own) {
-            let Some(found) = read_journal(path) else {
+        let own = self.journal.as_ref().map(Journal::path);
+        for path in journals(&self.root).iter().filter(|path| Some(path.as_path()) != own) {
+            let Some(found) = read(path) else {
                 continue;
             };
             if found.entries.iter().any(&theirs) {
@@ -278,26 +296,17 @@ impl Guard {
         Ok(())
     }
 
-    /// The journals' folder, locked: between looking whether a knob is taken and writing down
-    /// that it is, nobody else may look.
-    fn take_turn(&self, name: &str) -> Result<File, GuardError> {
-        let folder = self.root.path(FOLDER);
-        let open = |folder: &Path| {
-            fs::create_dir_all(folder)?;
-            let lock = File::open(folder)?;
-            lock.lock()?;
-            Ok(lock)
-        };
-        open(&folder).map_err(|e| no_journal(name, &folder, e))
+    /// Between looking whether a knob is taken and writing down that it is, nobody else may look.
+    fn take_turn(&self, name: &str) -> Result<Turn, GuardError> {
+        Turn::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
     /// Adds an entry to the journal and has it on disk before it returns.
     fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
         let folder = self.root.path(FOLDER);
         if self.journal.is_none() {
-            let journal =
-                create_journal(&folder).map_err(|e| no_journal(&entry.knob, &folder, e))?;
-            self.journal = Some(journal);
+            let begun = Journal::begin(&folder);
+            self.journal = Some(begun.map_err(|e| no_journal(&entry.knob, &folder, e))?);
         }
         entry::join(&mut self.written.entries, entry);
         self.written.entries.push(entry.clone());
@@ -306,18 +315,9 @@ impl Guard {
 
     /// Has the journal say what is turned now.
     fn rewrite(&mut self, name: &str) -> Result<(), GuardError> {
-        let Some((file, _)) = self.journal.as_mut() else { return Ok(()) };
-        let mut text = serde_json::to_vec(&self.written).expect("a journal is plain data");
-        let mut write = |file: &mut File| {
-            // One write, and blanks over what was longer: there is no moment without a journal.
-            let before = usize::try_from(file.metadata()?.len()).unwrap_or(0);
-            text.resize(text.len().max(before), b' ');
-            file.rewind()?;
-            file.write_all(&text)?;
-            file.sync_data()
-        };
-        let folder = self.root.path(FOLDER);
-        write(file).map_err(|e| no_journal(name, &folder, e))
+        let Some(journal) = self.journal.as_mut() else { return Ok(()) };
+        let written = journal.write(&self.written);
+        written.map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 }
 
@@ -370,60 +370,31 @@ fn summary(entries: &[Entry]) -> String {
     }
 }
 
-fn journals(root: &Root) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "journal"))
-        .collect();
-    paths.sort();
-    paths
-}
-
-/// A journal of this process; where another guard of it has one, one more.
-fn create_journal(folder: &Path) -> io::Result<(File, PathBuf)> {
-    let pid = std::process::id();
-    let names = std::iter::once(format!("{pid}.journal"));
-    let mut names = names.chain((2..).map(|nth| format!("{pid}-{nth}.journal")));
-    let mut path = folder.join(names.next().unwrap_or_default());
-    loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => file.set_len(0)?,
-            Err(TryLockError::WouldBlock) => {
-                path = folder.join(names.next().unwrap_or_default());
-                continue;
-            }
-            Err(TryLockError::Error(e)) => return Err(e),
-        }
-        // Somebody who was mending may have taken it away before it was locked.
-        if path.exists() {
-            return Ok((file, path));
-        }
-    }
-}
-
-fn read_journal(path: &Path) -> Option<Entries> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
-}
-
-fn mend_one(path: &Path) -> Vec<String> {
-    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
-        return Vec::new();
+fn mend_one(path: &Path, all: &mut Mended) {
+    let Some(journal) = Journal::left(path) else { return };
+    let Some(found) = read(path) else {
+        let said = set_aside(path);
+        all.complete &= said.is_empty();
+        all.said.extend(said);
+        return;
     };
-    match file.try_lock() {
-        Ok(()) => {}
-        // Its owner lives, or another latlab is mending it.
-        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Vec::new(),
-    }
-    let Some(found) = read_journal(path) else { return set_aside(path) };
-    let left = entry::give_back(&found.entries);
+    let given = entry::give_back(&found.entries);
     // What was changed more than once is told once, by what it was at first.
-    let all = found.entries.iter().enumerate();
-    let first = all.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
-    let said = first.map(|(_, entry)| tell(found.pid, entry, &left)).collect();
-    let _ = fs::remove_file(path);
-    said
+    let each = found.entries.iter().enumerate();
+    let first = each.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
+    all.said.extend(first.map(|(_, entry)| tell(found.pid, entry, &given)));
+    all.complete &= given.owed.is_empty();
+    leave(journal, &Entries { pid: found.pid, entries: given.still() });
+}
+
+/// Leaves what is still to be given back to the next latlab.
+fn leave(mut journal: Journal, still: &Entries) {
+    if still.entries.is_empty() {
+        journal.end();
+    } else {
+        // Where it can't be written anew, it says more than is needed, which is no harm.
+        let _ = journal.write(still);
+    }
 }
 
 /// A journal that can't be read is kept for people. An empty one says that nothing was changed.
@@ -440,9 +411,16 @@ fn set_aside(path: &Path) -> Vec<String> {
     )]
 }
 
-fn tell(pid: u32, entry: &Entry, left: &[String]) -> String {
+fn tell(pid: u32, entry: &Entry, given: &GivenBack) -> String {
     let Entry { knob, path, was, set, .. } = entry;
     let path = path.display();
+    let left = &given.left;
+    if let Some((_, why)) = given.owed.iter().find(|(owed, _)| owed.same_knob(entry)) {
+        return format!(
+            "latlab {pid} was killed; {knob} ({path}) was {was} and can't be turned back yet: {why}; \
+             the next latlab tries again"
+        );
+    }
     match set {
         Some(set) if left.contains(knob) => format!(
             "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"

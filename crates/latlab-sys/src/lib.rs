@@ -22,6 +22,7 @@ mod ioctl;
 pub mod irq;
 pub mod knob;
 pub mod listener;
+mod lock;
 pub mod machine;
 pub mod mapping;
 pub mod mark;

@@ -1,7 +1,7 @@
 //! A local socket in `/run/latlab` at which every process of the machine may knock: who may do what
 //! is judged by whom it is (see [`crate::peer`]).
 
-use crate::guard::FOLDER;
+use crate::lock::{self, FOLDER};
 use crate::root::Root;
 use std::fs::{self, Permissions};
 use std::io;
@@ -21,8 +21,7 @@ impl Listener {
     /// is taken away.
     pub fn bind(root: &Root, name: &str) -> io::Result<Listener> {
         let path = path(root, name);
-        let folder = root.path(FOLDER);
-        fs::create_dir_all(&folder)?;
+        let folder = lock::folder(root)?;
         // The folder may have been made with whatever umask somebody had.
         fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
         match fs::remove_file(&path) {

@@ -114,6 +114,15 @@ impl Entry {
         Err(refused(format!("{path} says {now} after it was written{stays}")))
     }
 
+    /// Whether what it is now may be our doing. Of a file that can't be read nobody knows; a
+    /// thread that can't be told has a policy that we give nobody.
+    fn may_be_ours(&self, now: Option<&str>) -> bool {
+        match now {
+            Some(now) => self.set.as_ref().is_none_or(|set| now == set),
+            None => self.thread.is_none(),
+        }
+    }
+
     fn has_ended(&self) -> bool {
         let is_there = |thread: &Thread| {
             identity(thread.id).is_some_and(|now| now == (self.knob.clone(), thread.started))
@@ -146,20 +155,48 @@ pub(super) fn join(entries: &mut Vec<Entry>, next: &Entry) {
     *entries = joined;
 }
 
-/// Puts the old values back, the newest change first. The knobs that somebody else has turned
-/// since, or that can't be turned back, are named.
-pub(super) fn give_back(entries: &[Entry]) -> Vec<String> {
-    let mut left = Vec::new();
-    for entry in entries.iter().rev() {
-        if entry.has_ended() {
-            continue;
-        }
-        let now = entry.now().unwrap_or_default();
-        let ours = entry.set.as_ref().is_none_or(|set| now == *set);
-        let back = ours && entry.put(&entry.was).is_ok();
-        if !back && now != entry.was && !entry.has_ended() {
-            left.push(entry.knob.clone());
+/// What became of entries that were to be given back.
+#[derive(Debug, Default)]
+pub(super) struct GivenBack {
+    /// Knobs that somebody else has turned since.
+    pub(super) left: Vec<String>,
+    /// What could not be put back and is still to be, in the order in which it was made, and why.
+    pub(super) owed: Vec<(Entry, String)>,
+}
+
+impl GivenBack {
+    /// What is still to be given back.
+    pub(super) fn still(&self) -> Vec<Entry> {
+        self.owed.iter().map(|(entry, _)| entry.clone()).collect()
+    }
+}
+
+/// Puts the old values back, the newest change first.
+pub(super) fn give_back(entries: &[Entry]) -> GivenBack {
+    let mut all = GivenBack::default();
+    for entry in entries.iter().rev().filter(|entry| !entry.has_ended()) {
+        let now = entry.now();
+        let newer = all.owed.iter().find(|(newer, _)| newer.same_knob(entry));
+        let why = match newer {
+            // It still is what that has made of it.
+            Some((_, why)) => Some(why.clone()),
+            None if entry.may_be_ours(now.as_deref()) => {
+                entry.put(&entry.was).err().map(|e| e.to_string())
+            }
+            None => {
+                if now.as_ref() != Some(&entry.was) && !entry.has_ended() {
+                    all.left.push(entry.knob.clone());
+                }
+                None
+            }
+        };
+        if let Some(why) = why
+            && now.as_ref() != Some(&entry.was)
+            && !entry.has_ended()
+        {
+            all.owed.push((entry.clone(), why));
         }
     }
-    left
+    all.owed.reverse();
+    all
 }

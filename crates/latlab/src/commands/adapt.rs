@@ -37,8 +37,8 @@ Examples:
 /// /run/latlab/adapt.sock. Who may, how far adapting goes, and which devices belong together is in
 /// /etc/latlab/adapt.toml, or in the file of --config (latlab generate adapt.toml prints one).
 ///
-/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine; 3 where
-/// nothing can be done here.
+/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine,
+/// or --restore can't give everything back; 3 where nothing can be done here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
@@ -172,9 +172,14 @@ fn restore() -> Result<()> {
         let why = "what was left turned can be given back by root alone: run latlab as root";
         return Err(Failure::Unsupported(why.to_owned()));
     }
-    let mended = Guard::mend(&Root::default());
-    if mended.is_empty() {
+    let mended = Guard::mend_all(&Root::default());
+    if mended.said.is_empty() {
         return format::put("nothing was left turned\n");
     }
-    format::put(&(mended.join("\n") + "\n"))
+    format::put(&(mended.said.join("\n") + "\n"))?;
+    if mended.complete {
+        return Ok(());
+    }
+    let why = "not everything could be given back: see above, remove the reason and try again";
+    Err(Failure::Failed(why.to_owned()))
 }

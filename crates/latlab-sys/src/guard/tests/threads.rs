@@ -35,7 +35,7 @@ fn a_thread_has_its_policy_back_and_the_journal_stays_short() {
             guard.set_thread(id, "raised", &format!("fifo {priority}"), "for a test").unwrap();
             assert_eq!(policy(id), format!("fifo {priority}"));
         }
-        let written = read_journal(&journals(&root)[0]).unwrap().entries;
+        let written = read(&journals(&root)[0]).unwrap().entries;
         assert_eq!((written.len(), written[0].was.as_str()), (2, "other"));
         assert!(guard.release_thread(id, "raised").unwrap());
         assert_eq!(policy(id), "other");
