@@ -43,7 +43,7 @@ pub(crate) struct Orders<'a> {
 pub(crate) struct Daemon {
     // Nobody is told yes any more when things are given back.
     _control: Control,
-    _beside: Beside,
+    beside: Beside,
     _canaries: Canaries,
 }
 
@@ -67,7 +67,12 @@ impl Daemon {
             format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
         });
         let office = Office { root, configuration, board, listener, no_groups, metrics, written };
-        Ok(Daemon { _control: Control::start(office)?, _beside: beside, _canaries: canaries })
+        Ok(Daemon { _control: Control::start(office)?, beside, _canaries: canaries })
+    }
+
+    /// Whether it decides still. Where it ends by itself, whoever waits for signals is woken.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.beside.is_at_work()
     }
 }
 

@@ -37,8 +37,8 @@ Examples:
 /// /run/latlab/adapt.sock. Who may, how far adapting goes, and which devices belong together is in
 /// /etc/latlab/adapt.toml, or in the file of --config (latlab generate adapt.toml prints one).
 ///
-/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine; 3 where
-/// nothing can be done here.
+/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine, or this
+/// one fails; 3 where nothing can be done here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
@@ -125,9 +125,13 @@ impl Adapt {
             say: format::say,
         })?;
         format::say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
-        self.wait(&signals);
-        drop(daemon);
-        Ok(())
+        self.wait(&signals, &daemon);
+        if daemon.is_at_work() {
+            return Ok(());
+        }
+        let why = "what decides has failed, which is a fault of latlab: what was turned is given \
+                   back, and nothing is adapted any more";
+        Err(Failure::Failed(why.to_owned()))
     }
 
     /// The text of the configuration; none where nobody has written one.
@@ -155,10 +159,10 @@ impl Adapt {
         Ok(told)
     }
 
-    /// Until the time is up or somebody asks for the end.
-    fn wait(&self, signals: &Signals) {
+    /// Until the time is up, somebody asks for the end, or nothing is at work any more.
+    fn wait(&self, signals: &Signals, daemon: &Daemon) {
         let end = self.time.map(|time| clock::now() + time);
-        loop {
+        while daemon.is_at_work() {
             let left = end.map_or(LONG, |end| end - clock::now());
             if left == Nanos(0) || signals.wait(left) == Event::End {
                 return;
