@@ -150,7 +150,7 @@ impl Adapting {
                 }
                 say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
             }
-            Decision::GiveBack { mechanism, knob, thread, because } => {
+            Decision::GiveBack { mechanism, knob, thread, because, .. } => {
                 match thread {
                     Some(id) => drop(guard.release_thread(*id, knob)?),
                     None if knob == SCHED_EXT => self.scheduler.give_back(),

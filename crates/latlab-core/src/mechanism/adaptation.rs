@@ -124,10 +124,15 @@ impl Adaptation {
         self.mode.clone_from(&mode);
         match mode {
             // Who real-time tasks wait for is known, and goes before ordinary tasks.
-            _ if self.turns_threads() => decisions.extend(self.engage(seen, None)),
-            None => decisions.extend(self.engage(seen, None)),
-            Some((Mode::Throughput, why)) => decisions.extend(self.engage(seen, Some(&why))),
-            Some((Mode::Latency, why)) => decisions.extend(self.disengage(&why)),
+            Some((Mode::Latency, why)) if !self.turns_threads() => {
+                decisions.extend(self.disengage(&why));
+            }
+            // What ordinary tasks may starve for is not turned while they do.
+            _ if !seen.starved.is_empty() => {}
+            Some((Mode::Throughput, why)) if !self.turns_threads() => {
+                decisions.extend(self.engage(seen, Some(&why)));
+            }
+            _ => decisions.extend(self.engage(seen, None)),
         }
         self.newest.note(&decisions[before..]);
         decisions
@@ -224,6 +229,7 @@ impl Adaptation {
                     knob: knob.to_owned(),
                     thread: None,
                     because: why.to_owned(),
+                    for_good: false,
                 });
             }
         }

@@ -137,7 +137,7 @@ fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a
     assert_eq!(machine.values(), ["full", "1"]);
     let because = "there are 2 real-time tasks".to_owned();
     let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
-    let expected = Decision::GiveBack { mechanism, knob, thread: None, because };
+    let expected = Decision::GiveBack { mechanism, knob, thread: None, because, for_good: false };
     assert_eq!(decisions[1], expected);
     assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
     assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());

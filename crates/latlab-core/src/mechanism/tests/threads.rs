@@ -116,7 +116,8 @@ fn a_thread_that_wakes_a_task_is_prioritized_and_no_further_than_that() {
     assert_eq!(machine.policies(), FOUND);
     let because = "no real-time task needs it any more".to_owned();
     let (mechanism, knob) = ("transparent".to_owned(), "ktimers/0".to_owned());
-    let expected = Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because };
+    let expected =
+        Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because, for_good: false };
     assert_eq!(decisions, [expected]);
     machine.step(&mut adaptation, &[wake(2, TIMERS)]);
     assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it serves");
