@@ -32,13 +32,16 @@ use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::root::Root;
-use latlab_sys::sched;
 use latlab_sys::sched::Policy;
+use latlab_sys::{clock, sched};
 use observing::Observing;
 use scheduler::Scheduler;
 
 /// The longest for which nothing is looked at.
 const STEP: Nanos = Nanos::from_millis(100);
+/// Of so much time, one part may go into steps, but for what can't wait; no rest is longer than that.
+const SHARE: u64 = 10;
+const REST: Nanos = Nanos::from_secs(1);
 
 /// Mechanisms at work on a machine. Dropping it gives everything back.
 struct Adapting {
@@ -50,6 +53,8 @@ struct Adapting {
     account: Account,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
+    /// The least time between this step and the next, as it took CPU time.
+    rest: Nanos,
     _only: Claim,
 }
 
@@ -82,13 +87,20 @@ impl Adapting {
         let cant = observing::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
         let observing = Observing::start(&adaptation, names, &root)?;
-        let (guard, scheduler, warnings) = (Guard::new(root), Scheduler::default(), Vec::new());
-        let mut adapting =
-            Adapting { adaptation, observing, guard, scheduler, account, warnings, _only: only };
+        let mut adapting = Adapting {
+            adaptation,
+            observing,
+            guard: Guard::new(root),
+            scheduler: Scheduler::default(),
+            account,
+            warnings: Vec::new(),
+            rest: Nanos(0),
+            _only: only,
+        };
         for what in cant {
             adapting.warn(what, say);
         }
-        let seen = adapting.observing.look(adapting.account.requests());
+        let seen = adapting.look();
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {
                 say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
@@ -108,13 +120,21 @@ impl Adapting {
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        let mut seen = self.observing.look(self.account.requests());
+        let begin = clock::of_thread();
+        let mut seen = self.look();
         seen.starved = self.account.starved(seen.at);
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
                 self.leave(&decision, &error, say);
             }
         }
+        let cost = clock::of_thread() - begin;
+        self.rest = Nanos(cost.0 * SHARE).min(REST);
+    }
+
+    fn look(&mut self) -> Observation {
+        let adaptation = &self.adaptation;
+        self.observing.look(self.account.requests(), |wake| adaptation.knows(wake))
     }
 
     /// Touches no more what could not be turned.
@@ -178,7 +198,8 @@ impl Adapting {
 
     /// Waits until there may be something to decide.
     fn wait(&mut self) {
-        self.observing.wait(STEP);
+        let adaptation = &self.adaptation;
+        self.observing.wait(STEP, self.rest, |wake| adaptation.knows(wake));
     }
 
     /// Has the calling thread be able to act while ordinary tasks keep all CPUs busy, where that

@@ -2,7 +2,7 @@
 
 use super::newest::Newest;
 use super::threads::Threads;
-use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wish, needs};
+use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wake, Wish, needs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Mechanisms at work together: what they have had turned, and what they must not touch.
@@ -95,6 +95,11 @@ impl Adaptation {
         let needing = |part| part == Part::Wakes || (part == Part::Follows && !has(Part::Asked));
         let all = self.mechanisms.iter().filter(|one| needing(one.part()));
         all.map(|one| one.name()).collect()
+    }
+
+    /// Whether nothing would be decided otherwise if this wake-up were seen once more.
+    pub fn knows(&self, wake: &Wake) -> bool {
+        self.mechanisms.iter().any(|one| one.knows(wake))
     }
 
     /// What each mechanism would have each of these knobs be, but for those that are left alone.

@@ -54,14 +54,21 @@ impl Counting {
     }
 
     /// Waits until there may be something to look up, or `other` can be read, at most so long.
-    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) {
+    /// Whether there is something to look up now.
+    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
+        let rest = |counting: &Counting| counting.pause() - (clock::now() - counting.looked);
         if self.heard {
             // Tasks come and go faster than they can be looked up.
-            let since = clock::now() - self.looked;
-            comings::wait_for(other, (self.pause() - since).min(at_most));
+            comings::wait_for(other, rest(self).min(at_most));
         } else {
             self.heard = self.comings.wait(at_most, other);
         }
+        self.heard && rest(self) == Nanos(0)
+    }
+
+    /// Whether something was heard that is looked up later, or now.
+    pub(super) fn has_heard(&self) -> bool {
+        self.heard
     }
 
     /// The least time between two looks.

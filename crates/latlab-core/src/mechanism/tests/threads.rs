@@ -229,6 +229,27 @@ fn a_thread_that_somebody_turns_is_left_alone_until_it_ends() {
 }
 
 #[test]
+fn a_wake_is_known_once_it_was_seen_until_its_task_or_its_thread_has_gone() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80), task(2, 80)];
+    let behind = Wake { behind: Some(SOUND), ..wake(1, TIMERS) };
+    assert!(!adaptation.knows(&wake(1, ETH)), "nothing was seen");
+    machine.step(&mut adaptation, &[wake(1, ETH), wake(1, TIMERS)]);
+    assert!(adaptation.knows(&wake(1, ETH)) && adaptation.knows(&wake(1, TIMERS)));
+    assert!(!adaptation.knows(&behind), "one thread of it is new");
+    assert!(!adaptation.knows(&wake(2, ETH)), "another task");
+    assert!(!adaptation.knows(&Wake { process: 3, ..wake(1, ETH) }), "another process");
+    machine.step(&mut adaptation, &[behind]);
+    assert!(adaptation.knows(&behind));
+    machine.threads.retain(|one| one.id != SOUND);
+    machine.step(&mut adaptation, &[]);
+    assert!(!adaptation.knows(&behind) && adaptation.knows(&wake(1, ETH)));
+    machine.tasks.remove(0);
+    machine.step(&mut adaptation, &[]);
+    assert!(!adaptation.knows(&wake(1, ETH)));
+}
+
+#[test]
 fn what_could_not_be_turned_is_not_tried_again() {
     let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80)];
