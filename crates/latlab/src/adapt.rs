@@ -79,13 +79,14 @@ impl Adapting {
     fn begin(
         names: &[String],
         told: &Configuration,
-        account: Account,
+        mut account: Account,
         root: Root,
         say: fn(&str),
     ) -> Result<Adapting> {
         let adaptation = mechanism::adaptation(names, told)?;
         let cant = observing::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
+        account.begin_log()?;
         let observing = Observing::start(&adaptation, names, &root)?;
         let mut adapting = Adapting {
             adaptation,

@@ -6,7 +6,7 @@ use super::beside::Beside;
 use super::board::Board;
 use super::canaries::Canaries;
 use super::control::{Control, Office};
-use super::log::Log;
+use super::log::Planned;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::Began;
@@ -52,7 +52,7 @@ impl Daemon {
     pub(crate) fn start(orders: Orders<'_>) -> Result<Daemon> {
         let Orders { names, configuration, say, .. } = orders;
         let metrics = configuration.metrics.map(listen).transpose()?;
-        let log = orders.log.map(|path| Log::begin(path, began(&orders))).transpose()?;
+        let log = orders.log.map(|path| Planned { path: path.to_owned(), began: began(&orders) });
         let board = Arc::new(Board::default());
         let root = Root::default();
         let canaries = Canaries::start(&root)?;
