@@ -109,8 +109,8 @@ impl Adapting {
         }
         for decision in adapting.decide(&seen, say) {
             match adapting.act(&decision, say) {
-                // Other knobs do as well, and are turned next.
-                Err(error) if decision.knob() == SCHED_EXT => {
+                // Other knobs do as well, and are turned next; and one thread is not all.
+                Err(error) if decision.knob() == SCHED_EXT || is_stubborn(&decision, &error) => {
                     adapting.leave(&decision, &error, say);
                 }
                 done => done.map_err(|e| denied(&e))?,
@@ -230,6 +230,11 @@ impl Adapting {
         }
         Ended { changes, warnings: std::mem::take(&mut self.warnings) }
     }
+}
+
+/// Whether the kernel does not let this one thread be turned.
+fn is_stubborn(decision: &Decision, error: &GuardError) -> bool {
+    decision.thread().is_some() && matches!(error, GuardError::Refused(..))
 }
 
 fn refused(error: &ClaimError) -> Failure {

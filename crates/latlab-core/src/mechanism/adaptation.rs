@@ -1,6 +1,7 @@
 //! Mechanisms at work together: what all of them want is decided in one place.
 
 use super::newest::Newest;
+use super::suppress::SCHED_EXT;
 use super::threads::Threads;
 use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wake, Wish, needs};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,6 +182,10 @@ impl Adaptation {
             }
             let to = &turned.to;
             let because = match now {
+                // The kernel ejects one that lets tasks wait.
+                Some(now) if knob == SCHED_EXT && now == "none" => {
+                    "it is at work no more".to_owned()
+                }
                 Some(now) => format!("somebody has turned it from {to} to {now}"),
                 None => "it can't be read any more".to_owned(),
             };
