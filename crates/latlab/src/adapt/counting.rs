@@ -4,7 +4,7 @@ use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
 use latlab_sys::comings::{self, Comings, Deaf};
 use latlab_sys::root::Root;
-use latlab_sys::{clock, cpu};
+use latlab_sys::{clock, cpu, process};
 use std::os::fd::BorrowedFd;
 
 /// The real-time tasks of programs, as far as it was looked.
@@ -29,6 +29,8 @@ const MOST: u64 = 10;
 impl Counting {
     /// Looks for the first time.
     pub(super) fn start(root: &Root) -> Result<Counting, Deaf> {
+        // Four on each CPU. Where there can't be more, it is said at the first one that can't be had.
+        let _ = process::allow_many_files();
         let comings = Comings::listen(root, &cpu::online(root))?;
         let (none, tasks) = (Nanos(0), Vec::new());
         let mut counting = Counting { comings, heard: true, tasks, looked: none, cost: none };
