@@ -101,7 +101,10 @@ impl Adapt {
             return show.run();
         }
         if let Some(log) = &self.replay {
-            return format::put(&adapt::replay(log)?);
+            return match adapt::replay(log) {
+                Err(Failure::Worse(why)) => Err(Failure::Worse(format::printable(&why))),
+                replayed => format::put(&replayed?),
+            };
         }
         if self.restore {
             return restore();
@@ -114,7 +117,7 @@ impl Adapt {
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         for mended in Guard::mend(&Root::default()) {
-            format::say(&mended);
+            say(&mended);
         }
         let daemon = Daemon::start(Orders {
             names,
@@ -122,7 +125,7 @@ impl Adapt {
             text: &text,
             log: self.log.as_deref(),
             metrics: metrics::page,
-            say: format::say,
+            say,
         })?;
         format::say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
         self.wait(&signals, &daemon);
@@ -169,6 +172,11 @@ impl Adapt {
             }
         }
     }
+}
+
+/// Says a sentence in which there are names that programs have given themselves.
+fn say(sentence: &str) {
+    format::say(&format::printable(sentence));
 }
 
 fn restore() -> Result<()> {
