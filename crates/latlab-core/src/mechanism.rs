@@ -119,6 +119,11 @@ pub trait Mechanism: Send {
         Vec::new()
     }
 
+    /// Whether it has noted this wake-up already, so that it need not be shown again.
+    fn knows(&self, _wake: &Wake) -> bool {
+        false
+    }
+
     /// The priority that a needed thread should have at least, if any. Of the tasks that need it,
     /// `own` is the highest priority among those that this mechanism knows, `any` among all.
     fn priority(&self, _own: Option<u32>, _any: u32) -> Option<u32> {

@@ -32,13 +32,16 @@ use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
 use latlab_sys::guard::{Guard, GuardError};
 use latlab_sys::root::Root;
-use latlab_sys::sched;
 use latlab_sys::sched::Policy;
+use latlab_sys::{clock, sched};
 use observing::Observing;
 use scheduler::Scheduler;
 
 /// The longest for which nothing is looked at.
 const STEP: Nanos = Nanos::from_millis(100);
+/// Of so much time, one part may go into steps, but for what can't wait; no rest is longer than that.
+const SHARE: u64 = 10;
+const REST: Nanos = Nanos::from_secs(1);
 
 /// Mechanisms at work on a machine. Dropping it gives everything back.
 struct Adapting {
@@ -50,6 +53,8 @@ struct Adapting {
     account: Account,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
+    /// The least time between this step and the next, as it took CPU time.
+    rest: Nanos,
     _only: Claim,
 }
 
@@ -74,21 +79,29 @@ impl Adapting {
     fn begin(
         names: &[String],
         told: &Configuration,
-        account: Account,
+        mut account: Account,
         root: Root,
         say: fn(&str),
     ) -> Result<Adapting> {
         let adaptation = mechanism::adaptation(names, told)?;
         let cant = observing::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
+        account.begin_log()?;
         let observing = Observing::start(&adaptation, names, &root)?;
-        let (guard, scheduler, warnings) = (Guard::new(root), Scheduler::default(), Vec::new());
-        let mut adapting =
-            Adapting { adaptation, observing, guard, scheduler, account, warnings, _only: only };
+        let mut adapting = Adapting {
+            adaptation,
+            observing,
+            guard: Guard::new(root),
+            scheduler: Scheduler::default(),
+            account,
+            warnings: Vec::new(),
+            rest: Nanos(0),
+            _only: only,
+        };
         for what in cant {
             adapting.warn(what, say);
         }
-        let seen = adapting.observing.look(adapting.account.requests());
+        let seen = adapting.look();
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {
                 say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
@@ -96,8 +109,8 @@ impl Adapting {
         }
         for decision in adapting.decide(&seen, say) {
             match adapting.act(&decision, say) {
-                // Other knobs do as well, and are turned next.
-                Err(error) if decision.knob() == SCHED_EXT => {
+                // Other knobs do as well, and are turned next; and one thread is not all.
+                Err(error) if decision.knob() == SCHED_EXT || is_stubborn(&decision, &error) => {
                     adapting.leave(&decision, &error, say);
                 }
                 done => done.map_err(|e| denied(&e))?,
@@ -108,13 +121,21 @@ impl Adapting {
 
     /// Looks again, and does what is decided then.
     fn step(&mut self, say: fn(&str)) {
-        let mut seen = self.observing.look(self.account.requests());
+        let begin = clock::of_thread();
+        let mut seen = self.look();
         seen.starved = self.account.starved(seen.at);
         for decision in self.decide(&seen, say) {
             if let Err(error) = self.act(&decision, say) {
                 self.leave(&decision, &error, say);
             }
         }
+        let cost = clock::of_thread() - begin;
+        self.rest = Nanos(cost.0 * SHARE).min(REST);
+    }
+
+    fn look(&mut self) -> Observation {
+        let adaptation = &self.adaptation;
+        self.observing.look(self.account.requests(), |wake| adaptation.knows(wake))
     }
 
     /// Touches no more what could not be turned.
@@ -150,13 +171,17 @@ impl Adapting {
                 }
                 say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
             }
-            Decision::GiveBack { mechanism, knob, thread, because } => {
-                match thread {
-                    Some(id) => drop(guard.release_thread(*id, knob)?),
-                    None if knob == SCHED_EXT => self.scheduler.give_back(),
-                    None => drop(guard.release(knob)?),
-                }
-                say(&format!("{mechanism}: {knob} is given back: {because}"));
+            Decision::GiveBack { mechanism, knob, thread, because, .. } => {
+                let back = match thread {
+                    Some(id) => guard.release_thread(*id, knob)?,
+                    None if knob == SCHED_EXT => {
+                        self.scheduler.give_back();
+                        true
+                    }
+                    None => guard.release(knob)?,
+                };
+                let done = if back { "is given back" } else { "could not be given back" };
+                say(&format!("{mechanism}: {knob} {done}: {because}"));
             }
             Decision::Stop { mechanism, knob, thread, because } => {
                 match thread {
@@ -178,7 +203,8 @@ impl Adapting {
 
     /// Waits until there may be something to decide.
     fn wait(&mut self) {
-        self.observing.wait(STEP);
+        let adaptation = &self.adaptation;
+        self.observing.wait(STEP, self.rest, |wake| adaptation.knows(wake));
     }
 
     /// Has the calling thread be able to act while ordinary tasks keep all CPUs busy, where that
@@ -208,6 +234,11 @@ impl Adapting {
         }
         Ended { changes, warnings: std::mem::take(&mut self.warnings) }
     }
+}
+
+/// Whether the kernel does not let this one thread be turned.
+fn is_stubborn(decision: &Decision, error: &GuardError) -> bool {
+    decision.thread().is_some() && matches!(error, GuardError::Refused(..))
 }
 
 fn refused(error: &ClaimError) -> Failure {

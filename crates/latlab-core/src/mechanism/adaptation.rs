@@ -1,8 +1,9 @@
 //! Mechanisms at work together: what all of them want is decided in one place.
 
 use super::newest::Newest;
+use super::suppress::SCHED_EXT;
 use super::threads::Threads;
-use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wish, needs};
+use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wake, Wish, needs};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Mechanisms at work together: what they have had turned, and what they must not touch.
@@ -97,6 +98,11 @@ impl Adaptation {
         all.map(|one| one.name()).collect()
     }
 
+    /// Whether nothing would be decided otherwise if this wake-up were seen once more.
+    pub fn knows(&self, wake: &Wake) -> bool {
+        self.mechanisms.iter().any(|one| one.knows(wake))
+    }
+
     /// What each mechanism would have each of these knobs be, but for those that are left alone.
     pub fn wishes(&self, knobs: &[Knob]) -> Vec<(&'static str, Knob, Result<Wish, &'static str>)> {
         let there = |knob: &&Knob| !self.left.contains(knob.name.as_str());
@@ -124,10 +130,15 @@ impl Adaptation {
         self.mode.clone_from(&mode);
         match mode {
             // Who real-time tasks wait for is known, and goes before ordinary tasks.
-            _ if self.turns_threads() => decisions.extend(self.engage(seen, None)),
-            None => decisions.extend(self.engage(seen, None)),
-            Some((Mode::Throughput, why)) => decisions.extend(self.engage(seen, Some(&why))),
-            Some((Mode::Latency, why)) => decisions.extend(self.disengage(&why)),
+            Some((Mode::Latency, why)) if !self.turns_threads() => {
+                decisions.extend(self.disengage(&why));
+            }
+            // What ordinary tasks may starve for is not turned while they do.
+            _ if !seen.starved.is_empty() => {}
+            Some((Mode::Throughput, why)) if !self.turns_threads() => {
+                decisions.extend(self.engage(seen, Some(&why)));
+            }
+            _ => decisions.extend(self.engage(seen, None)),
         }
         self.newest.note(&decisions[before..]);
         decisions
@@ -171,6 +182,10 @@ impl Adaptation {
             }
             let to = &turned.to;
             let because = match now {
+                // The kernel ejects one that lets tasks wait.
+                Some(now) if knob == SCHED_EXT && now == "none" => {
+                    "it is at work no more".to_owned()
+                }
                 Some(now) => format!("somebody has turned it from {to} to {now}"),
                 None => "it can't be read any more".to_owned(),
             };
@@ -224,6 +239,7 @@ impl Adaptation {
                     knob: knob.to_owned(),
                     thread: None,
                     because: why.to_owned(),
+                    for_good: false,
                 });
             }
         }

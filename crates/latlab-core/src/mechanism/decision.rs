@@ -31,6 +31,9 @@ pub enum Decision {
         thread: Option<i32>,
         /// Why, as the end of a sentence.
         because: String,
+        /// Whether it is not to be touched any more.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        for_good: bool,
     },
     /// A knob is not to be touched any more.
     Stop {

@@ -42,6 +42,7 @@ impl Newest {
                 "no ordinary task ran for 1 s on {cpus}, and this was turned last; it is left \
                  alone from now on"
             ),
+            for_good: true,
         })
     }
 }

@@ -89,8 +89,10 @@ impl Status {
                     since: at,
                 });
             }
-            Decision::GiveBack { .. } => drop(self.forget(decision)),
-            Decision::Stop { because, .. } => self.leave(decision, because),
+            Decision::GiveBack { for_good: false, .. } => drop(self.forget(decision)),
+            Decision::GiveBack { because, .. } | Decision::Stop { because, .. } => {
+                self.leave(decision, because);
+            }
         }
     }
 
@@ -138,9 +140,9 @@ mod tests {
         Decision::Set { mechanism, knob, thread: None, was, to, because }
     }
 
-    fn give_back(knob: &str) -> Decision {
+    fn give_back(knob: &str, for_good: bool) -> Decision {
         let [mechanism, because] = ["suppress", "a task is there"].map(str::to_owned);
-        Decision::GiveBack { mechanism, knob: knob.to_owned(), thread: None, because }
+        Decision::GiveBack { mechanism, knob: knob.to_owned(), thread: None, because, for_good }
     }
 
     #[test]
@@ -152,9 +154,13 @@ mod tests {
         let shown: Vec<_> =
             status.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to, one.since)).collect();
         assert_eq!(shown, [("b", "1", "2", Nanos(6)), ("a", "1", "3", Nanos(7))]);
-        status.note(Nanos(8), &give_back("a"));
+        status.note(Nanos(8), &give_back("a", false));
         assert_eq!(status.changes.len(), 1);
         assert_eq!(status.decisions, BTreeMap::from([("suppress".to_owned(), 4)]));
+        assert!(status.left.is_empty(), "it may be turned again");
+        status.note(Nanos(9), &give_back("b", true));
+        assert!(status.changes.is_empty());
+        assert_eq!(status.left.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]

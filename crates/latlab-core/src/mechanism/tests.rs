@@ -94,6 +94,36 @@ fn a_knob_that_can_t_be_read_any_more_is_left_alone() {
 }
 
 #[test]
+fn where_ordinary_tasks_starve_nothing_else_is_turned_for_throughput() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    let first = adaptation.decide(&machine.seen(None));
+    machine.carry_out(&first);
+    adaptation.give_up(&first[0]);
+    let mut starving = machine.seen(None);
+    starving.starved = vec![0];
+    starving.knobs.insert(0, knob("sched_ext", "none"));
+    let decisions = adaptation.decide(&starving);
+    let [Decision::GiveBack { knob, for_good: true, .. }] = decisions.as_slice() else {
+        panic!("{decisions:?}")
+    };
+    assert_eq!(knob, "wakeup_preemption");
+    starving.starved.clear();
+    let decisions = adaptation.decide(&starving);
+    assert!(matches!(decisions.as_slice(), [Decision::Set { knob, .. }] if knob == "sched_ext"));
+}
+
+#[test]
+fn a_scheduler_that_the_kernel_ejects_is_turned_by_nobody() {
+    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+    machine.knobs[0] = knob("sched_ext", "none");
+    let first = adaptation.decide(&machine.seen(None));
+    assert_eq!(first[0].knob(), "sched_ext");
+    let decisions = adaptation.decide(&machine.seen(None));
+    let expected = "suppress: sched_ext is left alone from now on: it is at work no more";
+    assert_eq!(decisions[0].to_string(), expected);
+}
+
+#[test]
 fn what_could_not_be_turned_is_not_tried_again() {
     let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
     for decision in adaptation.decide(&machine.seen(None)) {
@@ -137,7 +167,7 @@ fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a
     assert_eq!(machine.values(), ["full", "1"]);
     let because = "there are 2 real-time tasks".to_owned();
     let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
-    let expected = Decision::GiveBack { mechanism, knob, thread: None, because };
+    let expected = Decision::GiveBack { mechanism, knob, thread: None, because, for_good: false };
     assert_eq!(decisions[1], expected);
     assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
     assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());

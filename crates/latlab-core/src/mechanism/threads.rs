@@ -46,7 +46,9 @@ impl Threads {
                 }
                 None => {
                     let because = "its thread has ended".to_owned();
-                    decisions.push(Decision::GiveBack { mechanism, knob, thread, because });
+                    let for_good = false;
+                    let back = Decision::GiveBack { mechanism, knob, thread, because, for_good };
+                    decisions.push(back);
                 }
             }
         }
@@ -112,5 +114,6 @@ fn give_back(all: &mut BTreeMap<i32, Turned>, thread: &Thread, because: &str) ->
         knob: turned.name,
         thread: Some(thread.id),
         because: because.to_owned(),
+        for_good: false,
     })
 }

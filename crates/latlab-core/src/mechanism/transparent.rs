@@ -1,6 +1,6 @@
 //! Prioritizing the interrupts that wake real-time tasks (section 3.4 of the paper).
 
-use super::{Mechanism, Need, Observation, Part, RealTimeTask, Thread};
+use super::{Mechanism, Need, Observation, Part, RealTimeTask, Thread, Wake};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread that was seen to wake a real-time task goes before ordinary tasks while that is there.
@@ -43,6 +43,15 @@ impl Mechanism for Transparent {
             }));
         }
         needs
+    }
+
+    fn knows(&self, wake: &Wake) -> bool {
+        let has = |chain: &Chain, id: i32| chain.threads.iter().any(|(thread, _)| *thread == id);
+        self.chains.get(&wake.task).is_some_and(|chain| {
+            chain.process == wake.process
+                && has(chain, wake.thread)
+                && wake.behind.is_none_or(|behind| has(chain, behind))
+        })
     }
 
     fn priority(&self, own: Option<u32>, _any: u32) -> Option<u32> {

@@ -2,7 +2,8 @@
 
 use super::board::Board;
 use super::canaries::Ran;
-use super::log::Log;
+use super::log::{Log, Planned};
+use crate::failure::Result;
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::watchdog::Watchdog;
 use latlab_core::mechanism::{Decision, Mode, Observation, Request};
@@ -18,6 +19,7 @@ pub(super) struct Account {
     requests: Vec<Request>,
     /// Whether something is so that is not on the board.
     news: bool,
+    planned: Option<Planned>,
     log: Option<Log>,
     ran: Arc<Ran>,
     watchdog: Watchdog,
@@ -28,10 +30,16 @@ impl Account {
     pub(super) fn of(
         status: Status,
         board: Arc<Board>,
-        log: Option<Log>,
+        planned: Option<Planned>,
         ran: Arc<Ran>,
     ) -> Account {
-        Account { board, status, news: true, log, ran, ..Account::default() }
+        Account { board, status, news: true, planned, ran, ..Account::default() }
+    }
+
+    /// Begins the log, if there is to be one, now that no other latlab can be writing to it.
+    pub(super) fn begin_log(&mut self) -> Result<()> {
+        self.log = self.planned.take().map(Log::begin).transpose()?;
+        Ok(())
     }
 
     /// From now on the calling thread is the one that decides.

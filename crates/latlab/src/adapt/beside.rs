@@ -5,8 +5,8 @@ use super::account::Account;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
-use latlab_sys::clock;
 use latlab_sys::root::Root;
+use latlab_sys::{clock, signal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
@@ -15,7 +15,16 @@ use std::thread::{Builder, JoinHandle};
 #[derive(Debug)]
 pub(crate) struct Beside {
     thread: Option<JoinHandle<Ended>>,
-    ending: Arc<AtomicBool>,
+    word: Arc<Word>,
+}
+
+/// What the thread and who started it let each other know.
+#[derive(Debug, Default)]
+struct Word {
+    /// It is to end.
+    ending: AtomicBool,
+    /// It has ended.
+    gone: AtomicBool,
 }
 
 /// What mechanisms have done, and given back.
@@ -42,13 +51,19 @@ impl Beside {
         say: fn(&str),
     ) -> Result<Beside> {
         let adapting = Adapting::begin(names, told, account, Root::default(), say)?;
-        let ending = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ending);
+        let word = Arc::new(Word::default());
+        let heard = Arc::clone(&word);
         let thread = Builder::new()
             .name("adapt".to_owned())
-            .spawn(move || work(adapting, &told, say))
+            .spawn(move || until_gone(&heard, || work(adapting, &heard.ending, say)))
             .map_err(|e| failed("the thread that adapts the machine", e))?;
-        Ok(Beside { thread: Some(thread), ending })
+        Ok(Beside { thread: Some(thread), word })
+    }
+
+    /// Whether mechanisms are at work still. Where they end by themselves, whoever waits for signals
+    /// is woken.
+    pub(super) fn is_at_work(&self) -> bool {
+        !self.word.gone.load(Relaxed)
     }
 
     /// Has everything given back. What was done.
@@ -57,7 +72,7 @@ impl Beside {
     }
 
     fn join(&mut self) -> Ended {
-        self.ending.store(true, Relaxed);
+        self.word.ending.store(true, Relaxed);
         let Some(thread) = self.thread.take() else { return Ended::default() };
         thread.thread().unpark();
         // One that panicked has given everything back, too.
@@ -68,6 +83,23 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         self.join();
+    }
+}
+
+/// Has it known when this is over, however it ends.
+fn until_gone<T>(heard: &Word, work: impl FnOnce() -> T) -> T {
+    let _leaving = Leaving(heard);
+    work()
+}
+
+struct Leaving<'a>(&'a Word);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.gone.store(true, Relaxed);
+        if !self.0.ending.load(Relaxed) {
+            signal::tell();
+        }
     }
 }
 
@@ -85,4 +117,25 @@ fn work(mut adapting: Adapting, ending: &AtomicBool, say: fn(&str)) -> Ended {
     let ended = adapting.end(say);
     say(&format!("adapting took {cpu} of CPU time in {time}"));
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_sys::signal::Signals;
+
+    #[test]
+    fn it_is_known_that_it_is_over_even_where_it_failed() {
+        // Else the news would kill.
+        let _signals = Signals::hold().unwrap();
+        let ended = |asked: bool| {
+            let word = Arc::new(Word { ending: AtomicBool::new(asked), ..Word::default() });
+            let heard = Arc::clone(&word);
+            let fails = move || until_gone(&heard, || assert!(asked, "a fault, as is tested here"));
+            let failed = std::thread::spawn(fails).join().is_err();
+            assert!(failed != asked && word.gone.load(Relaxed));
+        };
+        ended(true);
+        ended(false);
+    }
 }

@@ -107,28 +107,37 @@ impl Answering {
     fn serve(&mut self, told: &File) {
         let mut connected = Connected::default();
         while let Some(ready) = self.wait(told, &connected) {
-            let mut ready = ready.into_iter();
-            let mut next = || ready.next().unwrap_or_default();
-            if next() {
+            if !self.go_on(ready, &mut connected) {
                 return;
             }
-            let (knocking, asking) = (next(), next());
-            connected.programs.retain_mut(|one| !next() || self.listen(one));
-            connected.readers.retain_mut(|one| {
-                !next() || one.go_on(http::LONGEST, |(), heard| http::answer(heard, || self.page()))
-            });
-            let ended: Vec<bool> = ready.collect();
-            if self.standing.end(&ended) {
-                self.office.board.ask(self.standing.list());
-            }
-            connected.forget_the_slow();
-            if knocking {
-                self.let_in(&mut connected);
-            }
-            if asking {
-                self.let_in_reader(&mut connected);
-            }
         }
+    }
+
+    /// Deals with what is ready, of everything in the order of [`Answering::wait`]. Whether it is
+    /// not over.
+    fn go_on(&mut self, ready: Vec<bool>, connected: &mut Connected) -> bool {
+        let mut ready = ready.into_iter();
+        let mut next = || ready.next().unwrap_or_default();
+        if next() {
+            return false;
+        }
+        let (knocking, asking) = (next(), next());
+        // Before anybody is listened to: who asks changes the list of those that may have ended.
+        if self.standing.end(&mut next) {
+            self.office.board.ask(self.standing.list());
+        }
+        connected.programs.retain_mut(|one| !next() || self.listen(one));
+        connected.readers.retain_mut(|one| {
+            !next() || one.go_on(http::LONGEST, |(), heard| http::answer(heard, || self.page()))
+        });
+        connected.forget_the_slow();
+        if knocking {
+            self.let_in(connected);
+        }
+        if asking {
+            self.let_in_reader(connected);
+        }
+        true
     }
 
     /// Waits until there is something to do. Of everything, in the order in which it is dealt with,
@@ -144,9 +153,9 @@ impl Answering {
         let metrics = self.office.metrics.as_ref().filter(|_| open);
         let metrics = metrics.filter(|_| connected.readers.len() < READERS);
         all.push(or_nobody(metrics.map(|listener| listener.as_fd())));
+        all.extend(self.standing.awaited());
         all.extend(connected.programs.iter().map(Client::awaited));
         all.extend(connected.readers.iter().map(Client::awaited));
-        all.extend(self.standing.awaited());
         let until = connected.next_deadline(now);
         poll::wait(&all, until.map(|until| until - now)).ok()
     }

@@ -4,7 +4,7 @@ use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
 use latlab_sys::comings::{self, Comings, Deaf};
 use latlab_sys::root::Root;
-use latlab_sys::{clock, cpu};
+use latlab_sys::{clock, cpu, process};
 use std::os::fd::BorrowedFd;
 
 /// The real-time tasks of programs, as far as it was looked.
@@ -29,6 +29,8 @@ const MOST: u64 = 10;
 impl Counting {
     /// Looks for the first time.
     pub(super) fn start(root: &Root) -> Result<Counting, Deaf> {
+        // Four on each CPU. Where there can't be more, it is said at the first one that can't be had.
+        let _ = process::allow_many_files();
         let comings = Comings::listen(root, &cpu::online(root))?;
         let (none, tasks) = (Nanos(0), Vec::new());
         let mut counting = Counting { comings, heard: true, tasks, looked: none, cost: none };
@@ -54,14 +56,21 @@ impl Counting {
     }
 
     /// Waits until there may be something to look up, or `other` can be read, at most so long.
-    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) {
+    /// Whether there is something to look up now.
+    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
+        let rest = |counting: &Counting| counting.pause() - (clock::now() - counting.looked);
         if self.heard {
             // Tasks come and go faster than they can be looked up.
-            let since = clock::now() - self.looked;
-            comings::wait_for(other, (self.pause() - since).min(at_most));
+            comings::wait_for(other, rest(self).min(at_most));
         } else {
             self.heard = self.comings.wait(at_most, other);
         }
+        self.heard && rest(self) == Nanos(0)
+    }
+
+    /// Whether something was heard that is looked up later, or now.
+    pub(super) fn has_heard(&self) -> bool {
+        self.heard
     }
 
     /// The least time between two looks.

@@ -6,7 +6,7 @@ use super::beside::Beside;
 use super::board::Board;
 use super::canaries::Canaries;
 use super::control::{Control, Office};
-use super::log::Log;
+use super::log::Planned;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::Began;
@@ -43,7 +43,7 @@ pub(crate) struct Orders<'a> {
 pub(crate) struct Daemon {
     // Nobody is told yes any more when things are given back.
     _control: Control,
-    _beside: Beside,
+    beside: Beside,
     _canaries: Canaries,
 }
 
@@ -52,7 +52,7 @@ impl Daemon {
     pub(crate) fn start(orders: Orders<'_>) -> Result<Daemon> {
         let Orders { names, configuration, say, .. } = orders;
         let metrics = configuration.metrics.map(listen).transpose()?;
-        let log = orders.log.map(|path| Log::begin(path, began(&orders))).transpose()?;
+        let log = orders.log.map(|path| Planned { path: path.to_owned(), began: began(&orders) });
         let board = Arc::new(Board::default());
         let root = Root::default();
         let canaries = Canaries::start(&root)?;
@@ -67,7 +67,12 @@ impl Daemon {
             format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
         });
         let office = Office { root, configuration, board, listener, no_groups, metrics, written };
-        Ok(Daemon { _control: Control::start(office)?, _beside: beside, _canaries: canaries })
+        Ok(Daemon { _control: Control::start(office)?, beside, _canaries: canaries })
+    }
+
+    /// Whether it decides still. Where it ends by itself, whoever waits for signals is woken.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.beside.is_at_work()
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn foresee(names: &[String], told: &Configuration) -> Result<String> 
     let root = Root::default();
     let mut adaptation = mechanism::adaptation(names, told)?;
     let cant = observing::check(&adaptation, names, &root)?;
-    let seen = Observing::start(&adaptation, names, &root)?.look(Vec::new());
+    let seen = Observing::start(&adaptation, names, &root)?.look(Vec::new(), |_| false);
     let mut text = knobs(&adaptation, &seen);
     text.push_str(&threads(&mut adaptation, &seen));
     if let (true, Some(tasks)) = (adaptation.decides_mode(), &seen.realtime) {

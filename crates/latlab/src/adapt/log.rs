@@ -9,6 +9,13 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
+/// A log that is to begin.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) path: PathBuf,
+    pub(super) began: Began,
+}
+
 /// A file that is added to.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -18,12 +25,12 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Adds to the file of this name, from which is decided by these mechanisms.
-    pub(super) fn begin(path: &Path, began: Began) -> Result<Log> {
+    /// Adds to the file of this name that it is decided by these mechanisms from now on.
+    pub(super) fn begin(Planned { path, began }: Planned) -> Result<Log> {
         let name = path.display().to_string();
-        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(|e| failed(&name, e))?;
-        let mut log = Log { file, path: path.to_owned(), short: Short::default() };
+        let mut log = Log { file, path, short: Short::default() };
         log.add(&Entry::Began(began)).map_err(|e| failed(&name, e))?;
         Ok(log)
     }

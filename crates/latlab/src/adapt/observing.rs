@@ -13,6 +13,7 @@ use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::{self, Standing, Unreadable};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, sched};
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -24,8 +25,24 @@ pub(super) struct Observing {
     counting: Option<Counting>,
     threads: Option<InterruptThreads>,
     wakers: Option<Wakers>,
-    /// Wakes of tasks that have not been looked up yet, and by threads that are too young.
+    /// Wakes that nobody has decided upon yet: those of tasks that have not been looked up, those by
+    /// threads that are too young, and those that have just come.
     early: Vec<Wake>,
+    /// Wakes of tasks that are there which were decided upon, whatever came of it.
+    shown: BTreeSet<Wake>,
+}
+
+/// What was heard of who wakes whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// Nothing at all.
+    Nothing,
+    /// Nothing that is not known.
+    Known,
+    /// Nothing that was not decided upon before.
+    Again,
+    /// Something else.
+    First,
 }
 
 /// When it is looked again at what was put off.
@@ -54,6 +71,7 @@ impl Observing {
             threads,
             wakers: wakers.map(watch).transpose()?,
             early: Vec::new(),
+            shown: BTreeSet::new(),
         })
     }
 
@@ -62,24 +80,51 @@ impl Observing {
         self.counting.is_some()
     }
 
-    /// What there is now, with what processes ask for.
-    pub(super) fn look(&mut self, requests: Vec<Request>) -> Observation {
+    /// What there is now, with what processes ask for; of wakes those that are not known.
+    pub(super) fn look(
+        &mut self,
+        requests: Vec<Request>,
+        known: impl Fn(&Wake) -> bool,
+    ) -> Observation {
+        self.hear(known);
         let (realtime, wakes) = self.tasks();
         let threads = self.threads.as_mut().map(InterruptThreads::list).unwrap_or_default();
         let wakes = self.put_off(wakes);
+        self.remember(realtime.as_deref().unwrap_or_default(), &wakes);
         let (knobs, _) = look(&self.root, &self.knobs);
         let (at, starved) = (clock::now(), Vec::new());
         Observation { at, realtime, knobs, threads, wakes, requests, starved }
+    }
+
+    /// Notes the wakes that were told and are not known.
+    fn hear(&mut self, known: impl Fn(&Wake) -> bool) -> Heard {
+        // Who decides is not served.
+        let ours = sched::thread_id();
+        let mut came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
+        if came.is_empty() {
+            return Heard::Nothing;
+        }
+        came.retain(|wake| wake.task != ours && !known(wake));
+        let is_first = |wake: &Wake| !self.shown.contains(wake) && !self.early.contains(wake);
+        let heard = match came.iter().any(is_first) {
+            _ if came.is_empty() => Heard::Known,
+            true => Heard::First,
+            false => Heard::Again,
+        };
+        self.early.extend(came);
+        heard
+    }
+
+    /// Remembers that these wakes are decided upon, as long as their tasks are there.
+    fn remember(&mut self, tasks: &[RealTimeTask], wakes: &[Wake]) {
+        self.shown.extend(wakes);
+        self.shown.retain(|wake| tasks.iter().any(|task| task.id == wake.task));
     }
 
     /// The real-time tasks, and who has woken them.
     fn tasks(&mut self) -> (Option<Vec<RealTimeTask>>, Vec<Wake>) {
         let Some(counting) = &mut self.counting else { return (None, Vec::new()) };
         let mut wakes = std::mem::take(&mut self.early);
-        // Who decides is not served.
-        let ours = sched::thread_id();
-        let came = self.wakers.as_mut().map(Wakers::take).unwrap_or_default();
-        wakes.extend(came.into_iter().filter(|wake| wake.task != ours));
         for wake in &wakes {
             counting.hear_of(wake.task);
         }
@@ -105,12 +150,30 @@ impl Observing {
         self.wakers.as_ref().map(Wakers::violations)
     }
 
-    /// Waits until there may be something else to see, at most so long.
-    pub(super) fn wait(&mut self, at_most: Nanos) {
+    /// Waits until there may be something else to see, at most so long, and at least `rest` but for a
+    /// task that was just heard of and for one that is woken by a thread for the first time.
+    pub(super) fn wait(&mut self, at_most: Nanos, rest: Nanos, known: impl Fn(&Wake) -> bool) {
         let at_most = if self.early.is_empty() { at_most } else { at_most.min(SOON) };
-        match &mut self.counting {
-            Some(counting) => counting.wait(at_most, self.wakers.as_ref().map(AsFd::as_fd)),
-            None => std::thread::park_timeout(Duration::from_nanos(at_most.0)),
+        let begin = clock::now();
+        let mut end = begin + at_most.max(rest);
+        loop {
+            let left = end - clock::now();
+            let Some(counting) = &mut self.counting else {
+                return std::thread::park_timeout(Duration::from_nanos(left.0));
+            };
+            let heard =
+                left > Nanos(0) && counting.wait(left, self.wakers.as_ref().map(AsFd::as_fd));
+            if left == Nanos(0) || heard {
+                return;
+            }
+            let later = self.counting.as_ref().is_some_and(Counting::has_heard);
+            match self.hear(&known) {
+                Heard::First => return,
+                Heard::Known => {}
+                Heard::Nothing if later => {}
+                // Somebody has asked for something, unless the time is up.
+                Heard::Nothing | Heard::Again => end = end.min(begin + rest),
+            }
         }
     }
 }

@@ -37,8 +37,8 @@ Examples:
 /// /run/latlab/adapt.sock. Who may, how far adapting goes, and which devices belong together is in
 /// /etc/latlab/adapt.toml, or in the file of --config (latlab generate adapt.toml prints one).
 ///
-/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine,
-/// or --restore can't give everything back; 3 where nothing can be done here.
+/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine, this one
+/// fails, or --restore can't give everything back; 3 where nothing can be done here.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
@@ -101,7 +101,10 @@ impl Adapt {
             return show.run();
         }
         if let Some(log) = &self.replay {
-            return format::put(&adapt::replay(log)?);
+            return match adapt::replay(log) {
+                Err(Failure::Worse(why)) => Err(Failure::Worse(format::printable(&why))),
+                replayed => format::put(&replayed?),
+            };
         }
         if self.restore {
             return restore();
@@ -114,7 +117,7 @@ impl Adapt {
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         for mended in Guard::mend(&Root::default()) {
-            format::say(&mended);
+            say(&mended);
         }
         let daemon = Daemon::start(Orders {
             names,
@@ -122,12 +125,16 @@ impl Adapt {
             text: &text,
             log: self.log.as_deref(),
             metrics: metrics::page,
-            say: format::say,
+            say,
         })?;
         format::say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
-        self.wait(&signals);
-        drop(daemon);
-        Ok(())
+        self.wait(&signals, &daemon);
+        if daemon.is_at_work() {
+            return Ok(());
+        }
+        let why = "what decides has failed, which is a fault of latlab: what was turned is given \
+                   back, and nothing is adapted any more";
+        Err(Failure::Failed(why.to_owned()))
     }
 
     /// The text of the configuration; none where nobody has written one.
@@ -155,16 +162,21 @@ impl Adapt {
         Ok(told)
     }
 
-    /// Until the time is up or somebody asks for the end.
-    fn wait(&self, signals: &Signals) {
+    /// Until the time is up, somebody asks for the end, or nothing is at work any more.
+    fn wait(&self, signals: &Signals, daemon: &Daemon) {
         let end = self.time.map(|time| clock::now() + time);
-        loop {
+        while daemon.is_at_work() {
             let left = end.map_or(LONG, |end| end - clock::now());
             if left == Nanos(0) || signals.wait(left) == Event::End {
                 return;
             }
         }
     }
+}
+
+/// Says a sentence in which there are names that programs have given themselves.
+fn say(sentence: &str) {
+    format::say(&format::printable(sentence));
 }
 
 fn restore() -> Result<()> {

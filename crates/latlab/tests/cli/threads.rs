@@ -145,6 +145,20 @@ fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
     }
 }
 
+/// It wakes the task 128 times a second for two seconds.
+#[test]
+fn a_wake_is_looked_at_once_however_often_it_comes() {
+    let said = in_a_guest(
+        RT,
+        "/latlab adapt --log /log 2> /dev/null & daemon=$!; sleep 1
+        /latlab run realfeel:device=rtc,frequency=128,priority=80 --for 2s > /dev/null
+        kill $daemon; wait $daemon; echo $?; cat /log",
+    );
+    assert!(said.stdout.starts_with("0\n"), "{said:?}");
+    let looked = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
+    assert!((1..=5).contains(&looked), "{looked}: {said:?}");
+}
+
 #[test]
 fn who_wakes_for_the_timer_is_found_as_well() {
     let words = "run realfeel:device=rtc,frequency=128,priority=80 \

@@ -116,7 +116,8 @@ fn a_thread_that_wakes_a_task_is_prioritized_and_no_further_than_that() {
     assert_eq!(machine.policies(), FOUND);
     let because = "no real-time task needs it any more".to_owned();
     let (mechanism, knob) = ("transparent".to_owned(), "ktimers/0".to_owned());
-    let expected = Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because };
+    let expected =
+        Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because, for_good: false };
     assert_eq!(decisions, [expected]);
     machine.step(&mut adaptation, &[wake(2, TIMERS)]);
     assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it serves");
@@ -225,6 +226,27 @@ fn a_thread_that_somebody_turns_is_left_alone_until_it_ends() {
     machine.threads.insert(0, Thread { policy: Policy::Fifo(50), ..gone });
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     assert_eq!(machine.policies()[0], "fifo 80", "another one of that name is another");
+}
+
+#[test]
+fn a_wake_is_known_once_it_was_seen_until_its_task_or_its_thread_has_gone() {
+    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+    machine.tasks = vec![task(1, 80), task(2, 80)];
+    let behind = Wake { behind: Some(SOUND), ..wake(1, TIMERS) };
+    assert!(!adaptation.knows(&wake(1, ETH)), "nothing was seen");
+    machine.step(&mut adaptation, &[wake(1, ETH), wake(1, TIMERS)]);
+    assert!(adaptation.knows(&wake(1, ETH)) && adaptation.knows(&wake(1, TIMERS)));
+    assert!(!adaptation.knows(&behind), "one thread of it is new");
+    assert!(!adaptation.knows(&wake(2, ETH)), "another task");
+    assert!(!adaptation.knows(&Wake { process: 3, ..wake(1, ETH) }), "another process");
+    machine.step(&mut adaptation, &[behind]);
+    assert!(adaptation.knows(&behind));
+    machine.threads.retain(|one| one.id != SOUND);
+    machine.step(&mut adaptation, &[]);
+    assert!(!adaptation.knows(&behind) && adaptation.knows(&wake(1, ETH)));
+    machine.tasks.remove(0);
+    machine.step(&mut adaptation, &[]);
+    assert!(!adaptation.knows(&wake(1, ETH)));
 }
 
 #[test]

@@ -33,11 +33,11 @@ impl Standing {
         self.0.iter().map(|(peer, _)| (peer.as_fd(), Awaited::Reading))
     }
 
-    /// Forgets the processes that have ended, as was heard of each in the same order. Whether there
-    /// was one.
-    pub(super) fn end(&mut self, ended: &[bool]) -> bool {
-        let (before, mut ended) = (self.0.len(), ended.iter());
-        self.0.retain(|_| ended.next() != Some(&true));
+    /// Forgets the processes that have ended, which is asked of each in the order in which they are
+    /// [awaited](Standing::awaited). Whether there was one.
+    pub(super) fn end(&mut self, mut ended: impl FnMut() -> bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(|_| !ended());
         self.0.len() < before
     }
 
@@ -65,8 +65,8 @@ mod tests {
         assert!(standing.ask(&peer, vec!["VIDEO".to_owned()]));
         let process = peer.process;
         assert_eq!(standing.list(), [Request { process, groups: vec!["VIDEO".to_owned()] }]);
-        assert!(!standing.end(&[false]));
-        assert!(standing.end(&[true]));
+        assert!(!standing.end(|| false));
+        assert!(standing.end(|| true));
         assert!(standing.list().is_empty());
         standing.ask(&peer, vec!["AUDIO".to_owned()]);
         standing.release(&peer);

@@ -17,15 +17,7 @@ impl Desk {
     fn open(no_groups: Option<&str>) -> Desk {
         let folder = tempfile::tempdir().unwrap();
         let (root, board) = (Root::new(folder.path()), Arc::new(Board::default()));
-        let office = Office {
-            root: root.clone(),
-            configuration: Configuration::default(),
-            board: Arc::clone(&board),
-            listener: Listener::bind(&root, "adapt").unwrap(),
-            no_groups: no_groups.map(str::to_owned),
-            metrics: None,
-            written: |_| String::new(),
-        };
+        let office = office(&root, &board, no_groups);
         Desk { root, board, _control: Control::start(office).unwrap(), folder }
     }
 
@@ -36,6 +28,18 @@ impl Desk {
     /// What is answered to these bytes.
     fn answer(&self, bytes: &[u8]) -> String {
         answer(&mut self.connect(), bytes)
+    }
+}
+
+fn office(root: &Root, board: &Arc<Board>, no_groups: Option<&str>) -> Office {
+    Office {
+        root: root.clone(),
+        configuration: Configuration::default(),
+        board: Arc::clone(board),
+        listener: Listener::bind(root, "adapt").unwrap(),
+        no_groups: no_groups.map(str::to_owned),
+        metrics: None,
+        written: |_| String::new(),
     }
 }
 
@@ -71,6 +75,43 @@ fn a_program_asks_and_takes_it_back_over_one_connection() {
     drop(connection);
     assert_eq!(desk.answer(b"release\n"), "ok\n");
     assert!(desk.board.requests().unwrap().is_empty());
+}
+
+/// One of three processes ends at the very moment at which another one asks for other groups.
+#[test]
+fn the_end_of_a_process_takes_nothing_from_those_that_live() {
+    if !root() {
+        return;
+    }
+    for (said, left) in [(&b"release\n"[..], &[3][..]), (b"groups VIDEO\n", &[3, 1])] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut answering = Answering {
+            office: office(&Root::new(folder.path()), &Arc::default(), None),
+            standing: Standing::default(),
+            refused: 0,
+        };
+        let (mut near, far) = UnixStream::pair().unwrap();
+        let peers = [1, 2, 3].map(|process| {
+            let mut peer = Peer::of(&near).unwrap();
+            peer.process = process;
+            Arc::new(peer)
+        });
+        for peer in &peers {
+            assert!(answering.standing.ask(peer, vec!["AUDIO".to_owned()]));
+        }
+        let mut connected = Connected::default();
+        let who = Program::Known(Arc::clone(&peers[0]));
+        connected.programs.push(Client::new(who, far));
+        near.write_all(said).unwrap();
+        let (told, _open) = process::pipe().unwrap();
+        let mut ready = answering.wait(&told, &connected).unwrap();
+        assert_eq!(ready, [false, false, false, false, false, false, true]);
+        ready[4] = true;
+        assert!(answering.go_on(ready, &mut connected));
+        let standing: Vec<i32> =
+            answering.standing.list().iter().map(|request| request.process).collect();
+        assert_eq!(standing, left);
+    }
 }
 
 #[test]

@@ -110,10 +110,15 @@ fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
         for server in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $server/runtime; done
         /latlab adapt --mechanisms selective,suppress & daemon=$!; sleep 0.5
         /latlab exec --cpus 1 --fifo 60 --irq-group timer -- sh -c 'while :; do :; done' & hog=$!
-        sleep 2.5; kill -KILL $hog; sleep 2; kill -TERM $daemon; wait $daemon; echo $?
+        sleep 2.5; kill -KILL $hog; sleep 2; /latlab adapt status; echo .
+        kill -TERM $daemon; wait $daemon; echo $?
         [ \"$(snapshot)\" = \"$before\" ] && echo restored",
     );
-    assert_eq!(said.stdout, "0\nrestored\n", "{said:?}");
+    let (status, rest) = said.stdout.split_once("\n.\n").expect("it is shown");
+    assert_eq!(rest, "0\nrestored\n", "{said:?}");
+    let left = status.lines().filter_map(|line| line.strip_prefix("left alone: "));
+    let left: Vec<&str> = left.filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(left, ["irq/8-rtc0", "wakeup_preemption"], "{said:?}");
     let starved = "no ordinary task ran for 1 s on CPU 1, and this was turned last";
     let back: Vec<&str> = said.stderr.lines().filter(|line| line.contains(starved)).collect();
     let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();

@@ -4,6 +4,23 @@ use super::{command, folder, root, run, secluded};
 use std::fs;
 
 #[test]
+fn one_that_is_refused_leaves_the_log_of_the_one_at_work_alone() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "\
+        \"$program\" adapt --mechanisms suppress --log \"$folder/log\" 2> /dev/null & daemon=$!; begun
+        latlab adapt --mechanisms suppress --log \"$folder/log\"; echo $?
+        kill $daemon; wait $daemon; echo $?";
+    let said = secluded(folder.path(), script);
+    assert_eq!(said.stdout, "2\n0\n", "{said:?}");
+    assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
+    let text = fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(text.matches("{\"began\":{").count(), 1, "{text}");
+}
+
+#[test]
 fn what_was_observed_is_decided_upon_as_it_was_then() {
     if !root() {
         return;
