@@ -9,7 +9,7 @@ use latlab_core::mechanism::{self, suppress};
 /// preempts at once.
 ///
 /// Section 3.1 of Seo et al. 2009. Where the kernel takes schedulers (`sched_ext`, from 6.12, with
-/// CONFIG_SCHED_CLASS_EXT) it gets one that has this rule. Elsewhere two knobs in debugfs come near
+/// `CONFIG_SCHED_CLASS_EXT`) it gets one that has this rule. Elsewhere two knobs in debugfs come near
 /// to it: `preempt` goes from full to lazy, where the kernel has lazy preemption (mainline from
 /// 6.13, Debian's 6.12-rt), and `wakeup_preemption` from 1 to 0. A knob that spares ordinary tasks
 /// already stays as it is. What runs with a real-time policy is served as before; an ordinary task
