@@ -80,13 +80,23 @@ pub struct Guard {
     held: Option<File>,
     /// Knobs that stay as somebody else has turned them.
     left: Vec<String>,
+    /// Whether the journal names what was given back already, which does no harm.
+    behind: bool,
 }
 
 impl Guard {
     /// A guard of the machine under `root`. Nothing is written until something is changed.
     pub fn new(root: Root) -> Guard {
         let written = Entries { pid: std::process::id(), entries: Vec::new() };
-        Guard { root, journal: None, written, changes: Vec::new(), held: None, left: Vec::new() }
+        Guard {
+            root,
+            journal: None,
+            written,
+            changes: Vec::new(),
+            held: None,
+            left: Vec::new(),
+            behind: false,
+        }
     }
 
     /// Puts back what runs that were killed have left changed, and says so, a sentence each.
@@ -142,13 +152,22 @@ impl Guard {
     /// Turns one knob back before the end. Whether it is as it was: a knob that somebody else has
     /// turned meanwhile stays as it is.
     pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
-        self.release_those(name, |entry| entry.knob == name)
+        let back = self.release_those(name, |entry| entry.knob == name);
+        self.rewrite(name)?;
+        Ok(back)
     }
 
     /// Gives a thread its policy back before the end, as [`Guard::release`]. There is nothing to
-    /// give back where it has ended.
-    pub fn release_thread(&mut self, thread: i32, name: &str) -> Result<bool, GuardError> {
+    /// give back where it has ended. There may be many at once, and writing the journal takes longer
+    /// than giving back: it says so when it is written next, or at [`Guard::settle`].
+    pub fn release_thread(&mut self, thread: i32, name: &str) -> bool {
+        self.behind = true;
         self.release_those(name, |entry| entry.is_of(thread, name))
+    }
+
+    /// Has the journal say what is turned now, where it is behind.
+    pub fn settle(&mut self) -> Result<(), GuardError> {
+        if self.behind { self.rewrite("threads") } else { Ok(()) }
     }
 
     /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
@@ -163,19 +182,15 @@ impl Guard {
         self.forget_those(name, |entry| entry.is_of(thread, name))
     }
 
-    fn release_those(
-        &mut self,
-        name: &str,
-        theirs: impl Fn(&Entry) -> bool,
-    ) -> Result<bool, GuardError> {
+    fn release_those(&mut self, name: &str, theirs: impl Fn(&Entry) -> bool) -> bool {
         let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
         let given = entry::give_back(&own);
         let still = given.still();
         // What could not be put back stays in the journal: at the end it is tried again.
-        self.forget_those(name, |entry| theirs(entry) && !still.contains(entry))?;
+        self.written.entries.retain(|entry| !theirs(entry) || still.contains(entry));
         self.left.retain(|knob| knob != name);
         self.left.extend(given.left);
-        Ok(still.is_empty() && !self.left.iter().any(|knob| knob == name))
+        still.is_empty() && !self.left.iter().any(|knob| knob == name)
     }
 
     fn forget_those(
@@ -315,6 +330,7 @@ impl Guard {
 
     /// Has the journal say what is turned now.
     fn rewrite(&mut self, name: &str) -> Result<(), GuardError> {
+        self.behind = false;
         let Some(journal) = self.journal.as_mut() else { return Ok(()) };
         let written = journal.write(&self.written);
         written.map_err(|e| no_journal(name, &self.root.path(FOLDER), e))

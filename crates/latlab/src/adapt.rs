@@ -129,6 +129,9 @@ impl Adapting {
                 self.leave(&decision, &error, say);
             }
         }
+        if let Err(error) = self.guard.settle() {
+            self.warn(error.to_string(), say);
+        }
         let cost = clock::of_thread() - begin;
         self.rest = Nanos(cost.0 * SHARE).min(REST);
     }
@@ -173,7 +176,7 @@ impl Adapting {
             }
             Decision::GiveBack { mechanism, knob, thread, because, .. } => {
                 let back = match thread {
-                    Some(id) => guard.release_thread(*id, knob)?,
+                    Some(id) => guard.release_thread(*id, knob),
                     None if knob == SCHED_EXT => {
                         self.scheduler.give_back();
                         true
