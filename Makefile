@@ -9,7 +9,7 @@ BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers
 # What the program is linked with.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 
-.PHONY: build demo test kernels lint bench bpf clean
+.PHONY: build demo test kernels lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -80,6 +80,16 @@ bpf:
 	tools/need clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev
 	for object in $(BPF); do tools/bpf $$object || exit 1; done
 
+# What the parts say of themselves, as a page of the documentation.
+reference: $(CHARTS)
+	cargo run --quiet --locked --package latlab -- generate reference.md > docs/reference.new
+	mv docs/reference.new docs/reference.md
+
+# The documentation as pages with a search, in book/.
+book:
+	tools/need mkdocs=mkdocs
+	mkdocs build --quiet --strict
+
 clean:
 	cargo clean
-	rm -rf dist demo charts/node_modules
+	rm -rf dist demo book charts/node_modules

@@ -1,13 +1,14 @@
-//! `latlab generate`: manual page, shell completions and a configuration, made from what the
-//! program knows.
+//! `latlab generate`: manual page, shell completions, a configuration and the reference, made from
+//! what the program knows.
 
+use super::list::reference;
 use crate::failure::{Result, failed};
 use crate::format;
 use clap::ValueEnum;
 use clap_complete::Shell;
 use latlab_core::mechanism::configuration;
 
-/// Print the manual page, completions for a shell, or a configuration
+/// Print the manual page, completions for a shell, a configuration, or the reference
 ///
 /// As: latlab generate man > latlab.1; source <(latlab generate bash);
 /// latlab generate adapt.toml > /etc/latlab/adapt.toml
@@ -29,12 +30,16 @@ enum What {
     /// Configuration of latlab adapt, with what holds where there is none
     #[value(name = "adapt.toml")]
     Adapt,
+    /// Every part and its keys, in Markdown
+    #[value(name = "reference.md")]
+    Reference,
 }
 
 impl Generate {
     pub(super) fn run(&self, mut command: clap::Command) -> Result<()> {
         let shell = match self.what {
             What::Man => return man(&command),
+            What::Reference => return format::put(&reference::page()),
             What::Bash => Shell::Bash,
             What::Zsh => Shell::Zsh,
             What::Fish => Shell::Fish,

@@ -1,5 +1,7 @@
 //! `latlab list`: what there is to run, and what each part can be told.
 
+pub(super) mod reference;
+
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::{Failure, Result};

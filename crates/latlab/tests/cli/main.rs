@@ -9,6 +9,7 @@ mod adapt;
 mod alone;
 mod bad_input;
 mod daemon;
+mod documented;
 mod driver;
 mod exec;
 mod explain;

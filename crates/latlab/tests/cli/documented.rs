@@ -1,0 +1,224 @@
+//! Every command that the documentation shows is run, as it stands but for how long it measures.
+
+use crate::program::{LATLAB, Running, Said, command, folder, latlab, machine, root, run, until};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What stands for something of the reader's, or would take hours, and what is run for it.
+const STAND_INS: &[(&str, &str)] = &[
+    ("--pid 1234", "--pid $$"),
+    ("127.0.0.1:9464", "127.0.0.1:0"),
+    ("--out fig9/", "--list-cells"),
+    ("--out quick/", "--list-cells"),
+    ("--out periods/", "--list-cells"),
+    ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
+    ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
+    ("hackbench:groups=5", "hackbench:groups=1,fan=2,loops=5"),
+];
+
+fn tree() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
+}
+
+/// The commands of a page, in their order: lines of its blocks that begin with latlab, each to the
+/// end of what it has in quotation marks.
+fn commands(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(tree().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+    let mut commands: Vec<String> = Vec::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            in_block = !in_block && ["```sh", "```console"].contains(&line);
+            continue;
+        }
+        let open = |command: &&mut String| command.matches('\'').count() % 2 == 1;
+        if let Some(command) = commands.last_mut().filter(open) {
+            *command += &format!("\n{line}");
+        } else if in_block && (line.starts_with("latlab ") || line.starts_with("$ latlab ")) {
+            commands.push(line.to_owned());
+        }
+    }
+    commands
+}
+
+/// The command as it is run here.
+fn shortened(command: &str) -> String {
+    let of_ours = |text: String, (theirs, ours): &(&str, &str)| text.replace(theirs, ours);
+    let command = STAND_INS.iter().fold(command.to_owned(), of_ours);
+    let command = command.split("   #").next().unwrap_or_default();
+    let command = command.split(" # ").next().unwrap_or_default();
+    let command = command.trim().trim_start_matches("$ ");
+    let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+    for at in 1..words.len() {
+        match words[at - 1].as_str() {
+            "--for" => words[at] = "1s".to_owned(),
+            "--count" => words[at] = "20".to_owned(),
+            _ => {}
+        }
+    }
+    if measures(&words[1]) && words.iter().any(in_guest) {
+        words.insert(2, "--limit 4min".to_owned());
+    }
+    let says_how_long = |word: &String| ["--for", "--count"].contains(&word.as_str());
+    if !words.iter().any(says_how_long) {
+        make_short(&mut words);
+    }
+    words.join(" ")
+}
+
+fn measures(word: &String) -> bool {
+    ["run", "scan", "explain"].contains(&word.as_str())
+}
+
+fn in_guest(word: &String) -> bool {
+    word.starts_with("lab:")
+}
+
+/// Says for how long, where a command measures and leaves that to latlab.
+fn make_short(words: &mut Vec<String>) {
+    let Some(at) = words.iter().rposition(measures) else { return };
+    let in_guest = words.iter().any(in_guest);
+    let length = match (words[at].as_str(), in_guest) {
+        ("scan", true) => "--points 8",
+        (_, true) => "--for 100ms --warm-up 0",
+        (_, false) => "--for 1s",
+    };
+    words.insert(at + 1, length.to_owned());
+}
+
+/// A folder with what the pages take for granted: the reader's own programs, files and kernel.
+fn desk() -> tempfile::TempDir {
+    let desk = folder();
+    let here = |name: &str| desk.path().join(name);
+    for folder in ["bin", "dist", "arch/x86/boot"] {
+        fs::create_dir_all(here(folder)).expect("there is room");
+    }
+    symlink(LATLAB, here("bin/latlab")).expect("there is room");
+    fs::copy(LATLAB, here("dist/latlab")).expect("there is room");
+    for program in ["bin/player", "my-control-loop"] {
+        fs::copy("/bin/true", here(program)).expect("there is room");
+    }
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-o"]).arg(here("window")).arg(tree().join("examples/window.c"));
+    assert!(run(&mut cc).status.success(), "{cc:?}");
+    fs::copy(here("window"), here("my-program")).expect("there is room");
+    symlink(kernel(), here("arch/x86/boot/bzImage")).expect("there is room");
+    fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout).expect("there is room");
+    let idle = format!("run --policy other --for 100ms --out {}", here("idle.json").display());
+    assert_eq!(latlab(&idle).code(), Some(0));
+    desk
+}
+
+/// A kernel of somebody's: any that the laboratory has unpacked.
+fn kernel() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = || PathBuf::from(std::env::var_os("HOME").expect("users have a home"));
+    let kernels = cache.unwrap_or_else(|| home().join(".cache")).join("latlab/kernels");
+    assert_eq!(latlab("exec --on lab:utime -- true").code(), Some(0));
+    let kernels = fs::read_dir(kernels).expect("there are kernels").flatten();
+    let mut images = kernels.map(|kernel| kernel.path().join("vmlinux"));
+    images.find(|path| path.is_file()).expect("one has just been booted")
+}
+
+/// A page, read and tried out at its desk.
+struct Reading {
+    desk: tempfile::TempDir,
+    /// The daemon that the page has had its reader start.
+    daemon: Option<Running>,
+}
+
+impl Reading {
+    fn try_out(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let adapts = words[1] == "adapt";
+        let ends = ["--dry-run", "--for", "--restore", "--replay", "status"];
+        if adapts && !words.contains(&"status") {
+            self.dismiss();
+        }
+        let mut shell = self.shell(line);
+        if adapts && !words.iter().any(|word| ends.contains(word)) {
+            self.daemon = Some(Running::start(&mut shell));
+            until("the daemon answers", || latlab("adapt status").code() == Some(0));
+            return;
+        }
+        let said = run(&mut shell);
+        let code = said.code().unwrap_or(-1);
+        let answered = match words[1] {
+            // What spoils latency here is its answer.
+            "doctor" => [0, 1].contains(&code),
+            // A machine may lack what they turn or ask, and is told so.
+            "adapt" => [0, 3].contains(&code),
+            _ => code == 0,
+        };
+        assert!(answered, "{line}: {said:?}");
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("exec {line}")]).current_dir(self.desk.path());
+        shell.env("PATH", format!("{}:{path}", self.desk.path().join("bin").display()));
+        shell
+    }
+
+    fn dismiss(&mut self) {
+        if let Some(daemon) = self.daemon.take() {
+            daemon.signal("INT");
+            let said: Said = daemon.finish();
+            assert_eq!(said.code(), Some(0), "{said:?}");
+        }
+    }
+}
+
+/// Tries out all of a page's commands.
+fn read(page: &str) {
+    if !root() {
+        return;
+    }
+    let _machine = machine();
+    let mut reading = Reading { desk: desk(), daemon: None };
+    let commands = commands(page);
+    assert!(!commands.is_empty(), "{page} has no command");
+    for command in commands {
+        reading.try_out(&shortened(&command));
+    }
+    reading.dismiss();
+}
+
+macro_rules! pages {
+    ($($name:ident: $page:literal,)*) => {
+        $(#[test] fn $name() { read($page); })*
+        const PAGES: &[&str] = &[$($page),*];
+    };
+}
+
+pages! {
+    the_readme: "README.md",
+    first_steps: "docs/index.md",
+    scanning: "docs/scan.md",
+    explaining: "docs/explain.md",
+    the_laboratory: "docs/laboratory.md",
+    adapting: "docs/adapt.md",
+    the_daemon: "docs/daemon.md",
+    studies: "docs/studies.md",
+    the_papers: "docs/papers.md",
+}
+
+#[test]
+fn no_page_with_commands_is_forgotten() {
+    let pages = fs::read_dir(tree().join("docs")).expect("there are docs").flatten();
+    let pages = pages.filter_map(|page| page.file_name().into_string().ok());
+    for page in pages.filter(|page| Path::new(page).extension().is_some_and(|it| it == "md")) {
+        let page = format!("docs/{page}");
+        assert!(PAGES.contains(&page.as_str()) || commands(&page).is_empty(), "{page}");
+    }
+}
+
+#[test]
+fn the_reference_is_what_the_program_says() {
+    let said = run(&mut command("generate reference.md"));
+    let page = fs::read_to_string(tree().join("docs/reference.md")).expect("it is there");
+    assert!(page == said.stdout, "make reference brings docs/reference.md up to date");
+}
