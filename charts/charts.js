@@ -44,6 +44,9 @@ const STROKES = {
   dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
 };
 
+/** A line without steps, of so few points at most, shows where each of them is. */
+const FEW = 16;
+
 // Paper is never dark: the query changes when printing begins, too.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
@@ -99,7 +102,7 @@ function options(chart, view) {
       itemHeight: 16,
       itemWidth: 24,
       data: [
-        ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look) })),
+        ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look, colour("text")) })),
         ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
       ],
       textStyle: text,
@@ -133,16 +136,15 @@ function options(chart, view) {
     },
     xAxis: axis(chart.x, text, colour, { nameGap: 30, room: barsHeight(chart), end: false }),
     yAxis: axis(chart.y, text, colour, { nameGap: 52, room: 0, end: true }),
-    series: [...marks(chart), ...columns(chart), ...chart.lines.map((line) => series(line, chart))],
+    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line) => series(line, chart))],
   };
 }
 
-function legendStyle(look) {
+/** In the legend a name has its colour; an outline has that of text, and a faint one less. */
+function legendStyle(look, ink) {
+  if (look === "hollow") return { color: ink };
   return { opacity: look === "faint" ? 0.4 : 1 };
 }
-
-/** A line without steps, of so few points at most, shows where each of them is. */
-const FEW = 16;
 
 function series(line, chart) {
   return {
@@ -183,7 +185,7 @@ function axis(axis, text, colour, { nameGap, room, end }) {
     nameLocation: "middle",
     nameGap: nameGap + room,
     nameTextStyle: { ...text, color: colour("muted") },
-    axisLine: { show: true, ...rule },
+    axisLine: { show: true, onZero: false, ...rule },
     axisTick: { show: true, ...rule, ...custom(axis) },
     axisLabel: {
       ...custom(axis),
@@ -192,8 +194,8 @@ function axis(axis, text, colour, { nameGap, room, end }) {
       hideOverlap: true,
       margin: 8 + room,
       // The end of a run is rarely a round number, and would stand on the last one that is.
-      showMinLabel: axis.log || axis.min === 0,
-      showMaxLabel: axis.log || end,
+      showMinLabel: axis.named.length > 0 || axis.log || axis.min === 0,
+      showMaxLabel: axis.named.length > 0 || axis.log || end,
       formatter: (place) => shown(place, axis),
     },
     splitLine: { show: axis.named.length === 0, ...rule },

@@ -10,11 +10,11 @@ const FRAME = "path://M0,0h14v14h-14zM2,2v10h10v-10z";
 export const LOOKS = {
   full: { icon: SQUARE, mark: "■", style: (colour) => ({ fill: colour }) },
   faint: { icon: SQUARE, mark: "▒", style: (colour) => ({ fill: colour, opacity: 0.4 }) },
-  hollow: { icon: FRAME, mark: "□", style: (colour) => ({ fill: "none", stroke: colour, lineWidth: 2 }) },
+  hollow: { icon: FRAME, mark: "□", style: (_, ink) => ({ fill: "none", stroke: ink, lineWidth: 1.5, lineDash: [4, 2] }) },
 };
 
-/** The columns of a chart, as series that the legend can hide. */
-export function columns({ marks: { columns } }) {
+/** The columns of a chart, as series that the legend can hide; `ink` is the colour of text. */
+export function columns({ marks: { columns } }, ink) {
   return columns.map(({ name, colour, look, blocks }) => ({
     type: "custom",
     name,
@@ -22,7 +22,7 @@ export function columns({ marks: { columns } }) {
     z: look === "hollow" ? 3 : 2,
     clip: true,
     data: blocks.map(({ x, y }) => [(x[0] + x[1]) / 2, y[1]]),
-    renderItem: ({ coordSys, dataIndex }, api) => block(blocks[dataIndex], coordSys, api, LOOKS[look].style(colour)),
+    renderItem: ({ coordSys, dataIndex }, api) => block(blocks[dataIndex], coordSys, api, LOOKS[look].style(colour, ink)),
   }));
 }
 

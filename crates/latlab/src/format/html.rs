@@ -40,7 +40,7 @@ pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
     body += &warnings::of_each(sources);
     body += HINT;
     for chart in charts {
-        body += &figure(chart, "");
+        body += &figure(chart, "", "");
     }
     body += &explained::pictures(sources);
     body += &paths::pictures(sources);
@@ -105,9 +105,12 @@ fn domain(sources: &[Source]) -> &'static str {
     }
 }
 
-/// The place of a chart, and what stands below it.
-fn figure(chart: &Chart, below: &str) -> String {
-    let (name, title, about) = (&chart.name, escaped(&chart.title), escaped(&chart.about));
+/// The place of a chart, what it is made after, and what stands below it.
+fn figure(chart: &Chart, after: &str, below: &str) -> String {
+    let (name, title, mut about) = (&chart.name, escaped(&chart.title), escaped(&chart.about));
+    if !after.is_empty() {
+        about = format!("After {}. {about}", escaped(after));
+    }
     format!(
         "<figure aria-labelledby=\"{name}-title\">\n<h2 id=\"{name}-title\">{title}</h2>\n\
          <figcaption>{about}</figcaption>\n\

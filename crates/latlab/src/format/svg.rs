@@ -64,9 +64,11 @@ fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
         .x_label_area_size(52 + marks::height(chart))
         .y_label_area_size(LEFT)
         .build_cartesian_2d(Ruler(&chart.x), Ruler(&chart.y))?;
-    context
-        .configure_mesh()
-        .max_light_lines(0)
+    let mut mesh = context.configure_mesh();
+    if !chart.x.named.is_empty() {
+        mesh.disable_x_mesh();
+    }
+    mesh.max_light_lines(0)
         .bold_line_style(RULE)
         .axis_style(RULE.stroke_width(1))
         .x_desc(chart.x.label.as_str())

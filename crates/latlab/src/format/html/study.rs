@@ -52,6 +52,8 @@ pub(crate) fn page(about: &About<'_>) -> String {
         links.collect::<String>()
     );
     for (id, title, text) in &parts {
+        // What stands in a part is one level below its heading. No text has tags of its own.
+        let text = text.replace("<h2", "<h3").replace("</h2>", "</h3>");
         body += &format!(
             "<section id=\"part-{id}\" aria-labelledby=\"part-{id}-title\">\n\
              <h2 class=\"part\" id=\"part-{id}-title\">{}</h2>\n{text}</section>\n",
@@ -87,14 +89,10 @@ fn paragraphs(text: &str) -> String {
 fn pictures(about: &About<'_>, usual: &[Chart]) -> String {
     let mut text = String::new();
     for picture in about.pictures {
-        let source = match picture.source.as_str() {
-            "" => String::new(),
-            source => format!("<p class=\"source\">After {}</p>\n", escaped(source)),
-        };
-        text += &figure(&picture.chart, &(source + &table(&picture.numbers)));
+        text += &figure(&picture.chart, &picture.source, &table(&picture.numbers));
     }
     for chart in usual {
-        text += &figure(chart, "");
+        text += &figure(chart, "", "");
     }
     let drawn = |name: &String| about.pictures.iter().any(|picture| picture.name == *name);
     let missing = about.study.pictures.iter().filter(|picture| !drawn(&picture.name));
@@ -137,7 +135,7 @@ fn again(about: &About<'_>) -> String {
         files => format!(" The pictures are {}.", escaped(&files.join(", "))),
     };
     format!(
-        "<pre class=\"command\" tabindex=\"0\"><code>{command}</code></pre>\n\
+        "<pre class=\"command\"><code>{command}</code></pre>\n\
          <p class=\"prose\">Measured with {}.{same} Beside this page lie the table as table.md and \
          table.csv, with times in nanoseconds, and the records of all cells in records/, which \
          latlab report and latlab compare read.{files}</p>\n",

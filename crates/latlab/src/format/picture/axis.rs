@@ -62,10 +62,16 @@ pub(super) fn real(n: u64) -> f64 {
     n as f64
 }
 
-/// The end of a linear axis from 0 on, at a round number above all values.
+/// The end of a linear axis from 0 on, above all values: the nearest that four to eight steps of a
+/// round length reach.
 pub(super) fn round_above(value: f64) -> f64 {
-    let step = round_step(value);
-    (value * 1.02 / step).ceil() * step
+    let value = value * 1.02;
+    let power = 10f64.powf((value / 10.0).log10().floor());
+    let ends = [1.0, 2.0, 5.0, 10.0].into_iter().filter_map(|round| {
+        let steps = (value / (round * power)).ceil();
+        (4.0..=8.0).contains(&steps).then_some(steps * round * power)
+    });
+    ends.reduce(f64::min).unwrap_or(value)
 }
 
 /// The distance of ticks that makes four to eight of them in `span`, which is above 0.

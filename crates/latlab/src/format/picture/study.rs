@@ -35,6 +35,8 @@ pub(crate) struct Numbers {
 /// All samples that a figure is taken of in a cell.
 struct Samples {
     name: String,
+    /// From when to when they last.
+    span: String,
     colour: &'static str,
     histogram: Histogram,
     timeline: Timeline,
@@ -102,8 +104,10 @@ fn samples(picture: &Picture, study: &Study, records: &[Option<Vec<Record>>]) ->
     for (cell, name) in picture.cells.iter().zip(names) {
         for figure in picture.figures.iter().map(|figure| &study.figures[*figure]) {
             let (mut whole, mut timeline) = (Histogram::new(), Timeline::new());
+            let mut span = String::new();
             for record in records.get(*cell).into_iter().flatten().flatten() {
                 for series in figure.series(record) {
+                    span = format!("{} → {}", series.span.0, series.span.1);
                     whole.add(&histogram(series));
                     timeline.merge(&series.timeline);
                 }
@@ -114,10 +118,17 @@ fn samples(picture: &Picture, study: &Study, records: &[Option<Vec<Record>>]) ->
             let several = picture.figures.len() > 1 || name.is_empty();
             let name = joined(&[&name, if several { &figure.title } else { "" }]);
             let colour = COLOURS[all.len() % COLOURS.len()];
-            all.push(Samples { name, colour, histogram: whole, timeline });
+            all.push(Samples { name, span, colour, histogram: whole, timeline });
         }
     }
     all
+}
+
+/// What an axis of samples is called.
+fn label(samples: &[Samples]) -> String {
+    let first = &samples[0].span;
+    let alike = samples.iter().all(|one| one.span == *first);
+    printable(if alike { first } else { "latency" })
 }
 
 /// What tells cells apart: their labels on the axes on which they differ.

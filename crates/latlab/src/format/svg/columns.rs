@@ -1,7 +1,8 @@
 //! The columns of an SVG picture.
 
-use super::{Drawing, Drawn, colour};
+use super::{Drawing, Drawn, INK, colour};
 use crate::format::picture::{Chart, Columns, Look};
+use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 /// Between two columns, in pixels.
@@ -32,11 +33,15 @@ pub(super) fn piece(
     corners: [(i32, i32); 2],
 ) -> Drawn {
     let colour = colour(columns.colour);
-    let style = match columns.look {
-        Look::Full => colour.filled(),
-        Look::Faint => colour.mix(0.4).filled(),
-        Look::Hollow => colour.stroke_width(2),
-    };
-    drawing.draw(&Rectangle::new(corners, style))?;
+    let [(left, top), (right, bottom)] = corners;
+    match columns.look {
+        Look::Full => drawing.draw(&Rectangle::new(corners, colour.filled()))?,
+        Look::Faint => drawing.draw(&Rectangle::new(corners, colour.mix(0.4).filled()))?,
+        // Seen on a full one of its colour, too.
+        Look::Hollow => {
+            let outline = [(left, bottom), (left, top), (right, top), (right, bottom)];
+            drawing.draw(&DashedPathElement::new(outline, 4, 2, INK.stroke_width(2)))?;
+        }
+    }
     Ok(())
 }

@@ -16,18 +16,18 @@ pub(super) fn table(about: &About<'_>) -> String {
     let crossed = study.figures.len() == 1 && last > 0 && labels_of(about, last).len() <= 12;
     let content = if crossed { cross(about) } else { rows(about) };
     let label = escaped(&format!("The table: {}", study.redoes));
-    let mut note = "Measured".to_owned();
+    let mut note = String::new();
     if !study.published.is_empty() {
-        note += if crossed { ", and below it" } else { ", and beside it" };
-        note += " in italics what the paper printed";
+        let place = if crossed { "Below" } else { "Beside" };
+        note = format!("{place} what was measured, in italics, is what the paper printed");
         if !study.source.is_empty() {
             note += &format!(" ({})", study.source);
         }
+        note = format!("<p class=\"note\">{}.</p>\n", escaped(&note));
     }
     format!(
-        "<p class=\"note\">{}.</p>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"{label}\"><table class=\"study\">\n{content}</table></div>\n",
-        escaped(&note)
+        "{note}<div class=\"wide\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"{label}\"><table class=\"study\">\n{content}</table></div>\n"
     )
 }
 
@@ -126,8 +126,12 @@ fn values((value, words): Value<'_>, printed: bool) -> String {
 fn heads(labels: &[&str], before: &[&str]) -> String {
     let mut text = String::new();
     for (axis, label) in labels.iter().enumerate() {
-        let again = axis + 1 < labels.len() && before.get(..=axis) == Some(&labels[..=axis]);
-        let class = if again { " class=\"again\"" } else { "" };
+        let again = before.get(..=axis) == Some(&labels[..=axis]);
+        let class = match axis + 1 < labels.len() {
+            true if again => " class=\"group again\"",
+            true => " class=\"group\"",
+            false => "",
+        };
         let _ = write!(text, "<th scope=\"row\"{class}>{}</th>", escaped(label));
     }
     text

@@ -34,7 +34,7 @@ pub(super) fn section(about: &About<'_>) -> String {
     format!(
         "<p class=\"prose\">The longest of the table is {} in the cell <b>{}</b> ({}). Its record \
          does not say why: studies measure without looking. This looks:</p>\n\
-         <pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
+         <pre class=\"command\"><code>{}</code></pre>\n",
         micro(value),
         escaped(&cell.label),
         escaped(&printable(&figure.title)),

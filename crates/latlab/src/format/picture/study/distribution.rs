@@ -70,7 +70,7 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let longest = all().map(Histogram::max).max().unwrap_or_default();
     let most = at_least_one(longest);
     let (log, named) = (picture.log, Vec::new());
-    let mut label = "latency".to_owned();
+    let mut label = super::label(samples);
     if log {
         let (min, max) = (decade_below(least), decade_above(most));
         return Axis { label, unit: Unit::Nanos, log, min, max, named };
@@ -79,7 +79,7 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let mut top = most;
     if most > 3.0 * usual {
         top = 1.5 * usual;
-        label = format!("latency (up to {}, beyond the picture)", micro(longest));
+        label += &format!(" (up to {}, beyond the picture)", micro(longest));
     }
     // What all lies far from 0 and close together has an axis of its own.
     let (mut min, mut max) = (0.0, round_above(top));

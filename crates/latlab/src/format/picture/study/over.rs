@@ -90,7 +90,7 @@ fn rows(picture: &Picture, over: &Over, study: &Study, findings: &Findings<'_>) 
                     others(**cell) == others(*first) && study.labels(**cell)[over.axis] == label
                 };
                 let cell = picture.cells.iter().find(here)?;
-                Some(at(*cell, *figure, over, study, findings))
+                Some(at(*cell, *figure, picture, study, findings))
             };
             rows.push(Row {
                 name: joined(&[&name, if several { title } else { "" }]),
@@ -106,28 +106,35 @@ fn rows(picture: &Picture, over: &Over, study: &Study, findings: &Findings<'_>) 
 fn at(
     cell: usize,
     figure: usize,
-    over: &Over,
+    picture: &Picture,
     study: &Study,
     findings: &Findings<'_>,
 ) -> (Option<Quantity>, Option<f64>) {
     let (value, text) = findings.rows[cell].values[figure];
     let kind = study.figures[figure].kind();
     let printed = text.and_then(|text| Quantity::printed(text, kind));
-    let Some((axis, label)) = &over.relative_to else { return (value, printed) };
+    let over = picture.over.as_ref();
+    let Some((axis, label)) = over.and_then(|over| over.relative_to.as_ref()) else {
+        return (value, printed);
+    };
     let mut labels = study.labels(cell);
     labels[*axis] = label;
     let of_reference = labels.join(".");
     let reference = findings.rows.iter().find(|row| row.label == of_reference);
-    let Some((reference, its_text)) = reference.map(|row| row.values[figure]) else {
-        return (None, None);
+    let Some(reference) = reference else { return (None, None) };
+    // What stands on each other is divided by all of the other's together.
+    let whole = match over.is_some_and(|over| over.stacked) {
+        true => picture.figures.iter().filter_map(|figure| reference.values[*figure].0).reduce(|a, b| a + b),
+        false => reference.values[figure].0,
     };
-    let ratio = |value: Quantity, reference: Quantity| Some(value / reference);
-    let ratio = value.zip(reference).and_then(|(value, reference)| ratio(value, reference));
+    let ratio = value.zip(whole).map(|(value, whole)| value / whole);
     let as_ratio = text.and_then(|text| text.strip_suffix(&format!(" × {label}")));
-    let its = its_text.and_then(|text| Quantity::printed(text, kind));
     let printed = match as_ratio {
         Some(text) => Quantity::printed(text, 0),
-        None => printed.zip(its).map(|(printed, its)| printed / its),
+        None => {
+            let its = reference.values[figure].1.and_then(|text| Quantity::printed(text, kind));
+            printed.zip(its).map(|(printed, its)| printed / its)
+        }
     };
     (ratio.filter(|ratio| ratio.value.is_finite()), printed.filter(|ratio| ratio.is_finite()))
 }

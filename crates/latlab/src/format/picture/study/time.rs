@@ -32,7 +32,7 @@ pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
             named: Vec::new(),
         },
         y: Axis {
-            label: "latency".to_owned(),
+            label: super::label(samples),
             unit: Unit::Nanos,
             log: picture.log,
             min,
