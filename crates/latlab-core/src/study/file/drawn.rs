@@ -52,7 +52,11 @@ fn only_what_it_has(text: &PictureText, kind: Kind) -> Result<(), Fault> {
     let (over, bars) = (kind.over_axis(), kind == Kind::Bars);
     let at = |text: &Text| text.span().start;
     let given = [
-        ("figures", text.figures.as_ref().and_then(|all| Some(at(all.first()?))), kind != Kind::Pdlt),
+        (
+            "figures",
+            text.figures.as_ref().and_then(|all| Some(at(all.first()?))),
+            kind != Kind::Pdlt,
+        ),
         ("along", text.along.as_ref().map(at), over),
         ("at", text.at.as_ref().map(|at| at.span().start), kind == Kind::Curves),
         ("relative_to", text.relative_to.as_ref().map(at), over),
@@ -144,10 +148,16 @@ fn scans(cell: &Cell) -> bool {
 }
 
 /// The axis that bars and curves stand over.
-fn over(text: &PictureText, cells: &[usize], figures: &[usize], study: &Study) -> Result<Over, Fault> {
+fn over(
+    text: &PictureText,
+    cells: &[usize],
+    figures: &[usize],
+    study: &Study,
+) -> Result<Over, Fault> {
     let names: Vec<&str> = study.axes.iter().map(String::as_str).collect();
     let Some(along) = &text.along else {
-        let why = format!("it says over which axis it stands: along = \"{}\"", names.join("\", \""));
+        let why =
+            format!("it says over which axis it stands: along = \"{}\"", names.join("\", \""));
         return Err(fault(&text.name, &why));
     };
     let Some(axis) = names.iter().position(|name| name == along.get_ref()) else {
@@ -165,7 +175,10 @@ fn over(text: &PictureText, cells: &[usize], figures: &[usize], study: &Study) -
         let (places, wanted) = (at.get_ref(), labels.len());
         let rising = places.windows(2).all(|pair| pair[0] < pair[1]);
         if places.len() != wanted || !rising || !places.iter().all(|place| place.is_finite()) {
-            let why = format!("it has {wanted} rising numbers, a place for each of: {}", labels.join(", "));
+            let why = format!(
+                "it has {wanted} rising numbers, a place for each of: {}",
+                labels.join(", ")
+            );
             return Err(Fault { at: at.span().start, why });
         }
     }
@@ -202,3 +215,6 @@ fn relative_to(text: &PictureText, study: &Study) -> Result<Option<(usize, Strin
         _ => Err(fault(asked, "several axes have this label: which is meant can't be told")),
     }
 }
+
+#[cfg(test)]
+mod tests;

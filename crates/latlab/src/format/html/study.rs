@@ -42,15 +42,12 @@ pub(crate) fn page(about: &About<'_>) -> String {
         ("records", "Each record in numbers", appendix(about.sources)),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|(_, _, text)| !text.is_empty()).collect();
-    let links = parts.iter().map(|(id, title, _)| {
-        format!("<li><a href=\"#part-{id}\">{}</a></li>", escaped(title))
-    });
+    let links = parts
+        .iter()
+        .map(|(id, title, _)| format!("<li><a href=\"#part-{id}\">{}</a></li>", escaped(title)));
     let mut body = header(about);
     body += &warnings::once(about.sources);
-    body += &format!(
-        "<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n",
-        links.collect::<String>()
-    );
+    body += &format!("<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n", links.collect::<String>());
     for (id, title, text) in &parts {
         // What stands in a part is one level below its heading. No text has tags of its own.
         let text = text.replace("<h2", "<h3").replace("</h2>", "</h3>");

@@ -157,7 +157,9 @@ fn of_scans(
     for (cell, name) in picture.cells.iter().zip(cell_names(study, &picture.cells)) {
         let of_cell = records.get(*cell).into_iter().flatten().flatten();
         let of_cell = of_cell.flat_map(|record| &record.scans);
-        scans.extend(of_cell.filter(|scan| !scan.points.is_empty()).map(|scan| (name.clone(), scan)));
+        scans.extend(
+            of_cell.filter(|scan| !scan.points.is_empty()).map(|scan| (name.clone(), scan)),
+        );
     }
     if scans.is_empty() {
         return None;

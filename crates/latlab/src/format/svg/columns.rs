@@ -27,11 +27,7 @@ pub(super) fn draw(
 }
 
 /// A rectangle that looks like a column.
-pub(super) fn piece(
-    drawing: &Drawing<'_>,
-    columns: &Columns,
-    corners: [(i32, i32); 2],
-) -> Drawn {
+pub(super) fn piece(drawing: &Drawing<'_>, columns: &Columns, corners: [(i32, i32); 2]) -> Drawn {
     let colour = colour(columns.colour);
     let [(left, top), (right, bottom)] = corners;
     match columns.look {
@@ -40,7 +36,7 @@ pub(super) fn piece(
         // Seen on a full one of its colour, too.
         Look::Hollow => {
             let outline = [(left, bottom), (left, top), (right, top), (right, bottom)];
-            drawing.draw(&DashedPathElement::new(outline, 4, 2, INK.stroke_width(2)))?;
+            drawing.draw(&DashedPathElement::new(outline, 4, 2, INK.stroke_width(1)))?;
         }
     }
     Ok(())

@@ -48,8 +48,11 @@ fn worst<'a>(about: &About<'a>) -> Option<(&'a Cell, &'a Figure, Nanos)> {
     let mut worst: Option<(&Cell, &Figure, f64)> = None;
     for (cell, row) in study.cells.iter().zip(&about.findings.rows) {
         for (figure, (value, _)) in study.figures.iter().zip(&row.values) {
-            let latency = matches!(&figure.of, Of::Series { probe, .. } if !probe.starts_with("scan."));
-            let Some(value) = value.filter(|_| latency && figure.take == Take::Max) else { continue };
+            let latency =
+                matches!(&figure.of, Of::Series { probe, .. } if !probe.starts_with("scan."));
+            let Some(value) = value.filter(|_| latency && figure.take == Take::Max) else {
+                continue;
+            };
             if worst.is_none_or(|(_, _, longest)| value.value > longest) {
                 worst = Some((cell, figure, value.value));
             }

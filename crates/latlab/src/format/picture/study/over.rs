@@ -1,9 +1,7 @@
 //! Figures over the labels of an axis: as bars and as curves, with what the paper printed.
 
 use super::super::axis::{decade_above, decade_below, real, round_above};
-use super::super::{
-    Axis, Block, COLOURS, Chart, Columns, Line, Look, Marks, Step, Stroke, Unit,
-};
+use super::super::{Axis, Block, COLOURS, Chart, Columns, Line, Look, Marks, Step, Stroke, Unit};
 use super::{Numbers, cell_names, joined};
 use crate::format::study::shown;
 use latlab_core::study::Study;
@@ -124,7 +122,11 @@ fn at(
     let Some(reference) = reference else { return (None, None) };
     // What stands on each other is divided by all of the other's together.
     let whole = match over.is_some_and(|over| over.stacked) {
-        true => picture.figures.iter().filter_map(|figure| reference.values[*figure].0).reduce(|a, b| a + b),
+        true => picture
+            .figures
+            .iter()
+            .filter_map(|figure| reference.values[*figure].0)
+            .reduce(|a, b| a + b),
         false => reference.values[figure].0,
     };
     let ratio = value.zip(whole).map(|(value, whole)| value / whole);
@@ -204,7 +206,9 @@ fn sums(rows: &[Row], over: &Over, figures: usize) -> Vec<f64> {
         group.iter().filter_map(|row| Some(row.values[place].0?.value)).sum::<f64>()
     };
     let places = 0..over.labels.len();
-    rows.chunks(figures).flat_map(|group| places.clone().map(move |place| sum(group, place))).collect()
+    rows.chunks(figures)
+        .flat_map(|group| places.clone().map(move |place| sum(group, place)))
+        .collect()
 }
 
 /// Bars of all rows beside each other, and outlines of what was printed.
@@ -217,7 +221,8 @@ fn beside(rows: &[Row], y: &Axis) -> Vec<Columns> {
             Block { x, y: (y.min, value) }
         };
         let values = row.values.iter().enumerate();
-        let full = values.clone().filter_map(|(place, (value, _))| Some(block(place, (*value)?.value)));
+        let full =
+            values.clone().filter_map(|(place, (value, _))| Some(block(place, (*value)?.value)));
         let hollow = values.filter_map(|(place, (_, printed))| Some(block(place, (*printed)?)));
         let (full, hollow): (Vec<Block>, Vec<Block>) = (full.collect(), hollow.collect());
         let columns = |name: &str, look, blocks: Vec<Block>| {
