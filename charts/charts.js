@@ -14,6 +14,7 @@ import {
   TooltipComponent,
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
+import { columns, columnsAt, LOOKS } from "./columns.js";
 import { barsHeight, marks } from "./marks.js";
 
 echarts.use([
@@ -43,6 +44,9 @@ const STROKES = {
   dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
 };
 
+/** A line without steps, of so few points at most, shows where each of them is. */
+const FEW = 16;
+
 // Paper is never dark: the query changes when printing begins, too.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
@@ -55,6 +59,9 @@ document.documentElement.dataset.drawn = String(drawn.length);
 function draw(chart) {
   for (const line of chart.lines) {
     line.points = line.points.map(([x, y]) => [placed(x, chart.x), placed(y, chart.y)]);
+  }
+  for (const block of chart.marks.columns.flatMap(({ blocks }) => blocks)) {
+    block.y = block.y.map((y) => placed(y, chart.y));
   }
   const place = document.getElementById(chart.name);
   place.textContent = "";
@@ -94,7 +101,10 @@ function options(chart, view) {
       top: 4,
       itemHeight: 16,
       itemWidth: 24,
-      data: chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
+      data: [
+        ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look, colour("text")) })),
+        ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
+      ],
       textStyle: text,
       pageTextStyle: text,
       pageIconColor: colour("text"),
@@ -126,8 +136,14 @@ function options(chart, view) {
     },
     xAxis: axis(chart.x, text, colour, { nameGap: 30, room: barsHeight(chart), end: false }),
     yAxis: axis(chart.y, text, colour, { nameGap: 52, room: 0, end: true }),
-    series: [...marks(chart), ...chart.lines.map((line) => series(line, chart))],
+    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line) => series(line, chart))],
   };
+}
+
+/** In the legend a name has its colour; an outline has that of text, and a faint one less. */
+function legendStyle(look, ink) {
+  if (look === "hollow") return { color: ink };
+  return { opacity: look === "faint" ? 0.4 : 1 };
 }
 
 function series(line, chart) {
@@ -136,7 +152,8 @@ function series(line, chart) {
     name: line.name,
     data: line.points,
     step: chart.step === "none" ? false : chart.step,
-    symbol: line.points.length === 1 ? "circle" : "none",
+    symbol: line.points.length === 1 || (chart.step === "none" && line.points.length <= FEW) ? "circle" : "none",
+    symbolSize: 6,
     color: line.colour,
     lineStyle: STROKES[line.stroke].style,
   };
@@ -168,20 +185,26 @@ function axis(axis, text, colour, { nameGap, room, end }) {
     nameLocation: "middle",
     nameGap: nameGap + room,
     nameTextStyle: { ...text, color: colour("muted") },
-    axisLine: { show: true, ...rule },
-    axisTick: { show: true, ...rule },
+    axisLine: { show: true, onZero: false, ...rule },
+    axisTick: { show: true, ...rule, ...custom(axis) },
     axisLabel: {
+      ...custom(axis),
       ...text,
       color: colour("muted"),
       hideOverlap: true,
       margin: 8 + room,
       // The end of a run is rarely a round number, and would stand on the last one that is.
-      showMinLabel: axis.log || axis.min === 0,
-      showMaxLabel: axis.log || end,
+      showMinLabel: axis.named.length > 0 || axis.log || axis.min === 0,
+      showMaxLabel: axis.named.length > 0 || axis.log || end,
       formatter: (place) => shown(place, axis),
     },
-    splitLine: { show: true, ...rule },
+    splitLine: { show: axis.named.length === 0, ...rule },
   };
+}
+
+/** Where labels stand that are no numbers. */
+function custom({ named }) {
+  return named.length > 0 ? { customValues: named.map(([place]) => place) } : {};
 }
 
 /** Into how many parts of a round length an axis can be cut, if it can. */
@@ -199,7 +222,16 @@ function tooltip(chart, view, x) {
     .filter((row) => row.point)
     .sort((a, b) => b.point[1] - a.point[1]);
   const box = document.createElement("div");
-  box.append(strong(`${chart.step === "end" ? "from " : ""}${shown(x, chart.x)}`));
+  const near = nearest(x, chart.x);
+  box.append(strong(`${chart.step === "end" ? "from " : ""}${shown(near, chart.x)}`));
+  for (const { one, block } of columnsAt(chart, near, selected).slice(0, 24)) {
+    const row = document.createElement("div");
+    const mark = document.createElement("span");
+    mark.textContent = `${LOOKS[one.look].mark} `;
+    mark.style.color = one.colour;
+    row.append(mark, `${one.name}  `, strong(shown(placed(height(block, chart.y), chart.y), chart.y)));
+    box.append(row);
+  }
   for (const { line, point } of rows.slice(0, 12)) {
     const row = document.createElement("div");
     const mark = document.createElement("span");
@@ -217,6 +249,17 @@ function tooltip(chart, view, x) {
     box.append(row);
   }
   return box;
+}
+
+/** The place that has a name, if any has. */
+function nearest(x, { named }) {
+  const places = named.map(([place]) => place);
+  return places.length > 0 ? places.reduce((best, place) => (Math.abs(place - x) < Math.abs(best - x) ? place : best)) : x;
+}
+
+/** What a block stands for, which stands on others or on the ground. */
+function height({ y: [from, to] }, axis) {
+  return axis.log ? valueAt(to, axis) : to - from;
 }
 
 /** The point that holds at `x`: a step that starts at its point lasts from the one before. */
@@ -242,12 +285,16 @@ function strong(text) {
 
 /** What a place on an axis means, in the words of its unit and with four significant digits. */
 function shown(place, axis) {
-  const { unit } = axis;
+  const { unit, named } = axis;
+  const name = named.find(([at]) => at === place);
+  if (name) return name[1];
   const value = valueAt(place, axis);
   if (unit === "count") return value < 1 ? "0" : grouped(value);
-  if (unit === "share") return value < 1e-4 ? `1 in ${grouped(1 / value)}` : `${brief(value * 100)} %`;
+  if (unit === "number") return value < 1e4 ? brief(value) : grouped(value);
+  if (unit === "share") return value > 0 && value < 1e-4 ? `1 in ${grouped(1 / value)}` : `${brief(value * 100)} %`;
   if (unit === "micros") return `${micros(value)} µs`;
   if (unit === "second") return `${brief(value)} s`;
+  if (value === 0) return "0";
   if (value < 1e3) return `${brief(value)} ns`;
   if (value < 1e6) return `${brief(value / 1e3)} µs`;
   if (value < 1e9) return `${brief(value / 1e6)} ms`;

@@ -5,6 +5,7 @@ pub mod claim;
 pub mod figure;
 mod file;
 pub mod findings;
+pub mod picture;
 pub mod quantity;
 
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod tests;
 
 use self::claim::{Claim, Fault, Known};
 use self::figure::Figure;
+use self::picture::Picture;
 use crate::plan::Length;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
@@ -41,6 +43,8 @@ pub struct Study {
     pub source: String,
     /// What the paper claims.
     pub claims: Vec<PaperClaim>,
+    /// What is drawn of it, in the order of the report.
+    pub pictures: Vec<Picture>,
 }
 
 /// One measurement: a choice from each axis.
@@ -105,6 +109,11 @@ impl Study {
     /// Reads a study, and makes sure that all it names is there.
     pub fn read(text: &str) -> Result<Study, Fault> {
         file::study(text)
+    }
+
+    /// The labels of a cell: one for each axis.
+    pub fn labels(&self, cell: usize) -> Vec<&str> {
+        self.cells[cell].label.split('.').collect()
     }
 
     /// Every result that claims may name, with its kind and no value.

@@ -108,6 +108,93 @@ fn records_are_laid_over_each_other() {
     assert!(drawn(&dom, "histogram").contains("after · cyclic · CPU 0"));
 }
 
+/// A study of this machine, in a moment, with pictures of four kinds.
+const STUDY: &str = r#"
+title = "This machine, twice"
+paper = "Nobody 2026"
+redoes = "nothing"
+
+[plan]
+on = "native"
+probes = ["cyclic:policy=other"]
+for = "300ms"
+warm_up = "0s"
+
+[[axis]]
+name = "period"
+each = [{ label = "first" }, { label = "second", probes = ["cyclic:policy=other,interval=2ms"] }]
+
+[[figure]]
+name = "worst"
+probe = "cyclic"
+
+[[figure]]
+name = "samples"
+probe = "cyclic"
+take = "recorded"
+
+[published]
+first = { worst = "1 ms" }
+
+[[claim]]
+says = "time passes"
+claim = "first.worst > 0s"
+
+[[picture]]
+name = "fig1"
+kind = "cdf"
+title = "How late"
+figures = ["worst"]
+
+[[picture]]
+name = "fig2"
+kind = "over-time"
+title = "When"
+figures = ["worst"]
+log = true
+
+[[picture]]
+name = "fig3"
+kind = "bars"
+title = "How late at worst"
+figures = ["worst"]
+along = "period"
+
+[[picture]]
+name = "fig4"
+kind = "curves"
+title = "How many"
+figures = ["samples"]
+along = "period"
+at = [1, 2]
+"#;
+
+#[test]
+fn a_browser_draws_a_study_without_complaint() {
+    let folder = tempfile::tempdir().unwrap();
+    put(folder.path(), "mine.toml", STUDY);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
+    let words = ["study", "mine.toml", "--out", "out", "--png"];
+    let output = command.current_dir(folder.path()).args(words).output().expect("latlab starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let (dom, log) = browse(&folder.path().join("out/report.html"));
+    let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    assert!(dom.contains("data-drawn=\"4\""));
+    let bars = drawn(&dom, "picture-fig3");
+    for text in [">first<", ">second<", "worst · published"] {
+        assert!(bars.contains(text), "{text}");
+    }
+    // A square in the legend, and a bar for each label.
+    assert_eq!(bars.matches("fill=\"#3a78c9\"").count(), 3, "{bars}");
+    assert!(drawn(&dom, "picture-fig1").contains(">100 %<"));
+    assert_eq!(dom.matches("The numbers of this picture</summary>").count(), 4);
+    for name in ["fig1", "fig2", "fig3", "fig4"] {
+        let png = std::fs::read(folder.path().join(format!("out/{name}.png"))).unwrap();
+        assert!(Pixmap::decode_png(&png).unwrap().width() > 1_000, "{name}");
+    }
+}
+
 /// A record of these of the sample scans, and no other series than theirs.
 fn scanned(which: &[usize]) -> String {
     let mut record = sample::record(1);

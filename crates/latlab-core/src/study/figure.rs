@@ -121,15 +121,20 @@ impl Figure {
         value.filter(|value| value.is_finite()).map(|value| Quantity { value, time: self.kind() })
     }
 
+    /// The series of a record that it is taken of, on all CPUs; none where it is of something else.
+    pub fn series<'a>(&self, record: &'a Record) -> Vec<&'a Series> {
+        match &self.of {
+            Of::Series { probe, span } => of_span(record, probe, span.as_deref()),
+            Of::Figure { .. } | Of::Work { .. } => Vec::new(),
+        }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
     fn of_series(&self, all: &[Record], probe: &str, span: Option<&str>) -> Option<f64> {
         let mut histogram = Histogram::new();
         let (mut missed, mut first) = (0, None);
         for record in all {
-            let mut of_probe =
-                record.series.iter().filter(|series| series.probe == probe).peekable();
-            let end = span.map(str::to_owned).or_else(|| Some(of_probe.peek()?.span.1.clone()))?;
-            let series: Vec<&Series> = of_probe.filter(|series| series.span.1 == end).collect();
+            let series = of_span(record, probe, span);
             if series.is_empty() {
                 return None;
             }
@@ -190,4 +195,13 @@ impl Figure {
             _ => done as f64,
         })
     }
+}
+
+/// A probe's series of the span that ends so, or of its first.
+fn of_span<'a>(record: &'a Record, probe: &str, span: Option<&str>) -> Vec<&'a Series> {
+    let of_probe: Vec<&Series> =
+        record.series.iter().filter(|series| series.probe == probe).collect();
+    let first = of_probe.first().map(|series| series.span.1.as_str());
+    let end = span.or(first).unwrap_or_default();
+    of_probe.into_iter().filter(|series| series.span.1 == end).collect()
 }

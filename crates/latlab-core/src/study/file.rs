@@ -1,5 +1,6 @@
 //! A study's file: TOML, and what must be true of it.
 
+mod drawn;
 mod shape;
 
 use self::shape::{Choice, FigureText, File, Text};
@@ -37,6 +38,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         published: BTreeMap::new(),
         source: file.published_in,
         claims: Vec::new(),
+        pictures: Vec::new(),
     };
     study.published = published(file.published, &study)?;
     let results = study.results();
@@ -49,6 +51,9 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         let text = one.claim.into_inner();
         study.claims.push(PaperClaim { says, source, claim, text, why });
     }
+    unique(&file.picture.iter().map(|picture| &picture.name).collect::<Vec<_>>(), "picture")?;
+    let pictures = file.picture.iter().map(|picture| drawn::picture(picture, &study));
+    study.pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     Ok(study)
 }
 

@@ -25,6 +25,18 @@ impl Quantity {
         Quantity { value: time.0 as f64, time: 1 }
     }
 
+    /// A time (`time` is 1) or a number (0) that was printed with nothing beside it but an "about";
+    /// none where a paper says more, as in "below 100 us".
+    pub fn printed(text: &str, time: i32) -> Option<f64> {
+        let text = text.trim();
+        let text = text.strip_prefix("about ").unwrap_or(text).replace(' ', "");
+        match time {
+            1 => text.parse().ok().map(|time| Quantity::time(time).value),
+            0 => text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0),
+            _ => None,
+        }
+    }
+
     /// What kind of value it is, in words.
     pub fn kind(time: i32) -> String {
         match time {
@@ -113,6 +125,16 @@ mod tests {
         assert_eq!(long / short, Quantity::number(4000.0));
         assert_eq!((long * short).time, 2);
         assert_eq!((Quantity::number(5.0) / short).to_string(), "50000 per s");
+    }
+
+    #[test]
+    fn only_what_was_printed_plainly_can_be_drawn() {
+        assert_eq!(Quantity::printed("52.1 us", 1), Some(52_100.0));
+        assert_eq!(Quantity::printed("about 22 us", 1), Some(22_000.0));
+        assert_eq!(Quantity::printed("3.7", 0), Some(3.7));
+        for (text, time) in [("below 100 us", 1), ("-9.8 ms", 1), ("3.7", 1), ("1 us", 0)] {
+            assert_eq!(Quantity::printed(text, time), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! `latlab study`: a table or a figure of a paper, redone.
 
+mod keeping;
+
+use self::keeping::{Kept, file, keep, shown};
 use super::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
-use crate::format::picture::{self, charts};
 use crate::format::progress::Bar;
-use crate::format::{self, html, live};
+use crate::format::{self, live};
 use crate::study::{self, Source};
 use crate::target;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
-use latlab_core::study::findings::Findings;
-use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
 use std::path::{Path, PathBuf};
 
@@ -36,9 +36,13 @@ pub(super) struct Study {
     /// A study (see: latlab list studies), or a file of yours
     #[arg(value_name = "NAME|FILE.toml")]
     name: String,
-    /// Keep the table (table.md, table.csv), the records and a report in this folder
+    /// Keep the table (table.md, table.csv), a report, each picture as SVG, and the records in this
+    /// folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Keep each picture as PNG, too
+    #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
+    png: bool,
     /// Say whether anything is wrong with the study, and measure nothing
     #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"])]
     check: bool,
@@ -88,12 +92,15 @@ impl Study {
                     keep(out, &cell.label, records.as_deref().unwrap_or_default())?;
                 }
             }
-            tables(out, &source, &findings, &records)?;
+            let kept = Kept { source: &source, findings: &findings, records: &records };
+            kept.write(out, self.png)?;
         }
         format::put(&format::study::text(&source.study, &findings, &records))?;
         if let Some(out) = &self.out {
             let out = shown(out);
-            format::say(&format!("kept in {out}: table.md, table.csv, report.html, records"));
+            let pictures = if source.study.pictures.is_empty() { "" } else { ", pictures" };
+            let what = format!("table.md, table.csv, report.html{pictures}, records");
+            format::say(&format!("kept in {out}: {what}"));
         }
         verdict(&source, &failures)
     }
@@ -144,26 +151,6 @@ impl Study {
         };
         cells.map(read).collect()
     }
-}
-
-/// Writes the table, in two forms, and the report.
-fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found]) -> Result<()> {
-    let write = |name: &str, text: &str| {
-        let path = out.join(name);
-        write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
-    };
-    write("table.md", &format::study::markdown(&source.study, findings, records))?;
-    write("table.csv", &format::study::csv(&source.study, findings))?;
-    let cells = source.study.cells.iter().zip(records);
-    let sources = cells.flat_map(|(cell, records)| {
-        let records = records.iter().flatten().enumerate();
-        records.map(|(nth, record)| picture::Source {
-            name: name(&cell.label, nth + 1),
-            record: record.clone(),
-        })
-    });
-    let sources: Vec<picture::Source> = sources.collect();
-    write("report.html", &html::page(&sources, &charts(&sources)))
 }
 
 /// Refuses what the user has ended early: that is no repetition.
@@ -223,26 +210,4 @@ fn verdict(source: &Source, failures: &[(usize, Failure)]) -> Result<()> {
         return Err(Failure::Unsupported(why));
     }
     Err(Failure::Failed(why))
-}
-
-fn keep(out: &Path, label: &str, records: &[Record]) -> Result<()> {
-    for (nth, record) in records.iter().enumerate() {
-        let path = out.join("records").join(file(label, nth + 1));
-        write_atomically(&path, record.to_json().as_bytes())
-            .map_err(|e| failed(&shown(&path), e))?;
-    }
-    Ok(())
-}
-
-/// What a cell's repetition is called; the first is called as the cell.
-fn name(label: &str, nth: usize) -> String {
-    if nth == 1 { label.to_owned() } else { format!("{label}-{nth}") }
-}
-
-fn file(label: &str, nth: usize) -> String {
-    format!("{}.json", name(label, nth))
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

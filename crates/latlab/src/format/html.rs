@@ -6,8 +6,10 @@ mod facts;
 mod numbers;
 mod paths;
 mod scans;
+pub(crate) mod study;
 mod table;
 mod verdict;
+mod warnings;
 
 use super::picture::{Chart, Source};
 use base64::Engine as _;
@@ -26,35 +28,40 @@ static START: &str = include_str!("html/start.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data: blob:";
 
+/// How to look closer.
+const HINT: &str = "<p class=\"note hint\">In the pictures: pointing shows numbers, Ctrl and the \
+                    wheel zoom, dragging moves, a click on a name hides its line.</p>\n";
+
 /// The whole page.
 pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
     let names: Vec<&str> = sources.iter().map(|s| s.name.as_str()).collect();
-    let title = escaped(&format!("{} – latlab report", names.join(", ")));
-    let mut page = format!(
+    let title = format!("{} – latlab report", names.join(", "));
+    let mut body = header(sources);
+    body += &warnings::of_each(sources);
+    body += HINT;
+    for chart in charts {
+        body += &figure(chart, "", "");
+    }
+    body += &explained::pictures(sources);
+    body += &paths::pictures(sources);
+    body += &explained::tables(sources);
+    body += &scans::tables(sources);
+    body += &numbers::tables(sources);
+    body += &facts::tables(sources);
+    framed(&title, &body, &charts.iter().collect::<Vec<_>>())
+}
+
+/// A page of its own, with the code that draws its charts.
+fn framed(title: &str, body: &str, charts: &[&Chart]) -> String {
+    let (title, scripts) = (escaped(title), scripts(charts));
+    format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    );
-    page += &header(sources);
-    page += &warnings(sources);
-    page += "<p class=\"note hint\">In the pictures: pointing shows numbers, Ctrl and the wheel \
-             zoom, dragging moves, a click on a name hides its line.</p>\n";
-    for chart in charts {
-        page += &figure(chart);
-    }
-    page += &explained::pictures(sources);
-    page += &paths::pictures(sources);
-    page += &explained::tables(sources);
-    page += &scans::tables(sources);
-    page += &numbers::tables(sources);
-    page += &facts::tables(sources);
-    page += "</main>\n";
-    page += &scripts(charts);
-    page += "</body>\n</html>\n";
-    page
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n{scripts}</body>\n</html>\n"
+    )
 }
 
 fn header(sources: &[Source]) -> String {
@@ -79,8 +86,13 @@ fn header(sources: &[Source]) -> String {
             escaped(&record.tool),
         );
     }
-    let domain = sources.first().map(|s| s.record.machine.time_domain);
-    text += match domain {
+    text += domain(sources);
+    text + "</header>\n"
+}
+
+/// What kind of time all records are in, where that is not a real machine's.
+fn domain(sources: &[Source]) -> &'static str {
+    match sources.first().map(|source| source.record.machine.time_domain) {
         Some(TimeDomain::Instructions) => {
             "<p class=\"note\">Time here is the number of instructions of a simulated machine: \
              exactly repeatable, but not the time of any real one.</p>\n"
@@ -90,38 +102,24 @@ fn header(sources: &[Source]) -> String {
              has a share in every latency.</p>\n"
         }
         Some(TimeDomain::Silicon) | None => "",
-    };
-    text + "</header>\n"
+    }
 }
 
-fn warnings(sources: &[Source]) -> String {
-    let mut items = String::new();
-    for source in sources {
-        for warning in &source.record.warnings {
-            let place =
-                if sources.len() > 1 { format!("{}: ", source.name) } else { String::new() };
-            let _ = writeln!(items, "<li>{}{}</li>", escaped(&place), escaped(&warning.text));
-        }
+/// The place of a chart, what it is made after, and what stands below it.
+fn figure(chart: &Chart, after: &str, below: &str) -> String {
+    let (name, title, mut about) = (&chart.name, escaped(&chart.title), escaped(&chart.about));
+    if !after.is_empty() {
+        about = format!("After {}. {about}", escaped(after));
     }
-    if items.is_empty() {
-        return items;
-    }
-    format!(
-        "<aside class=\"warnings\" role=\"note\" aria-label=\"Warnings\">\n<h2>Before you believe it</h2>\n<ul>\n{items}</ul>\n</aside>\n"
-    )
-}
-
-fn figure(chart: &Chart) -> String {
-    let (name, title, about) = (&chart.name, escaped(&chart.title), escaped(&chart.about));
     format!(
         "<figure aria-labelledby=\"{name}-title\">\n<h2 id=\"{name}-title\">{title}</h2>\n\
          <figcaption>{about}</figcaption>\n\
          <div class=\"chart\" id=\"{name}\" role=\"img\" aria-label=\"{title}\">\
-         The picture needs JavaScript; the numbers below do not.</div>\n</figure>\n"
+         The picture needs JavaScript; the numbers below do not.</div>\n{below}</figure>\n"
     )
 }
 
-fn scripts(charts: &[Chart]) -> String {
+fn scripts(charts: &[&Chart]) -> String {
     let data = serde_json::to_string(charts).expect("charts are plain data");
     // In JSON a `<` stands in strings only, and there it may be written so that no tag ends here.
     let data = data.replace('<', "\\u003c");

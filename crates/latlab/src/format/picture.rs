@@ -6,6 +6,7 @@ mod ccdf;
 mod curve;
 mod histogram;
 mod scan;
+pub(crate) mod study;
 mod timeline;
 
 pub(crate) use axis::{Axis, Unit, round_step};
@@ -77,6 +78,7 @@ pub(crate) enum Stroke {
 pub(crate) struct Marks {
     pub(crate) bars: Vec<Bar>,
     pub(crate) areas: Vec<Area>,
+    pub(crate) columns: Vec<Columns>,
     /// How dark the areas are, of 1: less where many may lie over each other.
     pub(crate) shade: f64,
 }
@@ -98,6 +100,32 @@ pub(crate) struct Area {
     pub(crate) name: String,
     /// Which of the bars it belongs to.
     pub(crate) bar: usize,
+}
+
+/// Upright bars of one name.
+#[derive(Debug, Serialize)]
+pub(crate) struct Columns {
+    pub(crate) name: String,
+    pub(crate) colour: &'static str,
+    pub(crate) look: Look,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// What a column looks like beside others of its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Look {
+    Full,
+    Faint,
+    /// Its outline only.
+    Hollow,
+}
+
+/// A rectangle: what is at the left and the right, the bottom and the top.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Block {
+    pub(crate) x: (f64, f64),
+    pub(crate) y: (f64, f64),
 }
 
 /// Told apart by most eyes, on white as on black.

@@ -23,7 +23,7 @@ pub(crate) fn call(call: &Part) -> String {
 }
 
 /// A time as it is written on the command line.
-fn written(time: Nanos) -> String {
+pub(crate) fn written(time: Nanos) -> String {
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
     let fits = |(_, scale): &&(&str, u64)| time.0 >= *scale && time.0.is_multiple_of(*scale);
     let (unit, scale) = units.iter().find(fits).unwrap_or(&("ns", 1));

@@ -90,7 +90,7 @@ impl Columns {
 }
 
 /// A large or whole number with its digits in groups, as all counts are shown.
-fn shown(value: Quantity) -> String {
+pub(crate) fn shown(value: Quantity) -> String {
     let large = value.value >= 1_000.0 || value.value.fract() == 0.0;
     if value.time == 0 && large && (0.0..1e15).contains(&value.value) {
         #[expect(
@@ -127,7 +127,7 @@ pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Rec
 }
 
 /// Why a claim is judged as it is, line by line.
-fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<String> {
+pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<String> {
     let ground = judgement.ground();
     match judgement.verdict {
         Verdict::Differs => {
@@ -200,7 +200,7 @@ fn field(text: &str) -> String {
 }
 
 /// Which kernels were measured, each once.
-fn kernels(all: &[Option<Vec<Record>>]) -> String {
+pub(crate) fn kernels(all: &[Option<Vec<Record>>]) -> String {
     let mut kernels: Vec<String> = Vec::new();
     for record in all.iter().flatten().flatten() {
         let kernel = format!("{} (Linux {})", record.plan.target, record.machine.kernel);

@@ -1,11 +1,12 @@
 //! The pictures of a report as SVG files, for documents and slides.
 
+mod columns;
 mod marks;
+mod names;
 mod path;
 mod ruler;
 
 use super::picture::{Axis, Chart, Line, Step, Stroke};
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use ruler::Ruler;
@@ -15,6 +16,9 @@ const WIDTH: u32 = 960;
 const PLOT_HEIGHT: u32 = 470;
 const NAME_HEIGHT: u32 = 22;
 const LEFT: u32 = 92;
+
+/// A line without steps, of so few points at most, shows where each of them is.
+const FEW: usize = 16;
 
 const INK: RGBColor = RGBColor(0x33, 0x38, 0x40);
 const MUTED: RGBColor = RGBColor(0x6b, 0x72, 0x80);
@@ -37,8 +41,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
 
 /// The height of the picture of a chart, in pixels.
 fn height(chart: &Chart) -> u32 {
-    let rows = u32::try_from(chart.lines.len().div_ceil(names_per_row(chart))).unwrap_or(u32::MAX);
-    PLOT_HEIGHT + NAME_HEIGHT.saturating_mul(rows) + 14
+    PLOT_HEIGHT + NAME_HEIGHT.saturating_mul(names::rows(chart)) + 14
 }
 
 fn whole(area: &Drawing<'_>, chart: &Chart) -> Drawn {
@@ -47,9 +50,7 @@ fn whole(area: &Drawing<'_>, chart: &Chart) -> Drawn {
     let title = (FONT, 19).into_font().color(&INK);
     top.draw(&Text::new(chart.title.as_str(), (20, 16), title))?;
     plot(&top, chart)?;
-    for (n, line) in chart.lines.iter().enumerate() {
-        name(&names, n, names_per_row(chart), line)?;
-    }
+    names::draw(&names, chart)?;
     area.present()?;
     Ok(())
 }
@@ -63,9 +64,11 @@ fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
         .x_label_area_size(52 + marks::height(chart))
         .y_label_area_size(LEFT)
         .build_cartesian_2d(Ruler(&chart.x), Ruler(&chart.y))?;
-    context
-        .configure_mesh()
-        .max_light_lines(0)
+    let mut mesh = context.configure_mesh();
+    if !chart.x.named.is_empty() {
+        mesh.disable_x_mesh();
+    }
+    mesh.max_light_lines(0)
         .bold_line_style(RULE)
         .axis_style(RULE.stroke_width(1))
         .x_desc(chart.x.label.as_str())
@@ -80,12 +83,17 @@ fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
     let (wide, high) = context.plotting_area().dim_in_pixel();
     let per_unit = |pixels: u32, axis: &Axis| f64::from(pixels) / (axis.max - axis.min);
     let pixels = (per_unit(wide, &chart.x), per_unit(high, &chart.y));
+    columns::draw(area, chart, |point| context.backend_coord(&point))?;
     for line in &chart.lines {
         let path = path::corners(&line.points, chart.step, pixels);
         let style = colour(line.colour).stroke_width(width(line, chart.step));
         if let [only] = path.as_slice() {
             context.draw_series([Circle::new(*only, 3, colour(line.colour).filled())])?;
             continue;
+        }
+        if line.points.len() <= FEW && chart.step == Step::None {
+            let style = colour(line.colour).filled();
+            context.draw_series(line.points.iter().map(|point| Circle::new(*point, 3, style)))?;
         }
         match line.stroke {
             Stroke::Solid => context.draw_series(LineSeries::new(path, style))?,
@@ -104,34 +112,6 @@ fn width(line: &Line, step: Step) -> u32 {
 
 fn faint(line: &Line) -> ShapeStyle {
     colour(line.colour).mix(0.6).stroke_width(1)
-}
-
-/// A row for each kernel, where each has a few lines and they have room.
-fn names_per_row(chart: &Chart) -> usize {
-    const SHORT: usize = 36;
-    let short = chart.lines.iter().all(|line| line.name.chars().count() <= SHORT);
-    let lines = chart.lines.len().checked_div(chart.marks.bars.len());
-    if short { lines.unwrap_or(2).clamp(2, 3) } else { 2 }
-}
-
-/// The name of line `n` behind a piece of it.
-fn name(area: &Drawing<'_>, n: usize, per_row: usize, line: &Line) -> Drawn {
-    let pixel = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
-    let column = pixel(WIDTH as usize / per_row).saturating_mul(pixel(n % per_row));
-    let x = column + 24;
-    let y = pixel(NAME_HEIGHT as usize).saturating_mul(pixel(n / per_row)) + 8;
-    let style = colour(line.colour).stroke_width(3);
-    let piece = [(x, y), (x + 28, y)];
-    match line.stroke {
-        Stroke::Solid => area.draw(&PathElement::new(piece, style))?,
-        Stroke::Thin => area.draw(&PathElement::new(piece, faint(line)))?,
-        Stroke::Dashed => area.draw(&DashedPathElement::new(piece, 6, 4, style))?,
-        Stroke::Dotted => area.draw(&DashedPathElement::new(piece, 2, 3, style))?,
-    }
-    let text = (FONT, 13).into_font().color(&INK);
-    let text = text.pos(Pos::new(HPos::Left, VPos::Center));
-    area.draw(&Text::new(line.name.as_str(), (x + 36, y), text))?;
-    Ok(())
 }
 
 fn colour(hex: &str) -> RGBColor {

@@ -58,6 +58,20 @@ why = "it does not"
 [[claim]]
 says = "what was not measured is not claimed"
 claim = "rt.cache >= 0"
+
+[[picture]]
+name = "how-late"
+kind = "cdf"
+title = "How late"
+figures = ["worst"]
+log = true
+
+[[picture]]
+name = "worst"
+kind = "bars"
+title = "The worst"
+figures = ["worst"]
+along = "kernel"
 "#
     )
 }
@@ -76,7 +90,8 @@ fn written(folder: &Path, text: &str) -> String {
 
 /// All files that a study has kept, with what is in them.
 fn kept(out: &Path) -> Vec<(String, Vec<u8>)> {
-    let names = ["table.md", "table.csv", "report.html"].map(|name| out.join(name));
+    let names = ["how-late.svg", "report.html", "table.csv", "table.md", "worst.svg"]
+        .map(|name| out.join(name));
     let mut paths: Vec<_> = names.into_iter().chain(entries(&out.join("records"))).collect();
     paths.sort();
     let file = |path: &std::path::PathBuf| {
@@ -102,7 +117,14 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
     let said = carried_out(&words("one", "--fresh --jobs 2"));
     let names: Vec<String> = kept(&out("one")).into_iter().map(|(name, _)| name).collect();
     let records = ["records/rt-2.json", "records/rt.json", "records/standard.json"];
-    assert_eq!(names, [&records[..], &["report.html", "table.csv", "table.md"]].concat());
+    let others = ["report.html", "table.csv", "table.md", "worst.svg"];
+    assert_eq!(names, [&["how-late.svg"], &records[..], &others].concat());
+    let page = fs::read_to_string(out("one").join("report.html")).expect("it is kept");
+    for text in ["1 of 4 claims holds", "picture-how-late", "latlab study tiny.toml --out tiny/"] {
+        assert!(page.contains(text), "{text}");
+    }
+    let svg = fs::read_to_string(out("one").join("worst.svg")).expect("it is kept");
+    assert!(svg.contains("The worst") && svg.contains("standard"), "{svg}");
     for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
         assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
     }
@@ -160,7 +182,7 @@ fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
 #[test]
 fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
     let folder = folder();
-    let cases: [(&str, &str, &[&str]); 8] = [
+    let cases: [(&str, &str, &[&str]); 10] = [
         ("count = 50", "cuont = 50", &["line 9, column 1: unknown field `cuont`", "`count`"]),
         ("count = 50", "count = \"many\"", &["line 9, column 9: ", "expected"]),
         ("\"cyclic\"]", "\"cylic\"]", &["line 8, column 11: there is no probe 'cylic'", "cyclic"]),
@@ -171,6 +193,12 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
             "rt.worst <= 0s",
             "rt.wurst <= 0s",
             &["column 10: there is no result 'rt.wurst'", "rt.worst"],
+        ),
+        ("\"bars\"", "\"bar\"", &["line 56, column 8: there is no kind of picture 'bar'", "bars"]),
+        (
+            "along = \"kernel\"",
+            "along = \"load\"",
+            &["column 9: there is no axis 'load'", "kernel"],
         ),
         ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
     ];

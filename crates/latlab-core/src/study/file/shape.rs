@@ -28,6 +28,8 @@ pub(super) struct File {
     pub(super) published_in: String,
     #[serde(default)]
     pub(super) claim: Vec<ClaimText>,
+    #[serde(default)]
+    pub(super) picture: Vec<PictureText>,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +82,23 @@ pub(super) struct ClaimText {
     pub(super) claim: Text,
     #[serde(default)]
     pub(super) why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PictureText {
+    pub(super) name: Text,
+    pub(super) kind: Text,
+    pub(super) title: String,
+    #[serde(default)]
+    pub(super) source: String,
+    pub(super) figures: Option<Vec<Text>>,
+    pub(super) cells: Option<Vec<Text>>,
+    pub(super) along: Option<Text>,
+    pub(super) at: Option<Spanned<Vec<f64>>>,
+    pub(super) relative_to: Option<Text>,
+    pub(super) stacked: Option<Spanned<bool>>,
+    pub(super) log: Option<Spanned<bool>>,
 }
 
 impl<'de> Deserialize<'de> for Adapt {

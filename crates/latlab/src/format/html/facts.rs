@@ -10,10 +10,14 @@ use serde_json::Value;
 
 /// All tables of facts, those without rows left out.
 pub(super) fn tables(sources: &[Source]) -> String {
+    asked(sources) + &side_by_side(sources, "The machine", machine)
+}
+
+/// The tables of facts without the machine.
+pub(super) fn asked(sources: &[Source]) -> String {
     let mut text = side_by_side(sources, "What was asked", |record| plan(&record.plan));
     text += &loads(sources);
-    text += &changes(sources);
-    text + &side_by_side(sources, "The machine", machine)
+    text + &changes(sources)
 }
 
 fn plan(plan: &Plan) -> Vec<(String, String)> {
@@ -52,7 +56,7 @@ fn scan_plan(plan: &ScanPlan) -> String {
 }
 
 /// Every fact that the record holds, so that new ones show up by themselves.
-fn machine(record: &Record) -> Vec<(String, String)> {
+pub(super) fn machine(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let value = serde_json::to_value(&record.machine).expect("a machine is plain data");
     flatten("", &value, &mut facts);

@@ -80,7 +80,15 @@ pub(super) fn section(
     if !note.is_empty() {
         let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
     }
-    text += "<div class=\"wide\"><table>\n<thead><tr>";
+    text + &self::rows(title, columns, rows) + "</section>\n"
+}
+
+/// A table, which those can scroll who have a keyboard only, and hear what it is.
+pub(super) fn rows(label: &str, columns: &[Column<'_>], rows: &[Vec<String>]) -> String {
+    let label = escaped(label);
+    let mut text = format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>\n<thead><tr>"
+    );
     for Column(heading, class) in columns {
         let _ = write!(text, "<th scope=\"col\"{class}>{}</th>", escaped(heading));
     }
@@ -92,7 +100,7 @@ pub(super) fn section(
         }
         text += "</tr>\n";
     }
-    text + "</tbody>\n</table></div>\n</section>\n"
+    text + "</tbody>\n</table></div>\n"
 }
 
 /// Text as it stands in HTML, in an attribute too.

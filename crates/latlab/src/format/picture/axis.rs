@@ -11,6 +11,8 @@ pub(crate) struct Axis {
     pub(crate) log: bool,
     pub(crate) min: f64,
     pub(crate) max: f64,
+    /// What stands at which place, where that is no number.
+    pub(crate) named: Vec<(f64, String)>,
 }
 
 /// What the numbers of an axis are.
@@ -25,6 +27,8 @@ pub(crate) enum Unit {
     Count,
     /// Of 1.
     Share,
+    /// A value without a unit.
+    Number,
 }
 
 pub(super) fn highest(lines: &[Line]) -> f64 {
@@ -56,6 +60,18 @@ pub(super) fn at_least_one(latency: Nanos) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a picture is made of pixels")]
 pub(super) fn real(n: u64) -> f64 {
     n as f64
+}
+
+/// The end of a linear axis from 0 on, above all values: the nearest that four to eight steps of a
+/// round length reach.
+pub(super) fn round_above(value: f64) -> f64 {
+    let value = value * 1.02;
+    let power = 10f64.powf((value / 10.0).log10().floor());
+    let ends = [1.0, 2.0, 5.0, 10.0].into_iter().filter_map(|round| {
+        let steps = (value / (round * power)).ceil();
+        (4.0..=8.0).contains(&steps).then_some(steps * round * power)
+    });
+    ends.reduce(f64::min).unwrap_or(value)
 }
 
 /// The distance of ticks that makes four to eight of them in `span`, which is above 0.

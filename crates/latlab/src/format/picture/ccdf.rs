@@ -36,6 +36,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             log: true,
             min: decade_below(lowest(&lines)),
             max: 1.0,
+            named: Vec::new(),
         },
         step: Step::Start,
         lines,

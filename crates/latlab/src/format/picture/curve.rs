@@ -83,5 +83,6 @@ pub(super) fn latency_axis(curves: &[Curve<'_>]) -> Axis {
         log: true,
         min: decade_below(at_least_one(least.unwrap_or_default())),
         max: decade_above(at_least_one(most.unwrap_or_default())),
+        named: Vec::new(),
     }
 }

@@ -33,6 +33,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             log: true,
             min: NO_SAMPLE,
             max: decade_above(highest(&lines)),
+            named: Vec::new(),
         },
         step: Step::End,
         lines,

@@ -105,7 +105,8 @@ fn file_name(call: &str) -> String {
     format!("scan-{name}")
 }
 
-fn chart(name: String, call: &Call<'_>) -> Chart {
+/// All scans of a call, which are not none, over each other.
+pub(super) fn chart(name: String, call: &Call<'_>) -> Chart {
     let mut lines = Vec::new();
     let mut marks = Marks::default();
     let scans = &call.scans[..call.scans.len().min(MOST)];
@@ -184,6 +185,7 @@ fn moments(scans: &[(String, &Scan)]) -> Axis {
         log: false,
         min,
         max: if min < max { max } else { 1.0 },
+        named: Vec::new(),
     }
 }
 
@@ -208,7 +210,7 @@ fn latencies(scans: &[(String, &Scan)]) -> Axis {
     }
     let step = round_step(top.max(0.001));
     let max = (top / step).floor().mul_add(step, step);
-    Axis { label, unit: Unit::Micros, log: false, min: 0.0, max }
+    Axis { label, unit: Unit::Micros, log: false, min: 0.0, max, named: Vec::new() }
 }
 
 fn micros(time: Nanos) -> f64 {

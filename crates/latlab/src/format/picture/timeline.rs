@@ -32,6 +32,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             log: false,
             min: 0.0,
             max: ends.fold(0.001, f64::max),
+            named: Vec::new(),
         },
         y: Axis {
             label: "worst latency".to_owned(),
@@ -39,6 +40,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             log: true,
             min: decade_below(lowest(&lines)),
             max: decade_above(highest(&lines)),
+            named: Vec::new(),
         },
         step: Step::End,
         lines,

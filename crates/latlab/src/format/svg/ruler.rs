@@ -1,6 +1,7 @@
 //! The axes of SVG pictures: where their ticks are, and what stands there.
 
 use crate::format::picture::{Axis, Unit, round_step};
+use crate::format::printable;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 /// An axis in the eyes of plotters.
@@ -23,6 +24,9 @@ impl Ranged for Ruler<'_> {
         if hint.weight().allow_light_points() {
             return Vec::new();
         }
+        if !self.0.named.is_empty() {
+            return self.0.named.iter().map(|(place, _)| *place).collect();
+        }
         ticks(self.0)
     }
 
@@ -37,7 +41,9 @@ impl ValueFormatter<f64> for Ruler<'_> {
     }
 
     fn format_ext(&self, value: &f64) -> String {
-        shown(*value, self.0.unit)
+        // Ticks are the places themselves, so that they are found again to the last bit.
+        let named = self.0.named.iter().find(|(place, _)| place.total_cmp(value).is_eq());
+        named.map_or_else(|| shown(*value, self.0.unit), |(_, name)| printable(name))
     }
 }
 
@@ -77,13 +83,16 @@ fn shown(value: f64, unit: Unit) -> String {
         // The end of a logarithmic axis stands for the 0 it does not have.
         Unit::Count if value < 1.0 => "0".to_owned(),
         Unit::Count => grouped(value),
-        Unit::Share if value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
+        Unit::Share if value > 0.0 && value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
         Unit::Share => format!("{} %", brief(value * 100.0)),
+        Unit::Number if value < 1e4 => brief(value),
+        Unit::Number => grouped(value),
         // A minus, and digits in groups, as in tables.
         Unit::Micros if value < 0.0 => format!("−{}", shown(-value, unit)),
         Unit::Micros if value < 1e3 => format!("{} µs", brief(value)),
         Unit::Micros => format!("{} µs", grouped(value)),
         Unit::Second => format!("{} s", brief(value)),
+        Unit::Nanos if value < 1e-3 => "0".to_owned(),
         Unit::Nanos if value < 0.999e3 => format!("{} ns", brief(value)),
         Unit::Nanos if value < 0.999e6 => format!("{} µs", brief(value / 1e3)),
         Unit::Nanos if value < 0.999e9 => format!("{} ms", brief(value / 1e6)),
@@ -105,7 +114,14 @@ mod tests {
     use super::*;
 
     fn labels(min: f64, max: f64) -> Vec<String> {
-        let axis = Axis { label: String::new(), unit: Unit::Micros, log: false, min, max };
+        let axis = Axis {
+            label: String::new(),
+            unit: Unit::Micros,
+            log: false,
+            min,
+            max,
+            named: Vec::new(),
+        };
         ticks(&axis).into_iter().map(|tick| shown(tick, axis.unit)).collect()
     }
 

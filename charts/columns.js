@@ -1,0 +1,45 @@
+// The columns of a chart: upright bars, one series for each name. The SVG files have the same
+// (format/svg/columns.rs).
+
+import { graphic } from "echarts/core";
+
+const SQUARE = "path://M0,0h14v14h-14z";
+const FRAME = "path://M0,0h14v14h-14zM2,2v10h10v-10z";
+
+/** What a column looks like, in the picture, in the legend and in the tooltip. */
+export const LOOKS = {
+  full: { icon: SQUARE, mark: "■", style: (colour) => ({ fill: colour }) },
+  faint: { icon: SQUARE, mark: "▒", style: (colour) => ({ fill: colour, opacity: 0.4 }) },
+  hollow: { icon: FRAME, mark: "□", style: (_, ink) => ({ fill: "none", stroke: ink, lineWidth: 1.5, lineDash: [4, 2] }) },
+};
+
+/** The columns of a chart, as series that the legend can hide; `ink` is the colour of text. */
+export function columns({ marks: { columns } }, ink) {
+  return columns.map(({ name, colour, look, blocks }) => ({
+    type: "custom",
+    name,
+    color: colour,
+    z: look === "hollow" ? 3 : 2,
+    clip: true,
+    data: blocks.map(({ x, y }) => [(x[0] + x[1]) / 2, y[1]]),
+    renderItem: ({ coordSys, dataIndex }, api) => block(blocks[dataIndex], coordSys, api, LOOKS[look].style(colour, ink)),
+  }));
+}
+
+function block({ x, y }, coordSys, api, style) {
+  const [left, top] = api.coord([x[0], y[1]]);
+  const [right, bottom] = api.coord([x[1], y[0]]);
+  // What is hardly above the ground is seen to be there.
+  const height = Math.max(bottom - top, 1);
+  const shape = { x: left, y: bottom - height, width: Math.max(right - left - 1, 1), height };
+  const seen = graphic.clipRectByRect(shape, coordSys);
+  return seen && { type: "rect", shape: seen, style };
+}
+
+/** What each visible name has around a place of the x axis: nearer to it than to the next. */
+export function columnsAt({ marks: { columns } }, x, selected) {
+  const around = ({ x: [from, to] }) => Math.abs((from + to) / 2 - x) < 0.5;
+  return columns
+    .filter(({ name }) => selected[name] !== false)
+    .flatMap((one) => one.blocks.filter(around).map((block) => ({ one, block })));
+}

@@ -1,0 +1,84 @@
+//! What a study leaves in its folder.
+
+use super::Found;
+use crate::failure::{Result, failed};
+use crate::format::html::study::{About, page};
+use crate::format::picture::Source as Named;
+use crate::format::picture::study::pictures;
+use crate::format::study::{csv, markdown};
+use crate::format::{png, svg};
+use crate::study::Source;
+use latlab_core::record::Record;
+use latlab_core::study::findings::Findings;
+use latlab_sys::file::write_atomically;
+use std::path::Path;
+
+/// All that is kept of a study but its records.
+pub(super) struct Kept<'a> {
+    pub(super) source: &'a Source,
+    pub(super) findings: &'a Findings<'a>,
+    pub(super) records: &'a [Found],
+}
+
+impl Kept<'_> {
+    /// Writes the table, in two forms, the pictures and the report.
+    pub(super) fn write(&self, out: &Path, as_png: bool) -> Result<()> {
+        let (study, findings, records) = (&self.source.study, self.findings, self.records);
+        let write = |name: &str, bytes: &[u8]| {
+            let path = out.join(name);
+            write_atomically(&path, bytes).map_err(|e| failed(&shown(&path), e))
+        };
+        write("table.md", markdown(study, findings, records).as_bytes())?;
+        write("table.csv", csv(study, findings).as_bytes())?;
+        let pictures = pictures(study, findings, records);
+        for picture in &pictures {
+            let svg = svg::draw(&picture.chart);
+            write(&format!("{}.svg", picture.name), svg.as_bytes())?;
+            if as_png {
+                write(&format!("{}.png", picture.name), &png::draw(&svg))?;
+            }
+        }
+        let sources = self.named();
+        // Where a file of the user's lies is of no interest to whoever reads the report.
+        let name = Path::new(&self.source.name).file_name().unwrap_or_default().to_string_lossy();
+        let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
+        let about = About { name, study, findings, records, sources, pictures };
+        write("report.html", page(&about).as_bytes())
+    }
+
+    /// The records with their names.
+    fn named(&self) -> Vec<Named> {
+        let cells = self.source.study.cells.iter().zip(self.records);
+        let named = cells.flat_map(|(cell, records)| {
+            let records = records.iter().flatten().enumerate();
+            records.map(|(nth, record)| Named {
+                name: name(&cell.label, nth + 1),
+                record: record.clone(),
+            })
+        });
+        named.collect()
+    }
+}
+
+/// Keeps the records of a cell.
+pub(super) fn keep(out: &Path, label: &str, records: &[Record]) -> Result<()> {
+    for (nth, record) in records.iter().enumerate() {
+        let path = out.join("records").join(file(label, nth + 1));
+        write_atomically(&path, record.to_json().as_bytes())
+            .map_err(|e| failed(&shown(&path), e))?;
+    }
+    Ok(())
+}
+
+/// What a cell's repetition is called; the first is called as the cell.
+fn name(label: &str, nth: usize) -> String {
+    if nth == 1 { label.to_owned() } else { format!("{label}-{nth}") }
+}
+
+pub(super) fn file(label: &str, nth: usize) -> String {
+    format!("{}.json", name(label, nth))
+}
+
+pub(super) fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,135 @@
+//! The page of a study holds what it is about, and nothing in it becomes markup.
+
+use super::*;
+use crate::format::picture::study::pictures;
+use crate::format::picture::tests::{sample_explained, source};
+
+const STUDY: &str = r#"
+title = "Two <b>kernels"
+paper = "Some</script>body 2001"
+redoes = "figure 1"
+published_in = "table <i>"
+about = "One.\n\nTwo & three."
+
+[plan]
+probes = ["cyclic:interval=2ms"]
+loads = ["disk"]
+on = "lab:rt"
+for = "1s"
+
+[[axis]]
+name = "kernel"
+each = [{ label = "old" }, { label = "new" }]
+
+[[axis]]
+name = "tasks"
+each = [{ label = "n1" }, { label = "n9" }]
+
+[[figure]]
+name = "worst"
+title = "worst<br>"
+probe = "cyclic"
+
+[published]
+"old.n1" = { worst = "1 s <hr>" }
+
+[[claim]]
+says = "it is <s>quick"
+source = "page <u>"
+claim = "old.n1.worst < 1ns"
+why = "it <q>is not"
+
+[[picture]]
+name = "fig1"
+title = "A <em>picture"
+source = "figure <sub>"
+kind = "bars"
+figures = ["worst"]
+along = "tasks"
+"#;
+
+/// The page of a study with the same record in all cells.
+fn page_of(text: &str, explained: bool) -> String {
+    let study = Study::read(text).unwrap();
+    let record = if explained { sample_explained::record() } else { source("", 1).record };
+    let records = vec![Some(vec![record]); study.cells.len()];
+    let findings = study.findings(&records);
+    let sources: Vec<Source> = study
+        .cells
+        .iter()
+        .zip(records.iter().flatten())
+        .map(|(cell, records)| Source { name: cell.label.clone(), record: records[0].clone() })
+        .collect();
+    let pictures = pictures(&study, &findings, &records);
+    page(&About {
+        name: "mine.toml",
+        study: &study,
+        findings: &findings,
+        records: &records,
+        sources: &sources,
+        pictures: &pictures,
+    })
+}
+
+#[test]
+fn nothing_in_a_study_becomes_markup() {
+    let page = page_of(STUDY, false);
+    for tag in
+        ["<b>k", "</script>b", "<i>\"", "<br>\"", "<hr>", "<s>", "<u>", "<q>", "<em>", "<sub>"]
+    {
+        assert!(!page.contains(tag), "{tag}");
+    }
+    assert_eq!(page.matches("<script").count(), 3);
+    assert!(page.contains("Two &lt;b&gt;kernels"));
+}
+
+#[test]
+fn a_figure_over_two_axes_is_crossed() {
+    let page = page_of(STUDY, false);
+    assert!(
+        page.contains(
+            "<th colspan=\"2\" scope=\"colgroup\" class=\"n\">worst&lt;br&gt; over tasks"
+        )
+    );
+    assert_eq!(page.matches("<th scope=\"row\">").count(), 2);
+    assert!(page.contains("<br><i class=\"printed\">1 s &lt;hr&gt;</i>"));
+    let several =
+        STUDY.replace("[published]", "[[figure]]\nname = \"two\"\nprobe = \"cyclic\"\n[published]");
+    let page = page_of(&several, false);
+    assert_eq!(page.matches("<th scope=\"row\">").count(), 4);
+    assert_eq!(page.matches("class=\"group again\"").count(), 2);
+    assert_eq!(page.matches(">published</th>").count(), 1);
+}
+
+#[test]
+fn a_page_says_what_differs_and_how_to_do_it_again() {
+    let page = page_of(STUDY, false);
+    for text in [
+        "0 of 1 claims hold, 1 differs",
+        "class=\"badge differs\"",
+        "old.n1.worst is 2 s; not old.n1.worst &lt; 1ns",
+        "<p class=\"prose\">Two &amp; three.</p>",
+        "After figure &lt;sub&gt;. As measured.",
+        "latlab study mine.toml --out mine/",
+        "latlab explain cyclic:interval=2ms --load disk --on lab:rt --for 1s",
+        "<details><summary>The numbers of this picture</summary>",
+        "all cells</span>",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn the_worst_that_is_explained_is_drawn() {
+    let page = page_of(STUDY, true);
+    assert!(page.contains("holds the longest latency"));
+    assert!(page.contains("id=\"causes\"") && page.contains("id=\"moments\""));
+    assert!(!page.contains("studies measure without looking"));
+}
+
+#[test]
+fn a_study_without_pictures_has_those_of_its_records() {
+    let (text, _) = STUDY.split_once("[[picture]]").unwrap();
+    let page = page_of(text, false);
+    assert!(page.contains("id=\"histogram\"") && page.contains("id=\"ccdf\""));
+}

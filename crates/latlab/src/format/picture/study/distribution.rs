@@ -1,0 +1,155 @@
+//! How samples are spread: their distribution function and their density.
+
+use super::super::axis::{at_least_one, decade_above, decade_below, highest, real, round_above};
+use super::super::histogram::bin_of;
+use super::super::{Axis, Chart, Line, Marks, Step, Stroke, Unit, round_step};
+use super::Samples;
+use crate::format::micro;
+use latlab_core::histogram::Histogram;
+use latlab_core::study::picture::Picture;
+use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
+
+/// The share of samples at or below each latency.
+pub(super) fn cdf(picture: &Picture, samples: &[Samples]) -> Chart {
+    let x = values(picture, samples);
+    let lines = samples.iter().map(|one| line(one, shares(&one.histogram, &x))).collect();
+    Chart {
+        name: picture.name.clone(),
+        title: String::new(),
+        about: "How large a share of the samples took so long at most: the further up and left, \
+                the better."
+            .to_owned(),
+        x,
+        y: share_axis("share of samples at or below", 1.0),
+        step: Step::End,
+        lines,
+        marks: Marks::default(),
+    }
+}
+
+/// The share of samples in each of many equally wide bins.
+pub(super) fn density(picture: &Picture, samples: &[Samples]) -> Chart {
+    let x = values(picture, samples);
+    let lines: Vec<Line> = samples.iter().map(|one| line(one, bins(&one.histogram, &x))).collect();
+    let top = round_above(highest_share(&lines));
+    Chart {
+        name: picture.name.clone(),
+        title: String::new(),
+        about: "How large a share of the samples falls into each bin; all bins look alike on this \
+                axis."
+            .to_owned(),
+        x,
+        y: share_axis("share of samples per bin", top.min(1.0)),
+        step: Step::End,
+        lines,
+        marks: Marks::default(),
+    }
+}
+
+fn line(one: &Samples, points: Vec<(f64, f64)>) -> Line {
+    Line { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
+}
+
+/// The highest of all shares, where none may be above 1.
+fn highest_share(lines: &[Line]) -> f64 {
+    let all = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
+    all.fold(0.001, f64::max).min(highest(lines))
+}
+
+fn share_axis(label: &str, max: f64) -> Axis {
+    let label = label.to_owned();
+    Axis { label, unit: Unit::Share, log: false, min: 0.0, max, named: Vec::new() }
+}
+
+/// The axis of the samples. Few that are far above all others would make these a line at its
+/// begin: they go out of a linear one, and the label says how far.
+fn values(picture: &Picture, samples: &[Samples]) -> Axis {
+    let all = || samples.iter().map(|one| &one.histogram);
+    let least = at_least_one(all().map(Histogram::min).min().unwrap_or_default());
+    let longest = all().map(Histogram::max).max().unwrap_or_default();
+    let most = at_least_one(longest);
+    let (log, named) = (picture.log, Vec::new());
+    let mut label = super::label(samples);
+    if log {
+        let (min, max) = (decade_below(least), decade_above(most));
+        return Axis { label, unit: Unit::Nanos, log, min, max, named };
+    }
+    let usual = at_least_one(all().map(|one| one.quantile(0.999)).max().unwrap_or_default());
+    let mut top = most;
+    if most > 3.0 * usual {
+        top = 1.5 * usual;
+        label += &format!(" (up to {}, beyond the picture)", micro(longest));
+    }
+    // What all lies far from 0 and close together has an axis of its own.
+    let (mut min, mut max) = (0.0, round_above(top));
+    if least > 0.7 * top && least < top {
+        let step = round_step(top - least);
+        (min, max) = ((least / step).floor() * step, (top / step + 0.02).ceil() * step);
+    }
+    Axis { label, unit: Unit::Nanos, log, min, max, named }
+}
+
+/// Latency and share of samples at or below it, from the ground on; without the points that no eye
+/// could tell from their neighbours.
+fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
+    let near = |one: f64, other: f64| match x.log {
+        true => (one / other).log10() < 0.002 * (x.max / x.min).log10(),
+        false => one - other < 0.002 * (x.max - x.min),
+    };
+    let all = real(histogram.count());
+    let mut points = vec![(at_least_one(histogram.min()).max(x.min), 0.0)];
+    let (mut below, mut last) = (0, None);
+    for bucket in histogram.buckets() {
+        below += bucket.count;
+        let latency = Nanos(bucket.to.0.saturating_sub(1)).min(histogram.max()).max(bucket.from);
+        let point = (at_least_one(latency).max(points[0].0), real(below) / all);
+        let (x_kept, share_kept) = points[points.len() - 1];
+        last = Some(point);
+        if !near(point.0, x_kept) || point.1 - share_kept > 0.004 {
+            points.push(point);
+            last = None;
+        }
+    }
+    points.extend(last);
+    // To the rim, as the share holds for all latencies above.
+    points.push((x.max, 1.0));
+    points
+}
+
+/// Begin and share of each bin that holds samples, from and back to the ground around each group.
+fn bins(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
+    let width = bin_width(histogram, x);
+    let mut bins: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for bucket in histogram.buckets() {
+        let (start, end) = match x.log {
+            true => bin_of(bucket.from),
+            false => (bucket.from.0 / width * width, bucket.from.0 / width * width + width),
+        };
+        bins.entry(start).or_insert((end, 0)).1 += bucket.count;
+    }
+    let all = real(histogram.count());
+    let first = bins.first_key_value();
+    let mut points: Vec<(f64, f64)> =
+        first.map(|(start, _)| (real(*start).max(x.min), 0.0)).into_iter().collect();
+    for (start, (end, count)) in bins.iter().filter(|(start, _)| real(**start) <= x.max) {
+        points.push((real(*start).max(x.min), real(*count) / all));
+        if !bins.contains_key(end) {
+            points.push((real(*end).min(x.max), 0.0));
+        }
+    }
+    points
+}
+
+/// The width of the bins on a linear axis, in nanoseconds: none is narrower than a bucket.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a width is a whole number of nanoseconds below 2⁶⁴"
+)]
+fn bin_width(histogram: &Histogram, x: &Axis) -> u64 {
+    let wanted = round_step(x.max - x.min) / 10.0;
+    let widest = histogram.buckets().filter(|bucket| real(bucket.from.0) <= x.max);
+    let widest = widest.map(|bucket| bucket.to.0 - bucket.from.0).max().unwrap_or(1);
+    (wanted.ceil() as u64).max(widest).max(1)
+}

@@ -1,0 +1,65 @@
+//! What the lines and columns of an SVG picture are called, below it.
+
+use super::{Drawing, Drawn, FONT, INK, NAME_HEIGHT, WIDTH, colour, columns, faint};
+use crate::format::picture::{Chart, Line, Stroke};
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// How many rows the names take.
+pub(super) fn rows(chart: &Chart) -> u32 {
+    let all = chart.lines.len() + chart.marks.columns.len();
+    u32::try_from(all.div_ceil(per_row(chart))).unwrap_or(u32::MAX)
+}
+
+/// Draws all names, each behind a piece of what it is the name of.
+pub(super) fn draw(area: &Drawing<'_>, chart: &Chart) -> Drawn {
+    let per_row = per_row(chart);
+    for (n, one) in chart.marks.columns.iter().enumerate() {
+        let (x, y) = place(n, per_row);
+        columns::piece(area, one, [(x + 6, y - 6), (x + 22, y + 6)])?;
+        name(area, (x, y), &one.name)?;
+    }
+    for (n, one) in chart.lines.iter().enumerate() {
+        let (x, y) = place(chart.marks.columns.len() + n, per_row);
+        line(area, one, (x, y))?;
+        name(area, (x, y), &one.name)?;
+    }
+    Ok(())
+}
+
+/// Where name `n` begins.
+fn place(n: usize, per_row: usize) -> (i32, i32) {
+    let pixel = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
+    let column = pixel(WIDTH as usize / per_row).saturating_mul(pixel(n % per_row));
+    (column + 24, pixel(NAME_HEIGHT as usize).saturating_mul(pixel(n / per_row)) + 8)
+}
+
+fn name(area: &Drawing<'_>, (x, y): (i32, i32), name: &str) -> Drawn {
+    let text = (FONT, 13).into_font().color(&INK);
+    let text = text.pos(Pos::new(HPos::Left, VPos::Center));
+    area.draw(&Text::new(name, (x + 36, y), text))?;
+    Ok(())
+}
+
+fn line(area: &Drawing<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
+    let style = colour(line.colour).stroke_width(3);
+    let piece = [(x, y), (x + 28, y)];
+    match line.stroke {
+        Stroke::Solid => area.draw(&PathElement::new(piece, style))?,
+        Stroke::Thin => area.draw(&PathElement::new(piece, faint(line)))?,
+        Stroke::Dashed => area.draw(&DashedPathElement::new(piece, 6, 4, style))?,
+        Stroke::Dotted => area.draw(&DashedPathElement::new(piece, 2, 3, style))?,
+    }
+    Ok(())
+}
+
+/// A row for each kernel, where each has a few lines and they have room.
+fn per_row(chart: &Chart) -> usize {
+    const SHORT: usize = 36;
+    let names = chart.lines.iter().map(|line| &line.name);
+    let names = names.chain(chart.marks.columns.iter().map(|columns| &columns.name));
+    let short = names.clone().all(|name| name.chars().count() <= SHORT);
+    let lines = chart.lines.len().checked_div(chart.marks.bars.len());
+    if short { lines.unwrap_or(2).clamp(2, 3) } else { 2 }
+}
