@@ -152,7 +152,7 @@ fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found
         let path = out.join(name);
         write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown(&path), e))
     };
-    write("table.md", &format::study::markdown(&source.study, findings, records))?;
+    write("table.md", &format::study::markdown(&source.name, &source.study, findings, records))?;
     write("table.csv", &format::study::csv(&source.study, findings))?;
     let cells = source.study.cells.iter().zip(records);
     let sources = cells.flat_map(|(cell, records)| {
