@@ -9,7 +9,7 @@ BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers
 # What the program is linked with.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 
-.PHONY: build demo test kernels lint bench bpf reference book clean
+.PHONY: build demo test kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -56,7 +56,15 @@ test: $(CHARTS) lint
 kernels: $(LATLAB)
 	tools/need cc=gcc flex=flex bison=bison bc=bc perl=perl xz=xz-utils pahole=dwarves libelf.a=libelf-dev
 	$(LATLAB) kernel build monolithic
+	$(LATLAB) kernel build preemptible
 	$(LATLAB) kernel build lab-full
+
+# The studies whose tables are kept in docs/results/, measured again: hours where nothing is known yet.
+# On the same kernels git sees no change.
+studies: $(LATLAB)
+	for table in docs/results/*/table.md; do \
+		folder=$${table%/table.md}; $(LATLAB) study $${folder##*/} --out $$folder >/dev/null || exit 1; \
+	done
 
 lint: $(CHARTS)
 	tools/need cargo= $(LIBRARIES)

@@ -9,7 +9,7 @@ work=$(mktemp -d)
 busy=()
 trap '[ ${#busy[@]} = 0 ] || kill "${busy[@]}"; rm -rf "$work"' EXIT
 stock="standard utime low-latency rapid-reaction preemptible preemptible-hr threadirqs rt rt-lazy"
-built="monolithic-hz100 monolithic lab-full"
+built="monolithic-hz100 monolithic-points-hz100 preemptible-hz100 monolithic monolithic-points lock-keeping lock-breaking lab-full"
 
 on() { for profile in "$@"; do printf -- '--on lab:%s ' "$profile"; done; }
 seconds() { local TIMEFORMAT=%R; { time "$@" >/dev/null 2>&1 || true; } 2>&1; }
@@ -60,7 +60,7 @@ jobs() {
 cyclictest() {
     echo "profile | cyclictest min, median | latlab min, median (ns)"
     for profile in $stock $built; do
-        case $profile in standard | low-latency | preemptible | monolithic-hz100)
+        case $profile in standard | low-latency | preemptible | *-hz100)
             echo "$profile | $($latlab exec --on lab:$profile -- cyclictest -N -m -p 90 -i 1000 -l 1000 -q 2>/dev/null | grep -o 'Min:.*')"
             continue
             ;;

@@ -51,7 +51,8 @@ enum What {
     /// It takes 10 minutes or more of all CPUs, at low priority, and some gigabytes while it lasts.
     /// The log stays in the cache, below logs.
     Build {
-        /// monolithic: preempted by nothing, or lab-full: every tracer and BPF
+        /// monolithic: preempted by nothing, preemptible: where no lock is held, or lab-full: every
+        /// tracer and BPF
         name: String,
     },
     /// Bring in a kernel from a file: any bzImage or vmlinux for x86-64

@@ -143,6 +143,7 @@ pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<Stri
 
 /// The study as a page of Markdown.
 pub(crate) fn markdown(
+    name: &str,
     study: &Study,
     findings: &Findings<'_>,
     all: &[Option<Vec<Record>>],
@@ -155,6 +156,7 @@ pub(crate) fn markdown(
     if !study.source.is_empty() {
         let _ = writeln!(text, "Published: {}.", study.source);
     }
+    let _ = writeln!(text, "Measured again by `latlab study {name} --out DIR`.");
     let columns = Columns::of(study, findings);
     let _ = write!(text, "\n{}", line(&columns.header()));
     let _ = write!(text, "{}", line(&vec!["---".to_owned(); columns.header().len()]));

@@ -30,9 +30,24 @@ pub(crate) static BUILDS: &[Build] = &[
             name: "monolithic",
             summary: "preempted by nothing, 100 Hz: as kernels were",
         },
-        config: include_str!("build/monolithic.config"),
-        edits: include_str!("build/monolithic.toml"),
-        objects: 1_200,
+        config: concat!(
+            include_str!("build/historic.config"),
+            include_str!("build/monolithic.config")
+        ),
+        edits: include_str!("build/historic.toml"),
+        objects: 1_350,
+    },
+    Build {
+        about: About {
+            name: "preemptible",
+            summary: "preempted where no lock is held, 100 Hz: as with the patches",
+        },
+        config: concat!(
+            include_str!("build/historic.config"),
+            include_str!("build/preemptible.config")
+        ),
+        edits: include_str!("build/historic.toml"),
+        objects: 1_350,
     },
     Build {
         about: About { name: "lab-full", summary: "every tracer, BPF with types, sched_ext" },

@@ -28,7 +28,9 @@ impl Kept<'_> {
             let path = out.join(name);
             write_atomically(&path, bytes).map_err(|e| failed(&shown(&path), e))
         };
-        write("table.md", markdown(study, findings, records).as_bytes())?;
+        // Where a file of the user's lies is of no interest to whoever reads of the study.
+        let name = Path::new(&self.source.name).file_name().unwrap_or_default().to_string_lossy();
+        write("table.md", markdown(&name, study, findings, records).as_bytes())?;
         write("table.csv", csv(study, findings).as_bytes())?;
         let pictures = pictures(study, findings, records);
         for picture in &pictures {
@@ -39,8 +41,6 @@ impl Kept<'_> {
             }
         }
         let sources = self.named();
-        // Where a file of the user's lies is of no interest to whoever reads the report.
-        let name = Path::new(&self.source.name).file_name().unwrap_or_default().to_string_lossy();
         let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
         let about = About { name, study, findings, records, sources, pictures };
         write("report.html", page(&about).as_bytes())
