@@ -206,7 +206,7 @@ fn missing(name: &str, error: &std::io::Error) -> Failure {
 /// Why sbatch did not take an order.
 fn refusal(complaint: &str) -> Failure {
     let why = last_line(complaint);
-    let no_cluster = ["configuration source", "contact slurm controller", "slurmctld"];
+    let no_cluster = ["configuration source", "configuration file", "contact slurm controller"];
     if no_cluster.iter().any(|words| complaint.contains(words)) {
         let what = "Slurm's commands are here, but no cluster answers";
         return Failure::Unsupported(format!("{what}: {why}; see SLURM_CONF and sinfo"));

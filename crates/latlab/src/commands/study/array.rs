@@ -87,6 +87,8 @@ struct Waiting<'a> {
     watch: Box<dyn Watch>,
     began: Nanos,
     number: usize,
+    /// How many tasks are over.
+    done: usize,
     /// Each task as it was last seen: Slurm forgets those that have ended.
     tasks: BTreeMap<usize, Task>,
     /// Since when Slurm has said nothing.
@@ -96,7 +98,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     fn of(array: &Array, number: usize) -> Waiting<'_> {
         let (watch, began) = (live::cells(number), clock::now());
-        Waiting { array, watch, began, number, tasks: BTreeMap::new(), silent: None }
+        Waiting { array, watch, began, number, done: 0, tasks: BTreeMap::new(), silent: None }
     }
 
     /// Waits until all tasks have ended, or the user wants the end: then those that have not are
@@ -122,37 +124,35 @@ impl Waiting<'_> {
     fn look(&mut self) -> bool {
         /// A controller that is started anew is back by then.
         const PATIENCE: Nanos = Nanos::from_secs(600);
-        let before = self.ended();
-        match self.array.look() {
-            Seen::Tasks(tasks) => {
-                self.silent = None;
-                self.tasks.extend(tasks.into_iter().map(|task| (task.number, task)));
-            }
+        let tasks = match self.array.look() {
+            Seen::Tasks(tasks) => tasks,
             Seen::Forgotten => return true,
             Seen::Silence(why) => {
                 let since = *self.silent.get_or_insert_with(clock::now);
                 self.watch.note(&format!("Slurm does not answer: {why}"));
                 return clock::now() > since + PATIENCE;
             }
+        };
+        self.silent = None;
+        // One that is cancelled before it begins is gone at once.
+        let to_come = tasks.iter().filter(|task| !task.has_ended()).count();
+        let done = self.number.saturating_sub(to_come);
+        for nth in self.done..done {
+            self.watch.done(nth + 1, self.number);
         }
-        for done in before..self.ended() {
-            self.watch.done(done + 1, self.number);
-        }
-        self.watch.note(&self.state());
-        self.ended() >= self.number
-    }
-
-    fn ended(&self) -> usize {
-        self.tasks.values().filter(|task| task.has_ended()).count()
+        self.done = done;
+        self.watch.note(&self.state(&tasks));
+        self.tasks.extend(tasks.into_iter().map(|task| (task.number, task)));
+        to_come == 0
     }
 
     /// In a few words, what goes on.
-    fn state(&self) -> String {
-        let of = |state: &str| self.tasks.values().filter(|task| task.state == state).count();
-        let waiting = self.tasks.values().find(|task| task.state == "PENDING");
+    fn state(&self, tasks: &[Task]) -> String {
+        let of = |state: &str| tasks.iter().filter(|task| task.state == state).count();
+        let waiting = tasks.iter().find(|task| task.state == "PENDING");
         let why = waiting.map(|task| format!(" ({})", task.reason)).unwrap_or_default();
-        let (ended, all) = (self.ended(), self.number);
-        format!("{ended} of {all} done; {} running, {} waiting{why}", of("RUNNING"), of("PENDING"))
+        let (done, all) = (self.done, self.number);
+        format!("{done} of {all} done; {} running, {} waiting{why}", of("RUNNING"), of("PENDING"))
     }
 
     /// Slurm is asked the less often the longer it takes.
@@ -184,7 +184,10 @@ fn collected(
             }
         },
         Some(task) if task.has_ended() => Err(failed(&its_job, end(task, output))),
-        _ => record().map_err(|_| failed(&its_job, "had not ended when it was last seen")),
+        Some(task) if task.state == "PENDING" => {
+            record().map_err(|_| failed(&its_job, "cancelled before it began"))
+        }
+        _ => record().map_err(|_| failed(&its_job, "Slurm does not say how it ended")),
     }
 }
 
