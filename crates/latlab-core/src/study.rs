@@ -6,6 +6,7 @@ pub mod figure;
 mod file;
 pub mod findings;
 pub mod picture;
+pub mod pieces;
 pub mod quantity;
 
 #[cfg(test)]
@@ -31,6 +32,8 @@ pub struct Study {
     pub about: String,
     /// After which time on the wall a cell is given up, where it may take longer than its plan says.
     pub limit: Option<Nanos>,
+    /// How long each cell is measured, where the user said so and not the file.
+    pub lasting: Option<Nanos>,
     /// What the columns of the cells' labels are called: one for each axis.
     pub axes: Vec<String>,
     /// What is measured, in the order of the table.
@@ -114,6 +117,22 @@ impl Study {
     /// The labels of a cell: one for each axis.
     pub fn labels(&self, cell: usize) -> Vec<&str> {
         self.cells[cell].label.split('.').collect()
+    }
+
+    /// Has each cell measured for this long, whatever the file says. Refuses, with the reason, a
+    /// study of calls that are scanned: a scan ends when it knows enough.
+    pub fn last(&mut self, time: Nanos) -> Result<(), String> {
+        let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
+        if let Some(cell) = self.cells.iter().find(scans) {
+            let label = &cell.label;
+            return Err(format!("the cell {label} scans calls: a scan ends when it knows enough"));
+        }
+        self.cells.iter_mut().for_each(|cell| cell.terms.length = Some(Length::For(time)));
+        // A piece has the time that the file gives a cell, and 50 times its own length.
+        let piece = time.min(pieces::LONGEST);
+        self.limit = self.limit.map(|limit| limit + Nanos(piece.0.saturating_mul(50)));
+        self.lasting = Some(time);
+        Ok(())
     }
 
     /// Every result that claims may name, with its kind and no value.

@@ -7,6 +7,7 @@ use crate::kernel::Progress;
 use crate::message::Stream;
 use crate::rig::Watch;
 use latlab_core::plan::Plan;
+use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
 
@@ -15,6 +16,9 @@ pub(crate) type Here = fn(&Plan, &Signals, &mut dyn Watch) -> Result<Outcome>;
 
 /// Takes what a program on a target writes.
 pub(crate) type Put<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
+
+/// Takes the record of a plan, by its place among all, as soon as it is there.
+pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
 
 /// What a target needs besides plans; nothing of it changes what comes out.
 pub(crate) struct Errand<'a> {
@@ -26,6 +30,8 @@ pub(crate) struct Errand<'a> {
     pub(crate) watch: &'a mut dyn Watch,
     /// Who is told of kernels that are fetched.
     pub(crate) progress: &'a mut dyn Progress,
+    /// Who takes records before all are there.
+    pub(crate) keep: Option<&'a mut Keep<'a>>,
     /// How many guests may run at the same time.
     pub(crate) jobs: usize,
     /// Whether to measure what is known already.
@@ -45,6 +51,15 @@ impl Errand<'_> {
         let asked = self.signals.wait(at_most) == Event::End;
         self.ended |= asked;
         asked
+    }
+
+    /// Hands on what came of the plan at this place. What the user has ended early is the last.
+    pub(crate) fn came(&mut self, place: usize, outcome: &Result<Outcome>) {
+        let Ok(outcome) = outcome else { return };
+        self.ended |= outcome.record.warnings.iter().any(|one| one.code == "interrupted");
+        if let Some(keep) = &mut self.keep {
+            keep(place, &outcome.record);
+        }
     }
 
     /// Refuses to begin anything once the user has asked for the end.

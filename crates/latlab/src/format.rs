@@ -6,6 +6,7 @@ pub(crate) mod folded;
 pub(crate) mod html;
 pub(crate) mod live;
 pub(crate) mod metrics;
+pub(crate) mod parquet;
 pub(crate) mod perfetto;
 pub(crate) mod picture;
 pub(crate) mod png;

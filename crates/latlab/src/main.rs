@@ -26,6 +26,7 @@ mod profile;
 mod registry;
 mod rig;
 mod scan;
+mod slurm;
 mod study;
 mod target;
 mod token;

@@ -20,7 +20,7 @@ pub(crate) const RECEIVED: &str = "received";
 pub(crate) const KEPT: &str = "record.json";
 
 /// One thing that the far side says.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     /// A probe begins.

@@ -7,7 +7,7 @@ use crate::probe::{self, PROBES};
 use crate::{kernel, mechanism, profile, registry, target};
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::scan::ScanPlan;
-use latlab_core::study::{self, Cell, Study, Words};
+use latlab_core::study::{self, Cell, Study, Words, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
 use latlab_sys::knob::Knob;
@@ -118,7 +118,12 @@ impl Source {
             adapt: adapt.transpose()?.unwrap_or_default(),
             explain: None,
         };
-        let repetition = |nth| Plan { seed: plan.seed.wrapping_add(nth), ..plan.clone() };
+        if matches!(length, Length::For(time) if time > pieces::MOST) {
+            return lacks(&format!("is to be measured for more than {}", pieces::MOST));
+        }
+        // The seeds between are those of the pieces.
+        let step = pieces::number(length, pieces::LONGEST);
+        let repetition = |nth| Plan { seed: plan.seed.wrapping_add(nth * step), ..plan.clone() };
         Ok((0..u64::from(terms.repeat.unwrap_or(1))).map(repetition).collect())
     }
 

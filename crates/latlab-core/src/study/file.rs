@@ -32,6 +32,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
         limit,
+        lasting: None,
         axes,
         cells,
         figures,

@@ -226,3 +226,67 @@ fn a_study_without_cells_is_none() {
     let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nfigure = []\n";
     assert!(Study::read(text).unwrap_err().why.contains("[[axis]]"));
 }
+
+#[test]
+fn pieces_together_are_as_long_as_the_whole_and_no_two_have_a_seed() {
+    let mut whole = Plan { seed: 5, ..record(&[]).plan };
+    assert_eq!(pieces::cut(&whole, Nanos(1)), [whole.clone()], "a count is not cut");
+    for (length, number) in [(1, 1), (10, 1), (11, 2), (25, 3), (30, 3), (31, 4)] {
+        whole.length = Length::For(Nanos(length));
+        let cut = pieces::cut(&whole, Nanos(10));
+        assert_eq!(cut.len() as u64, number);
+        assert_eq!(pieces::number(whole.length, Nanos(10)), number);
+        let lengths: Vec<u64> = cut.iter().map(|piece| nanoseconds(piece.length)).collect();
+        assert_eq!(lengths.iter().sum::<u64>(), length);
+        assert!(lengths.iter().all(|length| (1..=10).contains(length)), "{lengths:?}");
+        let seeds: Vec<u64> = cut.iter().map(|piece| piece.seed).collect();
+        assert_eq!(seeds, (5..5 + number).collect::<Vec<_>>());
+    }
+}
+
+fn nanoseconds(length: Length) -> u64 {
+    match length {
+        Length::For(time) => time.0,
+        Length::Count(_) => panic!("it is no time"),
+    }
+}
+
+#[test]
+fn pieces_joined_are_in_the_table_as_the_whole_is() {
+    let samples: Vec<u64> = (0..1_000).map(|nth| 50 + nth * nth % 7_919).collect();
+    let whole = Plan { length: Length::For(Nanos(25)), ..record(&[]).plan };
+    let measured = |(plan, samples): (Plan, &[u64])| Record { plan, ..record(samples) };
+    let cut = pieces::cut(&whole, Nanos(10)).into_iter();
+    let parts: Vec<Record> = cut.zip(samples.chunks(400)).map(measured).collect();
+    let joined = pieces::join(&whole, parts.clone()).unwrap().unwrap();
+    assert_eq!((&joined.plan, joined.runs), (&whole, 3));
+    let at_once = Record { plan: whole.clone(), ..record(&samples) };
+    let of = Of::Series { probe: "cyclic".to_owned(), span: None };
+    for take in Take::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
+        let figure = Figure { name: String::new(), title: String::new(), of: of.clone(), take };
+        let times = if take == Take::Missed { 3.0 } else { 1.0 };
+        let expected = figure.of(std::slice::from_ref(&at_once)).unwrap().value * times;
+        let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
+        assert!((value - expected).abs() < 1e-6, "{take:?}: {value}, not {expected}");
+    }
+    // Ended half-way: what was joined until then, joined with the others.
+    let mut resumed = pieces::join(&whole, parts[..2].to_vec()).unwrap().unwrap();
+    resumed.merge(&pieces::join(&whole, parts[2..].to_vec()).unwrap().unwrap()).unwrap();
+    assert_eq!(resumed.to_json(), joined.to_json());
+    assert_eq!(pieces::join(&whole, Vec::new()).unwrap(), None);
+    let mut elsewhere = parts;
+    elsewhere[1].machine.kernel = "6.1".to_owned();
+    assert!(pieces::join(&whole, elsewhere).unwrap_err().to_string().contains("their kernel"));
+}
+
+#[test]
+fn the_length_that_the_user_wants_is_that_of_all_cells() {
+    let mut study = Study::read(&STUDY.replacen("[plan]", "limit = \"1min\"\n[plan]", 1)).unwrap();
+    study.last(Nanos::from_secs(36_000)).unwrap();
+    let all = study.cells.iter().map(|cell| cell.terms.length);
+    assert!(all.clone().all(|length| length == Some(Length::For(Nanos::from_secs(36_000)))));
+    assert_eq!(study.limit, Some(Nanos::from_secs(60 + 50 * 300)));
+    let scans = STUDY.replacen("adapt = true", "scans = [\"fork\"]", 1);
+    let refused = Study::read(&scans).unwrap().last(Nanos(1)).unwrap_err();
+    assert!(refused.starts_with("the cell rt-adapted.idle scans calls"), "{refused}");
+}

@@ -6,6 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::guest::Accel;
 use crate::kernel::Progress;
 use crate::rig::Watch;
+use clap::ValueEnum as _;
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu;
@@ -56,6 +57,25 @@ impl Elsewhere {
         }
     }
 
+    /// Whether what is known is to be measured again.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.fresh
+    }
+
+    /// How many guests may run at the same time, where that was said.
+    pub(super) fn jobs(&self) -> Option<u16> {
+        self.jobs
+    }
+
+    /// The options but for `--jobs`, as they can be typed.
+    pub(super) fn words(&self) -> Vec<String> {
+        let limit = self.limit.map(|limit| format!("--limit={}ns", limit.0));
+        let accel = self.accel.and_then(|accel| accel.to_possible_value());
+        let accel = accel.map(|accel| format!("--accel={}", accel.get_name()));
+        let fresh = self.fresh.then(|| "--fresh".to_owned());
+        [fresh, limit, accel].into_iter().flatten().collect()
+    }
+
     /// The options as an errand.
     pub(super) fn errand<'a>(
         &self,
@@ -69,6 +89,7 @@ impl Elsewhere {
             signals,
             watch,
             progress,
+            keep: None,
             jobs: self.jobs.map_or_else(cpus, usize::from),
             fresh: self.fresh,
             accel: self.accel,

@@ -3,7 +3,8 @@
 use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::picture::{Chart, Source, charts};
-use crate::format::{folded, html, perfetto, png, svg};
+use crate::format::{folded, html, parquet, perfetto, png, svg};
+use latlab_core::record::SCHEMA;
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,11 @@ pub(crate) struct Report {
     /// Also write what made wake-ups late as folded stacks, for flame graphs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
+
+    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet into this
+    /// folder, for DuckDB, pandas and others (docs/record.md)
+    #[arg(long, value_name = "DIR")]
+    parquet: Option<PathBuf>,
 }
 
 impl Report {
@@ -63,6 +69,9 @@ impl Report {
         }
         if let Some(folder) = &self.png {
             pictures(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
+        }
+        if let Some(folder) = &self.parquet {
+            tables(folder, &sources)?;
         }
         if let Some(path) = &self.perfetto {
             write(path, perfetto::trace(&sources).as_bytes())?;
@@ -130,6 +139,31 @@ fn pictures(
     for chart in charts {
         let path = folder.join(format!("{}.{ending}", chart.name));
         write(&path, &draw(chart))?;
+    }
+    Ok(())
+}
+
+/// Writes the tables, each with the records' plans, machines and warnings.
+fn tables(folder: &Path, sources: &[Source]) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+    let about = |source: &Source| {
+        let record = &source.record;
+        serde_json::json!({
+            "record": source.name,
+            "tool": record.tool,
+            "plan": record.plan,
+            "machine": record.machine,
+            "work": record.work,
+            "changes": record.changes,
+            "warnings": record.warnings,
+        })
+    };
+    let records = sources.iter().map(about).collect::<serde_json::Value>().to_string();
+    let about = [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)];
+    for table in parquet::tables(sources) {
+        let path = folder.join(format!("{}.parquet", table.name));
+        let bytes = table.file(&about).map_err(|e| failed(&path.display().to_string(), e))?;
+        write(&path, &bytes)?;
     }
     Ok(())
 }

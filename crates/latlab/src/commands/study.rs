@@ -1,17 +1,19 @@
 //! `latlab study`: a table or a figure of a paper, redone.
 
-mod keeping;
+mod array;
+mod kept;
+mod measuring;
+mod results;
 
-use self::keeping::{Kept, file, keep, shown};
+use self::kept::{Kept, Measured};
+use self::results::Results;
 use super::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
-use crate::format::progress::Bar;
-use crate::format::{self, live};
+use crate::format;
 use crate::study::{self, Source};
-use crate::target;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
-use latlab_sys::signal::Signals;
+use latlab_core::time::Nanos;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -19,6 +21,9 @@ Examples:
   latlab study quick --out quick/              three kernels, two loads: about a minute
   latlab list studies                          what there is
   latlab study mine.toml --check               is this file of mine a study?
+  latlab study abeni-loads --for 10h --out t2/ ten hours of each cell, in pieces: ended, it goes on
+  latlab study quick --engine slurm --out /shared/quick/
+                                               on a cluster, each cell a task of an array job
   latlab study mine.toml --cell 3 --out mine/  one cell, on one of many computers; then, with all
                                                records in mine/records: --merge --out mine/";
 
@@ -40,6 +45,14 @@ pub(super) struct Study {
     /// folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Measure each cell for so long, whatever the study says; what is longer than 5min is measured
+    /// in pieces, which are kept in DIR/pieces
+    #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
+    time: Option<Nanos>,
+    /// Who has the cells measured: latlab here, or the nodes of a Slurm cluster, which share DIR;
+    /// what DIR/records has is not measured again there
+    #[arg(long, value_name = "ENGINE", default_value = "here")]
+    engine: Engine,
     /// Keep each picture as PNG, too
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
     png: bool,
@@ -59,15 +72,26 @@ pub(super) struct Study {
     elsewhere: Elsewhere,
 }
 
-/// What came of a cell: the records of its repetitions, or why there are none.
-type Measured = Result<Vec<Record>>;
+/// Who has cells measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// This latlab, where the study says
+    Here,
+    /// Slurm, by an array job with a task for each cell
+    Slurm,
+}
 
-/// The same, where it is of no interest why.
+/// What came of a cell, where it is of no interest why nothing did.
 type Found = Option<Vec<Record>>;
 
 impl Study {
     pub(super) fn run(&self) -> Result<()> {
-        let source = study::find(&self.name)?;
+        let mut source = study::find(&self.name)?;
+        if let Some(time) = self.time {
+            let last = source.study.last(time);
+            last.map_err(|why| failed(&self.name, format!("--for can't be: {why}")))?;
+        }
+        let source = source;
         let plans = source.plans()?;
         if self.check {
             return format::put(&format::study::checked(&source.name, &source.study));
@@ -75,29 +99,37 @@ impl Study {
         if self.list_cells {
             return format::put(&format::study::cells(&source.study, &plans));
         }
-        if let Some(out) = &self.out {
-            std::fs::create_dir_all(out.join("records")).map_err(|e| failed(&shown(out), e))?;
-        }
+        let kept = self.out.as_deref().map(Kept);
+        kept.map_or(Ok(()), Kept::begin)?;
+        let labels = source.study.cells.iter().map(|cell| cell.label.as_str());
+        let cells: Vec<(&str, &[Plan])> = labels.zip(plans.iter().map(Vec::as_slice)).collect();
         if let Some(number) = self.cell {
-            return self.one_cell(&source, &plans, number);
+            return self.one_cell(&source, &cells, number);
         }
-        let measured =
-            if self.merge { self.kept(&source, &plans) } else { self.measure(&source, &plans)? };
+        let measured = match (self.merge, self.engine, kept) {
+            (true, _, Some(kept)) => kept.cells(&source, &plans),
+            (_, Engine::Slurm, Some(kept)) => array::measure(self, &source, &cells, kept)?,
+            (_, Engine::Slurm, None) => {
+                let why = "--engine slurm needs --out DIR, on a file system that all nodes share";
+                return Err(Failure::Failed(why.to_owned()));
+            }
+            _ => measuring::measure(&source, &cells, kept, &self.elsewhere)?,
+        };
         let (records, failures) = apart(measured);
         warn(&source, &records);
         let findings = source.study.findings(&records);
-        if let Some(out) = &self.out {
-            if !self.merge {
-                for (cell, records) in source.study.cells.iter().zip(&records) {
-                    keep(out, &cell.label, records.as_deref().unwrap_or_default())?;
+        if let Some(kept) = kept {
+            if !self.merge && self.engine == Engine::Here {
+                for ((label, _), records) in cells.iter().zip(&records) {
+                    kept.keep(label, records.as_deref().unwrap_or_default())?;
                 }
             }
-            let kept = Kept { source: &source, findings: &findings, records: &records };
-            kept.write(out, self.png)?;
+            let results = Results { source: &source, findings: &findings, records: &records };
+            results.write(kept.0, self.png)?;
         }
         format::put(&format::study::text(&source.study, &findings, &records))?;
         if let Some(out) = &self.out {
-            let out = shown(out);
+            let out = out.display();
             let pictures = if source.study.pictures.is_empty() { "" } else { ", pictures" };
             let what = format!("table.md, table.csv, report.html{pictures}, records");
             format::say(&format!("kept in {out}: {what}"));
@@ -106,59 +138,17 @@ impl Study {
     }
 
     /// Measures a single cell and keeps its records.
-    fn one_cell(&self, source: &Source, plans: &[Vec<Plan>], number: usize) -> Result<()> {
-        let nth = number.checked_sub(1).filter(|nth| *nth < plans.len()).ok_or_else(|| {
-            let cells = plans.len();
+    fn one_cell(&self, source: &Source, cells: &[(&str, &[Plan])], number: usize) -> Result<()> {
+        let nth = number.checked_sub(1).filter(|nth| *nth < cells.len()).ok_or_else(|| {
+            let cells = cells.len();
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
-        let records = self.measure(source, &plans[nth..=nth])?.remove(0)?;
-        let label = &source.study.cells[nth].label;
-        keep(self.out.as_deref().unwrap_or(Path::new(".")), label, &records)
-    }
-
-    /// Measures all cells, some at a time.
-    fn measure(&self, source: &Source, plans: &[Vec<Plan>]) -> Result<Vec<Measured>> {
-        let all: Vec<Plan> = plans.iter().flatten().cloned().collect();
-        let target = target::find(&all[0].target)?;
-        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-        let mut watch = live::cells(all.len());
-        let mut bar = Bar::new(&signals);
-        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
-        errand.limit = errand.limit.or(source.study.limit);
-        let mut outcomes = target.run(&all, &mut errand).into_iter();
-        drop(bar);
-        std::mem::forget(signals);
-        let of = |cell: &Vec<Plan>| -> Measured {
-            let outcomes: Vec<_> = outcomes.by_ref().take(cell.len()).collect();
-            outcomes.into_iter().map(|outcome| whole(outcome?.record)).collect()
-        };
-        Ok(plans.iter().map(of).collect())
-    }
-
-    /// The records that were kept before.
-    fn kept(&self, source: &Source, plans: &[Vec<Plan>]) -> Vec<Measured> {
-        let folder = self.out.as_deref().unwrap_or(Path::new(".")).join("records");
-        let cells = source.study.cells.iter().zip(plans);
-        let read = |(cell, plans): (&latlab_core::study::Cell, &Vec<Plan>)| -> Measured {
-            let paths = (1..=plans.len()).map(|nth| folder.join(file(&cell.label, nth)));
-            let records: Vec<Record> =
-                paths.map(|path| super::record_in(&path)).collect::<Result<_>>()?;
-            if records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
-                return Ok(records);
-            }
-            let why = "its record is of another plan: measure it again";
-            Err(failed(&cell.label, why))
-        };
-        cells.map(read).collect()
+        let kept = Kept(self.out.as_deref().unwrap_or(Path::new(".")));
+        let measured = measuring::measure(source, &cells[nth..=nth], Some(kept), &self.elsewhere)?;
+        measured.into_iter().try_for_each(|records| kept.keep(cells[nth].0, &records?))
     }
 }
 
-/// Refuses what the user has ended early: that is no repetition.
-fn whole(record: Record) -> Result<Record> {
-    match record.warnings.iter().find(|warning| warning.code == "interrupted") {
-        Some(warning) => Err(Failure::Failed(warning.text.clone())),
-        None => Ok(record),
-    }
 }
 
 /// What records warn of, each once, with the first cell that does; but for the state of the
@@ -174,11 +164,6 @@ fn warn(source: &Source, records: &[Found]) {
             }
         }
     }
-}
-
-/// Whether a record's plan is this one, but for the CPUs, which each machine has found itself.
-fn carries_out(kept: &Plan, plan: &Plan) -> bool {
-    *kept == Plan { cpus: kept.cpus.clone(), ..plan.clone() }
 }
 
 /// The records of all cells, and what went wrong in which.

@@ -7,7 +7,9 @@ use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::claim::{Judgement, Verdict};
 use latlab_core::study::findings::Findings;
+use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
+use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
 /// What `--check` says of a study without a fault.
@@ -107,6 +109,9 @@ pub(crate) fn shown(value: Quantity) -> String {
 pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Record>>]) -> String {
     let mut text = format!("{}\n{}; {}\n", study.title, study.paper, study.redoes);
     let _ = writeln!(text, "{}\n", kernels(all));
+    if let Some(time) = study.lasting {
+        let _ = writeln!(text, "{}\n", measured_for(time));
+    }
     let columns = Columns::of(study, findings);
     let header = columns.header();
     let mut table = plain_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
@@ -153,6 +158,9 @@ pub(crate) fn markdown(
         let _ = write!(text, "\n{}\n", study.about);
     }
     let _ = writeln!(text, "\n{}", kernels(all));
+    if let Some(time) = study.lasting {
+        let _ = writeln!(text, "{}", measured_for(time));
+    }
     if !study.source.is_empty() {
         let _ = writeln!(text, "Published: {}.", study.source);
     }
@@ -198,6 +206,14 @@ fn field(text: &str) -> String {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
         text.to_owned()
+    }
+}
+
+/// How long cells were measured, where the study says something else.
+fn measured_for(time: Nanos) -> String {
+    match pieces::number(Length::For(time), pieces::LONGEST) {
+        1 => format!("Each cell was measured for {time}."),
+        number => format!("Each cell was measured for {time}, in {number} pieces."),
     }
 }
 

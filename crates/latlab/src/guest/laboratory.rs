@@ -23,7 +23,12 @@ pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Re
     let cell = |plan: &Plan| cell(&plan.target, time, Job::Run(Box::new(plan.clone())), errand);
     let cells: Vec<Result<Cell>> = plans.iter().map(cell).collect();
     let lacking: Vec<_> = cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
-    let answers = carry_out(cells, errand, &mut |_, _| Ok(()));
+    let mut keep = errand.keep.take();
+    let answers = carry_out_and_tell(cells, errand, &mut |_, _| Ok(()), &mut |place, answer| {
+        if let (Some(keep), Ok(outcome)) = (&mut keep, answer.clone().outcome(&plans[place])) {
+            keep(place, &outcome.record);
+        }
+    });
     let outcome = |((answer, plan), no_driver): ((Result<Answer>, &Plan), Option<String>)| {
         let mut outcome = answer?.outcome(plan)?;
         let text = |why| format!("the test driver was left out: {why}");
@@ -65,6 +70,7 @@ pub(super) fn ask(cell: Cell, errand: &mut Errand<'_>) -> Result<Message> {
 }
 
 /// What a guest said last, and what its kernel complained about.
+#[derive(Clone)]
 pub(super) struct Answer {
     target: String,
     last: Message,
@@ -191,9 +197,20 @@ pub(super) fn carry_out(
     errand: &mut Errand<'_>,
     put: &mut Put<'_>,
 ) -> Vec<Result<Answer>> {
+    carry_out_and_tell(cells, errand, put, &mut |_, _| ())
+}
+
+/// The same; `tell` gets each answer as soon as it is there, with the place of its cell.
+fn carry_out_and_tell(
+    cells: Vec<Result<Cell>>,
+    errand: &mut Errand<'_>,
+    put: &mut Put<'_>,
+    tell: &mut dyn FnMut(usize, &Answer),
+) -> Vec<Result<Answer>> {
     let mut bench = Bench { total: cells.len(), ..Bench::default() };
     bench.answers.resize_with(cells.len(), || None);
     let mut waiting = cells.into_iter().enumerate();
+    let mut untold: Vec<usize> = (0..bench.total).collect();
     loop {
         while bench.running.len() < errand.jobs.max(1) && !errand.ended {
             let Some((place, cell)) = waiting.next() else { break };
@@ -204,6 +221,14 @@ pub(super) fn carry_out(
         if bench.look() {
             errand.watch.done(bench.done(), bench.total);
         }
+        untold.retain(|place| match &bench.answers[*place] {
+            Some(Ok(answer)) => {
+                tell(*place, answer);
+                false
+            }
+            Some(Err(_)) => false,
+            None => true,
+        });
         let output = std::mem::take(&mut bench.output);
         if !output.is_empty() {
             // What a program writes is not to be mixed with what we say.

@@ -28,11 +28,13 @@ pub(super) struct Ssh;
 impl Target for Ssh {
     /// One after another: somebody may be asked for a password.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-        let begin = |plan: &Plan| {
+        let begin = |(place, plan): (usize, &Plan)| {
             errand.go_on(&plan.target)?;
-            carry_out(plan, errand)
+            let outcome = carry_out(plan, errand);
+            errand.came(place, &outcome);
+            outcome
         };
-        plans.iter().map(begin).collect()
+        plans.iter().enumerate().map(begin).collect()
     }
 }
 

@@ -1,6 +1,7 @@
-//! What a study leaves in its folder.
+//! What a study leaves to look at: its table, its pictures and its report.
 
 use super::Found;
+use super::kept::name;
 use crate::failure::{Result, failed};
 use crate::format::html::study::{About, page};
 use crate::format::picture::Source as Named;
@@ -8,25 +9,24 @@ use crate::format::picture::study::pictures;
 use crate::format::study::{csv, markdown};
 use crate::format::{png, svg};
 use crate::study::Source;
-use latlab_core::record::Record;
 use latlab_core::study::findings::Findings;
 use latlab_sys::file::write_atomically;
 use std::path::Path;
 
-/// All that is kept of a study but its records.
-pub(super) struct Kept<'a> {
+/// All that came of a study.
+pub(super) struct Results<'a> {
     pub(super) source: &'a Source,
     pub(super) findings: &'a Findings<'a>,
     pub(super) records: &'a [Found],
 }
 
-impl Kept<'_> {
+impl Results<'_> {
     /// Writes the table, in two forms, the pictures and the report.
     pub(super) fn write(&self, out: &Path, as_png: bool) -> Result<()> {
         let (study, findings, records) = (&self.source.study, self.findings, self.records);
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
-            write_atomically(&path, bytes).map_err(|e| failed(&shown(&path), e))
+            write_atomically(&path, bytes).map_err(|e| failed(&path.display().to_string(), e))
         };
         // Where a file of the user's lies is of no interest to whoever reads of the study.
         let name = Path::new(&self.source.name).file_name().unwrap_or_default().to_string_lossy();
@@ -58,27 +58,4 @@ impl Kept<'_> {
         });
         named.collect()
     }
-}
-
-/// Keeps the records of a cell.
-pub(super) fn keep(out: &Path, label: &str, records: &[Record]) -> Result<()> {
-    for (nth, record) in records.iter().enumerate() {
-        let path = out.join("records").join(file(label, nth + 1));
-        write_atomically(&path, record.to_json().as_bytes())
-            .map_err(|e| failed(&shown(&path), e))?;
-    }
-    Ok(())
-}
-
-/// What a cell's repetition is called; the first is called as the cell.
-fn name(label: &str, nth: usize) -> String {
-    if nth == 1 { label.to_owned() } else { format!("{label}-{nth}") }
-}
-
-pub(super) fn file(label: &str, nth: usize) -> String {
-    format!("{}.json", name(label, nth))
-}
-
-pub(super) fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

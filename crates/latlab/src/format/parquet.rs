@@ -1,0 +1,145 @@
+//! Records as Parquet: tables that DuckDB, pandas and Polars read as they are.
+//!
+//! Numbers are delta-encoded and names prefix-encoded, which makes them small without a codec.
+
+mod tables;
+
+pub(crate) use self::tables::tables;
+
+use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use ::parquet::data_type::{
+    ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
+};
+use ::parquet::errors::Result;
+use ::parquet::file::metadata::KeyValue;
+use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
+use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use ::parquet::schema::types::{ColumnPath, Type};
+use std::sync::Arc;
+
+/// A table: a file of its own.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// What the file is called, without its ending.
+    pub(crate) name: &'static str,
+    columns: Vec<Column>,
+}
+
+/// A column of a table, with one value for each row.
+#[derive(Debug)]
+struct Column {
+    name: &'static str,
+    values: Values,
+}
+
+/// The values of a column; none where there is nothing to say.
+#[derive(Debug)]
+enum Values {
+    Text(Vec<Option<String>>),
+    Count(Vec<Option<u64>>),
+    /// What does not fit in 64 bits: a decimal number of 38 digits.
+    Large(Vec<Option<u128>>),
+    Number(Vec<Option<f64>>),
+}
+
+/// The largest number of 38 digits.
+const LARGEST: u128 = 10_u128.pow(38) - 1;
+
+impl Table {
+    /// The file, with `about` (a key, a text) among what it says of itself.
+    pub(crate) fn file(&self, about: &[(&str, String)]) -> Result<Vec<u8>> {
+        let fields = self.columns.iter().map(|column| column.field().map(Arc::new));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(Type::group_type_builder(self.name).with_fields(fields).build()?);
+        let about = about.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone()));
+        let mut properties = WriterProperties::builder()
+            .set_created_by(format!("latlab {}", env!("CARGO_PKG_VERSION")))
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_key_value_metadata(Some(about.collect()));
+        for column in &self.columns {
+            let path = ColumnPath::from(column.name);
+            properties = properties.set_column_encoding(path, column.values.encoding());
+        }
+        let mut bytes = Vec::new();
+        let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties.build()))?;
+        let mut rows = file.next_row_group()?;
+        for column in &self.columns {
+            let mut writer = rows.next_column()?.expect("there is one for each field");
+            column.values.put(&mut writer)?;
+            writer.close()?;
+        }
+        rows.close()?;
+        file.close()?;
+        Ok(bytes)
+    }
+}
+
+impl Column {
+    fn field(&self) -> Result<Type> {
+        let of = |physical| {
+            Type::primitive_type_builder(self.name, physical).with_repetition(Repetition::OPTIONAL)
+        };
+        match self.values {
+            Values::Text(_) => of(Physical::BYTE_ARRAY)
+                .with_logical_type(Some(LogicalType::String))
+                .with_converted_type(ConvertedType::UTF8)
+                .build(),
+            Values::Count(_) => of(Physical::INT64)
+                .with_logical_type(Some(LogicalType::integer(64, false)))
+                .with_converted_type(ConvertedType::UINT_64)
+                .build(),
+            Values::Large(_) => of(Physical::FIXED_LEN_BYTE_ARRAY)
+                .with_logical_type(Some(LogicalType::decimal(0, 38)))
+                .with_converted_type(ConvertedType::DECIMAL)
+                .with_length(16)
+                .with_precision(38)
+                .with_scale(0)
+                .build(),
+            Values::Number(_) => of(Physical::DOUBLE).build(),
+        }
+    }
+}
+
+impl Values {
+    fn encoding(&self) -> Encoding {
+        match self {
+            Values::Text(_) => Encoding::DELTA_BYTE_ARRAY,
+            Values::Count(_) => Encoding::DELTA_BINARY_PACKED,
+            Values::Large(_) | Values::Number(_) => Encoding::PLAIN,
+        }
+    }
+
+    fn put(&self, writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
+        match self {
+            Values::Text(all) => {
+                let values: Vec<ByteArray> =
+                    all.iter().flatten().map(|text| text.as_str().into()).collect();
+                writer.typed::<ByteArrayType>().write_batch(&values, Some(&there(all)), None)?;
+            }
+            Values::Count(all) => {
+                // The type says that the highest bit is no sign.
+                let values: Vec<i64> =
+                    all.iter().flatten().map(|count| count.cast_signed()).collect();
+                writer.typed::<Int64Type>().write_batch(&values, Some(&there(all)), None)?;
+            }
+            Values::Large(all) => {
+                let large = |value: &u128| value.min(&LARGEST).to_be_bytes().to_vec();
+                let values: Vec<FixedLenByteArray> =
+                    all.iter().flatten().map(|value| large(value).into()).collect();
+                let there = there(all);
+                writer.typed::<FixedLenByteArrayType>().write_batch(&values, Some(&there), None)?;
+            }
+            Values::Number(all) => {
+                let values: Vec<f64> = all.iter().flatten().copied().collect();
+                writer.typed::<DoubleType>().write_batch(&values, Some(&there(all)), None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which rows have a value: 1 of those, 0 of the others.
+fn there<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|value| i16::from(value.is_some())).collect()
+}
