@@ -55,7 +55,9 @@ impl Mechanism for Suppress {
             (LAG, "1") => {
                 wish("0", "ordinary tasks then take turns in the order in which they are woken")
             }
-            (LAG, "0") => Err("ordinary tasks take turns in the order in which they are woken already"),
+            (LAG, "0") => {
+                Err("ordinary tasks take turns in the order in which they are woken already")
+            }
             (WAKEUP, "0") => Err("no ordinary task preempts when it is woken, as is wanted"),
             (SLICE, value) => match value.parse::<u64>() {
                 Ok(found) if found < LONG => wish(

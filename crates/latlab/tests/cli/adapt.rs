@@ -97,7 +97,8 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
     let told =
         "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
     assert!(said.stderr.contains(told), "{said:?}");
-    let told = "base_slice is left alone from now on: somebody has turned it from 3000000 to 5000000";
+    let told =
+        "base_slice is left alone from now on: somebody has turned it from 3000000 to 5000000";
     assert!(said.stderr.contains(told), "{said:?}");
 }
 
