@@ -112,6 +112,16 @@ pub static KNOBS: &[Knob] = &[
         place: Place::Feature("WAKEUP_PREEMPTION"),
     },
     Knob {
+        name: "place_lag",
+        summary: "whether an ordinary task that wakes has the lag it slept with: 0 or 1, in debugfs",
+        place: Place::Feature("PLACE_LAG"),
+    },
+    Knob {
+        name: "base_slice",
+        summary: "ns an ordinary task runs before another has its turn at the tick, in debugfs",
+        place: Place::Files("sys/kernel/debug/sched/base_slice_ns"),
+    },
+    Knob {
         name: "timer_migration",
         summary: "whether timers move to busy CPUs: 0 or 1",
         place: Place::Files("proc/sys/kernel/timer_migration"),

@@ -19,6 +19,7 @@ mod network;
 mod page_cache;
 mod ping;
 mod procfs;
+mod realfeel;
 mod room;
 mod wilshire_disk;
 
@@ -46,6 +47,7 @@ pub(crate) static LOADS: &[Entry<dyn AnyLoad>] = &[
     entry::<procfs::Procfs>(),
     entry::<hackbench::Hackbench>(),
     entry::<netbench::Netbench>(),
+    entry::<realfeel::Realfeel>(),
     entry::<caps_lock::CapsLock>(),
     entry::<console_switch::ConsoleSwitch>(),
     entry::<io::Io>(),

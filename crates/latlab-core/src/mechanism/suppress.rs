@@ -13,6 +13,13 @@ pub const SCHED_EXT: &str = "sched_ext";
 pub const SLICES: &str = "latlab_slices";
 /// The model of preemption.
 const PREEMPT: &str = "preempt";
+/// Whether who is woken stands where it stood when it fell asleep, by the share it had had of the
+/// CPU.
+const LAG: &str = "place_lag";
+/// How long an ordinary task runs until the tick gives way to another, in nanoseconds.
+const SLICE: &str = "base_slice";
+/// What it is to be at least: the kernel itself has 2.8 ms from eight CPUs on, and 0.7 ms on one.
+const LONG: u64 = 3_000_000;
 /// Whether who is woken may preempt who runs.
 const WAKEUP: &str = "wakeup_preemption";
 
@@ -22,7 +29,7 @@ impl Mechanism for Suppress {
     }
 
     fn knobs(&self) -> &'static [&'static str] {
-        &[SCHED_EXT, PREEMPT, WAKEUP]
+        &[SCHED_EXT, PREEMPT, SLICE, LAG, WAKEUP]
     }
 
     fn wish(&self, knob: &Knob, all: &[Knob]) -> Result<Wish, &'static str> {
@@ -45,7 +52,21 @@ impl Mechanism for Suppress {
             (WAKEUP, "1") => {
                 wish("0", "an ordinary task that is woken then waits for the slice of who runs")
             }
+            (LAG, "1") => {
+                wish("0", "ordinary tasks then take turns in the order in which they are woken")
+            }
+            (LAG, "0") => {
+                Err("ordinary tasks take turns in the order in which they are woken already")
+            }
             (WAKEUP, "0") => Err("no ordinary task preempts when it is woken, as is wanted"),
+            (SLICE, value) => match value.parse::<u64>() {
+                Ok(found) if found < LONG => wish(
+                    &LONG.to_string(),
+                    "an ordinary task then runs for longer before another has its turn",
+                ),
+                Ok(_) => Err("slices are as long already"),
+                Err(_) => Err("it is no number of nanoseconds"),
+            },
             _ => Err("it has no value that suppress knows"),
         }
     }
@@ -91,7 +112,21 @@ mod tests {
 
     #[test]
     fn who_is_woken_waits() {
-        assert_eq!(wished("wakeup_preemption", "1", &["0", "1"]).as_deref(), Some("0"));
+        for feature in ["wakeup_preemption", "place_lag"] {
+            assert_eq!(wished(feature, "1", &["0", "1"]).as_deref(), Some("0"));
+            assert_eq!(wished(feature, "0", &["0", "1"]), None);
+        }
+    }
+
+    #[test]
+    fn slices_become_longer_and_never_shorter() {
+        let long = LONG.to_string();
+        for (found, wish) in [("700000", Some(&*long)), ("2800000", Some(&long))] {
+            assert_eq!(wished("base_slice", found, &[]).as_deref(), wish);
+        }
+        for stays in [&*long, "100000000", "nonsense", "-1", ""] {
+            assert_eq!(wished("base_slice", stays, &[]), None, "{stays}");
+        }
     }
 
     #[test]

@@ -11,13 +11,14 @@ fn in_a_guest(script: &str) -> Said {
 fn in_a_guest_of(profile: &str, script: &str) -> Said {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls --with /bin/sh";
     let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
-    let knobs = "knobs() { grep -o '([a-z]*)' /sys/kernel/debug/sched/preempt; \
-                 grep -o '[NO_]*WAKEUP_PREEMPTION' /sys/kernel/debug/sched/features; }\n";
+    let knobs = "knobs() { cd /sys/kernel/debug/sched; grep -o '([a-z]*)' preempt; \
+                 cat base_slice_ns; grep -o '[NO_]*PLACE_LAG' features; \
+                 grep -o '[NO_]*WAKEUP_PREEMPTION' features; cd /; }\n";
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const FOUND: &str = "(full)\nWAKEUP_PREEMPTION\n";
-const TURNED: &str = "(lazy)\nNO_WAKEUP_PREEMPTION\n";
+const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
+const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn who_names_what_there_is_not_hears_what_there_is() {
@@ -52,9 +53,10 @@ fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
     let (dry, rest) = said.stdout.split_once(FOUND).expect("it says what it found");
-    assert_eq!(dry.lines().count(), 2, "{said:?}");
-    assert!(dry.contains("would go from full to lazy"), "{said:?}");
-    assert!(dry.contains("would go from 1 to 0"), "{said:?}");
+    assert_eq!(dry.lines().count(), 4, "{said:?}");
+    for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
+        assert!(dry.contains(&format!("would go from {change}")), "{said:?}");
+    }
     assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
     assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
     assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
@@ -85,14 +87,18 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
          echo full > /sys/kernel/debug/sched/preempt; sleep 0.5; knobs\n\
-         echo lazy > /sys/kernel/debug/sched/preempt; sleep 0.5\n\
+         echo lazy > /sys/kernel/debug/sched/preempt\n\
+         echo 5000000 > /sys/kernel/debug/sched/base_slice_ns; sleep 0.5\n\
          kill -INT $daemon; kill -TERM $daemon; wait $daemon; knobs",
     );
-    let meanwhile = "(full)\nNO_WAKEUP_PREEMPTION\n";
-    let after = "(lazy)\nWAKEUP_PREEMPTION\n";
+    let meanwhile = "(full)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
+    let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
     assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
     let told =
         "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
+    assert!(said.stderr.contains(told), "{said:?}");
+    let told =
+        "base_slice is left alone from now on: somebody has turned it from 3000000 to 5000000";
     assert!(said.stderr.contains(told), "{said:?}");
 }
 
@@ -177,7 +183,8 @@ fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
     assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
     assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
     let turned = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
-    assert!(turned("preempt") && turned("wakeup_preemption") && turned("irq/9-acpi"));
+    let all = ["preempt", "base_slice", "place_lag", "wakeup_preemption", "irq/9-acpi"];
+    assert!(all.into_iter().all(turned), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
     let told: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();

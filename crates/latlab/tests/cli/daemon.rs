@@ -76,6 +76,30 @@ fn what_is_printed_as_configuration_is_one() {
     assert_eq!(said.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
 }
 
+/// As before 6.6, or on one that keeps debugfs half empty.
+#[test]
+fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "latlab adapt --dry-run --mechanisms suppress; echo $?
+        latlab adapt --mechanisms suppress --for 100ms 2> /dev/null; echo $?
+        echo 3500000 > /sys/kernel/debug/sched/base_slice_ns
+        latlab adapt --dry-run --mechanisms suppress 2> /dev/null";
+    let said = secluded(folder.path(), script);
+    let parts: Vec<&str> = said.stdout.split("\n0\n").collect();
+    assert_eq!(parts[0].lines().count(), 2, "{said:?}");
+    assert!(parts[0].contains("would go from full to lazy"), "{said:?}");
+    let lacking =
+        "base_slice can't be turned: this kernel has no /sys/kernel/debug/sched/base_slice_ns";
+    assert!(said.stderr.contains(lacking), "{said:?}");
+    let lacking =
+        "place_lag can't be turned: /sys/kernel/debug/sched/features does not know PLACE_LAG";
+    assert!(said.stderr.contains(lacking), "{said:?}");
+    assert!(said.stdout.contains("slices are as long already"), "{said:?}");
+}
+
 #[test]
 fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
     if !root() {

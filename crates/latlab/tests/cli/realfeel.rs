@@ -93,3 +93,22 @@ fn a_device_in_use_and_a_limit_for_users_are_said() {
                 /latlab run realfeel --for 1s --policy other";
     refused_in_a_guest(user, 3, &["256 Hz", "max_user_freq"]);
 }
+
+/// On one CPU, with a reader that its softirq thread wakes: it can stop.
+#[test]
+fn throughput_is_measured_while_a_reader_is_served() {
+    let words = "run hackbench:groups=2,fan=5,loops=20 --count 2 --warm-up 0 --load realfeel \
+                 --on lab:rt --adapt --json";
+    let said = latlab(words);
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let record = said.record();
+    let time = 2.0 * record.series[0].mean.as_secs_f64();
+    let [work] = record.work.as_slice() else { panic!("{:?}", record.work) };
+    assert_eq!((&*work.load, &*work.unit), ("realfeel", "interrupts"));
+    let done = f64::from(u32::try_from(work.done).expect("a few seconds"));
+    assert!(done >= 256.0 * time, "{} in {time} s", work.done);
+    assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{said:?}");
+    let served = record.changes.iter().any(|change| change.knob == "ktimers/0");
+    assert!(served, "it is a real-time task: {:?}", record.changes);
+    latlab("run hackbench --load realfeel:100").refused(2, &["powers of two", "128"]);
+}

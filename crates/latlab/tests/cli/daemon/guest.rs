@@ -13,7 +13,9 @@ fn on(profile: &str, script: &str) -> Said {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/sh --with /usr/bin/setpriv";
     let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
     let snapshot = "\
-        snapshot() { cat /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/features
+        snapshot() { for knob in preempt base_slice_ns features; do
+          cat /sys/kernel/debug/sched/$knob
+        done
         for task in /proc/[0-9]*; do
           read -r stat < $task/stat
           case \"$stat\" in *' (irq/'*|*' (ktimers/'*|*' (ksoftirqd/'*)
