@@ -152,6 +152,11 @@ pub static KNOBS: &[Knob] = &[
         place: Place::Files("proc/sys/vm/swappiness"),
     },
     Knob {
+        name: "pagelist_high_fraction",
+        summary: "a CPU keeps 1/N of memory as free pages; a high N: fewer freed under one lock; 0: default",
+        place: Place::Files("proc/sys/vm/percpu_pagelist_high_fraction"),
+    },
+    Knob {
         name: "stat_interval",
         summary: "seconds between updates of the memory statistics on each CPU",
         place: Place::Files("proc/sys/vm/stat_interval"),
