@@ -149,8 +149,6 @@ impl Study {
     }
 }
 
-}
-
 /// What records warn of, each once, with the first cell that does; but for the state of the
 /// machine, which is that of all.
 fn warn(source: &Source, records: &[Found]) {
