@@ -143,6 +143,9 @@ fn pictures(
     Ok(())
 }
 
+/// The files that tables are written to.
+const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
+
 /// Writes the tables, each with the records' plans, machines and warnings.
 fn tables(folder: &Path, sources: &[Source]) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
@@ -160,8 +163,14 @@ fn tables(folder: &Path, sources: &[Source]) -> Result<()> {
     };
     let records = sources.iter().map(about).collect::<serde_json::Value>().to_string();
     let about = [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)];
-    for table in parquet::tables(sources) {
-        let path = folder.join(format!("{}.parquet", table.name));
+    let file = |name: &str| folder.join(format!("{name}.parquet"));
+    let tables = parquet::tables(sources);
+    // One of other records is not to be taken for one of these.
+    for name in TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name)) {
+        let _ = std::fs::remove_file(file(name));
+    }
+    for table in tables {
+        let path = file(table.name);
         let bytes = table.file(&about).map_err(|e| failed(&path.display().to_string(), e))?;
         write(&path, &bytes)?;
     }

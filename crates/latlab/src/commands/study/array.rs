@@ -89,6 +89,8 @@ struct Waiting<'a> {
     number: usize,
     /// How many tasks are over.
     done: usize,
+    /// Whether the others are cancelled.
+    cancelled: bool,
     /// Each task as it was last seen: Slurm forgets those that have ended.
     tasks: BTreeMap<usize, Task>,
     /// Since when Slurm has said nothing.
@@ -98,7 +100,8 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     fn of(array: &Array, number: usize) -> Waiting<'_> {
         let (watch, began) = (live::cells(number), clock::now());
-        Waiting { array, watch, began, number, done: 0, tasks: BTreeMap::new(), silent: None }
+        let tasks = BTreeMap::new();
+        Waiting { array, watch, began, number, done: 0, cancelled: false, tasks, silent: None }
     }
 
     /// Waits until all tasks have ended, or the user wants the end: then those that have not are
@@ -110,6 +113,7 @@ impl Waiting<'_> {
             if signals.wait(self.pace()) == Event::End && until.is_none() {
                 until = Some(clock::now() + PATIENCE);
                 self.watch.note("");
+                self.cancelled = true;
                 format::say(&match self.array.cancel() {
                     Ok(()) => format!("array job {} is cancelled", self.array.job),
                     Err(failure) => format!("array job {} goes on: {failure}", self.array.job),
@@ -137,7 +141,8 @@ impl Waiting<'_> {
         // One that is cancelled before it begins is gone at once.
         let to_come = tasks.iter().filter(|task| !task.has_ended()).count();
         let done = self.number.saturating_sub(to_come);
-        for nth in self.done..done {
+        let over = if self.cancelled { 0..0 } else { self.done..done };
+        for nth in over {
             self.watch.done(nth + 1, self.number);
         }
         self.done = done;
@@ -208,7 +213,9 @@ impl Patience {
 /// How a task has ended that did not do what it was to do: Slurm's words, and its own last ones.
 fn end(task: &Task, output: &Path) -> String {
     let Task { state, reason, node, .. } = task;
-    let reason = if reason == "None" { String::new() } else { format!(" ({reason})") };
+    // What is cancelled keeps the reason for which it waited.
+    let no_reason = reason == "None" || state == "CANCELLED";
+    let reason = if no_reason { String::new() } else { format!(" ({reason})") };
     let node = if node.is_empty() { String::new() } else { format!(" on {node}") };
     let said = std::fs::read(output).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);

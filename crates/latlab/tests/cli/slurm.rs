@@ -1,0 +1,228 @@
+//! Studies on a cluster: a real Slurm of one node, which lives no longer than its test.
+
+use crate::program::{Running, Said, command, entries, folder, latlab, pause, root, run, until};
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The daemons of a cluster, in a PID namespace that the kernel ends with the thread that made it.
+struct Cluster {
+    daemons: Child,
+    folder: tempfile::TempDir,
+}
+
+/// What the first process of the namespace does with the folder it is given.
+const DAEMONS: &str = "cd \"$1\"; \
+    munged --foreground --force --key-file=\"$1/munge/key\" --socket=\"$1/munge/socket\" \
+      --pid-file=\"$1/munge/pid\" --log-file=\"$1/munge/log\" --seed-file=\"$1/munge/seed\" & \
+    until test -S \"$1/munge/socket\"; do sleep 0.1; done; \
+    slurmctld -D -c -f \"$1/slurm.conf\" & slurmd -D -f \"$1/slurm.conf\" & wait";
+
+const CONFIGURATION: &str = "\
+    ClusterName=latlab\nSlurmUser=root\nSlurmctldHost=HOST(127.0.0.1)\nSlurmctldPort=PORT1\n\
+    SlurmdPort=PORT2\nAuthType=auth/munge\nAuthInfo=socket=FOLDER/munge/socket\n\
+    CredType=cred/munge\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\n\
+    SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nMpiDefault=none\n\
+    SwitchType=switch/none\nSlurmdParameters=config_overrides\nReturnToService=2\nKillWait=2\n\
+    SlurmdTimeout=300\nStateSaveLocation=FOLDER/state\nSlurmdSpoolDir=FOLDER/spool\n\
+    SlurmctldPidFile=FOLDER/slurmctld.pid\nSlurmdPidFile=FOLDER/slurmd.pid\n\
+    SlurmctldLogFile=FOLDER/slurmctld.log\nSlurmdLogFile=FOLDER/slurmd.log\n\
+    NodeName=HOST NodeAddr=127.0.0.1 CPUs=2 RealMemory=2000\n\
+    PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n";
+
+impl Cluster {
+    fn start() -> Cluster {
+        let folder = folder();
+        let inside = |name: &str| folder.path().join(name);
+        for name in ["munge", "state", "spool"] {
+            fs::create_dir(inside(name)).expect("the folder can be written");
+        }
+        fs::write(inside("munge/key"), [7; 128]).expect("the folder can be written");
+        let private = fs::Permissions::from_mode(0o400);
+        fs::set_permissions(inside("munge/key"), private).expect("it is ours");
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("/proc is mounted");
+        let host = host.trim().split('.').next().unwrap_or_default();
+        let [first, second] = free_ports();
+        let text = CONFIGURATION
+            .replace("FOLDER", &folder.path().display().to_string())
+            .replace("HOST", host)
+            .replace("PORT1", &first.to_string())
+            .replace("PORT2", &second.to_string());
+        fs::write(inside("slurm.conf"), text).expect("the folder can be written");
+        let log = File::create(inside("log")).expect("the folder can be written");
+        let mut daemons = Command::new("setpriv");
+        daemons.args(["--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]);
+        daemons.args(["--mount-proc", "sh", "-c", DAEMONS, "sh"]).arg(folder.path());
+        daemons.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stdin(Stdio::null());
+        daemons.stdout(log.try_clone().expect("a descriptor is free")).stderr(log);
+        let daemons = daemons.spawn().expect("util-linux is installed");
+        let cluster = Cluster { daemons, folder };
+        until("the node is idle", || cluster.says("sinfo --noheader --format=%T").contains("idle"));
+        cluster
+    }
+
+    /// `command`, which is to find this cluster.
+    fn with(&self, mut command: Command) -> Command {
+        command.env("SLURM_CONF", self.folder.path().join("slurm.conf"));
+        command
+    }
+
+    fn latlab(&self, words: &str) -> Said {
+        run(&mut self.with(command(words)))
+    }
+
+    /// What a command of Slurm says.
+    fn says(&self, words: &str) -> String {
+        let mut words = words.split(' ');
+        let command = Command::new(words.next().expect("a command has a name"));
+        let output = self.with(command).args(words).output().expect("Slurm is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // With the first process of the namespace the kernel ends all others.
+        let _ = self.daemons.kill();
+        let _ = self.daemons.wait();
+    }
+}
+
+fn free_ports() -> [u16; 2] {
+    let listen = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = |listener: &TcpListener| listener.local_addr().expect("it has one").port();
+    let both = [listen(), listen()];
+    [port(&both[0]), port(&both[1])]
+}
+
+/// A study of 20 cells, of the quickest that there are; and one, if so, that can't be measured.
+fn many(folder: &Path, first_seed: u64, broken: bool) -> String {
+    let cells = (1..=20).map(|nth| format!("{{ label = 's{nth}', seed = {} }}", first_seed + nth));
+    let broken = broken.then(|| "{ label = 'none', on = 'lab:/nowhere/vmlinuz' }".to_owned());
+    let cells: Vec<String> = cells.chain(broken).collect();
+    let text = format!(
+        "title = 'Twenty seeds'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
+         plan = {{ on = 'lab:standard', probes = ['cyclic'], count = 5, warm_up = '1ms' }}\n\
+         [[axis]]\nname = 'seed'\neach = [{}]\n[[figure]]\nname = 'worst'\nprobe = 'cyclic'\n",
+        cells.join(", ")
+    );
+    let path = folder.join(format!("many{first_seed}.toml"));
+    fs::write(&path, text).expect("the folder can be written");
+    path.display().to_string()
+}
+
+/// The number of the array job that was handed in.
+fn job(stderr: &str) -> Option<&str> {
+    stderr.split("array job ").nth(1)?.split_once(" has ").map(|(job, _)| job)
+}
+
+#[test]
+fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task_was_cancelled() {
+    if !root() {
+        return;
+    }
+    let (cluster, folder) = (Cluster::start(), folder());
+    let study = many(folder.path(), 1_000, true);
+    let out = |name: &str| folder.path().join(name);
+    let words = format!("study {study} --engine slurm --out {}", out("slurm").display());
+    let running = Running::start(&mut cluster.with(command(&words)));
+    until("the array is handed in", || job(&running.stderr()).is_some());
+    let stderr = running.stderr();
+    let job = job(&stderr).expect("it was there");
+    cluster.says(&format!("scancel {job}_20"));
+    let said = running.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("has 21 of 21 cells"), "{said:?}");
+    let cancelled = format!("cell 20, s20: its job {job}_20: ");
+    let line = said.stderr.lines().find(|line| line.contains(&cancelled)).expect("it is named");
+    assert!(line.to_lowercase().contains("cancelled"), "{line}");
+    let failed = format!("cell 21, none: its job {job}_21: FAILED (NonZeroExitCode) on ");
+    assert!(said.stderr.contains(&failed), "{said:?}");
+    assert!(said.stderr.contains("it said last: ") && said.stderr.contains("/nowhere/vmlinuz"));
+    assert!(said.stderr.contains("2 of 21 cells could not be measured"), "{said:?}");
+    assert_eq!(entries(&out("slurm").join("records")).len(), 19);
+
+    let again = cluster.latlab(&words);
+    assert!(again.stderr.contains("has 2 of 21 cells"), "only what is missing: {again:?}");
+    let here = latlab(&format!("study {study} --jobs 2 --out {}", out("here").display()));
+    assert_eq!((again.code(), here.code()), (Some(2), Some(2)), "{again:?} {here:?}");
+    assert_eq!(again.stdout, here.stdout);
+    for name in ["table.md", "table.csv", "report.html"] {
+        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("it is kept");
+        assert_eq!(bytes("slurm"), bytes("here"), "{name}");
+    }
+
+    // A request to end takes back what has not ended.
+    let study = many(folder.path(), 2_000, false);
+    let words = format!("study {study} --engine slurm --fresh --out {}", out("ended").display());
+    let running = Running::start(&mut cluster.with(command(&words)));
+    until("a task runs", || cluster.says("squeue --noheader --states=R --format=%K").len() > 1);
+    running.signal("INT");
+    let said = running.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("is cancelled"), "{said:?}");
+    assert_eq!(cluster.says("squeue --noheader"), "", "nothing of it goes on");
+}
+
+#[test]
+fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
+    let folder = folder();
+    let study = many(folder.path(), 1_000, false);
+    let out = folder.path().join("out").display().to_string();
+    let words = format!("study {study} --engine slurm --out {out}");
+    let said = run(command(&words).env("PATH", "/nowhere"));
+    said.refused(3, &["sbatch is missing", "slurm-client"]);
+    latlab(&format!("study {study} --engine slurm")).refused(2, &["--out DIR", "share"]);
+    if root() {
+        let said = run(command(&words).env("SLURM_CONF", "/nowhere"));
+        said.refused(3, &["no cluster answers", "SLURM_CONF"]);
+    }
+}
+
+#[test]
+fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
+    let folder = folder();
+    let study = folder.path().join("long.toml");
+    let text = "title = 'Long'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
+         plan = { on = 'lab:standard', probes = ['cyclic:interval=5s'], for = '10s' }\n\
+         [[axis]]\nname = 'one'\neach = [{ label = 'one' }]\n\
+         [[figure]]\nname = 'samples'\nprobe = 'cyclic'\ntake = 'recorded'\n";
+    fs::write(&study, text).expect("the folder can be written");
+    let out = |name: &str| folder.path().join(name);
+    let words = |name: &str, more: &str| {
+        let (study, out) = (study.display(), out(name));
+        format!("study {study} --for 12min --jobs 1 --out {} {more}", out.display())
+    };
+    let killed = Running::start(&mut command(&words("killed", "--fresh")));
+    let first = out("killed").join("pieces/one.1.json");
+    until("the first piece is kept", || first.is_file());
+    killed.signal("KILL");
+    assert_eq!(killed.finish().signal(), Some(9));
+    let written = || fs::metadata(&first).and_then(|file| file.modified()).expect("it is there");
+    let before = written();
+    pause(Duration::from_millis(20));
+    let resumed = latlab(&words("killed", ""));
+    assert_eq!(resumed.code(), Some(0), "{resumed:?}");
+    assert_eq!(written(), before, "the first piece is not measured again");
+    assert!(resumed.stderr.contains("2 of 2 done"), "{resumed:?}");
+    assert!(resumed.stdout.contains("measured for 12 min, in 3 pieces."), "{resumed:?}");
+    let whole = latlab(&words("whole", ""));
+    assert_eq!(whole.stdout, resumed.stdout);
+    for name in ["table.md", "table.csv", "report.html", "records/one.json"] {
+        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("it is kept");
+        assert_eq!(bytes("whole"), bytes("killed"), "{name}");
+    }
+    let csv = fs::read_to_string(out("whole").join("table.csv")).expect("it is kept");
+    let samples: u64 = csv
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split(',').nth(2)?.parse().ok())
+        .expect("it is a number");
+    assert!((140..=144).contains(&samples), "12 min of 5 s each: {csv}");
+    let said = latlab(&format!("study {} --for 12min", study.display()));
+    said.refused(2, &["pieces", "--out DIR"]);
+    latlab("study heursch-pdlt --for 1h --check").refused(2, &["--for", "scans"]);
+}
