@@ -133,7 +133,10 @@ struct Distributions<'a> {
 impl<'a> Distributions<'a> {
     fn of(side: &'a Side<'a>) -> Result<Distributions<'a>, DamagedHistogram> {
         let runs = side.runs.iter().map(|run| distributions(run));
-        Ok(Distributions { whole: distributions(&side.whole)?, runs: runs.collect::<Result<_, _>>()? })
+        Ok(Distributions {
+            whole: distributions(&side.whole)?,
+            runs: runs.collect::<Result<_, _>>()?,
+        })
     }
 
     /// The latency of all runs that is in this place of the whole, from each run that has it.

@@ -33,6 +33,8 @@ const SIMULATED: usize = 199;
 /// Buckets are a thousandth wide: excesses have to be wider than some of them.
 const BUCKETS: f64 = 5.0;
 
+const HEAVY: &str = "the tail is so heavy that a worse one can always come";
+
 /// What is said of the tail of a latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Extreme {
@@ -100,7 +102,11 @@ impl Tail<'_> {
             return Err("late samples come more often in some runs or on some CPUs than in others"
                 .to_owned());
         }
-        match steady::over_time(&self.series, threshold) {
+        // A time line knows the worst of each interval only: of those that a threshold leaves some
+        // without, it can tell.
+        let intervals: usize = self.series.iter().map(|s| s.timeline.points().count()).sum();
+        let some = with_above(self.whole, most.min(intervals as u64 / 4));
+        match steady::over_time(&self.series, threshold.max(some)) {
             None => {
                 return Err("the time lines are too short or too coarse to tell whether late \
                             samples come as they please"
@@ -198,32 +204,33 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
         return Err("late samples differ by less than the histogram can tell".to_owned());
     }
     if fit.shape > 0.5 {
-        return Err("the tail is so heavy that a worse one can always come".to_owned());
+        return Err(HEAVY.to_owned());
     }
     if fit.shape <= LEAST_SHAPE + 1e-3 {
         return Err("the tail ends as if cut off, which no fit describes".to_owned());
     }
     let rare = 1.0 / (FURTHER as f64 * count as f64);
     let mut random = Random::new(5);
-    let (mut worse, mut levels) = (0, Vec::with_capacity(SIMULATED));
+    let mut worse = 0;
     let distance = fit.distance(excesses);
     for _ in 0..SIMULATED {
         let drawn = fit.draw(count, &mut random);
-        let Some(again) = Pareto::likeliest(&drawn) else { continue };
-        worse += usize::from(again.distance(&drawn) >= distance);
-        levels.push(again.above(rare));
+        let again = Pareto::likeliest(&drawn);
+        worse += usize::from(again.is_none_or(|again| again.distance(&drawn) >= distance));
     }
-    levels.sort_by(f64::total_cmp);
-    if levels.len() < SIMULATED || ((worse + 1) as f64) < REFUSED_BELOW * (SIMULATED + 1) as f64 {
-        return Err("the tail is no generalised Pareto distribution: it is a mixture, or has steps"
-            .to_owned());
+    if ((worse + 1) as f64) < REFUSED_BELOW * (SIMULATED + 1) as f64 {
+        return Err(
+            "the tail is no generalised Pareto distribution: it is a mixture, or has steps"
+                .to_owned(),
+        );
     }
+    let (low, high) = fit.interval(rare, excesses).ok_or(HEAVY)?;
     let latency = |excess: f64| threshold + Nanos(excess.round() as u64);
     Ok(Level {
         once_in: all.saturating_mul(FURTHER),
         latency: latency(fit.above(rare)),
-        low: latency(levels[SIMULATED / 40]),
-        high: latency(levels[SIMULATED - 1 - SIMULATED / 40]),
+        low: latency(low),
+        high: latency(high),
         threshold,
         exceedances: count,
         shape: fit.shape,

@@ -142,8 +142,7 @@ impl OfSide<'_> {
         };
         let runs = of_runs(self).zip(of_runs(other)).map(|(a, b)| Runs { a, b });
         let by_chance = design.method != Method::Exact;
-        let mut worst =
-            Worst::of((&a.histogram, a.missed), (&b.histogram, b.missed), by_chance);
+        let mut worst = Worst::of((&a.histogram, a.missed), (&b.histogram, b.missed), by_chance);
         if by_chance {
             (worst.a.beyond, worst.b.beyond) = (self.tail().beyond(), other.tail().beyond());
         }

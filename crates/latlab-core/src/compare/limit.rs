@@ -131,9 +131,10 @@ fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figu
     for row in &latency.rows {
         let full = format!("{name}.{}", row.name.replace(' ', "."));
         let quantile = row.name.rsplit(' ').next().and_then(|last| last.strip_prefix('p'));
-        let beyond = quantile.and_then(|percent| percent.parse::<f64>().ok()).map_or(f64::MAX, |p| {
-            latency.recorded.0.min(latency.recorded.1) as f64 * (1.0 - p / 100.0) + 1e-6
-        });
+        let beyond =
+            quantile.and_then(|percent| percent.parse::<f64>().ok()).map_or(f64::MAX, |p| {
+                latency.recorded.0.min(latency.recorded.1) as f64 * (1.0 - p / 100.0) + 1e-6
+            });
         let few = beyond < BEYOND && !exact;
         let empty = latency.recorded.0.min(latency.recorded.1) == 0;
         let missing = if few || empty { TOO_FEW } else { "" };

@@ -11,7 +11,7 @@ use crate::record::{Counts, SCHEMA, Series};
 use crate::time::Nanos;
 
 /// A run of this probe with these latencies, taken at this second.
-fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
+pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
     let mut histogram = Histogram::new();
     latencies.iter().for_each(|latency| histogram.record(Nanos(*latency)));
     let mut series = Series {
@@ -66,7 +66,9 @@ fn around(middle: u64, nth: u64) -> Vec<u64> {
 /// So many runs in turns, those of the second side `times` as late.
 fn sides(runs: u64, times: u64) -> (Vec<Record>, Vec<Record>) {
     let side = |late: u64, offset: u64| {
-        (0..runs).map(|n| run("cyclic", 10 * n + offset, &around(late * 10_000, n + offset))).collect()
+        (0..runs)
+            .map(|n| run("cyclic", 10 * n + offset, &around(late * 10_000, n + offset)))
+            .collect()
     };
     (side(1, 0), side(times, 5))
 }

@@ -188,10 +188,14 @@ impl Latency {
                 same.push(row.name.clone());
                 continue;
             }
-            let by = row.ratio.map_or_else(|| format!("{} to {}", row.a, row.b), |ratio| {
-                let interval = judged.ratio.map(|i| format!(" ({} to {})", by(i.low), by(i.high)));
-                format!("{}{}", by(ratio), interval.unwrap_or_default())
-            });
+            let by = row.ratio.map_or_else(
+                || format!("{} to {}", row.a, row.b),
+                |ratio| {
+                    let interval =
+                        judged.ratio.map(|i| format!(" ({} to {})", by(i.low), by(i.high)));
+                    format!("{}{}", by(ratio), interval.unwrap_or_default())
+                },
+            );
             let word = if self.verdict() == Verdict::Both { judged.verdict.word() } else { "" };
             differ.push(format!("{} {by} {word}", row.name).trim_end().to_owned());
         }

@@ -157,7 +157,9 @@ fn tables(out: &Path, source: &Source, findings: &Findings<'_>, records: &[Found
     let cells = source.study.cells.iter().zip(records);
     let sources = cells.flat_map(|(cell, records)| {
         let records = records.iter().flatten().enumerate();
-        records.map(|(nth, record)| picture::Source::of_run(name(&cell.label, nth + 1), record.clone()))
+        records.map(|(nth, record)| {
+            picture::Source::of_run(name(&cell.label, nth + 1), record.clone())
+        })
     });
     let sources: Vec<picture::Source> = sources.collect();
     write("report.html", &html::page(&sources, &charts(&sources)))

@@ -4,7 +4,7 @@ use super::text::plain_table;
 use super::{grouped, scan};
 use latlab_core::compare::limit::{Held, Outcome};
 use latlab_core::compare::{
-    Bound, Comparison, Difference, Extreme, Interval, Latency, Row, ScanPair,
+    Bound, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair, Verdict,
 };
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
@@ -50,14 +50,12 @@ fn of_latency(latency: &Latency, name: &str) -> String {
         "\n{name}: {} → {}\n{}\n\n",
         latency.span.0,
         latency.span.1,
-        wrapped(&format!("B is {}", latency.sentence()).replace("B is no diff", "No diff")),
+        wrapped(&verdict(latency)),
     );
-    let sides = [("A", latency.recorded.0, latency.missed.0, &latency.load.0), (
-        "B",
-        latency.recorded.1,
-        latency.missed.1,
-        &latency.load.1,
-    )];
+    let sides = [
+        ("A", latency.recorded.0, latency.missed.0, &latency.load.0),
+        ("B", latency.recorded.1, latency.missed.1, &latency.load.1),
+    ];
     for (side, recorded, missed, loads) in sides {
         let (recorded, missed) = (grouped(recorded), grouped(missed));
         let _ = writeln!(text, "  {side} {recorded} samples, {missed} missed, {}", load(loads));
@@ -75,6 +73,14 @@ fn of_latency(latency: &Latency, name: &str) -> String {
         text += &beyond(side, bound);
     }
     text
+}
+
+fn verdict(latency: &Latency) -> String {
+    match latency.verdict() {
+        Verdict::Unknown => format!("Whether B differs is {}", latency.sentence()),
+        Verdict::Same => format!("A and B: {}", latency.sentence()),
+        _ => format!("B is {}", latency.sentence()),
+    }
 }
 
 fn beyond(side: &str, bound: &Bound) -> String {
@@ -121,7 +127,7 @@ fn table(rows: &[Row]) -> String {
         let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
         let mut cells = vec![row.name.clone(), row.a.to_string(), row.b.to_string(), ratio];
         if intervals {
-            let of = |pick: fn(&latlab_core::compare::Judged) -> Option<String>| {
+            let of = |pick: fn(&Judged) -> Option<String>| {
                 row.judged.as_ref().and_then(pick).unwrap_or_default()
             };
             cells.insert(2, of(|judged| judged.a.map(times)));

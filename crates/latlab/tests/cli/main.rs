@@ -8,6 +8,7 @@
 mod adapt;
 mod alone;
 mod bad_input;
+mod compare;
 mod daemon;
 mod driver;
 mod exec;

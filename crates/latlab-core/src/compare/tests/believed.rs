@@ -1,10 +1,10 @@
 //! How often what is the same is called different, and how often what differs is found.
 
+use super::super::Latency;
 use super::super::latency::Row;
 use super::super::runs::{Design, Method, Order};
 use super::super::verdict::{Runs, Verdict, judge};
 use super::super::worst::Worst;
-use super::super::Latency;
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::time::Nanos;
@@ -52,7 +52,11 @@ fn run(pace: f64, late: f64, random: &mut Random) -> Histogram {
             latency += tail * (20_000.0 - 3_000.0 * random.share().ln());
         }
         let times = if latency > 20_000.0 { late } else { 1.0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a time")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a time"
+        )]
         histogram.record(Nanos((latency * own * times) as u64));
     }
     histogram
@@ -69,7 +73,10 @@ fn experiment(late: f64, random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>
 }
 
 /// In how many of a hundred experiments any quantile is called different.
-fn called_different(mut sets: impl FnMut() -> (Vec<Histogram>, Vec<Histogram>), method: Method) -> usize {
+fn called_different(
+    mut sets: impl FnMut() -> (Vec<Histogram>, Vec<Histogram>),
+    method: Method,
+) -> usize {
     let differs = |_: &usize| {
         let (a, b) = sets();
         judged(a, b, method).iter().any(|(_, verdict)| *verdict != Verdict::Same)
@@ -88,6 +95,48 @@ fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
     let wrong = called_different(|| (steady(&mut random), steady(&mut random)), Method::Unpaired);
     println!("unpaired: {wrong} of 100 wrong");
     assert!(wrong <= 5, "{wrong} of 100");
+}
+
+/// One CPU's wake-ups in 40 runs of 2 s each, one after another, on a busy virtual machine
+/// (`latlab run cyclic --for 2s`, Linux 6.18, 2026-11): minimum, maximum, sum, distribution.
+const SILICON: &str = include_str!("silicon.txt");
+
+/// The same in 40 runs of 500 periods in the laboratory, each with a seed of its own (`latlab run
+/// cyclic --on lab:standard --load page-cache --load hackbench --count 500 --cpus 0 --seed N`).
+const LABORATORY: &str = include_str!("laboratory.txt");
+
+fn kept(text: &str) -> Vec<Histogram> {
+    let run = |line: &str| {
+        let [min, max, sum, hdr] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let time = |text: &str| Nanos(text.parse().unwrap());
+        let histogram = Histogram::decode(hdr, time(min), time(max), sum.parse().unwrap()).unwrap();
+        histogram.corrected(Nanos::from_millis(1))
+    };
+    text.lines().map(run).collect()
+}
+
+/// Twenty of the runs in the order in which they were taken, dealt out in turns: of each two, one is
+/// A's and one is B's, as a coin has it.
+fn dealt(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
+    let from = random.below(runs.len() - 19);
+    let deal = |two: &[Histogram]| {
+        let heads = random.below(2);
+        (two[heads].clone(), two[1 - heads].clone())
+    };
+    runs[from..from + 20].chunks(2).map(deal).unzip()
+}
+
+#[test]
+fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
+    for (source, text) in [("silicon", SILICON), ("laboratory", LABORATORY)] {
+        let runs = kept(text);
+        let mut random = Random::new(4);
+        let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
+        println!("{source}: {wrong} of 100 wrong");
+        assert!(runs.len() == 40 && wrong <= 5, "{source}: {wrong} of 100");
+    }
 }
 
 #[test]

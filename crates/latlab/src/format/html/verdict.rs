@@ -29,8 +29,8 @@ pub(super) fn of_both(sources: &[Source]) -> Vec<Verdict> {
     let names = comparison.latency_names();
     let verdicts = comparison.latencies.iter().zip(names).map(|(latency, name)| Verdict {
         about: printable(&format!("{name} · {both}")),
-        text: latency.sentence(),
-        but: format!("{}. {}", capital(&latency.worst.words()), ground),
+        text: capital(&latency.sentence()).replace(" us", " µs"),
+        but: format!("{}. {ground}", capital(&latency.worst.words())).replace(" us", " µs"),
     });
     verdicts.collect()
 }
