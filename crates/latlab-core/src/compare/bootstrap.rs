@@ -34,7 +34,9 @@ pub(super) fn quantiles(runs: &[Histogram], quantiles: &[f64]) -> Vec<Interval<N
     let mut drawn: Vec<Vec<Nanos>> = vec![Vec::with_capacity(TIMES); quantiles.len()];
     for _ in 0..TIMES {
         let mut times = vec![0; runs.len()];
-        runs.iter().for_each(|_| times[random.below(runs.len())] += 1);
+        for _ in runs {
+            times[random.below(runs.len())] += 1;
+        }
         for (quantile, drawn) in quantiles.iter().zip(&mut drawn) {
             drawn.push(all.quantile(&times, *quantile));
         }

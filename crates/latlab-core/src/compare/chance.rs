@@ -96,7 +96,9 @@ impl Values {
 fn scaled(mut scores: Vec<f64>) -> Vec<f64> {
     let length = scores.iter().map(|score| score * score).sum::<f64>().sqrt();
     if length > 0.0 {
-        scores.iter_mut().for_each(|score| *score /= length);
+        for score in &mut scores {
+            *score /= length;
+        }
     }
     scores
 }
@@ -106,8 +108,8 @@ fn scaled(mut scores: Vec<f64>) -> Vec<f64> {
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();
-        let same = values.iter().filter(|other| *other == value).count();
-        below as f64 + (same as f64 + 1.0) / 2.0
+        let upto = values.iter().filter(|other| *other <= value).count();
+        f64::midpoint((below + 1) as f64, upto as f64)
     };
     values.iter().map(rank).collect()
 }

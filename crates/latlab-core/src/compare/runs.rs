@@ -135,7 +135,7 @@ impl Design {
 
 /// Each pair of runs can be exchanged or not.
 fn pairs_suffice(pairs: usize) -> bool {
-    u32::try_from(pairs).is_ok_and(|pairs| pairs >= FEWEST_ARRANGEMENTS.ilog2() + 1)
+    u32::try_from(pairs).is_ok_and(|pairs| pairs > FEWEST_ARRANGEMENTS.ilog2())
 }
 
 /// Any runs can be those of one side.

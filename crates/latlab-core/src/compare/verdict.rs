@@ -205,11 +205,12 @@ impl Latency {
             Verdict::Unknown => format!("not known: {}", self.unknown),
             Verdict::Same => format!("{alike} at {}", same.join(", ")),
             verdict => {
-                let mut text = format!("{}: {}", verdict.word(), differ.join(", "));
-                if !same.is_empty() {
-                    text += &format!("; {alike} at {}", same.join(", "));
-                }
-                text
+                let rest = if same.is_empty() {
+                    String::new()
+                } else {
+                    format!("; {alike} at {}", same.join(", "))
+                };
+                format!("{}: {}{rest}", verdict.word(), differ.join(", "))
             }
         }
     }

@@ -145,21 +145,23 @@ impl Chain {
     }
 
     fn name_baseline(&mut self) -> Result<(), Fault> {
-        let (mut named, mut first) = (BTreeSet::new(), None);
+        let (mut own, mut first) = (BTreeSet::new(), None);
         let mut sides: Vec<&mut Expression> = vec![&mut self.first.value];
         sides.extend(self.then.iter_mut().map(|(_, side)| &mut side.value));
         for side in &mut sides {
             side.each_name(&mut |name, at| match name.as_str() {
                 BASELINE => first = first.or(Some(at)),
-                own if !own.starts_with("baseline.") => drop(named.insert(name.clone())),
+                other if !other.starts_with("baseline.") => {
+                    own.insert(name.clone());
+                }
                 _ => {}
             });
         }
         let Some(at) = first else {
             return Ok(());
         };
-        let mut names = named.into_iter();
-        let (Some(own), None) = (names.next(), names.next()) else {
+        let mut own = own.into_iter();
+        let (Some(own), None) = (own.next(), own.next()) else {
             let why = "baseline stands for the one figure that it is compared with: write which, \
                        as baseline.cyclic.p99";
             return Err(Fault { at, why: why.to_owned() });

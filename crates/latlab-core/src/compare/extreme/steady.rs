@@ -52,7 +52,9 @@ pub(super) fn over_time(series: &[&Series], threshold: Nanos) -> Option<f64> {
         let sum = |lines: &[Vec<bool>]| lines.iter().map(|line| figure(line)).sum::<f64>();
         let mut shuffled = lines.clone();
         likelihood(sum(&lines), |random| {
-            shuffled.iter_mut().for_each(|line| shuffle(line, random));
+            for line in &mut shuffled {
+                shuffle(line, random);
+            }
             sum(&shuffled)
         })
     });
