@@ -1,20 +1,43 @@
-//! Two records side by side: the same latency, quantile by quantile, and what differs between
-//! the machines and plans behind them. No statistics: one run each says nothing about chance.
+//! Two sets of runs side by side: the same latencies, quantile by quantile, what can be said of their
+//! difference, and what differs between the machines and plans behind them.
+//!
+//! What is compared are runs, never samples: those of one run hang together, and a million of them
+//! say as much about chance as one (ADR 27).
 
+mod bootstrap;
+mod chance;
+mod extreme;
+mod latency;
+pub mod limit;
+mod runs;
 mod scans;
+mod verdict;
+mod worst;
 
+#[cfg(test)]
+mod tests;
+
+pub use bootstrap::Interval;
+pub use extreme::{Extreme, Level};
+pub use latency::{Latency, Row};
+pub use runs::{Design, Method, Order};
 pub use scans::ScanPair;
+pub use verdict::{Judged, LEVEL, Verdict, by};
+pub use worst::{Bound, Worst};
 
-use crate::histogram::{DamagedHistogram, Histogram};
-use crate::record::{Incomparable, Record, Series};
+use self::latency::{Distribution, OfSide, distributions, twin};
+use self::runs::Side;
+use crate::histogram::DamagedHistogram;
+use crate::record::{Incomparable, Record};
 use crate::scan::Scan;
-use crate::time::Nanos;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What two records have in common, and where they differ.
+/// What two sets of runs have in common, and where they differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
+    /// How they are compared.
+    pub design: Design,
     /// The latencies that both have, all CPUs together.
     pub latencies: Vec<Latency>,
     /// The calls that were scanned in both.
@@ -26,37 +49,6 @@ pub struct Comparison {
     pub machine: Vec<Difference>,
     /// What differs between the plans.
     pub plan: Vec<Difference>,
-}
-
-/// One latency in both records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Latency {
-    /// The probe.
-    pub probe: String,
-    /// Its two ends.
-    pub span: (String, String),
-    /// Loads beside it, in the first and in the second record.
-    pub load: (Vec<String>, Vec<String>),
-    /// Samples recorded.
-    pub recorded: (u64, u64),
-    /// Periods missed.
-    pub missed: (u64, u64),
-    /// The figures, as recorded and, where periods were missed, corrected.
-    pub rows: Vec<Row>,
-}
-
-/// One figure of a latency in both records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// `min`, `p50`, … `max`, `corrected p99`.
-    pub name: String,
-    /// In the first record.
-    pub a: Nanos,
-    /// In the second record.
-    pub b: Nanos,
-    /// The second by the first; none where the first is 0, and for the maximum of runs of unequal
-    /// length, which grows with their length.
-    pub ratio: Option<f64>,
 }
 
 /// A field that differs.
@@ -82,156 +74,98 @@ pub enum NotCompared {
     /// A record that was not read by [`Record::from_json`].
     #[error(transparent)]
     Damaged(#[from] DamagedHistogram),
+    /// There is no run.
+    #[error("there is no run to compare")]
+    NoRun,
 }
 
-/// Lays `a` and `b` side by side.
-pub fn compare(a: &Record, b: &Record) -> Result<Comparison, NotCompared> {
-    a.same_time(b)?;
-    let (ours, theirs) = (distributions(a)?, distributions(b)?);
+/// Lays the runs of `a` and `b` side by side; those of each side repeat one plan, whatever the seed.
+pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, NotCompared> {
+    let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
+        return Err(NotCompared::NoRun);
+    };
+    a.whole.same_time(&b.whole)?;
+    let (ours, theirs) = (Distributions::of(&a)?, Distributions::of(&b)?);
+    let mut design = Design::of(&a, &b);
     let mut latencies = Vec::new();
     let mut unmatched = Vec::new();
-    for (nth, mine) in ours.iter().enumerate() {
-        match twin(mine, &ours[..nth], &theirs) {
-            Some(other) => latencies.push(mine.beside(other)),
+    for (nth, mine) in ours.whole.iter().enumerate() {
+        match theirs.twin(mine, &ours.whole[..nth], &b) {
+            Some(other) => {
+                let mine = OfSide { whole: mine, runs: ours.runs_of(nth), side: &a };
+                latencies.push(mine.beside(&other, &design));
+            }
             None => unmatched.push(format!("{} is only in the first", mine.name())),
         }
     }
-    let alone = theirs
-        .iter()
-        .enumerate()
-        .filter(|(nth, other)| twin(other, &theirs[..*nth], &ours).is_none());
+    design.judged = verdict::judge(&mut latencies, &design);
+    if design.method != Method::Exact {
+        verdict::estimate(&mut latencies);
+    }
+    let alone = theirs.whole.iter().enumerate();
+    let alone =
+        alone.filter(|(nth, other)| twin(other, &theirs.whole[..*nth], &ours.whole).is_none());
     unmatched.extend(alone.map(|(_, other)| format!("{} is only in the second", other.name())));
-    let scans = scans::pairs(&a.scans, &b.scans);
-    for (mine, others, which) in [(a, b, "first"), (b, a, "second")] {
-        let alone = scans::alone(&mine.scans, &others.scans).into_iter();
+    let scans = scans::pairs(&a.whole.scans, &b.whole.scans);
+    for (mine, others, which) in [(&a, &b, "first"), (&b, &a, "second")] {
+        let alone = scans::alone(&mine.whole.scans, &others.whole.scans).into_iter();
         unmatched.extend(alone.map(|scan| format!("{} is only in the {which}", scanned(scan))));
     }
     if latencies.is_empty() && scans.is_empty() {
-        return Err(NotCompared::NothingInCommon(names(a, &ours), names(b, &theirs)));
+        return Err(NotCompared::NothingInCommon(ours.names(&a), theirs.names(&b)));
     }
     Ok(Comparison {
-        latencies,
+        design,
+        latencies: latencies.into_iter().map(|(latency, _)| latency).collect(),
         scans,
         unmatched,
-        machine: differences(&a.machine, &b.machine),
-        plan: differences(&a.plan, &b.plan),
+        machine: differences(&a.whole.machine, &b.whole.machine),
+        plan: differences(&a.whole.plan, &b.whole.plan),
     })
 }
 
-/// The counterpart of `one` among `others`: of several runs of the same probe, that in the same
-/// place. `before` are those that come before `one` in its own record.
-fn twin<'a, 'b>(
-    one: &Distribution<'_>,
-    before: &[Distribution<'_>],
-    others: &'a [Distribution<'b>],
-) -> Option<&'a Distribution<'b>> {
-    let place = before.iter().filter(|earlier| earlier.same_latency(one)).count();
-    others.iter().filter(|other| other.same_latency(one)).nth(place)
+/// The latencies of a side: of all runs together, and of each run.
+struct Distributions<'a> {
+    whole: Vec<Distribution<'a>>,
+    runs: Vec<Vec<Distribution<'a>>>,
 }
 
-/// One probe's latency, all CPUs together.
-struct Distribution<'a> {
-    first: &'a Series,
-    histogram: Histogram,
-    missed: u64,
-}
-
-fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistogram> {
-    let mut all: Vec<Distribution<'_>> = Vec::new();
-    // The moments of a scan were chosen: their distribution says little about the kernel.
-    for series in record.series.iter().filter(|series| !series.is_of_scan()) {
-        let one = Distribution {
-            first: series,
-            histogram: series.histogram()?,
-            missed: series.counts.missed,
-        };
-        if let Some(same) = all.iter_mut().find(|other| other.same_run(&one)) {
-            same.histogram.add(&one.histogram);
-            same.missed = same.missed.saturating_add(one.missed);
-        } else {
-            all.push(one);
-        }
-    }
-    Ok(all)
-}
-
-impl Distribution<'_> {
-    /// The same question; loads and parameters may differ, as what they do is what is compared.
-    fn same_latency(&self, other: &Distribution<'_>) -> bool {
-        self.first.probe == other.first.probe && self.first.span == other.first.span
+impl<'a> Distributions<'a> {
+    fn of(side: &'a Side<'a>) -> Result<Distributions<'a>, DamagedHistogram> {
+        let runs = side.runs.iter().map(|run| distributions(run));
+        Ok(Distributions {
+            whole: distributions(&side.whole)?,
+            runs: runs.collect::<Result<_, _>>()?,
+        })
     }
 
-    /// The same question asked in the same way, so that its CPUs can be taken together.
-    fn same_run(&self, other: &Distribution<'_>) -> bool {
-        let (a, b) = (self.first, other.first);
-        self.same_latency(other)
-            && (a.interval, &a.load, &a.profile) == (b.interval, &b.load, &b.profile)
-            && a.schedule == b.schedule
+    /// The latency of all runs that is in this place of the whole, from each run that has it.
+    fn runs_of(&'a self, nth: usize) -> Vec<&'a Distribution<'a>> {
+        let (one, before) = (&self.whole[nth], &self.whole[..nth]);
+        self.runs.iter().filter_map(|run| twin(one, before, run)).collect()
     }
 
-    fn name(&self) -> String {
-        format!("{} ({} → {})", self.first.probe, self.first.span.0, self.first.span.1)
+    /// The counterpart of `one`, which has `before` before it in its own side.
+    fn twin(
+        &'a self,
+        one: &Distribution<'_>,
+        before: &[Distribution<'_>],
+        side: &'a Side<'a>,
+    ) -> Option<OfSide<'a>> {
+        let whole = twin(one, before, &self.whole)?;
+        let nth = self.whole.iter().position(|other| std::ptr::eq(other, whole))?;
+        Some(OfSide { whole, runs: self.runs_of(nth), side })
     }
 
-    fn beside(&self, other: &Distribution<'_>) -> Latency {
-        let fair = self.histogram.count() == other.histogram.count();
-        let mut rows = rows("", &self.histogram, &other.histogram, fair);
-        if self.missed > 0 || other.missed > 0 {
-            let corrected = |d: &Distribution<'_>| match d.first.interval {
-                Some(interval) => d.histogram.corrected(interval),
-                None => d.histogram.clone(),
-            };
-            let quantiles = |row: &Row| row.name.starts_with("corrected p");
-            rows.extend(
-                self::rows("corrected ", &corrected(self), &corrected(other), fair)
-                    .into_iter()
-                    .filter(quantiles),
-            );
-        }
-        Latency {
-            probe: self.first.probe.clone(),
-            span: self.first.span.clone(),
-            load: (self.first.load.clone(), other.first.load.clone()),
-            recorded: (self.histogram.count(), other.histogram.count()),
-            missed: (self.missed, other.missed),
-            rows,
-        }
+    fn names(&self, side: &Side<'_>) -> String {
+        let scans = side.whole.scans.iter().map(scanned);
+        let names: Vec<String> = self.whole.iter().map(Distribution::name).chain(scans).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     }
 }
 
 fn scanned(scan: &Scan) -> String {
     format!("a scan of {}", scan.call.name)
-}
-
-fn names(record: &Record, distributions: &[Distribution<'_>]) -> String {
-    let scans = record.scans.iter().map(scanned);
-    let names: Vec<String> = distributions.iter().map(Distribution::name).chain(scans).collect();
-    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
-}
-
-fn rows(prefix: &str, a: &Histogram, b: &Histogram, fair: bool) -> Vec<Row> {
-    let figures = |h: &Histogram| {
-        let mut figures = vec![("min", h.min()), ("mean", h.mean())];
-        figures.extend(h.quantiles().named());
-        figures.push(("max", h.max()));
-        figures
-    };
-    figures(a)
-        .into_iter()
-        .zip(figures(b))
-        .map(|((name, a), (_, b))| {
-            let row = Row::new(&format!("{prefix}{name}"), a, b);
-            Row { ratio: row.ratio.filter(|_| fair || name != "max"), ..row }
-        })
-        .collect()
-}
-
-impl Row {
-    #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with three digits")]
-    fn new(name: &str, a: Nanos, b: Nanos) -> Row {
-        let ratio = (a.0 > 0).then(|| b.0 as f64 / a.0 as f64);
-        Row { name: name.to_owned(), a, b, ratio }
-    }
 }
 
 /// Fields of a machine that are measured, and differ from run to run on the same machine.

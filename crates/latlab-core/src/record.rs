@@ -523,6 +523,17 @@ impl Record {
         Ok(())
     }
 
+    /// Whether `other` repeats this run, so that the two can be runs of one set: the same plan but
+    /// for its seed, on the same kind of machine.
+    pub fn is_repeated_by(&self, other: &Record) -> Result<(), Incomparable> {
+        self.same_time(other)?;
+        let same = Plan { seed: self.plan.seed, ..other.plan.clone() } == self.plan;
+        if !same {
+            return Err(Incomparable::Plan);
+        }
+        self.same_kind_of_machine(other)
+    }
+
     fn same_kind_of_machine(&self, other: &Record) -> Result<(), Incomparable> {
         let (a, b) = (&self.machine, &other.machine);
         let same = [

@@ -142,6 +142,43 @@ fn record(path: &Path) -> Result<Record> {
     Ok(merged)
 }
 
+/// Reads the runs of one side of a comparison: a record, a folder of records, a pattern in which
+/// `*` stands for any part of a name, or several of these with commas between.
+fn runs(path: &Path) -> Result<Vec<Record>> {
+    let files = run_files(path)?;
+    let mut runs: Vec<Record> = Vec::new();
+    for file in &files {
+        let run = record_in(file)?;
+        if let Some(first) = runs.first() {
+            let both = format!("{} and {}", files[0].display(), file.display());
+            first.is_repeated_by(&run).map_err(|e| failed(&both, e))?;
+        }
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
+    let (place, text) = (path.display().to_string(), path.to_string_lossy());
+    let found = if path.is_dir() {
+        record_files(path)?
+    } else if path.exists() {
+        vec![path.to_owned()]
+    } else if text.contains(',') {
+        let parts = text.split(',').filter(|part| !part.is_empty());
+        parts.map(|part| run_files(Path::new(part))).collect::<Result<Vec<_>>>()?.concat()
+    } else if text.contains(['*', '?', '[']) {
+        let found = glob::glob(&text).map_err(|e| failed(&place, e.msg))?;
+        found.flatten().collect()
+    } else {
+        vec![path.to_owned()]
+    };
+    if found.is_empty() {
+        return Err(failed(&place, "there is no record (*.json) in it"));
+    }
+    Ok(found)
+}
+
 /// The records in a folder, by name.
 fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =

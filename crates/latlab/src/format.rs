@@ -1,9 +1,12 @@
 //! The forms results are shown in: text, tables, pictures.
 
 pub(crate) mod adapting;
+pub(crate) mod comparison;
 pub(crate) mod explained;
 pub(crate) mod folded;
 pub(crate) mod html;
+pub(crate) mod junit;
+pub(crate) mod ktap;
 pub(crate) mod live;
 pub(crate) mod metrics;
 pub(crate) mod parquet;
@@ -14,6 +17,7 @@ pub(crate) mod progress;
 pub(crate) mod scan;
 pub(crate) mod study;
 pub(crate) mod svg;
+pub(crate) mod testcase;
 pub(crate) mod text;
 
 use crate::message::Stream;

@@ -26,6 +26,9 @@ pub struct Fault {
     pub why: String,
 }
 
+/// The word for a figure as it was before.
+const BASELINE: &str = "baseline";
+
 /// A claim, ready to be held against results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim(Vec<Chain>);
@@ -90,6 +93,13 @@ impl Claim {
         parse::claim(text)
     }
 
+    /// The same with `baseline` for the figure that it is compared with, as it was before: of
+    /// `rt.worst < baseline * 2` that is `baseline.rt.worst`.
+    pub fn with_baseline(mut self) -> Result<Claim, Fault> {
+        self.0.iter_mut().try_for_each(Chain::name_baseline)?;
+        Ok(self)
+    }
+
     /// Refuses names that are none, and values that can't be added or compared.
     pub fn check(&self, results: &[Known]) -> Result<(), Fault> {
         for chain in &self.0 {
@@ -132,6 +142,38 @@ impl Claim {
 impl Chain {
     fn sides(&self) -> impl Iterator<Item = &Side> {
         std::iter::once(&self.first).chain(self.then.iter().map(|(_, side)| side))
+    }
+
+    fn name_baseline(&mut self) -> Result<(), Fault> {
+        let (mut own, mut first) = (BTreeSet::new(), None);
+        let mut sides: Vec<&mut Expression> = vec![&mut self.first.value];
+        sides.extend(self.then.iter_mut().map(|(_, side)| &mut side.value));
+        for side in &mut sides {
+            side.each_name(&mut |name, at| match name.as_str() {
+                BASELINE => first = first.or(Some(at)),
+                other if !other.starts_with("baseline.") => {
+                    own.insert(name.clone());
+                }
+                _ => {}
+            });
+        }
+        let Some(at) = first else {
+            return Ok(());
+        };
+        let mut own = own.into_iter();
+        let (Some(own), None) = (own.next(), own.next()) else {
+            let why = "baseline stands for the one figure that it is compared with: write which, \
+                       as baseline.cyclic.p99";
+            return Err(Fault { at, why: why.to_owned() });
+        };
+        for side in sides {
+            side.each_name(&mut |name, _| {
+                if name == BASELINE {
+                    *name = format!("{BASELINE}.{own}");
+                }
+            });
+        }
+        Ok(())
     }
 
     fn holds(&self, results: &[Known]) -> bool {

@@ -115,7 +115,8 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
                 .map_err(|e| failed(&format!("{} and {place}", paths[0].display()), e))?;
         }
         let name = name(path, paths);
-        sources.push(Source { name, record });
+        let runs = if path.is_dir() { super::runs(path)? } else { Vec::new() };
+        sources.push(Source { name, record, runs });
     }
     Ok(sources)
 }

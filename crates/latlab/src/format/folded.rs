@@ -36,7 +36,7 @@ mod tests {
     use crate::format::picture::tests::sample_explained;
 
     fn source(name: &str) -> Source {
-        Source { name: name.to_owned(), record: sample_explained::record() }
+        Source::of_run(name.to_owned(), sample_explained::record())
     }
 
     /// As flamegraph.pl reads a line: all but its last word is the stack.

@@ -66,7 +66,11 @@ fn framed(title: &str, body: &str, charts: &[&Chart]) -> String {
 
 fn header(sources: &[Source]) -> String {
     let mut text = "<header>\n<h1>Latency report</h1>\n".to_owned();
-    for verdict in verdict::verdicts(sources).into_iter().chain(scans::verdicts(sources)) {
+    for verdict in verdict::of_both(sources)
+        .into_iter()
+        .chain(verdict::verdicts(sources))
+        .chain(scans::verdicts(sources))
+    {
         let _ = writeln!(
             text,
             "<p class=\"verdict\"><span>{}</span> {} <small>{}</small></p>",

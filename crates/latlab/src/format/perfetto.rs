@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn events() -> Vec<Event> {
-        let sources = [Source { name: "run".to_owned(), record: sample_explained::record() }];
+        let sources = [Source::of_run("run".to_owned(), sample_explained::record())];
         let mut trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
         serde_json::from_value(trace["traceEvents"].take()).unwrap()
     }
@@ -183,7 +183,7 @@ mod tests {
         meanwhile.at = first.at + Nanos(1);
         after.at = first.at + first.latency;
         record.worst = vec![first, meanwhile, after];
-        let sources = [Source { name: "run".to_owned(), record }];
+        let sources = [Source::of_run("run".to_owned(), record)];
         let trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
         let wake_ups = trace["traceEvents"].as_array().unwrap().iter();
         let wake_ups = wake_ups.filter(|event| event["args"]["latency_ns"].is_u64());

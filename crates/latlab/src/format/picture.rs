@@ -25,6 +25,20 @@ pub(crate) mod tests;
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) record: Record,
+    /// The runs that are merged in it, where there are several.
+    pub(crate) runs: Vec<Record>,
+}
+
+impl Source {
+    /// One run.
+    pub(crate) fn of_run(name: String, record: Record) -> Source {
+        Source { name, record, runs: Vec::new() }
+    }
+
+    /// Each of its runs.
+    pub(crate) fn each_run(&self) -> &[Record] {
+        if self.runs.is_empty() { std::slice::from_ref(&self.record) } else { &self.runs }
+    }
 }
 
 /// One picture: lines over two axes.

@@ -8,6 +8,7 @@
 mod adapt;
 mod alone;
 mod bad_input;
+mod compare;
 mod daemon;
 mod documented;
 mod driver;

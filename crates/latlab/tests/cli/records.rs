@@ -136,7 +136,10 @@ fn a_folder_of_repetitions_is_one_record() {
     let cyclic = one.series.iter().filter(|series| series.probe == "cyclic");
     let recorded: u64 = cyclic.map(|series| series.counts.recorded).sum();
     assert_eq!(comparison["latencies"][0]["recorded"], json!([2 * recorded, recorded]));
+    // Repetitions may have seeds of their own; everything else of the plan is the same.
     edit(&a, |record| record["plan"]["seed"] = json!(5));
+    assert_eq!(compare(folder.path(), &other, "").code(), Some(0));
+    edit(&a, |record| record["plan"]["warm_up"] = json!(5));
     compare(folder.path(), &other, "").refused(2, &["b.json", "plans differ"]);
     compare(elsewhere.path().join("empty").as_path(), &other, "").refused(2, &["empty"]);
 }

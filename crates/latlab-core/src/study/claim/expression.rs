@@ -130,6 +130,18 @@ impl Expression {
         }
     }
 
+    /// Shows each name, and where it stands, to `see`, which may change it.
+    pub(super) fn each_name(&mut self, see: &mut impl FnMut(&mut String, usize)) {
+        match self {
+            Expression::Value(_) => {}
+            Expression::Result { name, at } => see(name, *at),
+            Expression::Of { sides, .. } => {
+                sides.iter_mut().for_each(|side| side.each_name(see));
+            }
+            Expression::Fold { all, .. } => all.iter_mut().for_each(|one| one.each_name(see)),
+        }
+    }
+
     pub(super) fn has_result(&self) -> bool {
         match self {
             Expression::Value(_) => false,
@@ -183,7 +195,7 @@ fn unknown(name: &str, at: usize, results: &[Known]) -> Fault {
     let names: Vec<&str> = results.iter().map(|known| known.name.as_str()).collect();
     let near = suggest::nearest(name, &names);
     let hint = match near.as_slice() {
-        [] => format!("a result is called CELL.FIGURE, as {}", names.first().unwrap_or(&"none")),
+        [] => format!("one is called {}", names.first().unwrap_or(&"nothing")),
         near => format!("did you mean {}?", near.join(" or ")),
     };
     let minus = if name.contains('-') { " (a minus sign has spaces around it)" } else { "" };

@@ -1,7 +1,8 @@
 //! What a report says first: the worst, the usual bad case, and out of how many.
 
 use crate::format::picture::{Source, corrected, distribution, load};
-use crate::format::{grouped, micro, series_name};
+use crate::format::{grouped, micro, printable, series_name};
+use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
@@ -13,6 +14,31 @@ pub(super) struct Verdict {
     pub(super) text: String,
     /// What missed periods change about it.
     pub(super) but: String,
+}
+
+/// What a comparison says of each latency that two sources have; nothing of more or fewer sources.
+pub(super) fn of_both(sources: &[Source]) -> Vec<Verdict> {
+    let [a, b] = sources else {
+        return Vec::new();
+    };
+    // Records that have nothing in common are shown beside each other all the same.
+    let Ok(comparison) = compare(a.each_run(), b.each_run()) else {
+        return Vec::new();
+    };
+    let (both, ground) = (format!("{} against {}", b.name, a.name), comparison.design.words());
+    let names = comparison.latency_names();
+    let verdicts = comparison.latencies.iter().zip(names).map(|(latency, name)| Verdict {
+        about: printable(&format!("{name} · {both}")),
+        text: capital(&latency.sentence()).replace(" us", " µs"),
+        but: format!("{}. {ground}", capital(&latency.worst.words())).replace(" us", " µs"),
+    });
+    verdicts.collect()
+}
+
+fn capital(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + rest.as_str()
 }
 
 /// One verdict for each probe, those of scans excepted, under each load of each record.

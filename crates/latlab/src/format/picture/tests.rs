@@ -16,7 +16,7 @@ pub(crate) mod sample_scan;
 
 /// A record under a name, its latencies `times` as long as usual.
 pub(crate) fn source(name: &str, times: u64) -> Source {
-    Source { name: name.to_owned(), record: sample::record(times) }
+    Source::of_run(name.to_owned(), sample::record(times))
 }
 
 fn chart(sources: &[Source], name: &str) -> Chart {

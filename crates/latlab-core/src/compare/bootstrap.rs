@@ -1,0 +1,181 @@
+//! Intervals by resampling runs (Efron 1979): as many runs are drawn as there are, some of them
+//! twice, and the figure is taken again. Samples of one run are never drawn: they hang together, and
+//! a run of a million of them is still one run.
+
+use crate::histogram::Histogram;
+use crate::random::Random;
+use crate::time::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many times: the interval is then from the 50th to the 1950th.
+const TIMES: usize = 1_999;
+const TAIL: usize = 49;
+
+/// Where a figure would lie in 95 of 100 resamplings of the runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval<T> {
+    /// Its lower end.
+    pub low: T,
+    /// Its upper end.
+    pub high: T,
+}
+
+/// How many samples each run has up to each value that any of them has.
+struct Cumulative {
+    values: Vec<Nanos>,
+    runs: Vec<Vec<u64>>,
+}
+
+/// The interval of each of these quantiles of all runs together.
+pub(super) fn quantiles(runs: &[Histogram], quantiles: &[f64]) -> Vec<Interval<Nanos>> {
+    let all = Cumulative::of(runs);
+    let mut random = Random::new(2);
+    let mut drawn: Vec<Vec<Nanos>> = vec![Vec::with_capacity(TIMES); quantiles.len()];
+    for _ in 0..TIMES {
+        let mut times = vec![0; runs.len()];
+        for _ in runs {
+            times[random.below(runs.len())] += 1;
+        }
+        for (quantile, drawn) in quantiles.iter().zip(&mut drawn) {
+            drawn.push(all.quantile(&times, *quantile));
+        }
+    }
+    let interval = |mut drawn: Vec<Nanos>| {
+        drawn.sort_unstable();
+        Interval { low: drawn[TAIL], high: drawn[TIMES - 1 - TAIL] }
+    };
+    drawn.into_iter().map(interval).collect()
+}
+
+/// The median of differences of pairs, and its interval.
+pub(super) fn of_pairs(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
+    let apart: Vec<f64> = b.iter().zip(a).map(|(b, a)| b - a).collect();
+    (median(apart.clone()), resampled(|random| median(draw(&apart, random))))
+}
+
+/// The difference of the medians of two sets, and its interval.
+pub(super) fn of_sets(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
+    let apart = median(b.to_vec()) - median(a.to_vec());
+    (apart, resampled(|random| median(draw(b, random)) - median(draw(a, random))))
+}
+
+fn resampled(mut figure: impl FnMut(&mut Random) -> f64) -> Interval<f64> {
+    let mut random = Random::new(3);
+    let mut drawn: Vec<f64> = (0..TIMES).map(|_| figure(&mut random)).collect();
+    drawn.sort_by(f64::total_cmp);
+    Interval { low: drawn[TAIL], high: drawn[TIMES - 1 - TAIL] }
+}
+
+fn draw(values: &[f64], random: &mut Random) -> Vec<f64> {
+    values.iter().map(|_| values[random.below(values.len())]).collect()
+}
+
+/// Of an even number, the mean of the two in the middle; 0 of none.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        even if even.is_multiple_of(2) => f64::midpoint(values[middle - 1], values[middle]),
+        _ => values[middle],
+    }
+}
+
+impl Cumulative {
+    fn of(runs: &[Histogram]) -> Cumulative {
+        let mut counts: BTreeMap<Nanos, Vec<u64>> = BTreeMap::new();
+        let worst = runs.iter().map(Histogram::max).max().unwrap_or_default();
+        for (nth, run) in runs.iter().enumerate() {
+            for bucket in run.buckets() {
+                let value = (bucket.to - Nanos(1)).min(worst);
+                counts.entry(value).or_insert_with(|| vec![0; runs.len()])[nth] += bucket.count;
+            }
+        }
+        let mut all = Cumulative { values: Vec::new(), runs: vec![Vec::new(); runs.len()] };
+        for (value, counts) in counts {
+            all.values.push(value);
+            for (run, count) in all.runs.iter_mut().zip(counts) {
+                run.push(run.last().copied().unwrap_or_default() + count);
+            }
+        }
+        all
+    }
+
+    /// The quantile of the runs taken together, each this many times.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "2^53 samples take 285 years, and a share of a count is one"
+    )]
+    fn quantile(&self, times: &[u64], quantile: f64) -> Nanos {
+        let upto = |place: usize| -> u64 {
+            self.runs.iter().zip(times).map(|(run, times)| run[place] * times).sum()
+        };
+        let Some(last) = self.values.len().checked_sub(1) else {
+            return Nanos(0);
+        };
+        let wanted = (quantile * upto(last) as f64).ceil() as u64;
+        let (mut low, mut high) = (0, last);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if upto(middle) >= wanted {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        self.values[low]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn histogram(samples: &[u64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        samples.iter().for_each(|sample| histogram.record(Nanos(*sample)));
+        histogram
+    }
+
+    #[test]
+    fn runs_that_are_alike_leave_no_doubt() {
+        let runs = vec![histogram(&(0..1000).collect::<Vec<_>>()); 8];
+        let [median] = quantiles(&runs, &[0.5])[..] else { panic!("one was asked for") };
+        assert_eq!(median.low, median.high);
+        let (apart, interval) = of_pairs(&[1.0; 8], &[1.5; 8]);
+        assert_eq!((apart, interval), (0.5, Interval { low: 0.5, high: 0.5 }));
+    }
+
+    /// Of ten values the median's interval is from about the third to about the eighth: that many
+    /// of ten draws lie on one side of the median in 5 of 100.
+    #[test]
+    fn the_interval_of_a_median_is_that_of_its_order() {
+        let values: Vec<f64> = (1..=10).map(f64::from).collect();
+        let (median, interval) = of_pairs(&[0.0; 10], &values);
+        assert!((median - 5.5).abs() < 1e-9);
+        assert!((2.5..=3.5).contains(&interval.low), "{interval:?}");
+        assert!((7.5..=8.5).contains(&interval.high), "{interval:?}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn quantiles_of_all_runs_are_those_of_their_sum(
+            runs in proptest::collection::vec(proptest::collection::vec(1u64..100_000, 1..50), 1..6),
+            q in 0.01f64..0.999,
+        ) {
+            let runs: Vec<Histogram> = runs.iter().map(|run| histogram(run)).collect();
+            let mut sum = Histogram::new();
+            runs.iter().for_each(|run| sum.add(run));
+            let once = Cumulative::of(&runs).quantile(&vec![1; runs.len()], q);
+            prop_assert_eq!(once, sum.quantile(q));
+            let [interval] = quantiles(&runs, &[q])[..] else { panic!("one was asked for") };
+            prop_assert!(interval.low <= interval.high);
+            prop_assert!(interval.low >= sum.min() && interval.high <= sum.max());
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The generalised Pareto distribution of what exceeds a threshold, fitted by maximum likelihood.
+
+use crate::random::Random;
+
+/// Below this shape the likelihood has no maximum of the usual kind.
+pub(super) const LEAST_SHAPE: f64 = -0.5;
+/// Above this shape the distribution has no mean.
+const LARGEST_SHAPE: f64 = 1.0;
+
+/// What exceeds a threshold, without the threshold: values above 0, each with how often it was seen.
+pub(super) type Excesses = [(f64, u64)];
+
+/// P(excess > x) = (1 + shape · x / scale)^(-1 / shape).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pareto {
+    pub(super) shape: f64,
+    pub(super) scale: f64,
+}
+
+impl Pareto {
+    /// The likeliest, of shapes from -0.5 to 1; none of fewer than two different values.
+    ///
+    /// For each ratio of shape and scale the likeliest shape is a mean of logarithms (Grimshaw 1993),
+    /// so that only the ratio has to be searched for.
+    pub(super) fn likeliest(excesses: &Excesses) -> Option<Pareto> {
+        let (count, sum) = sums(excesses, |x| x);
+        let largest = excesses.iter().map(|(x, _)| *x).fold(0.0, f64::max);
+        if excesses.len() < 2 || largest <= 0.0 {
+            return None;
+        }
+        let mean = sum / count;
+        let shape = |ratio: f64| sums(excesses, |x| (ratio * x / mean).ln_1p()).1 / count;
+        let scale = |ratio: f64, shape: f64| if ratio == 0.0 { 1.0 } else { shape / ratio };
+        let unlikely = |ratio: f64| {
+            let shape = shape(ratio);
+            scale(ratio, shape).ln() + shape
+        };
+        // The shape grows with the ratio, which is above -1 by the largest excess.
+        let edge = -(mean / largest) * (1.0 - 1e-9);
+        let low = bisect(edge, 0.0, |ratio| shape(ratio) >= LEAST_SHAPE);
+        let mut beyond = 1.0;
+        while shape(beyond) < LARGEST_SHAPE && beyond < 1e9 {
+            beyond *= 2.0;
+        }
+        let high = bisect(0.0, beyond, |ratio| shape(ratio) >= LARGEST_SHAPE);
+        let ratio = least(&ratios(low, high), unlikely);
+        let shape = shape(ratio);
+        Some(Pareto { shape, scale: scale(ratio, shape) * mean })
+    }
+
+    /// The interval of 95 % of the excess that a share `rare` of all is above: all that are not so
+    /// much less likely than the likeliest that the likelihood ratio would refuse them. None where
+    /// it has no end. What is drawn again and again from the fit would be too narrow on the side
+    /// that matters.
+    pub(super) fn interval(&self, rare: f64, excesses: &Excesses) -> Option<(f64, f64)> {
+        // Half of the 95 % quantile of a chi-square with one degree of freedom.
+        const REFUSED: f64 = 1.920_729;
+        const FURTHEST: f64 = 100.0;
+        let shapes: Vec<f64> = (0..=30).map(|n| LEAST_SHAPE + f64::from(n) * 0.05).collect();
+        let with = |shape: f64, level: f64| {
+            let one = Pareto { shape, scale: 1.0 };
+            Pareto { shape, scale: level / one.above(rare) }.unlikely(excesses)
+        };
+        let least = |level: f64| with(least(&shapes, |shape| with(shape, level)), level);
+        let most = self.unlikely(excesses) + REFUSED;
+        let level = self.above(rare);
+        if least(level * FURTHEST) < most {
+            return None;
+        }
+        let low = bisect(level / FURTHEST, level, |level| least(level) <= most);
+        let high = bisect(level, level * FURTHEST, |level| least(level) > most);
+        Some((low, high))
+    }
+
+    /// The negative logarithm of the likelihood.
+    fn unlikely(&self, excesses: &Excesses) -> f64 {
+        let (count, sum) = if self.shape.abs() < 1e-9 {
+            sums(excesses, |x| x / self.scale)
+        } else {
+            let (count, sum) = sums(excesses, |x| (self.shape * x / self.scale).ln_1p());
+            (count, sum * (1.0 + 1.0 / self.shape))
+        };
+        let unlikely = count * self.scale.ln() + sum;
+        // A value beyond the end of the distribution.
+        if unlikely.is_nan() { f64::INFINITY } else { unlikely }
+    }
+
+    /// The share of excesses up to `x`.
+    pub(super) fn upto(&self, x: f64) -> f64 {
+        if self.shape.abs() < 1e-9 {
+            return -(-x / self.scale).exp_m1();
+        }
+        let base = (self.shape * x / self.scale).max(-1.0);
+        -(-base.ln_1p() / self.shape).exp_m1()
+    }
+
+    /// The excess that a share `rare` of all is above.
+    pub(super) fn above(&self, rare: f64) -> f64 {
+        if self.shape.abs() < 1e-9 {
+            return -self.scale * rare.ln();
+        }
+        self.scale / self.shape * (-self.shape * rare.ln()).exp_m1()
+    }
+
+    /// As many excesses by chance, ascending.
+    pub(super) fn draw(&self, count: u64, random: &mut Random) -> Vec<(f64, u64)> {
+        let mut drawn: Vec<(f64, u64)> =
+            (0..count).map(|_| (self.above(random.share()), 1)).collect();
+        drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
+        drawn
+    }
+
+    /// The largest distance between the shares up to each value, as fitted and as seen
+    /// (Kolmogorov and Smirnov); the excesses ascend.
+    pub(super) fn distance(&self, excesses: &Excesses) -> f64 {
+        let (count, _) = sums(excesses, |x| x);
+        let (mut before, mut most) = (0.0, 0.0f64);
+        for (x, times) in excesses {
+            #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
+            let after = before + *times as f64 / count;
+            let fitted = self.upto(*x);
+            // A value stands for a bucket: half of its samples are below.
+            most = most.max((fitted - f64::midpoint(before, after)).abs());
+            before = after;
+        }
+        most
+    }
+}
+
+/// How many there are, and the sum of `of` over them.
+#[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
+fn sums(excesses: &Excesses, of: impl Fn(f64) -> f64) -> (f64, f64) {
+    excesses.iter().fold((0.0, 0.0), |(count, sum), (x, times)| {
+        (count + *times as f64, sum + of(*x) * *times as f64)
+    })
+}
+
+/// Where `is_so` begins to be so.
+fn bisect(mut low: f64, mut high: f64, is_so: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if is_so(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    high
+}
+
+/// Ratios from low to high in which the likeliest is looked for: shapes grow with the logarithm of
+/// a large one.
+fn ratios(low: f64, high: f64) -> Vec<f64> {
+    const NEAR: f64 = 0.01;
+    let below = (0..8).map(|n| low * f64::from(8 - n) / 8.0);
+    let times = high.max(NEAR) / NEAR;
+    let above = (0..20).map(|n| NEAR * times.powf(f64::from(n) / 19.0));
+    below.chain([0.0]).chain(above).collect()
+}
+
+/// Where `of` is least: the best of these places, which rise, and a golden section around it.
+fn least(places: &[f64], of: impl Fn(f64) -> f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let best = (0..places.len()).min_by(|x, y| of(places[*x]).total_cmp(&of(places[*y])));
+    let best = best.unwrap_or_default();
+    let (mut from, mut to) =
+        (places[best.saturating_sub(1)], places[(best + 1).min(places.len() - 1)]);
+    let mut inner = [to - GOLDEN * (to - from), from + GOLDEN * (to - from)];
+    let mut values = inner.map(&of);
+    for _ in 0..40 {
+        if values[0] < values[1] {
+            to = inner[1];
+            inner = [to - GOLDEN * (to - from), inner[0]];
+            values = [of(inner[0]), values[0]];
+        } else {
+            from = inner[0];
+            inner = [inner[1], from + GOLDEN * (to - from)];
+            values = [values[1], of(inner[1])];
+        }
+    }
+    f64::midpoint(from, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Shape, scale and the sum of negative logarithms of the likelihood, as scipy 1.17.1 has them:
+    ///
+    /// ```python
+    /// import numpy as np
+    /// from scipy.optimize import minimize
+    /// from scipy.stats import genpareto
+    /// for c in (-0.2, 0.1, 0.3):
+    ///     x = np.round(genpareto.ppf((np.arange(200) + .5) / 200, c, scale=10_000))
+    ///     f = genpareto.fit(x, floc=0)
+    ///     r = minimize(lambda p: genpareto.nnlf((p[0], 0, p[1] * 1e4), x), [f[0], f[2] / 1e4],
+    ///                  method="Nelder-Mead", options=dict(xatol=1e-9, fatol=1e-11, maxiter=10000))
+    ///     print(c, r.x[0], r.x[1] * 1e4, r.fun)
+    /// ```
+    const GOLDEN: [(f64, f64, f64, f64); 3] = [
+        (-0.2, -0.212_538_5, 10_111.014_87, 2_001.768_436_9),
+        (0.1, 0.090_398_3, 10_076.888_57, 2_061.679_620_0),
+        (0.3, 0.291_701_2, 10_060.440_16, 2_101.613_473_4),
+    ];
+
+    #[test]
+    fn the_likeliest_is_that_of_scipy() {
+        for (c, shape, scale, unlikely) in GOLDEN {
+            let made = Pareto { shape: c, scale: 10_000.0 };
+            let values = (0..200).map(|n| made.above(1.0 - (f64::from(n) + 0.5) / 200.0).round());
+            let excesses: Vec<(f64, u64)> = values.map(|x| (x, 1)).collect();
+            let found = Pareto::likeliest(&excesses).unwrap();
+            assert!((found.shape - shape).abs() < 1e-5, "{found:?}, not {shape}");
+            assert!((found.scale - scale).abs() < 0.1, "{found:?}, not {scale}");
+            let mine = found.unlikely(&excesses);
+            assert!((mine - unlikely).abs() < 1e-6, "{mine}, not {unlikely}");
+        }
+    }
+
+    #[test]
+    fn what_is_drawn_is_found_again() {
+        for shape in [-0.3, 0.0, 0.4] {
+            let made = Pareto { shape, scale: 500.0 };
+            let found = Pareto::likeliest(&made.draw(20_000, &mut Random::new(5))).unwrap();
+            assert!((found.shape - shape).abs() < 0.04, "{found:?}");
+            assert!((found.scale / 500.0 - 1.0).abs() < 0.05, "{found:?}");
+        }
+        assert_eq!(Pareto::likeliest(&[(5.0, 7)]), None);
+        assert_eq!(Pareto::likeliest(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn above_and_upto_are_each_other_s_inverse(
+            shape in -0.5f64..1.0, scale in 1.0f64..1e6, rare in 1e-6f64..1.0,
+        ) {
+            let pareto = Pareto { shape, scale };
+            prop_assert!((1.0 - pareto.upto(pareto.above(rare)) - rare).abs() < 1e-6);
+        }
+
+        #[test]
+        fn nothing_near_is_likelier(values in proptest::collection::vec(1.0f64..1e6, 5..60),
+                                    more in 0.9f64..1.1, shift in -0.05f64..0.05) {
+            let mut excesses: Vec<(f64, u64)> = values.iter().map(|x| (*x, 2)).collect();
+            excesses.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let found = Pareto::likeliest(&excesses).unwrap();
+            let near = Pareto { shape: found.shape + shift, scale: found.scale * more };
+            // At the least and the largest shape the likeliest lies elsewhere, and is not used.
+            let inside = |shape: f64| (LEAST_SHAPE + 0.01..LARGEST_SHAPE - 0.01).contains(&shape);
+            prop_assert!(
+                !inside(found.shape) || !inside(near.shape)
+                    || near.unlikely(&excesses) >= found.unlikely(&excesses) - 1e-6
+            );
+        }
+    }
+}

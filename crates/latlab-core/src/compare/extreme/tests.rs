@@ -1,0 +1,133 @@
+//! Estimates are made where they can be, are right there, and are refused with the reason elsewhere.
+
+use super::*;
+use crate::record::{Charge, Counts, Sample};
+use crate::timeline::Timeline;
+
+const PER_RUN: u64 = 5_000;
+
+/// A run of samples, a millisecond apart, and its latency.
+fn series(latencies: impl Iterator<Item = f64>) -> Series {
+    let (mut histogram, mut timeline) = (Histogram::new(), Timeline::new());
+    for (nth, latency) in (0..).zip(latencies) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a time")]
+        let latency = Nanos(latency as u64);
+        histogram.record(latency);
+        timeline.record(Nanos::from_millis(nth), latency);
+    }
+    let counts = Counts { recorded: histogram.count(), ..Counts::default() };
+    let mut series = Series { probe: "cyclic".to_owned(), counts, timeline, ..Series::default() };
+    series.set_histogram(&histogram);
+    series
+}
+
+fn record(series: Series, worst: Vec<Sample>, explained: bool) -> Record {
+    let mut record = crate::compare::tests::run("cyclic", 0, &[1]);
+    (record.series, record.worst) = (vec![series], worst);
+    record.explained = explained.then(Default::default);
+    record
+}
+
+fn beyond(records: &[Record]) -> Vec<Extreme> {
+    let runs: Vec<&Record> = records.iter().collect();
+    let series: Vec<&Series> = runs.iter().flat_map(|run| &run.series).collect();
+    let mut whole = Histogram::new();
+    series.iter().for_each(|series| whole.add(&series.histogram().unwrap()));
+    Tail { runs: &runs, series, whole: &whole }.beyond()
+}
+
+/// Four runs; of each the latencies by their number.
+fn of(mut latency: impl FnMut(u64, u64) -> f64) -> Vec<Extreme> {
+    let mut run = |nth| record(series((0..PER_RUN).map(|n| latency(nth, n))), Vec::new(), false);
+    beyond(&(0..4).map(&mut run).collect::<Vec<_>>())
+}
+
+fn refusal(found: &[Extreme]) -> &str {
+    found[0].refused.as_deref().unwrap_or("it was estimated")
+}
+
+#[test]
+fn of_latencies_that_come_as_they_please_the_estimate_is_right() {
+    // Exponential above 10 us: one in 200 000 is above 10 us + 2 us * ln 200 000.
+    let exact = 10_000.0 + 2_000.0 * 200_000f64.ln();
+    let (mut estimated, mut right) = (0, 0);
+    for seed in 0..12 {
+        let mut random = Random::new(seed);
+        let found = of(|_, _| 10_000.0 - 2_000.0 * random.share().ln());
+        if let Some(level) = found[0].level {
+            assert_eq!((level.once_in, found[0].cause.as_ref()), (200_000, None));
+            assert!(level.low <= level.latency && level.latency <= level.high, "{level:?}");
+            estimated += 1;
+            let range = level.low.0..=level.high.0;
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time")]
+            let within = range.contains(&(exact as u64));
+            right += usize::from(within);
+        }
+    }
+    println!("{estimated} of 12 estimated, {right} right");
+    assert!(estimated >= 8 && right + 2 >= estimated, "{right} of {estimated}");
+}
+
+#[test]
+fn what_hangs_together_is_refused() {
+    let mut random = Random::new(1);
+    let mut exponential = |scale: f64| 10_000.0 - scale * random.share().ln();
+    let bursts = of(|_, n| exponential(if n % 1_000 < 60 { 9_000.0 } else { 1_000.0 }));
+    assert!(refusal(&bursts).contains("bursts"), "{bursts:?}");
+    let worse = of(|nth, _| exponential(if nth == 2 { 3_000.0 } else { 2_000.0 }));
+    assert!(refusal(&worse).contains("some runs"), "{worse:?}");
+}
+
+#[test]
+fn what_is_no_tail_is_refused() {
+    let mut random = Random::new(2);
+    // A tick: one in 40 is late by the same 30 us, but for the noise of 2 us.
+    let mixture = of(|_, _| {
+        let tick = if random.below(40) == 0 { 30_000.0 } else { 0.0 };
+        10_000.0 + tick + 2_000.0 * random.share()
+    });
+    assert!(mixture[0].level.is_none(), "{mixture:?}");
+    let few = beyond(&[record(series((0..900u32).map(f64::from)), Vec::new(), false)]);
+    assert!(refusal(&few).contains("900 samples are too few: 1000"), "{few:?}");
+    let mut merged = record(series((0..9_000u32).map(f64::from)), Vec::new(), false);
+    merged.runs = 2;
+    assert!(refusal(&beyond(&[merged])).contains("merged"));
+}
+
+/// The ten worst of a run, explained: of each cause so many.
+fn explained(random: &mut Random, causes: &[&str]) -> Record {
+    let worst = (0..10).map(|n| {
+        let latency = Nanos(50_000 + 1_000 * random.below(40) as u64);
+        let charge = Charge {
+            cause: causes[n % causes.len()].to_owned(),
+            from: Nanos(0),
+            ns: latency,
+            who: String::new(),
+            stack: Vec::new(),
+        };
+        Sample {
+            probe: "cyclic".to_owned(),
+            cpu: 0,
+            at: Nanos(0),
+            latency,
+            nth: None,
+            causes: vec![charge],
+            unexplained: None,
+            path: None,
+        }
+    });
+    let mut worst: Vec<Sample> = worst.collect();
+    crate::record::worst_first(&mut worst);
+    record(series((0..5_000u32).map(|n| 10_000.0 + f64::from(n))), worst, true)
+}
+
+#[test]
+fn of_explained_runs_each_cause_stands_by_itself() {
+    let mut random = Random::new(3);
+    let records: Vec<Record> =
+        (0..8).map(|_| explained(&mut random, &["softirq", "timer"])).collect();
+    let found = beyond(&records);
+    let causes: Vec<_> = found.iter().filter_map(|one| one.cause.as_deref()).collect();
+    assert_eq!(causes, ["softirq", "timer"]);
+    assert!(refusal(&found).contains("50 are needed"), "{found:?}");
+}

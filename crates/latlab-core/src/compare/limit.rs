@@ -1,0 +1,188 @@
+//! Limits on comparisons: claims over the figures of the second side and, as `baseline`, the same
+//! figures of the first.
+
+use super::scans::ScanPair;
+use super::{Comparison, Latency, Method, Row};
+use crate::study::claim::{Claim, Fault, Known, Verdict};
+use crate::time::Nanos;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A quantile with fewer samples above it, in all runs together, is little more than the maximum.
+const BEYOND: f64 = 10.0;
+
+/// A claim that must not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// As it was written.
+    pub text: String,
+    claim: Claim,
+}
+
+/// What became of a limit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Held {
+    /// As it was written.
+    pub limit: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What was compared, or what is missing, in words.
+    pub ground: String,
+}
+
+/// Whether a limit is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is.
+    Within,
+    /// It is not: what was written holds.
+    Over,
+    /// It can't be told.
+    NotMeasured,
+}
+
+/// A figure by name, and why it has no value where it has none.
+struct Figure {
+    known: Known,
+    missing: &'static str,
+}
+
+const TOO_FEW: &str = "fewer than ten samples are above it";
+const UNEQUAL: &str = "maxima of unequal numbers of samples are not compared";
+const NOT_JUDGED: &str = "it was not judged";
+
+impl Limit {
+    /// Reads a limit.
+    pub fn read(text: &str) -> Result<Limit, Fault> {
+        let claim = Claim::read(text)?.with_baseline()?;
+        Ok(Limit { text: text.to_owned(), claim })
+    }
+}
+
+impl Comparison {
+    /// What becomes of these limits. The limit's number is given with what is wrong in one.
+    pub fn hold(&self, limits: &[Limit]) -> Result<Vec<Held>, (usize, Fault)> {
+        let figures = self.figures();
+        let known: Vec<Known> = figures.iter().map(|figure| figure.known.clone()).collect();
+        let held = limits.iter().enumerate().map(|(nth, limit)| {
+            limit.claim.check(&known).map_err(|fault| (nth, fault))?;
+            let judgement = limit.claim.judge(&known);
+            let (outcome, ground) = match &judgement.verdict {
+                Verdict::Holds => (Outcome::Over, judgement.ground()),
+                Verdict::Differs => (Outcome::Within, judgement.ground()),
+                Verdict::NotMeasured(missing) => (Outcome::NotMeasured, without(missing, &figures)),
+            };
+            Ok(Held { limit: limit.text.clone(), outcome, ground })
+        });
+        held.collect()
+    }
+
+    /// The names that limits may use, in the order of the comparison, without those of `baseline`.
+    pub fn names(&self) -> Vec<String> {
+        let names = self.figures().into_iter().map(|figure| figure.known.name);
+        names.filter(|name| !name.starts_with("baseline.")).collect()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        let exact = self.design.method == Method::Exact;
+        let latencies = self.latencies.iter().zip(self.latency_names());
+        latencies.for_each(|(latency, name)| of_latency(latency, &name, exact, &mut figures));
+        for (pair, name) in self.scans.iter().zip(self.scan_names()) {
+            for row in &pair.rows {
+                of_row(row, &format!("{name}.{}", slug(&row.name)), &mut figures);
+            }
+        }
+        figures
+    }
+
+    /// What each latency is called: by its probe; by the end of its span, where a probe has
+    /// several; by its number, where there are still several.
+    pub fn latency_names(&self) -> Vec<String> {
+        let name = |latency: &Latency| {
+            let spans = self.latencies.iter();
+            let several = spans.clone().any(|l| l.probe == latency.probe && l.span != latency.span);
+            let probe = latency.probe.clone();
+            if several { format!("{probe}.{}", slug(&latency.span.1)) } else { probe }
+        };
+        numbered(self.latencies.iter().map(name))
+    }
+
+    fn scan_names(&self) -> Vec<String> {
+        let name = |pair: &ScanPair| format!("scan.{}", pair.call.name);
+        numbered(self.scans.iter().map(name))
+    }
+}
+
+fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let numbered = names.map(|name| {
+        let times = seen.entry(name.clone()).or_default();
+        *times += 1;
+        if *times == 1 { name } else { format!("{name}.{times}") }
+    });
+    numbered.collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
+fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figure>) {
+    let fair = latency.recorded.0 == latency.recorded.1;
+    for row in &latency.rows {
+        let full = format!("{name}.{}", row.name.replace(' ', "."));
+        let quantile = row.name.rsplit(' ').next().and_then(|last| last.strip_prefix('p'));
+        let beyond =
+            quantile.and_then(|percent| percent.parse::<f64>().ok()).map_or(f64::MAX, |p| {
+                latency.recorded.0.min(latency.recorded.1) as f64 * (1.0 - p / 100.0) + 1e-6
+            });
+        let few = beyond < BEYOND && !exact;
+        let empty = latency.recorded.0.min(latency.recorded.1) == 0;
+        let missing = if few || empty { TOO_FEW } else { "" };
+        figures.push(time(full.clone(), row.b, missing));
+        let unequal = row.name == "max" && !fair && missing.is_empty();
+        let missing = if unequal { UNEQUAL } else { missing };
+        figures.push(time(format!("baseline.{full}"), row.a, missing));
+        let judged = row.judged.as_ref();
+        if quantile.is_some() {
+            let of = |value: Option<f64>| judged.and(value);
+            let ends = judged.and_then(|judged| judged.ratio);
+            figures.push(number(format!("{full}.ratio"), of(row.ratio)));
+            figures.push(number(format!("{full}.ratio.low"), ends.map(|ends| ends.low)));
+            figures.push(number(format!("{full}.ratio.high"), ends.map(|ends| ends.high)));
+        }
+    }
+    let counts = [("recorded", latency.recorded), ("missed", latency.missed)];
+    for (what, (a, b)) in counts {
+        figures.push(number(format!("{name}.{what}"), Some(b as f64)));
+        figures.push(number(format!("baseline.{name}.{what}"), Some(a as f64)));
+    }
+}
+
+fn of_row(row: &Row, name: &str, figures: &mut Vec<Figure>) {
+    figures.push(time(name.to_owned(), row.b, ""));
+    figures.push(time(format!("baseline.{name}"), row.a, ""));
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
+fn time(name: String, time: Nanos, missing: &'static str) -> Figure {
+    let value = missing.is_empty().then_some(time.0 as f64);
+    Figure { known: Known { name, time: 1, value }, missing }
+}
+
+fn number(name: String, value: Option<f64>) -> Figure {
+    Figure { known: Known { name, time: 0, value }, missing: NOT_JUDGED }
+}
+
+fn without(missing: &[String], figures: &[Figure]) -> String {
+    let why = |name: &String| {
+        let figure = figures.iter().find(|figure| figure.known.name == *name);
+        figure.map_or_else(|| name.clone(), |figure| format!("{name} ({})", figure.missing))
+    };
+    format!("without {}", missing.iter().map(why).collect::<Vec<_>>().join(", "))
+}
+
+/// A name as a word of a limit: letters, digits and hyphens.
+fn slug(name: &str) -> String {
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_lowercase()
+}

@@ -1,0 +1,207 @@
+//! Comparisons can be believed: what is the same is seldom called different, what differs is found.
+
+mod believed;
+
+use super::*;
+use crate::cpulist::CpuList;
+use crate::histogram::Histogram;
+use crate::machine::{Machine, TimeDomain};
+use crate::plan::{Length, Part, Plan};
+use crate::record::{Counts, SCHEMA, Series};
+use crate::time::Nanos;
+
+/// A run of this probe with these latencies, taken at this second.
+pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
+    let mut histogram = Histogram::new();
+    latencies.iter().for_each(|latency| histogram.record(Nanos(*latency)));
+    let mut series = Series {
+        probe: probe.to_owned(),
+        span: ("timer expiry".to_owned(), "thread running".to_owned()),
+        interval: Some(Nanos::from_millis(1)),
+        counts: Counts { recorded: histogram.count(), missed: 0, below_zero: 0 },
+        ..Series::default()
+    };
+    series.set_histogram(&histogram);
+    Record {
+        schema: SCHEMA,
+        tool: "latlab".to_owned(),
+        started: Nanos::from_secs(at),
+        runs: 1,
+        plan: plan(probe),
+        machine: Machine { time_domain: TimeDomain::Silicon, ..Machine::default() },
+        series: vec![series],
+        scans: Vec::new(),
+        figures: Vec::new(),
+        worst: Vec::new(),
+        explained: None,
+        work: Vec::new(),
+        changes: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+fn plan(probe: &str) -> Plan {
+    Plan {
+        probes: vec![Part { name: probe.to_owned(), params: serde_json::Map::new() }],
+        scans: Vec::new(),
+        loads: Vec::new(),
+        target: "native".to_owned(),
+        cpus: CpuList::from_iter([0]),
+        length: Length::Count(1_000),
+        warm_up: Nanos(0),
+        seed: 0,
+        stop_above: None,
+        settings: Vec::new(),
+        skip_missing: false,
+        adapt: Vec::new(),
+        explain: None,
+    }
+}
+
+/// Latencies around `middle`, a little others in each run.
+fn around(middle: u64, nth: u64) -> Vec<u64> {
+    (0..2_000).map(|n| middle + n + nth % 3 * 10).collect()
+}
+
+/// So many runs in turns, those of the second side `times` as late.
+fn sides(runs: u64, times: u64) -> (Vec<Record>, Vec<Record>) {
+    let side = |late: u64, offset: u64| {
+        (0..runs)
+            .map(|n| run("cyclic", 10 * n + offset, &around(late * 10_000, n + offset)))
+            .collect()
+    };
+    (side(1, 0), side(times, 5))
+}
+
+fn verdicts(latency: &Latency) -> Vec<(&str, Verdict)> {
+    let judged = |row: &'_ Row| row.judged.as_ref().map(|judged| judged.verdict);
+    latency.rows.iter().filter_map(|row| Some((row.name.as_str(), judged(row)?))).collect()
+}
+
+#[test]
+fn of_runs_in_turns_a_difference_is_found_with_its_size() {
+    let (a, b) = sides(8, 2);
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!(comparison.design.method, Method::Paired);
+    assert_eq!(comparison.design.judged, 3, "2000 samples have ten above p50, p90 and p99");
+    let latency = &comparison.latencies[0];
+    assert_eq!(
+        verdicts(latency),
+        [("p50", Verdict::Slower), ("p90", Verdict::Slower), ("p99", Verdict::Slower)]
+    );
+    let p50 = latency.rows.iter().find(|row| row.name == "p50").unwrap();
+    let (ratio, interval) = (p50.ratio.unwrap(), p50.judged.as_ref().unwrap().ratio.unwrap());
+    assert!(interval.low <= ratio && ratio <= interval.high && (1.9..1.95).contains(&ratio));
+    assert!(latency.sentence().starts_with("slower: p50 +91 % (+"), "{}", latency.sentence());
+    let (same, _) = sides(8, 1);
+    let latency = &compare(&same, &same).unwrap().latencies[0];
+    assert_eq!(latency.sentence(), "no difference found at p50, p90, p99");
+    assert_eq!(compare(&b, &a).unwrap().latencies[0].verdict(), Verdict::Faster);
+}
+
+#[test]
+fn too_few_runs_say_nothing_and_one_after_the_other_little() {
+    let (a, b) = sides(5, 2);
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!(comparison.design.method, Method::None);
+    assert_eq!(comparison.latencies[0].verdict(), Verdict::Unknown);
+    assert!(comparison.latencies[0].sentence().contains("5 and 5 runs are too few"));
+    assert!(compare(&a[..1], &b[..1]).unwrap().design.words().contains("One run each"));
+    let (a, mut b) = sides(6, 2);
+    b.iter_mut().for_each(|run| run.started = run.started + Nanos::from_secs(1_000));
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!(comparison.design.order, Order::OneAfterTheOther);
+    assert_eq!(comparison.latencies[0].verdict(), Verdict::Slower);
+    assert!(comparison.design.words().contains("Measure in turns"));
+    assert!(matches!(compare(&[], &b), Err(NotCompared::NoRun)));
+}
+
+#[test]
+fn instructions_have_no_chance() {
+    let exactly = |at, latencies: &[u64]| {
+        let mut run = run("cyclic", at, latencies);
+        run.machine.time_domain = TimeDomain::Instructions;
+        [run]
+    };
+    let a = exactly(0, &[100, 200, 300]);
+    let b = exactly(0, &[100, 201, 300]);
+    let comparison = compare(&a, &b).unwrap();
+    assert_eq!(comparison.design.method, Method::Exact);
+    let latency = &comparison.latencies[0];
+    assert_eq!(latency.sentence(), "slower: p50 +0.50 %; the same at p90, p99, p99.9, p99.99");
+    assert_eq!((latency.worst.a.rate, latency.worst.a.beyond.len()), (None, 0));
+    assert_eq!(compare(&a, &a).unwrap().latencies[0].verdict(), Verdict::Same);
+}
+
+#[test]
+fn runs_of_one_side_repeat_one_plan_whatever_the_seed() {
+    let (mut a, b) = sides(6, 1);
+    a.iter_mut().zip(1..).for_each(|(run, seed)| run.plan.seed = seed);
+    assert_eq!(compare(&a, &b).unwrap().latencies[0].recorded, (12_000, 12_000));
+    a[3].plan.length = Length::Count(5);
+    assert!(matches!(compare(&a, &b), Err(NotCompared::Incomparable(Incomparable::Plan))));
+}
+
+#[test]
+fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
+    let (mut a, b) = sides(6, 1);
+    a[2].series[0].counts.missed = 3;
+    let comparison = compare(&a, &b).unwrap();
+    let names: Vec<&str> = verdicts(&comparison.latencies[0]).iter().map(|v| v.0).collect();
+    assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
+}
+
+#[test]
+fn limits_are_claims_over_both_sides() {
+    let (a, b) = sides(8, 2);
+    let comparison = compare(&a, &b).unwrap();
+    let held = |text: &str| {
+        let limit = limit::Limit::read(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        comparison.hold(&[limit]).unwrap().remove(0)
+    };
+    use limit::Outcome::{NotMeasured, Over, Within};
+    for (text, outcome) in [
+        ("cyclic.p99 > baseline * 1.1", Over),
+        ("cyclic.p99 > baseline * 3", Within),
+        ("baseline * 1.1 < cyclic.p99", Over),
+        ("cyclic.p99 > 15us and cyclic.p50 > baseline + 1us", Over),
+        ("cyclic.p50.ratio.low > 1.9", Over),
+        ("cyclic.p50.ratio.high < 1.1", Within),
+        ("max(*.p99) > max(baseline)", Over),
+        ("cyclic.max > baseline * 1.5", Over),
+        ("cyclic.recorded < baseline", Within),
+        ("cyclic.p99.99 > 10us", NotMeasured),
+        ("cyclic.p99.99.ratio > 1", NotMeasured),
+    ] {
+        assert_eq!(held(text).outcome, outcome, "{text}: {}", held(text).ground);
+    }
+    assert!(held("cyclic.p99.99 > 10us").ground.contains("fewer than ten samples"));
+    // Fewer samples on one side: no comparison of maxima, but each has one.
+    let uneven = compare(&a[..7], &b).unwrap();
+    let judged = |text: &str| uneven.hold(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
+    assert_eq!(judged("cyclic.max > baseline").outcome, NotMeasured);
+    assert!(judged("cyclic.max > baseline").ground.contains("unequal numbers"));
+    assert_eq!(judged("cyclic.max > 1us").outcome, Over);
+}
+
+#[test]
+fn a_wrong_limit_is_refused_where_it_is_wrong() {
+    let (a, b) = sides(8, 2);
+    let comparison = compare(&a, &b).unwrap();
+    for (text, at, why) in [
+        ("cyclic.p99 >", 12, "expected"),
+        ("cyclic.p98 > 5us", 0, "did you mean"),
+        ("cyclic.p99 > 5", 13, "unit"),
+        ("cyclic.p99 > baseline * 1us", 13, "a time and a time to the power of 2"),
+        ("baseline > 5us", 0, "which"),
+        ("cyclic.p99 > 1us and baseline > cyclic.p99 + cyclic.p50", 21, "which"),
+    ] {
+        let read = limit::Limit::read(text);
+        let fault = match read {
+            Err(fault) => fault,
+            Ok(limit) => comparison.hold(&[limit]).unwrap_err().1,
+        };
+        assert!(fault.why.contains(why), "{text}: {fault}");
+        assert_eq!(fault.at, at, "{text}: {fault}");
+    }
+}

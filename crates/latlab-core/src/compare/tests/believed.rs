@@ -1,0 +1,154 @@
+//! How often what is the same is called different, and how often what differs is found.
+
+use super::super::Latency;
+use super::super::latency::Row;
+use super::super::runs::{Design, Method, Order};
+use super::super::verdict::{Runs, Verdict, judge};
+use super::super::worst::Worst;
+use crate::histogram::Histogram;
+use crate::random::Random;
+use crate::time::Nanos;
+
+/// Judges runs in turns; the verdict of each quantile.
+fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, Verdict)> {
+    let design = Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0 };
+    let whole = |runs: &[Histogram]| {
+        let mut whole = Histogram::new();
+        runs.iter().for_each(|run| whole.add(run));
+        whole
+    };
+    let (all, other) = (whole(&a), whole(&b));
+    let named = all.quantiles().named().into_iter().zip(other.quantiles().named());
+    let latency = Latency {
+        probe: "cyclic".to_owned(),
+        span: (String::new(), String::new()),
+        load: (Vec::new(), Vec::new()),
+        recorded: (all.count(), other.count()),
+        missed: (0, 0),
+        rows: named.map(|((name, a), (_, b))| Row::new(name, a, b)).collect(),
+        worst: Worst::of((&all, 0), (&other, 0), true),
+        unknown: String::new(),
+    };
+    let mut latencies = [(latency, Some(Runs { a, b }))];
+    judge(&mut latencies, &design);
+    let rows = latencies[0].0.rows.iter();
+    rows.filter_map(|row| Some((row.name.clone(), row.judged.as_ref()?.verdict))).collect()
+}
+
+/// About a normal deviate.
+fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.share()).sum::<f64>() - 6.0
+}
+
+/// A run of a machine that is `pace` times as late: most wake-ups take 10 us, two in a hundred meet
+/// something. Each run has a pace and a tail of its own, 3 % around the machine's.
+fn run(pace: f64, late: f64, random: &mut Random) -> Histogram {
+    let mut histogram = Histogram::new();
+    let own = pace * (1.0 + 0.03 * normal(random));
+    let tail = 1.0 + 0.03 * normal(random);
+    for _ in 0..10_000 {
+        let mut latency = 8_000.0 - 1_500.0 * random.share().ln();
+        if random.below(50) == 0 {
+            latency += tail * (20_000.0 - 3_000.0 * random.share().ln());
+        }
+        let times = if latency > 20_000.0 { late } else { 1.0 };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a time"
+        )]
+        histogram.record(Nanos((latency * own * times) as u64));
+    }
+    histogram
+}
+
+/// Ten runs of each in turns, on a machine that grows slower and faster meanwhile.
+fn experiment(late: f64, random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
+    let mut pace = 1.0;
+    let pair = |_| {
+        pace *= 1.0 + 0.05 * normal(random);
+        (run(pace, 1.0, random), run(pace, late, random))
+    };
+    (0..10).map(pair).unzip()
+}
+
+/// In how many of a hundred experiments any quantile is called different.
+fn called_different(
+    mut sets: impl FnMut() -> (Vec<Histogram>, Vec<Histogram>),
+    method: Method,
+) -> usize {
+    let differs = |_: &usize| {
+        let (a, b) = sets();
+        judged(a, b, method).iter().any(|(_, verdict)| *verdict != Verdict::Same)
+    };
+    (0..100).filter(differs).count()
+}
+
+#[test]
+fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
+    let mut random = Random::new(1);
+    let wrong = called_different(|| experiment(1.0, &mut random), Method::Paired);
+    println!("paired: {wrong} of 100 wrong");
+    assert!(wrong <= 5, "{wrong} of 100");
+    let mut random = Random::new(2);
+    let steady = |random: &mut Random| (0..10).map(|_| run(1.0, 1.0, random)).collect::<Vec<_>>();
+    let wrong = called_different(|| (steady(&mut random), steady(&mut random)), Method::Unpaired);
+    println!("unpaired: {wrong} of 100 wrong");
+    assert!(wrong <= 5, "{wrong} of 100");
+}
+
+/// One CPU's wake-ups in 40 runs of 2 s each, one after another, on a busy virtual machine
+/// (`latlab run cyclic --for 2s`, Linux 6.18, 2026-11): minimum, maximum, sum, distribution.
+const SILICON: &str = include_str!("silicon.txt");
+
+/// The same in 40 runs of 500 periods in the laboratory, each with a seed of its own (`latlab run
+/// cyclic --on lab:standard --load page-cache --load hackbench --count 500 --cpus 0 --seed N`).
+const LABORATORY: &str = include_str!("laboratory.txt");
+
+fn kept(text: &str) -> Vec<Histogram> {
+    let run = |line: &str| {
+        let [min, max, sum, hdr] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line}")
+        };
+        let time = |text: &str| Nanos(text.parse().unwrap());
+        let histogram = Histogram::decode(hdr, time(min), time(max), sum.parse().unwrap()).unwrap();
+        histogram.corrected(Nanos::from_millis(1))
+    };
+    text.lines().map(run).collect()
+}
+
+/// Twenty of the runs in the order in which they were taken, dealt out in turns: of each two, one is
+/// A's and one is B's, as a coin has it.
+fn dealt(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
+    let from = random.below(runs.len() - 19);
+    let deal = |two: &[Histogram]| {
+        let heads = random.below(2);
+        (two[heads].clone(), two[1 - heads].clone())
+    };
+    runs[from..from + 20].chunks(2).map(deal).unzip()
+}
+
+#[test]
+fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
+    for (source, text) in [("silicon", SILICON), ("laboratory", LABORATORY)] {
+        let runs = kept(text);
+        let mut random = Random::new(4);
+        let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
+        println!("{source}: {wrong} of 100 wrong");
+        assert!(runs.len() == 40 && wrong <= 5, "{source}: {wrong} of 100");
+    }
+}
+
+#[test]
+fn a_tenth_more_at_p99_is_found_in_90_of_100_comparisons() {
+    let mut random = Random::new(3);
+    let mut found = 0;
+    for _ in 0..100 {
+        let (a, b) = experiment(1.1, &mut random);
+        let verdicts = judged(a, b, Method::Paired);
+        let of = |name: &str| verdicts.iter().find(|(row, _)| row == name).map(|(_, v)| *v);
+        found += usize::from(of("p99") == Some(Verdict::Slower));
+    }
+    println!("{found} of 100 found");
+    assert!(found >= 90, "{found} of 100");
+}

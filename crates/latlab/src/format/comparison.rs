@@ -1,0 +1,177 @@
+//! Comparisons as text: the verdict first, then the figures with their intervals.
+
+use super::text::plain_table;
+use super::{grouped, scan};
+use latlab_core::compare::limit::{Held, Outcome};
+use latlab_core::compare::{
+    Bound, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair, Verdict,
+};
+use latlab_core::time::Nanos;
+use std::fmt::Write as _;
+
+/// Everything about two sides of these names.
+pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[Held]) -> String {
+    let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
+    let (of_a, of_b) = comparison.design.runs;
+    let mut text = format!("A  {a} ({})\nB  {b} ({})\n", runs(of_a), runs(of_b));
+    text += &limits(held);
+    for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
+        text += &of_latency(latency, &name);
+    }
+    comparison.scans.iter().for_each(|pair| text += &of_scan(pair));
+    if !comparison.latencies.is_empty() {
+        let _ = writeln!(text, "\n{}", wrapped(&comparison.design.words()));
+    }
+    for unmatched in &comparison.unmatched {
+        let _ = writeln!(text, "\n{unmatched}");
+    }
+    text += &of_differences("machines", &comparison.machine);
+    text + &of_differences("plans", &comparison.plan)
+}
+
+fn limits(held: &[Held]) -> String {
+    let mut text = String::new();
+    for one in held {
+        let word = match one.outcome {
+            Outcome::Within => "within the limit",
+            Outcome::Over => "over the limit",
+            Outcome::NotMeasured => "not measured",
+        };
+        let _ = write!(text, "\n{word:<17} {}\n{:<17} {}\n", one.limit, "", one.ground);
+    }
+    text
+}
+
+fn of_latency(latency: &Latency, name: &str) -> String {
+    let load = |load: &[String]| {
+        if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
+    };
+    let mut text = format!(
+        "\n{name}: {} → {}\n{}\n\n",
+        latency.span.0,
+        latency.span.1,
+        wrapped(&verdict(latency)),
+    );
+    let sides = [
+        ("A", latency.recorded.0, latency.missed.0, &latency.load.0),
+        ("B", latency.recorded.1, latency.missed.1, &latency.load.1),
+    ];
+    for (side, recorded, missed, loads) in sides {
+        let (recorded, missed) = (grouped(recorded), grouped(missed));
+        let _ = writeln!(text, "  {side} {recorded} samples, {missed} missed, {}", load(loads));
+    }
+    let _ = writeln!(text, "{}", table(&latency.rows));
+    let _ = writeln!(text, "worst: {}", latency.worst.words());
+    for (side, bound) in [("A", &latency.worst.a), ("B", &latency.worst.b)] {
+        if let Some(periods) = bound.once_in() {
+            let (max, periods) = (bound.max, grouped(periods));
+            let _ = writeln!(
+                text,
+                "  {side}: above {max} less often than once in {periods} periods (95 %)"
+            );
+        }
+        text += &beyond(side, bound);
+    }
+    text
+}
+
+fn verdict(latency: &Latency) -> String {
+    match latency.verdict() {
+        Verdict::Unknown => format!("Whether B differs is {}", latency.sentence()),
+        Verdict::Same => format!("A and B: {}", latency.sentence()),
+        _ => format!("B is {}", latency.sentence()),
+    }
+}
+
+fn beyond(side: &str, bound: &Bound) -> String {
+    let mut text = String::new();
+    for Extreme { cause, level, refused } in &bound.beyond {
+        let of = cause.as_ref().map(|cause| format!(" of {cause}")).unwrap_or_default();
+        if let Some(level) = level {
+            let _ = writeln!(
+                text,
+                "  {side}: once in {} samples{of} {} ({} to {}), from {} samples above {}",
+                grouped(level.once_in),
+                level.latency,
+                level.low,
+                level.high,
+                grouped(level.exceedances),
+                level.threshold
+            );
+        }
+        if let Some(why) = refused {
+            let _ = writeln!(text, "  {side}: nothing is said beyond that{of}: {why}");
+        }
+    }
+    text
+}
+
+fn of_scan(pair: &ScanPair) -> String {
+    format!("\nscan of {}\n{}\n", scan::call(&pair.call), table(&pair.rows))
+}
+
+/// The figures; of those that were judged, with intervals and verdict.
+fn table(rows: &[Row]) -> String {
+    let judged = rows.iter().any(|row| row.judged.is_some());
+    let intervals =
+        rows.iter().any(|row| row.judged.as_ref().is_some_and(|judged| judged.ratio.is_some()));
+    let mut header = vec!["", "A", "B", "B/A"];
+    if intervals {
+        header = vec!["", "A", "95 %", "B", "95 %", "B/A", "95 %"];
+    }
+    if judged {
+        header.push("");
+    }
+    let mut table = plain_table(&header);
+    for row in rows {
+        let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
+        let mut cells = vec![row.name.clone(), row.a.to_string(), row.b.to_string(), ratio];
+        if intervals {
+            let of = |pick: fn(&Judged) -> Option<String>| {
+                row.judged.as_ref().and_then(pick).unwrap_or_default()
+            };
+            cells.insert(2, of(|judged| judged.a.map(times)));
+            cells.insert(4, of(|judged| judged.b.map(times)));
+            cells.push(of(|judged| judged.ratio.map(|i| format!("{:.3} – {:.3}", i.low, i.high))));
+        }
+        if judged {
+            let verdict = row.judged.as_ref().map(|judged| judged.verdict.word());
+            cells.push(verdict.unwrap_or_default().to_owned());
+        }
+        table.add_row(cells);
+    }
+    table.trim_fmt()
+}
+
+fn times(interval: Interval<Nanos>) -> String {
+    format!("{} – {}", interval.low, interval.high)
+}
+
+fn of_differences(what: &str, differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return format!("\nthe {what} do not differ\n");
+    }
+    let mut text = format!("\nthe {what} differ in\n");
+    for Difference { field, a, b } in differences {
+        let _ = writeln!(text, "  {field}\n    A {a}\n    B {b}");
+    }
+    text
+}
+
+/// A sentence in lines that a terminal has room for.
+fn wrapped(sentence: &str) -> String {
+    const WIDTH: usize = 96;
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(last) if line == 0 => last.push_str(word),
+            Some(last) if line + 1 + word.chars().count() <= WIDTH => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}

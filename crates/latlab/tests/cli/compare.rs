@@ -1,0 +1,115 @@
+//! Comparisons of sets of runs: verdicts, limits and what continuous integration reads.
+
+use crate::program::{Said, command, folder, latlab, machine, run};
+use latlab_core::histogram::Histogram;
+use latlab_core::time::Nanos;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Eight runs in turns in the folders a and b, those in b `times` hundredths as late.
+fn runs(folder: &Path, times: u64) {
+    let measured = {
+        let _alone = machine();
+        latlab("run cyclic --cpus 0 --policy other --for 50ms --warm-up 0 --json").record()
+    };
+    for nth in 0..8u64 {
+        for (side, late, at) in [("a", 100, 0), ("b", times, 5)] {
+            let mut record = measured.clone();
+            record.started = Nanos::from_secs(nth * 10 + at);
+            let series = &mut record.series[0];
+            let mut histogram = Histogram::new();
+            (0..5_000)
+                .for_each(|n| histogram.record(Nanos((10_000 + n + nth % 3 * 7) * late / 100)));
+            series.counts.recorded = histogram.count();
+            series.counts.missed = 0;
+            series.set_histogram(&histogram);
+            let place = folder.join(side);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join(format!("{nth}.json")), record.to_json()).unwrap();
+        }
+    }
+}
+
+fn compare(folder: &Path, words: &[&str]) -> Said {
+    run(command("compare").args(words).current_dir(folder))
+}
+
+#[test]
+fn the_verdict_is_said_first_and_in_words() {
+    let folder = folder();
+    runs(folder.path(), 120);
+    let said = compare(folder.path(), &["a", "b"]);
+    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    for words in
+        ["A  a (8 runs)", "B is slower: p50 +20 %", "taken in turns", "less often than once"]
+    {
+        assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
+    }
+    // A folder, a pattern and a list are the same runs.
+    let all = |side: &str| (0..8).map(|n| format!("{side}/{n}.json")).collect::<Vec<_>>().join(",");
+    let json = |a: &str, b: &str| compare(folder.path(), &[a, b, "--json"]).stdout;
+    let expected = json("a", "b");
+    assert_eq!(json("a/*.json", "b/?.json"), expected);
+    assert_eq!(json(&all("a"), &all("b")), expected);
+    let value: Value = serde_json::from_str(&expected).unwrap();
+    assert_eq!(value["design"]["method"], "paired");
+    assert_eq!(value["latencies"][0]["verdict"], "slower");
+    assert!(compare(folder.path(), &["b", "a"]).stdout.contains("B is faster: p50"));
+    assert!(compare(folder.path(), &["a", "a"]).stdout.contains("no difference found"));
+    let one = compare(folder.path(), &["a/1.json", "b/1.json"]);
+    assert!(one.stdout.contains("One run each says nothing about chance"), "{one:?}");
+}
+
+#[test]
+fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
+    let folder = folder();
+    runs(folder.path(), 120);
+    let limited = |claims: &[&str]| {
+        let mut words = vec!["a", "b"];
+        claims.iter().for_each(|claim| words.extend(["--fail-if", claim]));
+        compare(folder.path(), &words)
+    };
+    assert_eq!(limited(&["cyclic.p99 > baseline * 1.5"]).code(), Some(0));
+    let over = limited(&["cyclic.p99 > baseline * 1.1", "cyclic.p99 > 1s"]);
+    assert_eq!(over.code(), Some(1), "{over:?}");
+    let said = "over the limit: cyclic.p99 > baseline * 1.1 (cyclic.p99 is ";
+    assert!(over.stderr.contains(said) && !over.stderr.contains("1s"), "{over:?}");
+    let missing = limited(&["cyclic.p99.99 > 1us"]);
+    assert_eq!(missing.code(), Some(2), "{missing:?}");
+    assert!(missing.stderr.contains("fewer than ten samples are above it"), "{missing:?}");
+    // What is over its limit is so whatever else is missing.
+    assert_eq!(limited(&["cyclic.p99.99 > 1us", "cyclic.p99 > 1us"]).code(), Some(1));
+    limited(&["cyclic.p99 > 5"]).refused(2, &["column 14", "unit"]);
+    limited(&["cylic.p99 > 5us"]).refused(2, &["column 1", "cyclic.p99"]);
+}
+
+#[test]
+fn limits_and_verdicts_are_test_cases() {
+    let folder = folder();
+    runs(folder.path(), 120);
+    let words = ["a", "b", "--ktap", "--junit", "out.xml", "--fail-if"];
+    let over = compare(folder.path(), &[&words[..], &["cyclic.p99 > baseline * 1.1"]].concat());
+    assert_eq!(over.code(), Some(1), "{over:?}");
+    let lines: Vec<&str> = over.stdout.lines().collect();
+    assert_eq!(lines[..2], ["KTAP version 1", "1..1"], "{over:?}");
+    assert_eq!(lines[3], "not ok 1 not cyclic.p99 > baseline * 1.1", "{over:?}");
+    let xml = fs::read_to_string(folder.path().join("out.xml")).unwrap();
+    assert!(xml.contains("tests=\"1\" failures=\"1\""), "{xml}");
+    assert!(xml.contains("name=\"not cyclic.p99 &gt; baseline * 1.1\""), "{xml}");
+    let verdicts = compare(folder.path(), &["a", "a", "--ktap"]);
+    assert!(verdicts.stdout.ends_with("ok 1 cyclic\n"), "{verdicts:?}");
+    let unknown = compare(folder.path(), &["a/1.json", "b/1.json", "--ktap"]);
+    assert!(unknown.stdout.contains("ok 1 cyclic # SKIP not known: One run"), "{unknown:?}");
+}
+
+#[test]
+fn a_report_of_two_folders_says_the_same_verdict() {
+    let folder = folder();
+    runs(folder.path(), 120);
+    let said = run(command("report a b -o page.html").current_dir(folder.path()));
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("cyclic · b against a"), "the verdict is missing");
+    assert!(page.contains("Slower: p50 +20 %"), "the verdict is missing");
+}
