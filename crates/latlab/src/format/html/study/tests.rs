@@ -58,7 +58,7 @@ fn page_of(text: &str, explained: bool) -> String {
         .cells
         .iter()
         .zip(records.iter().flatten())
-        .map(|(cell, records)| Source { name: cell.label.clone(), record: records[0].clone() })
+        .map(|(cell, records)| Source::of_run(cell.label.clone(), records[0].clone()))
         .collect();
     let pictures = pictures(&study, &findings, &records);
     page(&About {
