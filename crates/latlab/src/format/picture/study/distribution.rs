@@ -100,10 +100,11 @@ fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     let all = real(histogram.count());
     let mut points = vec![(at_least_one(histogram.min()).max(x.min), 0.0)];
     let (mut below, mut last) = (0, None);
-    for bucket in histogram.buckets() {
+    for bucket in histogram.buckets().filter(|bucket| real(bucket.from.0) <= x.max) {
         below += bucket.count;
         let latency = Nanos(bucket.to.0.saturating_sub(1)).min(histogram.max()).max(bucket.from);
-        let point = (at_least_one(latency).max(points[0].0), real(below) / all);
+        let place = at_least_one(latency).clamp(points[0].0, x.max);
+        let point = (place, real(below) / all);
         let (x_kept, share_kept) = points[points.len() - 1];
         last = Some(point);
         if !near(point.0, x_kept) || point.1 - share_kept > 0.004 {
@@ -113,7 +114,7 @@ fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     }
     points.extend(last);
     // To the rim, as the share holds for all latencies above.
-    points.push((x.max, 1.0));
+    points.push((x.max, real(below) / all));
     points
 }
 
