@@ -22,9 +22,9 @@ pub(crate) use log::replay;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use account::Account;
-use latlab_bpf::wakers::Violations;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_core::mechanism::watching::Violations;
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
@@ -222,7 +222,8 @@ impl Adapting {
 
     /// Gives everything back.
     fn end(mut self, say: fn(&str)) -> Ended {
-        if let Some(Violations { by_interrupts, by_others }) = self.observing.violations() {
+        let violations = self.observing.meter().map(|meter| meter.violations());
+        if let Some(Violations { by_interrupts, by_others, .. }) = violations {
             say(&format!(
                 "tasks of lower priority have woken real-time tasks: interrupt threads \
                  {by_interrupts} times, others {by_others} times"

@@ -3,6 +3,7 @@
 use super::Adapting;
 use super::account::Account;
 use crate::failure::{Result, failed};
+use latlab_bpf::wakers::Meter;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
 use latlab_sys::root::Root;
@@ -41,23 +42,26 @@ impl Beside {
     /// done before this returns. Each decision is said.
     pub(crate) fn start(names: &[String], say: fn(&str)) -> Result<Beside> {
         Beside::told(names, &Configuration::default(), Account::default(), say)
+            .map(|(beside, _)| beside)
     }
 
-    /// The same by this configuration, with an account of what is done.
+    /// The same by this configuration, with an account of what is done. What is counted of who
+    /// wakes whom can be read besides, where that is watched.
     pub(super) fn told(
         names: &[String],
         told: &Configuration,
         account: Account,
         say: fn(&str),
-    ) -> Result<Beside> {
+    ) -> Result<(Beside, Option<Meter>)> {
         let adapting = Adapting::begin(names, told, account, Root::default(), say)?;
+        let meter = adapting.observing.meter();
         let word = Arc::new(Word::default());
         let heard = Arc::clone(&word);
         let thread = Builder::new()
             .name("adapt".to_owned())
             .spawn(move || until_gone(&heard, || work(adapting, &heard.ending, say)))
             .map_err(|e| failed("the thread that adapts the machine", e))?;
-        Ok(Beside { thread: Some(thread), word })
+        Ok((Beside { thread: Some(thread), word }, meter))
     }
 
     /// Whether mechanisms are at work still. Where they end by themselves, whoever waits for signals

@@ -58,7 +58,7 @@ impl Daemon {
         let canaries = Canaries::start(&root)?;
         let ran = Arc::clone(&canaries.ran);
         let account = Account::of(at_first(names), Arc::clone(&board), log, ran);
-        let beside = Beside::told(names, configuration, account, say)?;
+        let (beside, meter) = Beside::told(names, configuration, account, say)?;
         let listener = Listener::bind(&root, NAME)
             .map_err(|e| failed("no program can ask for anything: the socket", e))?;
         let configuration = configuration.clone();
@@ -66,7 +66,8 @@ impl Daemon {
         let no_groups = (!names.iter().any(|name| name == SELECTIVE)).then(|| {
             format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
         });
-        let office = Office { root, configuration, board, listener, no_groups, metrics, written };
+        let office =
+            Office { root, configuration, board, meter, listener, no_groups, metrics, written };
         Ok(Daemon { _control: Control::start(office)?, beside, _canaries: canaries })
     }
 
