@@ -6,6 +6,7 @@ mod examples;
 mod flood;
 mod guest;
 mod log;
+mod tasks;
 
 use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
 use std::fs;
