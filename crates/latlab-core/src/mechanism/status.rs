@@ -35,6 +35,8 @@ pub struct Status {
     pub decisions: BTreeMap<String, u64>,
     /// How many requests were refused.
     pub refused: u64,
+    /// How many sentences about what it does were not said, for want of a reader.
+    pub unsaid: u64,
     /// Wake-ups of real-time tasks by tasks of lower priority; none where nobody watches for them.
     pub violations: Option<Violations>,
     /// CPU time that it has used, all its threads together.

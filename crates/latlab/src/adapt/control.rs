@@ -6,6 +6,7 @@ mod http;
 mod standing;
 
 use super::board::Board;
+use super::voice::Voice;
 use crate::failure::{Result, failed};
 use client::{Client, Said};
 use latlab_bpf::wakers::Meter;
@@ -44,6 +45,8 @@ pub(super) struct Office {
     pub(super) board: Arc<Board>,
     /// What is counted of who wakes whom, where that is watched.
     pub(super) meter: Option<Meter>,
+    /// By which it is said what is done.
+    pub(super) voice: Voice,
     pub(super) listener: Listener,
     /// Why nobody can ask for device groups, if so.
     pub(super) no_groups: Option<String>,
@@ -214,6 +217,7 @@ impl Answering {
             at: clock::now(),
             requests: self.standing.list(),
             refused: self.refused,
+            unsaid: self.office.voice.unsaid(),
             violations: meter.map(|meter| named(meter.violations(), &self.office.root)),
             cpu: clock::of_process(),
             programs: meter.and_then(Meter::programs),

@@ -33,6 +33,9 @@ pub(crate) fn text(status: &Status) -> String {
         let _ = writeln!(text, "{group} is asked for by {processes}");
     }
     let _ = writeln!(text, "{}", decisions(status));
+    if status.unsaid > 0 {
+        let _ = writeln!(text, "left out, for want of a reader: {} sentences", status.unsaid);
+    }
     if let Some(violations) = &status.violations {
         text += &woken(violations);
     }
@@ -153,8 +156,7 @@ cost: 1 ms of CPU time, 0.010 % of a CPU
         let violations =
             Violations { by_interrupts: 3, last_by_interrupt: Some(last), ..Violations::default() };
         let programs = Programs { counted: Nanos::from_secs(2), taken: Nanos::from_millis(1) };
-        let status =
-            Status { violations: Some(violations), programs: Some(programs), ..status() };
+        let status = Status { violations: Some(violations), programs: Some(programs), ..status() };
         let expected = "\
 decisions: none
 woken by lower priority: by interrupt threads 3 (last: irq/24-eth0 (24) woke 7 (ended)), \

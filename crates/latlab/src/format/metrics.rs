@@ -83,7 +83,11 @@ mod tests {
             requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
             decisions: [("suppress".to_owned(), 4)].into(),
             refused: 3,
-            violations: Some(Violations { by_interrupts: 5, by_others: 6, ..Violations::default() }),
+            violations: Some(Violations {
+                by_interrupts: 5,
+                by_others: 6,
+                ..Violations::default()
+            }),
             cpu: Nanos::from_millis(1500),
             programs: Some(Programs { counted: Nanos::from_secs(1), taken: Nanos::from_millis(3) }),
             ..Status::default()

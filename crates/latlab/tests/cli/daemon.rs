@@ -7,6 +7,7 @@ mod flood;
 mod guest;
 mod log;
 mod tasks;
+mod unread;
 
 use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
 use std::fs;
