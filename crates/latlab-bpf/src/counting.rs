@@ -28,12 +28,20 @@ impl Counting {
         *self = Counting { counted, ..Counting::begin() };
     }
 
-    /// Ends the counting in its time. Once only: the kernel interrupts every CPU for that.
-    pub(crate) fn end_in_time(&mut self) {
-        if matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= LENGTH {
+    /// Ends the counting in its time, and says when it does. Once only: the kernel interrupts every
+    /// CPU for that.
+    pub(crate) fn end_in_time(&mut self) -> bool {
+        let ends = matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= LENGTH;
+        if ends {
             self.counted = self.counted();
             self.open = Ok(None);
         }
+        ends
+    }
+
+    /// How long ago it began last.
+    pub(crate) fn age(&self) -> Nanos {
+        clock::now() - self.since
     }
 
     /// For how long runs were counted.

@@ -33,7 +33,8 @@ struct {
 } wakes SEC(".maps");
 
 const volatile struct places places SEC(".rodata.places");
-struct violations violations SEC(".bss.violations");
+/* By interrupt and soft-irq threads, and by others. */
+struct violations violations[2] SEC(".bss.violations");
 
 enum kind { OTHER, INTERRUPT_THREAD, SOFTIRQ_THREAD };
 
@@ -164,8 +165,12 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 		if (!pair.thread && count & SERVING_SOFTIRQ)
 			return 0;
 	}
-	if (current->prio > task->prio)
-		__sync_fetch_and_add(by == OTHER ? &violations.by_others : &violations.by_interrupts, 1);
+	if (current->prio > task->prio) {
+		struct violations *ones = by == OTHER ? &violations[1] : &violations[0];
+
+		__sync_fetch_and_add(&ones->count, 1);
+		ones->last = (__u64)current->pid << 32 | (__u32)task->pid;
+	}
 	if (pair.thread)
 		tell(&pair);
 	return 0;

@@ -18,8 +18,8 @@ struct pair {
 
 /* Wake-ups of real-time tasks by tasks of lower priority. */
 struct violations {
-	__u64 by_interrupts;	/* by interrupt and soft-irq threads */
-	__u64 by_others;
+	__u64 count;
+	__u64 last;	/* who woke in the upper half, whom in the lower */
 };
 
 /* Where per-CPU variables lie among all. */

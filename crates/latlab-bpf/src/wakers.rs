@@ -1,11 +1,16 @@
 //! The wakers: which interrupt threads wake the real-time tasks of programs, and how often one is
 //! woken by a task of lower priority.
 
+mod meter;
+
+pub use meter::Meter;
+
 use crate::counting::Counting;
 use crate::kernel::{has_member, has_tracepoint, variables};
-use crate::object::{self, ProgramCost, lock, map, number};
+use crate::object::{self, ProgramCost, lock, map};
 use crate::refusal::{RecorderError, check};
 use latlab_core::mechanism::Wake;
+use latlab_core::mechanism::watching::Violations;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use libbpf_rs::btf::Btf;
@@ -20,29 +25,19 @@ pub struct Wakers {
     reader: RingBuffer<'static>,
     wakes: MapHandle,
     came: Arc<Mutex<Vec<Wake>>>,
-    violations: MapHandle,
+    meter: Meter,
     counting: Counting,
+    /// What runs had taken when counting began last.
+    taken: Nanos,
     object: Object,
     _links: Vec<Link>,
-}
-
-/// Wake-ups of programs' real-time tasks by tasks of lower priority, since the start. The rule that
-/// they violate is that of the kernel's own monitor `rtapp/sleep`
-/// (`Documentation/trace/rv/monitor_rtapp.rst`); waiting for a lock that lends priority is none here
-/// either, nor is what the kernel does above all tasks, in softirqs and in the idle task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Violations {
-    /// By the kernel's interrupt and soft-irq threads.
-    pub by_interrupts: u64,
-    /// By all others: programs that wake each other, and other threads of the kernel.
-    pub by_others: u64,
 }
 
 /// What watching cost while runs were counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// For how long they were counted: the first second, and one more for each time this was asked
-    /// for. Counting costs as much as many a run.
+    /// For how long they were counted: the first second, and one of each minute while there is a
+    /// [`Meter`]. Counting costs as much as many a run.
     pub counted: Nanos,
     /// Each program.
     pub programs: Vec<ProgramCost>,
@@ -52,6 +47,8 @@ pub struct Cost {
 const OBJECT: &[u8] = include_bytes!("wakers.bpf.o");
 /// What the programs are attached to; they have these names.
 const TRACEPOINTS: [&str; 3] = ["sched_waking", "softirq_entry", "softirq_raise"];
+/// From the begin of one count of runs to that of the next.
+const EVERY: Nanos = Nanos::from_secs(60);
 
 impl Wakers {
     /// Whether this machine's kernel can be watched, before anything is started: rights, lockdown,
@@ -84,8 +81,9 @@ impl Wakers {
             reader: reader(&wakes, &came)?,
             wakes,
             came,
-            violations: map(&object, ".bss.violations")?,
+            meter: Meter::of(map(&object, ".bss.violations")?),
             counting: Counting::begin(),
+            taken: Nanos(0),
             _links: object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>()?,
             object,
         })
@@ -94,7 +92,7 @@ impl Wakers {
     /// The wake-ups that were told since this was last called, without waiting. Each pair of a task
     /// and a thread is told ten times a second at most.
     pub fn take(&mut self) -> Vec<Wake> {
-        self.counting.end_in_time();
+        self.count();
         // Only what is done with each could fail, and that does not.
         let _consumed = self.reader.consume();
         std::mem::take(&mut *lock(&self.came))
@@ -102,10 +100,12 @@ impl Wakers {
 
     /// What violated the rule since the start.
     pub fn violations(&self) -> Violations {
-        Violations {
-            by_interrupts: number(&self.violations, 0),
-            by_others: number(&self.violations, 8),
-        }
+        self.meter.violations()
+    }
+
+    /// By which another thread knows what was counted, while this is there.
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
     }
 
     /// What it cost so far, while runs were counted. [`take`](Wakers::take) ends that in time.
@@ -113,9 +113,19 @@ impl Wakers {
         Cost { counted: self.counting.counted(), programs: object::cost(&self.object) }
     }
 
-    /// Has runs counted for a second more, from now on.
-    pub fn count_again(&mut self) {
-        self.counting.again();
+    /// Ends the counting of runs in its time, and begins anew where somebody wants to know.
+    fn count(&mut self) {
+        let counted = self.counting.counted();
+        if self.counting.end_in_time() {
+            // Somebody else may have had them counted in between.
+            self.meter.add(counted, time(&self.object) - self.taken);
+        } else if self.counting.refused().is_none()
+            && self.counting.age() >= EVERY
+            && self.meter.is_read()
+        {
+            self.taken = time(&self.object);
+            self.counting.again();
+        }
     }
 
     /// Why runs are not counted, if they are not: that needs `CAP_SYS_ADMIN`.
@@ -129,6 +139,11 @@ impl AsFd for Wakers {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wakes.as_fd()
     }
+}
+
+/// What all programs' runs have taken.
+fn time(object: &Object) -> Nanos {
+    object::programs(object).fold(Nanos(0), |sum, (_, program)| sum + program.time)
 }
 
 /// `struct places`: where the variables lie by which interrupts are told from tasks.

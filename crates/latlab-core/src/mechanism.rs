@@ -20,6 +20,7 @@ mod tests;
 mod threads;
 pub mod transparent;
 pub mod watchdog;
+pub mod watching;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;

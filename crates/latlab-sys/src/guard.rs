@@ -6,6 +6,9 @@
 
 mod entry;
 mod journal;
+mod threads;
+
+pub use threads::Wanted;
 
 use crate::claim;
 use crate::console;
@@ -58,6 +61,19 @@ pub enum GuardError {
     /// Nothing is changed that could not be written down first.
     #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
     Journal(String, io::Error),
+    /// What was given back or left alone could not be taken out of the journal.
+    #[error(
+        "the journal in {folder} can't be written ({error}), and still has {knobs} as turned, \
+         which does no harm"
+    )]
+    Behind {
+        /// The knobs, with commas.
+        knobs: String,
+        /// Where the journal is.
+        folder: String,
+        /// Why not.
+        error: io::Error,
+    },
 }
 
 /// What [`Guard::mend_all`] has come to.
@@ -80,8 +96,8 @@ pub struct Guard {
     held: Option<File>,
     /// Knobs that stay as somebody else has turned them.
     left: Vec<String>,
-    /// Whether the journal names what was given back already, which does no harm.
-    behind: bool,
+    /// What the journal still names though it was given back already, which does no harm.
+    behind: Vec<String>,
 }
 
 impl Guard {
@@ -95,7 +111,7 @@ impl Guard {
             changes: Vec::new(),
             held: None,
             left: Vec::new(),
-            behind: false,
+            behind: Vec::new(),
         }
     }
 
@@ -130,56 +146,29 @@ impl Guard {
         Ok(())
     }
 
-    /// Gives a thread a policy, as `fifo 50` or `other`: journalled, set, read back. `name` is what
-    /// it is called, by which it is known that the number is still its own.
-    pub fn set_thread(
-        &mut self,
-        thread: i32,
-        name: &str,
-        policy: &str,
-        because: &str,
-    ) -> Result<(), GuardError> {
-        let entry = Entry::of_thread(thread, name, policy.to_owned())?;
-        let _turn = self.take_turn(name)?;
-        self.refuse_if_taken(|theirs| theirs.same_knob(&entry), name)?;
-        self.write_down(&entry)?;
-        entry.turn(policy)?;
-        let change = change(name, &entry.was, policy);
-        self.note(Change { because: because.to_owned(), ..change });
-        Ok(())
-    }
-
     /// Turns one knob back before the end. Whether it is as it was: a knob that somebody else has
     /// turned meanwhile stays as it is.
     pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
         let back = self.release_those(name, |entry| entry.knob == name);
-        self.rewrite(name)?;
+        self.behind.push(name.to_owned());
+        self.settle()?;
         Ok(back)
-    }
-
-    /// Gives a thread its policy back before the end, as [`Guard::release`]. There is nothing to
-    /// give back where it has ended. There may be many at once, and writing the journal takes longer
-    /// than giving back: it says so when it is written next, or at [`Guard::settle`].
-    pub fn release_thread(&mut self, thread: i32, name: &str) -> bool {
-        self.behind = true;
-        self.release_those(name, |entry| entry.is_of(thread, name))
     }
 
     /// Has the journal say what is turned now, where it is behind.
     pub fn settle(&mut self) -> Result<(), GuardError> {
-        if self.behind { self.rewrite("threads") } else { Ok(()) }
+        if self.behind.is_empty() {
+            return Ok(());
+        }
+        let knobs = self.behind.join(", ");
+        let folder = self.root.path(FOLDER).display().to_string();
+        self.rewrite().map_err(|error| GuardError::Behind { knobs, folder, error })
     }
 
     /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
     pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
         self.left.push(name.to_owned());
         self.forget_those(name, |entry| entry.knob == name)
-    }
-
-    /// Leaves a thread's policy as it is, as [`Guard::forget`].
-    pub fn forget_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
-        self.left.push(name.to_owned());
-        self.forget_those(name, |entry| entry.is_of(thread, name))
     }
 
     fn release_those(&mut self, name: &str, theirs: impl Fn(&Entry) -> bool) -> bool {
@@ -199,7 +188,8 @@ impl Guard {
         theirs: impl Fn(&Entry) -> bool,
     ) -> Result<(), GuardError> {
         self.written.entries.retain(|entry| !theirs(entry));
-        self.rewrite(name)
+        self.behind.push(name.to_owned());
+        self.settle()
     }
 
     /// Writes down how a knob stands that a part of the run is about to change again and again:
@@ -284,31 +274,21 @@ impl Guard {
             return Err(missing(knob));
         }
         let _turn = self.take_turn(knob.name)?;
-        self.refuse_if_taken(|theirs| theirs.knob == knob.name, knob.name)?;
+        refuse_if_taken(&self.others(), |theirs| theirs.knob == knob.name, knob.name)?;
         let entries: Vec<Entry> = places
             .into_iter()
             .map(|(path, set)| Entry::of_file(knob, path, set))
             .collect::<Result<_, GuardError>>()?;
-        entries.iter().try_for_each(|entry| self.write_down(entry))?;
+        self.write_down(&entries)?;
         Ok(entries)
     }
 
-    /// Two runs that turn one knob would give back each other's values.
-    fn refuse_if_taken(
-        &self,
-        theirs: impl Fn(&Entry) -> bool,
-        name: &str,
-    ) -> Result<(), GuardError> {
+    /// What other runs have turned.
+    fn others(&self) -> Vec<Entries> {
         let own = self.journal.as_ref().map(Journal::path);
-        for path in journals(&self.root).iter().filter(|path| Some(path.as_path()) != own) {
-            let Some(found) = read(path) else {
-                continue;
-            };
-            if found.entries.iter().any(&theirs) {
-                return Err(GuardError::Taken { knob: name.to_owned(), pid: found.pid });
-            }
-        }
-        Ok(())
+        let journals = journals(&self.root);
+        let others = journals.iter().filter(|path| Some(path.as_path()) != own);
+        others.filter_map(|path| read(path)).collect()
     }
 
     /// Between looking whether a knob is taken and writing down that it is, nobody else may look.
@@ -316,24 +296,38 @@ impl Guard {
         Turn::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
-    /// Adds an entry to the journal and has it on disk before it returns.
-    fn write_down(&mut self, entry: &Entry) -> Result<(), GuardError> {
+    /// Adds entries to the journal and has them on disk before it returns.
+    fn write_down(&mut self, entries: &[Entry]) -> Result<(), GuardError> {
+        let Some(Entry { knob, .. }) = entries.first() else { return Ok(()) };
         let folder = self.root.path(FOLDER);
         if self.journal.is_none() {
             let begun = Journal::begin(&folder);
-            self.journal = Some(begun.map_err(|e| no_journal(&entry.knob, &folder, e))?);
+            self.journal = Some(begun.map_err(|e| no_journal(knob, &folder, e))?);
         }
-        entry::join(&mut self.written.entries, entry);
-        self.written.entries.push(entry.clone());
-        self.rewrite(&entry.knob)
+        for entry in entries {
+            entry::join(&mut self.written.entries, entry);
+            self.written.entries.push(entry.clone());
+        }
+        self.rewrite().map_err(|e| no_journal(knob, &folder, e))
     }
 
     /// Has the journal say what is turned now.
-    fn rewrite(&mut self, name: &str) -> Result<(), GuardError> {
-        self.behind = false;
+    fn rewrite(&mut self) -> io::Result<()> {
+        self.behind.clear();
         let Some(journal) = self.journal.as_mut() else { return Ok(()) };
-        let written = journal.write(&self.written);
-        written.map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
+        journal.write(&self.written)
+    }
+}
+
+/// Two runs that turn one knob would give back each other's values.
+fn refuse_if_taken(
+    others: &[Entries],
+    theirs: impl Fn(&Entry) -> bool,
+    name: &str,
+) -> Result<(), GuardError> {
+    match others.iter().find(|other| other.entries.iter().any(&theirs)) {
+        Some(Entries { pid, .. }) => Err(GuardError::Taken { knob: name.to_owned(), pid: *pid }),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Adapting: what mechanisms decide is done on this machine, and undone at the end.
 
 mod account;
+mod acting;
 mod asking;
 mod beside;
 mod board;
@@ -12,19 +13,21 @@ mod foreseen;
 mod log;
 mod observing;
 mod scheduler;
+mod voice;
 
 pub(crate) use asking::{ask, status};
 pub(crate) use beside::{Beside, Ended};
 pub(crate) use daemon::{Daemon, Orders};
 pub(crate) use foreseen::foresee;
 pub(crate) use log::replay;
+pub(crate) use voice::{Speaker, Voice};
 
 use crate::failure::{Failure, Result};
 use crate::mechanism;
 use account::Account;
-use latlab_bpf::wakers::Violations;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_core::mechanism::watching::Violations;
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
@@ -51,6 +54,7 @@ struct Adapting {
     scheduler: Scheduler,
     /// What processes ask for, and what became of it.
     account: Account,
+    voice: Voice,
     /// What people should know of a record that was made meanwhile.
     warnings: Vec<String>,
     /// The least time between this step and the next, as it took CPU time.
@@ -81,7 +85,7 @@ impl Adapting {
         told: &Configuration,
         mut account: Account,
         root: Root,
-        say: fn(&str),
+        voice: Voice,
     ) -> Result<Adapting> {
         let adaptation = mechanism::adaptation(names, told)?;
         let cant = observing::check(&adaptation, names, &root)?;
@@ -94,43 +98,49 @@ impl Adapting {
             guard: Guard::new(root),
             scheduler: Scheduler::default(),
             account,
+            voice,
             warnings: Vec::new(),
             rest: Nanos(0),
             _only: only,
         };
         for what in cant {
-            adapting.warn(what, say);
+            adapting.warn(what);
         }
         let seen = adapting.look();
         for (mechanism, knob, wish) in adapting.adaptation.wishes(&seen.knobs) {
             if let Err(why) = wish {
-                say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
+                adapting
+                    .voice
+                    .say(&format!("{mechanism}: {} stays {}: {why}", knob.name, knob.value));
             }
         }
-        for decision in adapting.decide(&seen, say) {
-            match adapting.act(&decision, say) {
-                // Other knobs do as well, and are turned next; and one thread is not all.
-                Err(error) if decision.knob() == SCHED_EXT || is_stubborn(&decision, &error) => {
-                    adapting.leave(&decision, &error, say);
-                }
-                done => done.map_err(|e| denied(&e))?,
+        let decisions = adapting.decide(&seen);
+        for (decisions, error) in adapting.carry_out(&decisions) {
+            // Other knobs do as well, and are turned next; and one thread is not all.
+            let others_do = |one: &Decision| one.knob() == SCHED_EXT || is_stubborn(one, &error);
+            if !decisions.iter().all(others_do) {
+                return Err(denied(&error));
+            }
+            for decision in decisions {
+                adapting.leave(decision, &error);
             }
         }
         Ok(adapting)
     }
 
     /// Looks again, and does what is decided then.
-    fn step(&mut self, say: fn(&str)) {
+    fn step(&mut self) {
         let begin = clock::of_thread();
         let mut seen = self.look();
         seen.starved = self.account.starved(seen.at);
-        for decision in self.decide(&seen, say) {
-            if let Err(error) = self.act(&decision, say) {
-                self.leave(&decision, &error, say);
+        let decisions = self.decide(&seen);
+        for (decisions, error) in self.carry_out(&decisions) {
+            for decision in decisions {
+                self.leave(decision, &error);
             }
         }
         if let Err(error) = self.guard.settle() {
-            self.warn(error.to_string(), say);
+            self.warn(error.to_string());
         }
         let cost = clock::of_thread() - begin;
         self.rest = Nanos(cost.0 * SHARE).min(REST);
@@ -141,67 +151,12 @@ impl Adapting {
         self.observing.look(self.account.requests(), |wake| adaptation.knows(wake))
     }
 
-    /// Touches no more what could not be turned.
-    fn leave(&mut self, decision: &Decision, error: &GuardError, say: fn(&str)) {
-        self.adaptation.give_up(decision);
-        if let Some(why) = self.account.give_up(decision, &error.to_string()) {
-            say(&why);
-        }
-        self.warn(format!("{} is left as it is: {error}", decision.knob()), say);
-    }
-
-    fn decide(&mut self, seen: &Observation, say: fn(&str)) -> Vec<Decision> {
+    fn decide(&mut self, seen: &Observation) -> Vec<Decision> {
         let decisions = self.adaptation.decide(seen);
         if let Some(why) = self.account.note(seen, &decisions, self.adaptation.mode()) {
-            say(&why);
+            self.voice.say(&why);
         }
         decisions
-    }
-
-    fn act(&mut self, decision: &Decision, say: fn(&str)) -> std::result::Result<(), GuardError> {
-        let guard = &mut self.guard;
-        match decision {
-            Decision::Set { mechanism, knob, thread, was, to, because } => {
-                let why = format!("{mechanism}: {because}");
-                match thread {
-                    Some(id) => match guard.set_thread(*id, knob, to, &why) {
-                        // The next look finds that it is not there.
-                        Err(GuardError::Ended(_)) => return Ok(()),
-                        done => done?,
-                    },
-                    None if knob == SCHED_EXT => self.scheduler.take_over(&why)?,
-                    None => guard.set(knob, to, &why)?,
-                }
-                say(&format!("{mechanism}: {knob} goes from {was} to {to}: {because}"));
-            }
-            Decision::GiveBack { mechanism, knob, thread, because, .. } => {
-                let back = match thread {
-                    Some(id) => guard.release_thread(*id, knob),
-                    None if knob == SCHED_EXT => {
-                        self.scheduler.give_back();
-                        true
-                    }
-                    None => guard.release(knob)?,
-                };
-                let done = if back { "is given back" } else { "could not be given back" };
-                say(&format!("{mechanism}: {knob} {done}: {because}"));
-            }
-            Decision::Stop { mechanism, knob, thread, because } => {
-                match thread {
-                    Some(id) => guard.forget_thread(*id, knob)?,
-                    None if knob == SCHED_EXT => self.scheduler.give_back(),
-                    None => guard.forget(knob)?,
-                }
-                let text = format!("{mechanism}: {knob} is left alone from now on: {because}");
-                self.warn(text, say);
-            }
-        }
-        Ok(())
-    }
-
-    fn warn(&mut self, text: String, say: fn(&str)) {
-        say(&text);
-        self.warnings.push(text);
     }
 
     /// Waits until there may be something to decide.
@@ -212,18 +167,19 @@ impl Adapting {
 
     /// Has the calling thread be able to act while ordinary tasks keep all CPUs busy, where that
     /// matters: a real-time task that has come is not to wait for them.
-    fn be_prompt(&mut self, say: fn(&str)) {
+    fn be_prompt(&mut self) {
         if self.observing.is_in_a_hurry()
             && let Err(error) = sched::set_policy(Policy::Fifo(1))
         {
-            self.warn(format!("real-time tasks may be seen late: {error}"), say);
+            self.warn(format!("real-time tasks may be seen late: {error}"));
         }
     }
 
     /// Gives everything back.
-    fn end(mut self, say: fn(&str)) -> Ended {
-        if let Some(Violations { by_interrupts, by_others }) = self.observing.violations() {
-            say(&format!(
+    fn end(mut self) -> Ended {
+        let violations = self.observing.meter().map(|meter| meter.violations());
+        if let Some(Violations { by_interrupts, by_others, .. }) = violations {
+            self.voice.say(&format!(
                 "tasks of lower priority have woken real-time tasks: interrupt threads \
                  {by_interrupts} times, others {by_others} times"
             ));
@@ -232,7 +188,7 @@ impl Adapting {
         changes.extend(self.scheduler.end());
         for Change { knob, was, restored, .. } in &changes {
             if *restored {
-                say(&format!("{knob} is {was} again"));
+                self.voice.say(&format!("{knob} is {was} again"));
             }
         }
         Ended { changes, warnings: std::mem::take(&mut self.warnings) }

@@ -176,7 +176,7 @@ fn adapt(plan: &Plan) -> Result<Option<Beside>> {
     if plan.adapt.is_empty() {
         return Ok(None);
     }
-    Beside::start(&plan.adapt, |_| {}).map(Some)
+    Beside::start(&plan.adapt).map(Some)
 }
 
 fn read_machine(root: &Root) -> Machine {

@@ -1,5 +1,6 @@
 //! What the adaptive daemon has done and why: what `latlab adapt status` shows.
 
+use super::watching::{Programs, Violations};
 use super::{Decision, Mode, Request};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -34,8 +35,14 @@ pub struct Status {
     pub decisions: BTreeMap<String, u64>,
     /// How many requests were refused.
     pub refused: u64,
+    /// How many sentences about what it does were not said, for want of a reader.
+    pub unsaid: u64,
+    /// Wake-ups of real-time tasks by tasks of lower priority; none where nobody watches for them.
+    pub violations: Option<Violations>,
     /// CPU time that it has used, all its threads together.
     pub cpu: Nanos,
+    /// What its BPF programs cost besides; none where it has none, or that is not known.
+    pub programs: Option<Programs>,
 }
 
 /// A knob that is turned.

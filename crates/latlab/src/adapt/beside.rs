@@ -2,7 +2,9 @@
 
 use super::Adapting;
 use super::account::Account;
+use super::voice::Voice;
 use crate::failure::{Result, failed};
+use latlab_bpf::wakers::Meter;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
 use latlab_sys::root::Root;
@@ -38,26 +40,30 @@ pub(crate) struct Ended {
 
 impl Beside {
     /// Has the mechanisms of these names work until [`Beside::end`]. What they decide at first is
-    /// done before this returns. Each decision is said.
-    pub(crate) fn start(names: &[String], say: fn(&str)) -> Result<Beside> {
-        Beside::told(names, &Configuration::default(), Account::default(), say)
+    /// done before this returns.
+    pub(crate) fn start(names: &[String]) -> Result<Beside> {
+        Beside::told(names, &Configuration::default(), Account::default(), Voice::mute())
+            .map(|(beside, _)| beside)
     }
 
-    /// The same by this configuration, with an account of what is done.
+    /// The same by this configuration, with an account of what is done, each
+    /// decision said. What is counted of who
+    /// wakes whom can be read besides, where that is watched.
     pub(super) fn told(
         names: &[String],
         told: &Configuration,
         account: Account,
-        say: fn(&str),
-    ) -> Result<Beside> {
-        let adapting = Adapting::begin(names, told, account, Root::default(), say)?;
+        voice: Voice,
+    ) -> Result<(Beside, Option<Meter>)> {
+        let adapting = Adapting::begin(names, told, account, Root::default(), voice)?;
+        let meter = adapting.observing.meter();
         let word = Arc::new(Word::default());
         let heard = Arc::clone(&word);
         let thread = Builder::new()
             .name("adapt".to_owned())
-            .spawn(move || until_gone(&heard, || work(adapting, &heard.ending, say)))
+            .spawn(move || until_gone(&heard, || work(adapting, &heard.ending)))
             .map_err(|e| failed("the thread that adapts the machine", e))?;
-        Ok(Beside { thread: Some(thread), word })
+        Ok((Beside { thread: Some(thread), word }, meter))
     }
 
     /// Whether mechanisms are at work still. Where they end by themselves, whoever waits for signals
@@ -103,19 +109,20 @@ impl Drop for Leaving<'_> {
     }
 }
 
-fn work(mut adapting: Adapting, ending: &AtomicBool, say: fn(&str)) -> Ended {
-    adapting.be_prompt(say);
+fn work(mut adapting: Adapting, ending: &AtomicBool) -> Ended {
+    let voice = adapting.voice.clone();
+    adapting.be_prompt();
     adapting.account.decide_here();
     let began = clock::now();
     while !ending.load(Relaxed) {
         adapting.wait();
         if !ending.load(Relaxed) {
-            adapting.step(say);
+            adapting.step();
         }
     }
     let (cpu, time) = (clock::of_thread(), clock::now() - began);
-    let ended = adapting.end(say);
-    say(&format!("adapting took {cpu} of CPU time in {time}"));
+    let ended = adapting.end();
+    voice.say(&format!("adapting took {cpu} of CPU time in {time}"));
     ended
 }
 

@@ -6,11 +6,14 @@ mod http;
 mod standing;
 
 use super::board::Board;
+use super::voice::Voice;
 use crate::failure::{Result, failed};
 use client::{Client, Said};
+use latlab_bpf::wakers::Meter;
 use latlab_core::mechanism::asking::{self, Answer, Ask};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::status::Status;
+use latlab_core::mechanism::watching::Violations;
 use latlab_core::time::Nanos;
 use latlab_sys::listener::Listener;
 use latlab_sys::peer::Peer;
@@ -40,6 +43,10 @@ pub(super) struct Office {
     pub(super) root: Root,
     pub(super) configuration: Configuration,
     pub(super) board: Arc<Board>,
+    /// What is counted of who wakes whom, where that is watched.
+    pub(super) meter: Option<Meter>,
+    /// By which it is said what is done.
+    pub(super) voice: Voice,
     pub(super) listener: Listener,
     /// Why nobody can ask for device groups, if so.
     pub(super) no_groups: Option<String>,
@@ -205,11 +212,15 @@ impl Answering {
     }
 
     fn status(&self) -> Status {
+        let meter = self.office.meter.as_ref();
         Status {
             at: clock::now(),
             requests: self.standing.list(),
             refused: self.refused,
+            unsaid: self.office.voice.unsaid(),
+            violations: meter.map(|meter| named(meter.violations(), &self.office.root)),
             cpu: clock::of_process(),
+            programs: meter.and_then(Meter::programs),
             ..self.office.board.status()
         }
     }
@@ -266,6 +277,15 @@ impl Answering {
             _ => connected.pause = clock::now() + PAUSE,
         }
     }
+}
+
+/// With the names of those tasks that are there.
+fn named(mut violations: Violations, root: &Root) -> Violations {
+    for task in violations.tasks() {
+        let name = root.text(format!("proc/{}/comm", task.id));
+        task.name = name.map(|name| name.trim_end().to_owned());
+    }
+    violations
 }
 
 impl Connected {

@@ -1,5 +1,6 @@
 //! Counting real-time tasks: the kernel says when one may have come or gone, /proc which there are.
 
+use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
 use latlab_sys::comings::{self, Comings, Deaf};
@@ -10,7 +11,12 @@ use std::os::fd::BorrowedFd;
 /// The real-time tasks of programs, as far as it was looked.
 #[derive(Debug)]
 pub(super) struct Counting {
+    root: Root,
     comings: Comings,
+    /// The CPUs on which something is heard.
+    cpus: CpuList,
+    /// When it was looked last whether those are all.
+    checked: Nanos,
     /// Whether something was heard that was not looked after.
     heard: bool,
     tasks: Vec<RealTimeTask>,
@@ -22,6 +28,8 @@ pub(super) struct Counting {
 /// heard of, and who is still on the way out when it is heard, are found then.
 const CHECK: Nanos = Nanos::from_millis(250);
 const CHECK_NONE: Nanos = Nanos::from_secs(1);
+/// How often it is looked which CPUs there are.
+const CHECK_CPUS: Nanos = Nanos::from_secs(1);
 /// Of so much time, one part may go into looking: while nothing is heard, and at most.
 const SHARE: u64 = 100;
 const MOST: u64 = 10;
@@ -31,15 +39,35 @@ impl Counting {
     pub(super) fn start(root: &Root) -> Result<Counting, Deaf> {
         // Four on each CPU. Where there can't be more, it is said at the first one that can't be had.
         let _ = process::allow_many_files();
-        let comings = Comings::listen(root, &cpu::online(root))?;
-        let (none, tasks) = (Nanos(0), Vec::new());
-        let mut counting = Counting { comings, heard: true, tasks, looked: none, cost: none };
+        let (root, cpus) = (root.clone(), cpu::online(root));
+        let comings = Comings::listen(&root, &cpus)?;
+        let (none, tasks, checked) = (Nanos(0), Vec::new(), clock::now());
+        let (looked, cost, heard) = (none, none, true);
+        let mut counting = Counting { root, comings, cpus, checked, heard, tasks, looked, cost };
         counting.look();
         Ok(counting)
     }
 
+    /// Hears on other CPUs, where others are there than a second ago: on one that goes, what listens
+    /// ends, even if it comes back.
+    fn follow_cpus(&mut self) {
+        let now = clock::now();
+        if now < self.checked + CHECK_CPUS {
+            return;
+        }
+        self.checked = now;
+        let cpus = cpu::online(&self.root);
+        // One may go meanwhile: then it is as it was, and tried again.
+        if cpus != self.cpus
+            && let Ok(comings) = Comings::listen(&self.root, &cpus)
+        {
+            (self.comings, self.cpus, self.heard) = (comings, cpus, true);
+        }
+    }
+
     /// Them, looked up if they may have changed, and whether they were.
     pub(super) fn tasks(&mut self) -> (&[RealTimeTask], bool) {
+        self.follow_cpus();
         let since = clock::now() - self.looked;
         let check = if self.tasks.is_empty() { CHECK_NONE } else { CHECK };
         let due = since >= check.max(Nanos(self.cost.0 * SHARE));

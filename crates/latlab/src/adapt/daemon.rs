@@ -7,6 +7,7 @@ use super::board::Board;
 use super::canaries::Canaries;
 use super::control::{Control, Office};
 use super::log::Planned;
+use super::voice::Voice;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::Began;
@@ -35,7 +36,7 @@ pub(crate) struct Orders<'a> {
     pub(crate) log: Option<&'a Path>,
     /// How metrics are written.
     pub(crate) metrics: fn(&Status) -> String,
-    pub(crate) say: fn(&str),
+    pub(crate) voice: &'a Voice,
 }
 
 /// A daemon at work. Dropping it ends it, and everything is given back.
@@ -50,7 +51,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Begins. What mechanisms decide at first is done before this returns.
     pub(crate) fn start(orders: Orders<'_>) -> Result<Daemon> {
-        let Orders { names, configuration, say, .. } = orders;
+        let Orders { names, configuration, voice, .. } = orders;
         let metrics = configuration.metrics.map(listen).transpose()?;
         let log = orders.log.map(|path| Planned { path: path.to_owned(), began: began(&orders) });
         let board = Arc::new(Board::default());
@@ -58,7 +59,7 @@ impl Daemon {
         let canaries = Canaries::start(&root)?;
         let ran = Arc::clone(&canaries.ran);
         let account = Account::of(at_first(names), Arc::clone(&board), log, ran);
-        let beside = Beside::told(names, configuration, account, say)?;
+        let (beside, meter) = Beside::told(names, configuration, account, voice.clone())?;
         let listener = Listener::bind(&root, NAME)
             .map_err(|e| failed("no program can ask for anything: the socket", e))?;
         let configuration = configuration.clone();
@@ -66,7 +67,18 @@ impl Daemon {
         let no_groups = (!names.iter().any(|name| name == SELECTIVE)).then(|| {
             format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
         });
-        let office = Office { root, configuration, board, listener, no_groups, metrics, written };
+        let voice = voice.clone();
+        let office = Office {
+            root,
+            configuration,
+            board,
+            meter,
+            voice,
+            listener,
+            no_groups,
+            metrics,
+            written,
+        };
         Ok(Daemon { _control: Control::start(office)?, beside, _canaries: canaries })
     }
 

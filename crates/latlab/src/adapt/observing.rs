@@ -4,7 +4,7 @@ use super::counting::Counting;
 use super::scheduler;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
-use latlab_bpf::wakers::{Violations, Wakers};
+use latlab_bpf::wakers::{Meter, Wakers};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
@@ -145,9 +145,9 @@ impl Observing {
         wakes
     }
 
-    /// How often real-time tasks were woken by tasks of lower priority, where that was watched.
-    pub(super) fn violations(&self) -> Option<Violations> {
-        self.wakers.as_ref().map(Wakers::violations)
+    /// By which another thread knows what was counted of who wakes whom, where that is watched.
+    pub(super) fn meter(&self) -> Option<Meter> {
+        self.wakers.as_ref().map(Wakers::meter)
     }
 
     /// Waits until there may be something else to see, at most so long, and at least `rest` but for a

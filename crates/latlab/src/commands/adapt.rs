@@ -2,7 +2,7 @@
 
 mod status;
 
-use crate::adapt::{self, Daemon, Orders};
+use crate::adapt::{self, Daemon, Orders, Speaker};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, metrics};
 use crate::mechanism;
@@ -116,8 +116,11 @@ impl Adapt {
             return format::put(&adapt::foresee(names, &configuration)?);
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        // Dropped last: what is said at the end is waited for.
+        let speaker = Speaker::start(say)?;
+        let voice = speaker.voice();
         for mended in Guard::mend(&Root::default()) {
-            say(&mended);
+            voice.say(&mended);
         }
         let daemon = Daemon::start(Orders {
             names,
@@ -125,9 +128,9 @@ impl Adapt {
             text: &text,
             log: self.log.as_deref(),
             metrics: metrics::page,
-            say,
+            voice: &voice,
         })?;
-        format::say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
+        voice.say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
         self.wait(&signals, &daemon);
         if daemon.is_at_work() {
             return Ok(());

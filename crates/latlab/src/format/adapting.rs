@@ -4,6 +4,7 @@ use super::printable;
 use super::text::plain_table;
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
+use latlab_core::mechanism::watching::{Violation, Violations};
 use std::fmt::Write as _;
 
 /// Everything, for people.
@@ -32,9 +33,31 @@ pub(crate) fn text(status: &Status) -> String {
         let _ = writeln!(text, "{group} is asked for by {processes}");
     }
     let _ = writeln!(text, "{}", decisions(status));
+    if status.unsaid > 0 {
+        let _ = writeln!(text, "left out, for want of a reader: {} sentences", status.unsaid);
+    }
+    if let Some(violations) = &status.violations {
+        text += &woken(violations);
+    }
     let (cpu, share) = (status.cpu, status.share() * 100.0);
-    let _ = writeln!(text, "cost: {cpu} of CPU time, {share:.3} % of a CPU");
-    text
+    let _ = write!(text, "cost: {cpu} of CPU time, {share:.3} % of a CPU");
+    if let Some(programs) = &status.programs {
+        let (share, counted) = (programs.share() * 100.0, programs.counted);
+        let _ = write!(text, "; BPF programs {share:.3} %, counted for {counted}");
+    }
+    text + "\n"
+}
+
+/// How often tasks of lower priority have woken real-time tasks.
+fn woken(violations: &Violations) -> String {
+    let Violations { by_interrupts, by_others, last_by_interrupt, last_by_other } = violations;
+    let times = |count: &u64, last: &Option<Violation>| {
+        let last = last.as_ref().map(|last| format!(" (last: {})", printable(&last.to_string())));
+        format!("{count}{}", last.unwrap_or_default())
+    };
+    let interrupts = times(by_interrupts, last_by_interrupt);
+    let others = times(by_others, last_by_other);
+    format!("woken by lower priority: by interrupt threads {interrupts}, by others {others}\n")
 }
 
 /// The same in place of what a terminal shows.
@@ -80,6 +103,7 @@ fn decisions(status: &Status) -> String {
 mod tests {
     use super::*;
     use latlab_core::mechanism::status::Turned;
+    use latlab_core::mechanism::watching::{Programs, Task};
     use latlab_core::mechanism::{Decision, Request};
     use latlab_core::time::Nanos;
 
@@ -123,6 +147,24 @@ decisions: none
 cost: 1 ms of CPU time, 0.010 % of a CPU
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn who_wakes_whom_and_what_watching_costs_stand_there_where_it_is_watched() {
+        let task = |id, name: Option<&str>| Task { id, name: name.map(str::to_owned) };
+        let last = Violation { waker: task(24, Some("irq/24-eth0")), woken: task(7, None) };
+        let violations =
+            Violations { by_interrupts: 3, last_by_interrupt: Some(last), ..Violations::default() };
+        let programs = Programs { counted: Nanos::from_secs(2), taken: Nanos::from_millis(1) };
+        let status = Status { violations: Some(violations), programs: Some(programs), ..status() };
+        let expected = "\
+decisions: none
+woken by lower priority: by interrupt threads 3 (last: irq/24-eth0 (24) woke 7 (ended)), \
+by others 0
+cost: 1 ms of CPU time, 0.010 % of a CPU; BPF programs 0.050 %, counted for 2 s
+";
+        let text = text(&status);
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
+use latlab_core::mechanism::watching::Violations;
 use std::fmt::{Display, Write as _};
 
 /// The page that Prometheus reads.
@@ -28,9 +29,22 @@ pub(crate) fn page(status: &Status) -> String {
     each(&mut page, "latlab_requests", "gauge", help, ("group", &asked));
     let help = "Requests that were refused.";
     one(&mut page, "latlab_requests_refused_total", "counter", help, status.refused);
+    if let Some(Violations { by_interrupts, by_others, .. }) = status.violations {
+        let help = "Wake-ups of real-time tasks by tasks of lower priority.";
+        let by = [("interrupts", by_interrupts), ("others", by_others)];
+        each(&mut page, "latlab_violations_total", "counter", help, ("by", &by));
+    }
     let help = "CPU time of the daemon, all its threads together.";
     let seconds = status.cpu.as_secs_f64();
     one(&mut page, "latlab_cpu_seconds_total", "counter", help, seconds);
+    if let Some(programs) = status.programs {
+        let help = "CPU time of its BPF programs, while their runs were counted.";
+        let seconds = programs.taken.as_secs_f64();
+        one(&mut page, "latlab_bpf_cpu_seconds_total", "counter", help, seconds);
+        let help = "For how long the runs of its BPF programs were counted: a second a minute.";
+        let seconds = programs.counted.as_secs_f64();
+        one(&mut page, "latlab_bpf_counted_seconds_total", "counter", help, seconds);
+    }
     page
 }
 
@@ -57,6 +71,7 @@ fn each(
 mod tests {
     use super::*;
     use latlab_core::mechanism::Request;
+    use latlab_core::mechanism::watching::Programs;
     use latlab_core::time::Nanos;
 
     #[test]
@@ -68,7 +83,13 @@ mod tests {
             requests: vec![Request { process: 9, groups: vec!["AUDIO".to_owned()] }],
             decisions: [("suppress".to_owned(), 4)].into(),
             refused: 3,
+            violations: Some(Violations {
+                by_interrupts: 5,
+                by_others: 6,
+                ..Violations::default()
+            }),
             cpu: Nanos::from_millis(1500),
+            programs: Some(Programs { counted: Nanos::from_secs(1), taken: Nanos::from_millis(3) }),
             ..Status::default()
         };
         let page = page(&status);
@@ -81,7 +102,11 @@ mod tests {
             "latlab_decisions_total{mechanism=\"mode\"} 0",
             "latlab_requests{group=\"AUDIO\"} 1",
             "latlab_requests_refused_total 3",
+            "latlab_violations_total{by=\"interrupts\"} 5",
+            "latlab_violations_total{by=\"others\"} 6",
             "latlab_cpu_seconds_total 1.5",
+            "latlab_bpf_cpu_seconds_total 0.003",
+            "latlab_bpf_counted_seconds_total 1",
         ];
         assert_eq!(values, expected);
         for line in page.lines().filter(|line| line.starts_with('#')) {

@@ -6,6 +6,8 @@ mod examples;
 mod flood;
 mod guest;
 mod log;
+mod tasks;
+mod unread;
 
 use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
 use std::fs;

@@ -3,6 +3,20 @@
 use super::super::*;
 use super::{killed, small};
 
+impl Guard {
+    fn set_thread(
+        &mut self,
+        thread: i32,
+        name: &str,
+        policy: &str,
+        because: &str,
+    ) -> Result<(), GuardError> {
+        let because = because.to_owned();
+        let all = self.set_threads(&[Wanted { thread, name, policy, because }])?;
+        all.into_iter().collect()
+    }
+}
+
 /// A thread of this test's own, which ends with what is returned.
 fn thread(name: &str) -> (i32, std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let (told, id) = std::sync::mpsc::channel();
@@ -84,6 +98,50 @@ fn the_policy_that_somebody_else_gave_stays() {
     }
     drop(end);
     thread.join().unwrap();
+}
+
+/// However many there are: the first write has them all, and then each is turned.
+#[test]
+fn threads_are_journalled_together_and_turned_one_by_one() {
+    let (_folder, root) = small();
+    let threads: Vec<_> = ["first", "second", "third"].map(|name| (name, thread(name))).into();
+    let mut guard = Guard::new(root.clone());
+    let wanted = |name, id| {
+        let because = "for a test".to_owned();
+        Wanted { thread: id, name, policy: "fifo 5", because }
+    };
+    // The second is none of that name.
+    let names = ["first", "none", "third"];
+    let all: Vec<_> =
+        names.iter().zip(&threads).map(|(name, (_, one))| wanted(*name, one.0)).collect();
+    if may() {
+        let done = guard.set_threads(&all).unwrap();
+        let done: Vec<Option<String>> =
+            done.into_iter().map(|one| one.err().map(|error| error.to_string())).collect();
+        assert_eq!(done, [None, Some("none has ended".to_owned()), None]);
+        let policies: Vec<String> = threads.iter().map(|(_, one)| policy(one.0)).collect();
+        assert_eq!(policies, ["fifo 5", "other", "fifo 5"]);
+        // Both stand there although nothing can be written any more.
+        let journal = journals(&root).remove(0);
+        let written = read(&journal).unwrap().entries;
+        assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
+        let next = journal.with_extension("journal.new");
+        fs::create_dir(&next).unwrap();
+        assert!(guard.release_thread(threads[0].1.0, "first"));
+        assert!(guard.release_thread(threads[2].1.0, "third"));
+        let why = guard.settle().unwrap_err().to_string();
+        assert!(why.contains("and still has first, third as turned, which does no harm"), "{why}");
+        let error = guard.set_threads(&all).unwrap_err();
+        assert!(matches!(error, GuardError::Journal(..)), "{error}");
+        assert_eq!(policy(threads[0].1.0), "other", "what is not written down is not turned");
+        fs::remove_dir(&next).unwrap();
+        assert!(guard.set_threads(&[]).unwrap().is_empty());
+    }
+    drop(guard);
+    for (_, (_, end, thread)) in threads {
+        drop(end);
+        thread.join().unwrap();
+    }
 }
 
 /// Killed between the journal and the deed, or after it: the policy it was found with comes back.

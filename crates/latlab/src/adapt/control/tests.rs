@@ -36,6 +36,8 @@ fn office(root: &Root, board: &Arc<Board>, no_groups: Option<&str>) -> Office {
         root: root.clone(),
         configuration: Configuration::default(),
         board: Arc::clone(board),
+        meter: None,
+        voice: Voice::mute(),
         listener: Listener::bind(root, "adapt").unwrap(),
         no_groups: no_groups.map(str::to_owned),
         metrics: None,

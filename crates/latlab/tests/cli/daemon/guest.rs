@@ -2,6 +2,7 @@
 
 use crate::program::{Said, command, folder, run};
 use std::fs;
+use std::path::Path;
 
 /// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program. `snapshot` says
 /// how all knobs stand that it could turn.
@@ -9,14 +10,23 @@ fn in_a_guest(script: &str) -> Said {
     on("rt", script)
 }
 
+/// The same with other programs as well; `policies` says how the threads stand.
+pub(super) fn in_a_guest_with(programs: &str, script: &str) -> Said {
+    with(programs, "rt", script)
+}
+
 fn on(profile: &str, script: &str) -> Said {
+    with("", profile, script)
+}
+
+fn with(programs: &str, profile: &str, script: &str) -> Said {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/sh --with /usr/bin/setpriv";
-    let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
+    let mut command = command(&format!("exec --on lab:{profile} {tools} {programs} -- sh -c"));
     let snapshot = "\
         snapshot() { for knob in preempt base_slice_ns features; do
           cat /sys/kernel/debug/sched/$knob
-        done
-        for task in /proc/[0-9]*; do
+        done; policies; }
+        policies() { for task in /proc/[0-9]*; do
           read -r stat < $task/stat
           case \"$stat\" in *' (irq/'*|*' (ktimers/'*|*' (ksoftirqd/'*)
             set -- $stat; echo $2 ${40} ${41};;
@@ -97,17 +107,22 @@ fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
     assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
 }
 
-/// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
-#[test]
-fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
-    let folder = folder();
-    let profile = folder.path().join("two.toml");
+/// A profile of a machine with PREEMPT_RT and two CPUs, in this folder.
+fn two_cpus(folder: &Path) -> String {
+    let profile = folder.join("two.toml");
     let text = "summary = 'PREEMPT_RT with two processors'\npaper = ''\ncpus = 2\n\
                 kernel = { package = 'linux-image-6.12-rt-amd64' }\n\
                 files = { '/sys/kernel/debug/sched/preempt' = 'full' }\n";
     fs::write(&profile, text).expect("there is room");
+    profile.display().to_string()
+}
+
+/// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
+#[test]
+fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
+    let folder = folder();
     let said = on(
-        &profile.display().to_string(),
+        &two_cpus(folder.path()),
         "before=$(snapshot); echo -1 > /proc/sys/kernel/sched_rt_runtime_us
         for server in /sys/kernel/debug/sched/fair_server/cpu*; do echo 0 > $server/runtime; done
         /latlab adapt --mechanisms selective,suppress & daemon=$!; sleep 0.5
@@ -125,4 +140,23 @@ fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
     let back: Vec<&str> = said.stderr.lines().filter(|line| line.contains(starved)).collect();
     let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
+}
+
+/// A CPU that comes later: what a task becomes there is heard at once, not when all are counted.
+#[test]
+fn tasks_are_heard_of_on_cpus_that_come_later() {
+    let folder = folder();
+    let profile = two_cpus(folder.path());
+    let said = on(
+        &profile,
+        "cpu=/sys/devices/system/cpu/cpu1/online; echo 0 > $cpu
+        /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5
+        echo 1 > $cpu; sleep 1.5; n=0
+        while [ $n -lt 5 ]; do
+          /latlab exec --cpus 1 --fifo 5 -- sh -c '/bin/sleep 0.02; case \"$(cat /sys/kernel/debug/sched/features)\" in
+            *NO_WAKEUP_PREEMPTION*) echo late;; *) echo heard;; esac'
+          sleep 1.3; n=$((n + 1))
+        done; kill -TERM $daemon; wait $daemon; echo $?",
+    );
+    assert_eq!(said.stdout, "heard\nheard\nheard\nheard\nheard\n0\n", "{said:?}");
 }

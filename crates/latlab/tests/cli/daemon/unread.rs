@@ -1,0 +1,34 @@
+//! The daemon whose words nobody reads.
+
+use super::{folder, root, secluded};
+use latlab_core::mechanism::status::Status;
+use std::time::Instant;
+
+/// A pipe that is full from the beginning on: where it is waited for, nothing is turned and nothing
+/// ends.
+#[test]
+fn a_reader_who_reads_nothing_keeps_the_daemon_neither_from_work_nor_from_its_end() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "\
+        knobs() { cat /sys/kernel/debug/sched/preempt /sys/kernel/debug/sched/features >&3; }
+        exec 3>&1
+        { head -c 65536 /dev/zero >&2; exec \"$program\" adapt --mechanisms suppress,selective; } \
+          2>&1 > /dev/null | { sleep 30 & echo $! > \"$folder/reader\"; wait; } &
+        begun; knobs; latlab exec --irq-group audio -- \"$program\" adapt status --json
+        daemon=$(latlab adapt status --json | sed -n 's/.*\"process\": \\([0-9]*\\),/\\1/p' | head -1)
+        kill -TERM $daemon; n=0
+        while kill -0 $daemon 2> /dev/null && [ $n -lt 250 ]; do sleep 0.02; n=$((n + 1)); done
+        kill -0 $daemon 2> /dev/null && echo it goes on; knobs; kill $(cat \"$folder/reader\")";
+    let began = Instant::now();
+    let said = secluded(folder.path(), script);
+    assert!(began.elapsed().as_secs() < 30, "{said:?}");
+    let (turned, rest) = said.stdout.split_once('{').expect("it shows how things stand");
+    assert_eq!(turned, "lazyNO_WAKEUP_PREEMPTION", "{said:?}");
+    let (status, after) = rest.rsplit_once('}').expect("it is whole");
+    let status: Status = serde_json::from_str(&format!("{{{status}}}")).expect("it is one");
+    assert_eq!(status.requests[0].groups, ["AUDIO"]);
+    assert_eq!(after, "\nfullWAKEUP_PREEMPTION", "{said:?}");
+}
