@@ -14,7 +14,9 @@ fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, 
     let design = Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0 };
     let whole = |runs: &[Histogram]| {
         let mut whole = Histogram::new();
-        runs.iter().for_each(|run| whole.add(run));
+        for run in runs {
+            whole.add(run);
+        }
         whole
     };
     let (all, other) = (whole(&a), whole(&b));
