@@ -137,7 +137,9 @@ mod tests {
 
     fn histogram(samples: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
-        samples.iter().for_each(|sample| histogram.record(Nanos(*sample)));
+        for sample in samples {
+            histogram.record(Nanos(*sample));
+        }
         histogram
     }
 
@@ -170,7 +172,9 @@ mod tests {
         ) {
             let runs: Vec<Histogram> = runs.iter().map(|run| histogram(run)).collect();
             let mut sum = Histogram::new();
-            runs.iter().for_each(|run| sum.add(run));
+            for run in &runs {
+                sum.add(run);
+            }
             let once = Cumulative::of(&runs).quantile(&vec![1; runs.len()], q);
             prop_assert_eq!(once, sum.quantile(q));
             let [interval] = quantiles(&runs, &[q])[..] else { panic!("one was asked for") };

@@ -91,7 +91,9 @@ impl Design {
     pub fn words(&self) -> String {
         let judged = match self.judged {
             0 | 1 => String::new(),
-            n => format!("; all {n} verdicts together are wrong by chance in 5 of 100 comparisons"),
+            n => format!(
+                "; of 100 comparisons without a difference, 5 at most find one anywhere in {n} verdicts"
+            ),
         };
         match self.method {
             Method::Exact => "The time is that of instructions, the same in each repetition: the \

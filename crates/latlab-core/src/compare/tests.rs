@@ -2,6 +2,7 @@
 
 mod believed;
 
+use super::limit::Outcome::{NotMeasured, Over, Within};
 use super::*;
 use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
@@ -13,7 +14,9 @@ use crate::time::Nanos;
 /// A run of this probe with these latencies, taken at this second.
 pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
     let mut histogram = Histogram::new();
-    latencies.iter().for_each(|latency| histogram.record(Nanos(*latency)));
+    for latency in latencies {
+        histogram.record(Nanos(*latency));
+    }
     let mut series = Series {
         probe: probe.to_owned(),
         span: ("timer expiry".to_owned(), "thread running".to_owned()),
@@ -108,7 +111,9 @@ fn too_few_runs_say_nothing_and_one_after_the_other_little() {
     assert!(comparison.latencies[0].sentence().contains("5 and 5 runs are too few"));
     assert!(compare(&a[..1], &b[..1]).unwrap().design.words().contains("One run each"));
     let (a, mut b) = sides(6, 2);
-    b.iter_mut().for_each(|run| run.started = run.started + Nanos::from_secs(1_000));
+    for run in &mut b {
+        run.started = run.started + Nanos::from_secs(1_000);
+    }
     let comparison = compare(&a, &b).unwrap();
     assert_eq!(comparison.design.order, Order::OneAfterTheOther);
     assert_eq!(comparison.latencies[0].verdict(), Verdict::Slower);
@@ -159,7 +164,6 @@ fn limits_are_claims_over_both_sides() {
         let limit = limit::Limit::read(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
         comparison.hold(&[limit]).unwrap().remove(0)
     };
-    use limit::Outcome::{NotMeasured, Over, Within};
     for (text, outcome) in [
         ("cyclic.p99 > baseline * 1.1", Over),
         ("cyclic.p99 > baseline * 3", Within),

@@ -96,7 +96,9 @@ mod tests {
 
     fn histogram(samples: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
-        samples.iter().for_each(|sample| histogram.record(Nanos(*sample)));
+        for sample in samples {
+            histogram.record(Nanos(*sample));
+        }
         histogram
     }
 

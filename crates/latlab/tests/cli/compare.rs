@@ -19,8 +19,9 @@ fn runs(folder: &Path, times: u64) {
             record.started = Nanos::from_secs(nth * 10 + at);
             let series = &mut record.series[0];
             let mut histogram = Histogram::new();
-            (0..5_000)
-                .for_each(|n| histogram.record(Nanos((10_000 + n + nth % 3 * 7) * late / 100)));
+            for n in 0..5_000 {
+                histogram.record(Nanos((10_000 + n + nth % 3 * 7) * late / 100));
+            }
             series.counts.recorded = histogram.count();
             series.counts.missed = 0;
             series.set_histogram(&histogram);
@@ -67,7 +68,9 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
     runs(folder.path(), 120);
     let limited = |claims: &[&str]| {
         let mut words = vec!["a", "b"];
-        claims.iter().for_each(|claim| words.extend(["--fail-if", claim]));
+        for claim in claims {
+            words.extend(["--fail-if", claim]);
+        }
         compare(folder.path(), &words)
     };
     assert_eq!(limited(&["cyclic.p99 > baseline * 1.5"]).code(), Some(0));

@@ -32,7 +32,9 @@ fn beyond(records: &[Record]) -> Vec<Extreme> {
     let runs: Vec<&Record> = records.iter().collect();
     let series: Vec<&Series> = runs.iter().flat_map(|run| &run.series).collect();
     let mut whole = Histogram::new();
-    series.iter().for_each(|series| whole.add(&series.histogram().unwrap()));
+    for series in &series {
+        whole.add(&series.histogram().unwrap());
+    }
     Tail { runs: &runs, series, whole: &whole }.beyond()
 }
 

@@ -14,7 +14,9 @@ fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, 
     let design = Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0 };
     let whole = |runs: &[Histogram]| {
         let mut whole = Histogram::new();
-        runs.iter().for_each(|run| whole.add(run));
+        for run in runs {
+            whole.add(run);
+        }
         whole
     };
     let (all, other) = (whole(&a), whole(&b));
@@ -101,8 +103,9 @@ fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
 /// (`latlab run cyclic --for 2s`, Linux 6.18, 2026-11): minimum, maximum, sum, distribution.
 const SILICON: &str = include_str!("silicon.txt");
 
-/// The same in 40 runs of 500 periods in the laboratory, each with a seed of its own (`latlab run
-/// cyclic --on lab:standard --load page-cache --load hackbench --count 500 --cpus 0 --seed N`).
+/// Runs in the laboratory with the seeds 1, 9, 10 and 20 (`latlab run cyclic --on lab:standard --load
+/// fork --count 1000 --cpus 0 --seed N`): the load draws nothing by chance, but a seed of two digits
+/// makes the plan longer, and that moves the kernel's work.
 const LABORATORY: &str = include_str!("laboratory.txt");
 
 fn kept(text: &str) -> Vec<Histogram> {
@@ -130,13 +133,25 @@ fn dealt(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histog
 
 #[test]
 fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
-    for (source, text) in [("silicon", SILICON), ("laboratory", LABORATORY)] {
-        let runs = kept(text);
-        let mut random = Random::new(4);
-        let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
-        println!("{source}: {wrong} of 100 wrong");
-        assert!(runs.len() == 40 && wrong <= 5, "{source}: {wrong} of 100");
-    }
+    let runs = kept(SILICON);
+    let mut random = Random::new(4);
+    let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
+    println!("silicon: {wrong} of 100 wrong");
+    assert!(runs.len() == 40 && wrong <= 5, "{wrong} of 100");
+}
+
+#[test]
+fn runs_of_the_laboratory_are_the_same_or_differ_exactly() {
+    let runs = kept(LABORATORY);
+    let of = |a: usize, b: usize| {
+        let (a, b) = (vec![runs[a].clone()], vec![runs[b].clone()]);
+        let verdicts = judged(a, b, Method::Exact).into_iter().map(|(_, verdict)| verdict);
+        verdicts.collect::<Vec<_>>()
+    };
+    assert_eq!(of(0, 1), [Verdict::Same; 5]);
+    assert_eq!(of(2, 3), [Verdict::Same; 5]);
+    assert_eq!(of(0, 2)[0], Verdict::Slower);
+    assert_eq!(of(2, 0)[0], Verdict::Faster);
 }
 
 #[test]
