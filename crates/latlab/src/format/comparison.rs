@@ -18,7 +18,9 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[Held]) -> 
     for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
         text += &of_latency(latency, &name);
     }
-    comparison.scans.iter().for_each(|pair| text += &of_scan(pair));
+    for pair in &comparison.scans {
+        text += &of_scan(pair);
+    }
     if !comparison.latencies.is_empty() {
         let _ = writeln!(text, "\n{}", wrapped(&comparison.design.words()));
     }

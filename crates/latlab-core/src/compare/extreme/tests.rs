@@ -66,7 +66,6 @@ fn of_latencies_that_come_as_they_please_the_estimate_is_right() {
             right += usize::from(within);
         }
     }
-    println!("{estimated} of 12 estimated, {right} right");
     assert!(estimated >= 8 && right + 2 >= estimated, "{right} of {estimated}");
 }
 

@@ -90,12 +90,10 @@ fn called_different(
 fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
     let mut random = Random::new(1);
     let wrong = called_different(|| experiment(1.0, &mut random), Method::Paired);
-    println!("paired: {wrong} of 100 wrong");
     assert!(wrong <= 5, "{wrong} of 100");
     let mut random = Random::new(2);
     let steady = |random: &mut Random| (0..10).map(|_| run(1.0, 1.0, random)).collect::<Vec<_>>();
     let wrong = called_different(|| (steady(&mut random), steady(&mut random)), Method::Unpaired);
-    println!("unpaired: {wrong} of 100 wrong");
     assert!(wrong <= 5, "{wrong} of 100");
 }
 
@@ -136,7 +134,6 @@ fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
     let runs = kept(SILICON);
     let mut random = Random::new(4);
     let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
-    println!("silicon: {wrong} of 100 wrong");
     assert!(runs.len() == 40 && wrong <= 5, "{wrong} of 100");
 }
 
@@ -164,6 +161,5 @@ fn a_tenth_more_at_p99_is_found_in_90_of_100_comparisons() {
         let of = |name: &str| verdicts.iter().find(|(row, _)| row == name).map(|(_, v)| *v);
         found += usize::from(of("p99") == Some(Verdict::Slower));
     }
-    println!("{found} of 100 found");
     assert!(found >= 90, "{found} of 100");
 }
