@@ -37,6 +37,7 @@ Examples:
 /// Exit: 0, whether claims hold or not; 2 where a cell could not be measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
 pub(super) struct Study {
     /// A study (see: latlab list studies), or a file of yours
     #[arg(value_name = "NAME|FILE.toml")]

@@ -207,7 +207,7 @@ fn relative_to(text: &PictureText, study: &Study) -> Result<Option<(usize, Strin
         }
     }
     match axes.as_slice() {
-        [axis] => Ok(Some((*axis, asked.get_ref().clone()))),
+        [only] => Ok(Some((*only, asked.get_ref().clone()))),
         [] => {
             let hint = suggest::hint(asked.get_ref(), &known);
             Err(fault(asked, &format!("there is no label '{}': {hint}", asked.get_ref())))

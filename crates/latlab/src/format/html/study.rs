@@ -14,6 +14,7 @@ use crate::format::study::kernels;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
+use std::fmt::Write as _;
 
 /// All that a page about a study is made of.
 pub(crate) struct About<'a> {
@@ -47,11 +48,13 @@ pub(crate) fn page(about: &About<'_>) -> String {
         .map(|(id, title, _)| format!("<li><a href=\"#part-{id}\">{}</a></li>", escaped(title)));
     let mut body = header(about);
     body += &warnings::once(about.sources);
-    body += &format!("<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n", links.collect::<String>());
+    let _ =
+        writeln!(body, "<nav aria-label=\"Contents\"><ul>{}</ul></nav>", links.collect::<String>());
     for (id, title, text) in &parts {
         // What stands in a part is one level below its heading. No text has tags of its own.
         let text = text.replace("<h2", "<h3").replace("</h2>", "</h3>");
-        body += &format!(
+        let _ = write!(
+            body,
             "<section id=\"part-{id}\" aria-labelledby=\"part-{id}-title\">\n\
              <h2 class=\"part\" id=\"part-{id}-title\">{}</h2>\n{text}</section>\n",
             escaped(title)
@@ -98,8 +101,9 @@ fn pictures(about: &About<'_>, usual: &[Chart]) -> String {
         return text;
     }
     if !missing.is_empty() {
-        text += &format!(
-            "<p class=\"note\">Not drawn, as nothing of it was measured: {}.</p>\n",
+        let _ = writeln!(
+            text,
+            "<p class=\"note\">Not drawn, as nothing of it was measured: {}.</p>",
             missing.join("; ")
         );
     }

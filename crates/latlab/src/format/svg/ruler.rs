@@ -82,11 +82,10 @@ fn shown(value: f64, unit: Unit) -> String {
     match unit {
         // The end of a logarithmic axis stands for the 0 it does not have.
         Unit::Count if value < 1.0 => "0".to_owned(),
-        Unit::Count => grouped(value),
         Unit::Share if value > 0.0 && value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
         Unit::Share => format!("{} %", brief(value * 100.0)),
         Unit::Number if value < 1e4 => brief(value),
-        Unit::Number => grouped(value),
+        Unit::Count | Unit::Number => grouped(value),
         // A minus, and digits in groups, as in tables.
         Unit::Micros if value < 0.0 => format!("−{}", shown(-value, unit)),
         Unit::Micros if value < 1e3 => format!("{} µs", brief(value)),

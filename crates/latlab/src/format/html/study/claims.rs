@@ -23,12 +23,16 @@ pub(super) fn tally(findings: &Findings<'_>) -> String {
     match count(|verdict| *verdict == Verdict::Differs) {
         0 => {}
         1 => text += ", 1 differs",
-        differ => text += &format!(", {differ} differ"),
+        differ => {
+            let _ = write!(text, ", {differ} differ");
+        }
     }
     match count(|verdict| matches!(verdict, Verdict::NotMeasured(_))) {
         0 => {}
         1 => text += ", 1 was not measured",
-        missing => text += &format!(", {missing} were not measured"),
+        missing => {
+            let _ = write!(text, ", {missing} were not measured");
+        }
     }
     format!("<p class=\"verdict\">{text}</p>\n")
 }

@@ -3,6 +3,7 @@
 use super::super::facts::machine;
 use super::super::table::{rows, words};
 use crate::format::picture::Source;
+use std::fmt::Write as _;
 
 /// More values than so many that differ on one target are not all shown.
 const MOST: usize = 3;
@@ -53,7 +54,7 @@ pub(super) fn tables(sources: &[Source]) -> String {
         let all: Vec<Vec<String>> = alike.into_iter().map(row).collect();
         let table = rows("What is the same on all machines", &[words(""), words("all")], &all);
         let summary = format!("What is the same on all of them ({} facts)", all.len());
-        text += &format!("<details><summary>{summary}</summary>\n{table}</details>\n");
+        let _ = write!(text, "<details><summary>{summary}</summary>\n{table}</details>\n");
     }
     text
 }

@@ -21,7 +21,7 @@ pub(super) fn table(about: &About<'_>) -> String {
         let place = if crossed { "Below" } else { "Beside" };
         note = format!("{place} what was measured, in italics, is what the paper printed");
         if !study.source.is_empty() {
-            note += &format!(" ({})", study.source);
+            let _ = write!(note, " ({})", study.source);
         }
         note = format!("<p class=\"note\">{}.</p>\n", escaped(&note));
     }
@@ -117,7 +117,7 @@ fn values((value, words): Value<'_>, printed: bool) -> String {
     let mut text = format!("<td class=\"n\">{}</td>", measured(value));
     if printed {
         let words = words.map_or_else(|| "–".to_owned(), published);
-        text += &format!("<td class=\"n\">{words}</td>");
+        let _ = write!(text, "<td class=\"n\">{words}</td>");
     }
     text
 }

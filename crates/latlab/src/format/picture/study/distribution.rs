@@ -9,6 +9,7 @@ use latlab_core::histogram::Histogram;
 use latlab_core::study::picture::Picture;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 /// The share of samples at or below each latency.
 pub(super) fn cdf(picture: &Picture, samples: &[Samples]) -> Chart {
@@ -79,7 +80,7 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let mut top = most;
     if most > 3.0 * usual {
         top = 1.5 * usual;
-        label += &format!(" (up to {}, beyond the picture)", micro(longest));
+        let _ = write!(label, " (up to {}, beyond the picture)", micro(longest));
     }
     // What all lies far from 0 and close together has an axis of its own.
     let (mut min, mut max) = (0.0, round_above(top));
@@ -93,9 +94,12 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
 /// Latency and share of samples at or below it, from the ground on; without the points that no eye
 /// could tell from their neighbours.
 fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
-    let near = |one: f64, other: f64| match x.log {
-        true => (one / other).log10() < 0.002 * (x.max / x.min).log10(),
-        false => one - other < 0.002 * (x.max - x.min),
+    let near = |one: f64, other: f64| {
+        if x.log {
+            (one / other).log10() < 0.002 * (x.max / x.min).log10()
+        } else {
+            one - other < 0.002 * (x.max - x.min)
+        }
     };
     let all = real(histogram.count());
     let mut points = vec![(at_least_one(histogram.min()).max(x.min), 0.0)];
@@ -123,9 +127,10 @@ fn bins(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     let width = bin_width(histogram, x);
     let mut bins: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for bucket in histogram.buckets() {
-        let (start, end) = match x.log {
-            true => bin_of(bucket.from),
-            false => (bucket.from.0 / width * width, bucket.from.0 / width * width + width),
+        let (start, end) = if x.log {
+            bin_of(bucket.from)
+        } else {
+            (bucket.from.0 / width * width, bucket.from.0 / width * width + width)
         };
         bins.entry(start).or_insert((end, 0)).1 += bucket.count;
     }

@@ -8,6 +8,7 @@ use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::{Kind, Over, Picture};
 use latlab_core::study::quantity::Quantity;
+use std::fmt::Write as _;
 
 /// How much of the room between two labels their bars take.
 const WIDTH: f64 = 0.8;
@@ -41,7 +42,7 @@ pub(super) fn chart(
     }
     let mut about = String::new();
     if let Some((_, label)) = &over.relative_to {
-        about += &format!("Divided by what {label} has. ");
+        let _ = write!(about, "Divided by what {label} has. ");
     }
     let printed = lines.iter().any(|line| line.stroke == Stroke::Dashed)
         || marks.columns.iter().any(|columns| columns.look == Look::Hollow);
@@ -121,22 +122,19 @@ fn at(
     let reference = findings.rows.iter().find(|row| row.label == of_reference);
     let Some(reference) = reference else { return (None, None) };
     // What stands on each other is divided by all of the other's together.
-    let whole = match over.is_some_and(|over| over.stacked) {
-        true => picture
-            .figures
-            .iter()
-            .filter_map(|figure| reference.values[*figure].0)
-            .reduce(|a, b| a + b),
-        false => reference.values[figure].0,
+    let whole = if over.is_some_and(|over| over.stacked) {
+        let all = picture.figures.iter().filter_map(|figure| reference.values[*figure].0);
+        all.reduce(|one, other| one + other)
+    } else {
+        reference.values[figure].0
     };
     let ratio = value.zip(whole).map(|(value, whole)| value / whole);
     let as_ratio = text.and_then(|text| text.strip_suffix(&format!(" × {label}")));
-    let printed = match as_ratio {
-        Some(text) => Quantity::printed(text, 0),
-        None => {
-            let its = reference.values[figure].1.and_then(|text| Quantity::printed(text, kind));
-            printed.zip(its).map(|(printed, its)| printed / its)
-        }
+    let printed = if let Some(text) = as_ratio {
+        Quantity::printed(text, 0)
+    } else {
+        let its = reference.values[figure].1.and_then(|text| Quantity::printed(text, kind));
+        printed.zip(its).map(|(printed, its)| printed / its)
     };
     (ratio.filter(|ratio| ratio.value.is_finite()), printed.filter(|ratio| ratio.is_finite()))
 }
@@ -178,7 +176,7 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
         _ => String::new(),
     };
     if let Some((_, reference)) = &over.relative_to {
-        label = format!("{label} relative to {reference}").trim_start().to_owned();
+        let _ = write!(label, " relative to {reference}");
     }
     let of = |row: &Row| -> Vec<f64> {
         let values = row.values.iter().flat_map(|(value, printed)| {
@@ -186,9 +184,10 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
         });
         values.flatten().collect()
     };
-    let heights: Vec<f64> = match over.stacked {
-        true => sums(rows, over, picture.figures.len()),
-        false => rows.iter().flat_map(of).collect(),
+    let heights: Vec<f64> = if over.stacked {
+        sums(rows, over, picture.figures.len())
+    } else {
+        rows.iter().flat_map(of).collect()
     };
     let highest = heights.iter().copied().fold(0.0, f64::max);
     let least = heights.iter().copied().filter(|value| *value > 0.0).reduce(f64::min);
@@ -197,7 +196,14 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
         _ => (0.0, round_above(if highest > 0.0 { highest } else { 1.0 })),
     };
     let log = picture.log && least.is_some();
-    Axis { label: crate::format::printable(&label), unit, log, min, max, named: Vec::new() }
+    Axis {
+        label: crate::format::printable(label.trim_start()),
+        unit,
+        log,
+        min,
+        max,
+        named: Vec::new(),
+    }
 }
 
 /// The heights of what stands on each other.

@@ -13,9 +13,10 @@ pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
         let last = one.timeline.points().last().map_or(Nanos(0), |(at, _)| at);
         (last + one.timeline.width()).as_secs_f64()
     };
-    let (min, max) = match picture.log {
-        true => (decade_below(lowest(&lines)), decade_above(highest(&lines))),
-        false => (0.0, round_above(highest(&lines))),
+    let (min, max) = if picture.log {
+        (decade_below(lowest(&lines)), decade_above(highest(&lines)))
+    } else {
+        (0.0, round_above(highest(&lines)))
     };
     Chart {
         name: picture.name.clone(),
