@@ -98,9 +98,11 @@ fn free_ports() -> [u16; 2] {
     [port(&both[0]), port(&both[1])]
 }
 
-/// A study of 20 cells, of the quickest that there are; and one, if so, that can't be measured.
+/// A study of 20 cells, of the quickest that there are, and with four seeds only: the laboratory
+/// knows the others then. And one cell, if so, that can't be measured.
 fn many(folder: &Path, first_seed: u64, broken: bool) -> String {
-    let cells = (1..=20).map(|nth| format!("{{ label = 's{nth}', seed = {} }}", first_seed + nth));
+    let cells =
+        (1..=20).map(|nth| format!("{{ label = 's{nth}', seed = {} }}", first_seed + nth % 4));
     let broken = broken.then(|| "{ label = 'none', on = 'lab:/nowhere/vmlinuz' }".to_owned());
     let cells: Vec<String> = cells.chain(broken).collect();
     let text = format!(

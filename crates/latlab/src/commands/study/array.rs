@@ -41,18 +41,18 @@ pub(super) fn measure(
     let array = Array::submit(&order)?;
     let (job, number, all) = (&array.job, missing.len(), cells.len());
     format::say(&format!("array job {job} has {number} of {all} cells to measure"));
-    let tasks = Waiting::of(&array, number).to_the_end(&signals);
+    let tasks = Waiting::of(&array, number).until_the_end(&signals);
     std::mem::forget(signals);
     let patience = Patience::begin();
-    let measured = known.into_iter().zip(cells).enumerate();
-    let cell = |(nth, (known, (label, plans))): (usize, (Option<Measured>, &(&str, &[Plan])))| {
-        known.unwrap_or_else(|| {
-            let output = folder.join(format!("{job}_{}.txt", nth + 1));
-            let (number, task) = (nth + 1, tasks.get(&(nth + 1)));
+    let mut measured = Vec::new();
+    for (nth, (known, (label, plans))) in known.into_iter().zip(cells).enumerate() {
+        let (number, task) = (nth + 1, tasks.get(&(nth + 1)));
+        let output = folder.join(format!("{job}_{number}.txt"));
+        measured.push(known.unwrap_or_else(|| {
             collected(job, number, task, &output, patience, || kept.cell(label, plans))
-        })
-    };
-    Ok(measured.map(cell).collect())
+        }));
+    }
+    Ok(measured)
 }
 
 /// Where the tasks write what they say.
@@ -106,7 +106,7 @@ impl Waiting<'_> {
 
     /// Waits until all tasks have ended, or the user wants the end: then those that have not are
     /// cancelled, and waited for a little.
-    fn to_the_end(mut self, signals: &Signals) -> BTreeMap<usize, Task> {
+    fn until_the_end(mut self, signals: &Signals) -> BTreeMap<usize, Task> {
         const PATIENCE: Nanos = Nanos::from_secs(60);
         let mut until: Option<Nanos> = None;
         while !self.look() && until.is_none_or(|until| clock::now() < until) {

@@ -2,6 +2,7 @@
 
 use super::{Column, Table, Values};
 use crate::format::picture::Source;
+use latlab_core::histogram::Histogram;
 use latlab_core::record::{Charge, Figure, Sample, Series};
 use latlab_core::time::Nanos;
 
@@ -78,7 +79,7 @@ pub(crate) fn tables(sources: &[Source]) -> Vec<Table> {
         for (nth, one) in source.record.series.iter().enumerate() {
             series.add(series_row(source, nth, one));
             // A record that could not be decoded was refused.
-            for bucket in one.histogram().iter().flat_map(|histogram| histogram.buckets()) {
+            for bucket in one.histogram().iter().flat_map(Histogram::buckets) {
                 samples.add(vec![
                     ("record", text(&source.name)),
                     ("series", place(nth)),
@@ -89,9 +90,13 @@ pub(crate) fn tables(sources: &[Source]) -> Vec<Table> {
             }
         }
         for (nth, sample) in source.record.worst.iter().enumerate() {
-            worst_rows(source, nth, sample).into_iter().for_each(|row| worst.add(row));
+            for row in worst_rows(source, nth, sample) {
+                worst.add(row);
+            }
         }
-        source.record.figures.iter().for_each(|figure| figures.add(figure_row(source, figure)));
+        for figure in &source.record.figures {
+            figures.add(figure_row(source, figure));
+        }
     }
     all.into_iter().map(|rows| rows.0).filter(|table| !table.columns.is_empty()).collect()
 }
