@@ -26,8 +26,8 @@ fn runs(folder: &Path, times: u64) {
             series.counts.missed = 0;
             series.set_histogram(&histogram);
             let place = folder.join(side);
-            fs::create_dir_all(&place).unwrap();
-            fs::write(place.join(format!("{nth}.json")), record.to_json()).unwrap();
+            fs::create_dir_all(&place).expect("there is room");
+            fs::write(place.join(format!("{nth}.json")), record.to_json()).expect("there is room");
         }
     }
 }

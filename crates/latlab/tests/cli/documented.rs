@@ -35,7 +35,8 @@ fn commands(page: &str) -> Vec<String> {
         }
         let open = |command: &&mut String| command.matches('\'').count() % 2 == 1;
         if let Some(command) = commands.last_mut().filter(open) {
-            *command += &format!("\n{line}");
+            command.push('\n');
+            command.push_str(line);
         } else if in_block && (line.starts_with("latlab ") || line.starts_with("$ latlab ")) {
             commands.push(line.to_owned());
         }
@@ -53,12 +54,12 @@ fn shortened(command: &str) -> String {
     let mut words: Vec<String> = command.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
         match words[at - 1].as_str() {
-            "--for" => words[at] = "1s".to_owned(),
-            "--count" => words[at] = "20".to_owned(),
+            "--for" => "1s".clone_into(&mut words[at]),
+            "--count" => "20".clone_into(&mut words[at]),
             _ => {}
         }
     }
-    if measures(&words[1]) && words.iter().any(in_guest) {
+    if measures(&words[1]) && words.iter().any(|word| in_guest(word)) {
         words.insert(2, "--limit 4min".to_owned());
     }
     let says_how_long = |word: &String| ["--for", "--count"].contains(&word.as_str());
@@ -68,18 +69,18 @@ fn shortened(command: &str) -> String {
     words.join(" ")
 }
 
-fn measures(word: &String) -> bool {
-    ["run", "scan", "explain"].contains(&word.as_str())
+fn measures(word: &str) -> bool {
+    ["run", "scan", "explain"].contains(&word)
 }
 
-fn in_guest(word: &String) -> bool {
+fn in_guest(word: &str) -> bool {
     word.starts_with("lab:")
 }
 
 /// Says for how long, where a command measures and leaves that to latlab.
 fn make_short(words: &mut Vec<String>) {
-    let Some(at) = words.iter().rposition(measures) else { return };
-    let in_guest = words.iter().any(in_guest);
+    let Some(at) = words.iter().rposition(|word| measures(word)) else { return };
+    let in_guest = words.iter().any(|word| in_guest(word));
     let length = match (words[at].as_str(), in_guest) {
         ("scan", true) => "--points 8",
         (_, true) => "--for 100ms --warm-up 0",

@@ -51,9 +51,7 @@ impl Results<'_> {
         let cells = self.source.study.cells.iter().zip(self.records);
         let named = cells.flat_map(|(cell, records)| {
             let records = records.iter().flatten().enumerate();
-            records.map(|(nth, record)| {
-                Named::of_run(name(&cell.label, nth + 1), record.clone())
-            })
+            records.map(|(nth, record)| Named::of_run(name(&cell.label, nth + 1), record.clone()))
         });
         named.collect()
     }
