@@ -183,7 +183,7 @@ fn a_browser_draws_a_study_without_complaint() {
     assert!(dom.contains("data-drawn=\"4\""));
     let bars = drawn(&dom, "picture-fig3");
     for text in [">first<", ">second<", "worst · published"] {
-        assert!(bars.contains(text), "{text}");
+        assert!(bars.contains(text), "{text}: {bars}");
     }
     // A square in the legend, and a bar for each label.
     assert_eq!(bars.matches("fill=\"#3a78c9\"").count(), 3, "{bars}");

@@ -63,7 +63,7 @@ fn profiles() -> String {
 
 fn studies() -> String {
     study::shipped().iter().fold(String::new(), |mut text, (name, study)| {
-        let _ = writeln!(text, "  {name:<22}{}", study.title);
+        let _ = writeln!(text, "  {name:<28}{}", study.title);
         text
     })
 }
