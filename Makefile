@@ -24,8 +24,8 @@ $(CHARTS): charts/charts.js charts/columns.js charts/marks.js charts/package.jso
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 
 # The main job: this machine idle and under load, side by side; why it is late, where it can be told;
-# then three real kernels in the laboratory; then a call, scanned on two kernels and here. Reports to
-# look at.
+# then a study of three real kernels in the laboratory; then a call, scanned on two kernels and here.
+# Reports to look at.
 demo: $(LATLAB)
 	tools/need qemu-system-x86_64=qemu-system-x86
 	@mkdir -p demo
@@ -40,13 +40,12 @@ demo: $(LATLAB)
 	$(LATLAB) explain cyclic --policy $$policy --for 5s --load hackbench --out demo/why.json || test $$? = 3
 	@if test -e demo/why.json; then $(LATLAB) report demo/why.json -o demo/why.html --perfetto demo/why.trace.json; \
 	else echo "Why it is late can't be told here: latlab has said above what that takes. The demo goes on."; fi
-	@$(LATLAB) run --load fork --count 1000 --on lab:standard --on lab:rapid-reaction --on lab:rt --out demo/kernels
-	@$(LATLAB) report demo/kernels/*.json -o demo/kernels.html
+	@$(LATLAB) study quick --out demo/quick
 	@$(LATLAB) scan populate:4MiB --points 40 --resolution 2us --on lab:utime --on lab:preemptible-hr --out demo/scans
 	@! $(LATLAB) exec --fifo 1 -- true || $(LATLAB) scan munmap:4MiB --for 10s --out demo/scans/here.json
 	@$(LATLAB) report demo/scans/lab-*.json -o demo/scans.html
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
-	@echo "The pictures are in demo/*.html: open them in a browser."
+	@echo "The pictures are in demo/*.html and demo/quick/report.html: open them in a browser."
 
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 /usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client /usr/sbin/munged=munge

@@ -126,6 +126,17 @@ impl Task {
         ENDED.contains(&self.state.as_str())
     }
 
+    /// One of which no more is known than that it was handed in.
+    pub(crate) fn waiting() -> Task {
+        let [reason, node] = [String::new(), String::new()];
+        Task { number: 0, state: "PENDING".to_owned(), reason, node }
+    }
+
+    /// Whether it has not begun.
+    pub(crate) fn waits(&self) -> bool {
+        self.state == "PENDING"
+    }
+
     /// Whether it did what it was to do.
     pub(crate) fn is_complete(&self) -> bool {
         self.state == "COMPLETED"

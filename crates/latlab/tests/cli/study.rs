@@ -194,7 +194,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
             "rt.wurst <= 0s",
             &["column 10: there is no result 'rt.wurst'", "rt.worst"],
         ),
-        ("\"bars\"", "\"bar\"", &["line 56, column 8: there is no kind of picture 'bar'", "bars"]),
+        ("\"bars\"", "\"bar\"", &["line 60, column 8: there is no kind of picture 'bar'", "bars"]),
         (
             "along = \"kernel\"",
             "along = \"load\"",

@@ -44,9 +44,11 @@ pub(super) fn measure(
     let tasks = Waiting::of(&array, number).until_the_end(&signals);
     std::mem::forget(signals);
     let patience = Patience::begin();
+    // Of an array that was seen, what never was is gone as what waited is.
+    let gone = (!tasks.is_empty()).then(Task::waiting);
     let mut measured = Vec::new();
     for (nth, (known, (label, plans))) in known.into_iter().zip(cells).enumerate() {
-        let (number, task) = (nth + 1, tasks.get(&(nth + 1)));
+        let (number, task) = (nth + 1, tasks.get(&(nth + 1)).or(gone.as_ref()));
         let output = folder.join(format!("{job}_{number}.txt"));
         measured.push(known.unwrap_or_else(|| {
             collected(job, number, task, &output, patience, || kept.cell(label, plans))
@@ -189,7 +191,7 @@ fn collected(
             }
         },
         Some(task) if task.has_ended() => Err(failed(&its_job, end(task, output))),
-        Some(task) if task.state == "PENDING" => {
+        Some(task) if task.waits() => {
             record().map_err(|_| failed(&its_job, "cancelled before it began"))
         }
         _ => record().map_err(|_| failed(&its_job, "Slurm does not say how it ended")),
