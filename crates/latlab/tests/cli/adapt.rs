@@ -79,7 +79,7 @@ fn a_killed_one_is_put_right_by_the_next() {
     );
     assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
     let told = said.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(told.count(), 2, "{said:?}");
+    assert_eq!(told.count(), 4, "{said:?}");
 }
 
 #[test]
