@@ -56,10 +56,10 @@ pub struct Wake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Ordinary tasks get much done: the wishes of all mechanisms are fulfilled.
+    /// Ordinary tasks get much done: every wish for that is fulfilled.
     Throughput,
-    /// Whoever is woken runs at once: every knob is as it was found, but for what is known to
-    /// spare real-time tasks.
+    /// Whoever is woken runs at once: every wish for that is fulfilled, and every other knob is as
+    /// it was found, but for what is known to spare real-time tasks.
     Latency,
 }
 
@@ -94,8 +94,14 @@ pub trait Mechanism: Send {
         &[]
     }
 
-    /// What this knob of its own should be, standing as it does among all that may be turned, for
-    /// throughput; or why it is to stay, as the end of a sentence.
+    /// What the machine is good at with its knobs turned. Those for throughput are turned where no
+    /// mechanism decides the mode, too; those for latency are no reason to adapt a machine.
+    fn turns_for(&self) -> Mode {
+        Mode::Throughput
+    }
+
+    /// What this knob of its own should be, standing as it does among all that may be turned, in
+    /// that mode; or why it is to stay, as the end of a sentence.
     fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
         Err("nothing is wished of it")
     }

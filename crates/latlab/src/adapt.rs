@@ -28,7 +28,7 @@ use account::Account;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::watching::Violations;
-use latlab_core::mechanism::{Adaptation, Decision, Observation};
+use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation};
 use latlab_core::plan::Setting;
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
@@ -116,8 +116,12 @@ impl Adapting {
         }
         let decisions = adapting.decide(&seen);
         for (decisions, error) in adapting.carry_out(&decisions) {
-            // Other knobs do as well, and are turned next; and one thread is not all.
-            let others_do = |one: &Decision| one.knob() == SCHED_EXT || is_stubborn(one, &error);
+            // Other knobs do as well, and are turned next; one thread is not all; and it is not for
+            // what is turned for latency that a machine is adapted.
+            let spared = adapting.adaptation.knobs_for(Mode::Latency);
+            let others_do = |one: &Decision| {
+                one.knob() == SCHED_EXT || is_stubborn(one, &error) || spared.contains(&one.knob())
+            };
             if !decisions.iter().all(others_do) {
                 return Err(denied(&error));
             }

@@ -29,13 +29,13 @@ impl Adaptation {
     /// `ceiling`. Refused, in a sentence, where two of them would turn one knob, where two decide
     /// the mode, or where one can do nothing without another.
     pub fn of(mechanisms: Vec<Box<dyn Mechanism>>, ceiling: u32) -> Result<Adaptation, String> {
-        one_owner_each(&mechanisms)?;
         let mut deciding = mechanisms.iter().filter(|one| one.decides_mode());
         let mode = deciding.next().map(|one| one.name());
         if let (Some(one), Some(other)) = (mode, deciding.next()) {
             let other = other.name();
             return Err(format!("{one} and {other} both decide the mode: take one"));
         }
+        one_owner_each(&mechanisms)?;
         let adaptation = Adaptation {
             mechanisms,
             ceiling,
@@ -54,7 +54,10 @@ impl Adaptation {
             ));
         }
         match mode {
-            Some(name) if adaptation.knobs().is_empty() && !adaptation.turns_threads() => {
+            Some(name)
+                if adaptation.knobs_for(Mode::Throughput).is_empty()
+                    && !adaptation.turns_threads() =>
+            {
                 Err(format!(
                     "{name} only says when others are to act: name suppress as well, or leave \
                      --mechanisms out"
@@ -67,6 +70,12 @@ impl Adaptation {
     /// The knobs that are files and may be turned.
     pub fn knobs(&self) -> Vec<&'static str> {
         self.mechanisms.iter().flat_map(|one| one.knobs().iter().copied()).collect()
+    }
+
+    /// Those of them that may be turned for this mode.
+    pub fn knobs_for(&self, mode: Mode) -> Vec<&'static str> {
+        let those = self.mechanisms.iter().filter(|one| one.turns_for() == mode);
+        those.flat_map(|one| one.knobs().iter().copied()).collect()
     }
 
     /// The mechanisms that decide by the real-time tasks there are.
@@ -127,21 +136,43 @@ impl Adaptation {
         let before = decisions.len();
         let mode = self.mechanisms.iter_mut().find_map(|one| one.mode(seen));
         decisions.extend(self.turn_threads(seen, mode.as_ref()));
-        self.mode.clone_from(&mode);
+        decisions.extend(self.turn_for_throughput(seen, mode.as_ref()));
+        // Nobody starves for what is turned for latency: it is never the newest to be taken back.
+        self.newest.note(&decisions[before..]);
+        decisions.extend(self.turn_for_latency(seen, mode.as_ref()));
+        self.mode = mode;
+        decisions
+    }
+
+    fn turn_for_throughput(
+        &mut self,
+        seen: &Observation,
+        mode: Option<&(Mode, String)>,
+    ) -> Vec<Decision> {
         match mode {
             // Who real-time tasks wait for is known, and goes before ordinary tasks.
             Some((Mode::Latency, why)) if !self.turns_threads() => {
-                decisions.extend(self.disengage(&why));
+                self.disengage(Mode::Throughput, why)
             }
             // What ordinary tasks may starve for is not turned while they do.
-            _ if !seen.starved.is_empty() => {}
+            _ if !seen.starved.is_empty() => Vec::new(),
             Some((Mode::Throughput, why)) if !self.turns_threads() => {
-                decisions.extend(self.engage(seen, Some(&why)));
+                self.engage(Mode::Throughput, seen, Some(why))
             }
-            _ => decisions.extend(self.engage(seen, None)),
+            _ => self.engage(Mode::Throughput, seen, None),
         }
-        self.newest.note(&decisions[before..]);
-        decisions
+    }
+
+    fn turn_for_latency(
+        &mut self,
+        seen: &Observation,
+        mode: Option<&(Mode, String)>,
+    ) -> Vec<Decision> {
+        match mode {
+            Some((Mode::Latency, why)) => self.engage(Mode::Latency, seen, Some(why)),
+            Some((Mode::Throughput, why)) => self.disengage(Mode::Latency, why),
+            None => Vec::new(),
+        }
     }
 
     /// Takes back what may have ordinary tasks starve, if they do, for good.
@@ -207,11 +238,11 @@ impl Adaptation {
         joined.map_or_else(Vec::new, |joined| self.threads.turn(seen, &joined, otherwise))
     }
 
-    /// Fulfils every wish that is not fulfilled.
-    fn engage(&mut self, seen: &Observation, why_now: Option<&str>) -> Vec<Decision> {
+    /// Fulfils every wish for this mode that is not fulfilled.
+    fn engage(&mut self, mode: Mode, seen: &Observation, why_now: Option<&str>) -> Vec<Decision> {
         let mut decisions = Vec::new();
         for (mechanism, knob, wish) in self.wishes(&seen.knobs) {
-            let own = self.knobs().into_iter().find(|own| *own == knob.name);
+            let own = self.knobs_for(mode).into_iter().find(|own| *own == knob.name);
             let Some(name) = own.filter(|name| !self.turned.contains_key(name)) else { continue };
             let Ok(Wish { value: to, because }) = wish else { continue };
             let because =
@@ -229,10 +260,10 @@ impl Adaptation {
         decisions
     }
 
-    /// Has everything given back, in the order opposite to that in which it was turned.
-    fn disengage(&mut self, why: &str) -> Vec<Decision> {
+    /// Has everything given back that was turned for this mode, in the opposite order.
+    fn disengage(&mut self, mode: Mode, why: &str) -> Vec<Decision> {
         let mut decisions = Vec::new();
-        for knob in self.knobs().into_iter().rev() {
+        for knob in self.knobs_for(mode).into_iter().rev() {
             if let Some(Turned { mechanism, .. }) = self.turned.remove(knob) {
                 decisions.push(Decision::GiveBack {
                     mechanism: mechanism.to_owned(),

@@ -1,5 +1,6 @@
 //! Mechanisms together: what is turned, given back and left alone.
 
+mod latency;
 mod threads;
 
 use super::mode::ByTasks;

@@ -4,7 +4,7 @@ use super::observing::{self, Observing};
 use crate::failure::Result;
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::{Adaptation, Decision, Observation, Thread, Wish};
+use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation, Thread, Wish};
 use latlab_sys::root::Root;
 use std::fmt::Write as _;
 
@@ -28,13 +28,16 @@ pub(crate) fn foresee(names: &[String], told: &Configuration) -> Result<String> 
 
 fn knobs(adaptation: &Adaptation, seen: &Observation) -> String {
     let mut text = String::new();
+    let later = adaptation.knobs_for(Mode::Latency);
     for (mechanism, knob, wish) in adaptation.wishes(&seen.knobs) {
         let (name, path, value) = (knob.name, &knob.path, &knob.value);
+        let when =
+            if later.contains(&name.as_str()) { " while there are real-time tasks" } else { "" };
         let _ = match wish {
             Ok(Wish { value: to, because }) => {
                 writeln!(
                     text,
-                    "{mechanism}: {name} ({path}) would go from {value} to {to}: {because}"
+                    "{mechanism}: {name} ({path}) would go from {value} to {to}{when}: {because}"
                 )
             }
             Err(why) => writeln!(text, "{mechanism}: {name} ({path}) would stay {value}: {why}"),
@@ -66,13 +69,21 @@ fn threads(adaptation: &mut Adaptation, seen: &Observation) -> String {
 /// What the mode would be.
 fn now(tasks: usize, adaptation: &Adaptation) -> String {
     let there = match tasks {
-        0 => return "there is no real-time task now, so it would be done at once".to_owned(),
+        0 => {
+            return "there is no real-time task now, so what serves ordinary tasks would be done \
+                    at once"
+                .to_owned();
+        }
         1 => "there is 1 real-time task now".to_owned(),
         many => format!("there are {many} real-time tasks now"),
     };
     match (adaptation.turns_threads(), tasks) {
         (true, _) => format!("{there}, so that interrupt threads would not wait"),
-        (false, 1) => format!("{there}, so it would be done when that has gone"),
-        (false, _) => format!("{there}, so it would be done without them"),
+        (false, 1) => {
+            format!("{there}, so what serves ordinary tasks would be done when that has gone")
+        }
+        (false, _) => {
+            format!("{there}, so what serves ordinary tasks would be done without them")
+        }
     }
 }

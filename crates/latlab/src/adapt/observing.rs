@@ -7,7 +7,9 @@ use crate::mechanism;
 use latlab_bpf::wakers::{Meter, Wakers};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
-use latlab_core::mechanism::{Adaptation, Knob, Observation, RealTimeTask, Request, Thread, Wake};
+use latlab_core::mechanism::{
+    Adaptation, Knob, Mode, Observation, RealTimeTask, Request, Thread, Wake,
+};
 use latlab_core::time::Nanos;
 use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::{self, Standing, Unreadable};
@@ -215,13 +217,14 @@ fn without(names: &[String], needing: &[&str], why: &dyn std::fmt::Display) -> F
 
 /// Refuses mechanisms none of which can do anything here; of what some of them can't, sentences.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
-    let (knobs, mut unreadable) = look(root, &adaptation.knobs());
+    let (knobs, mut unreadable) = look(root, &adaptation.knobs_for(Mode::Throughput));
     if knobs.iter().any(|knob| knob.name == SCHED_EXT) {
         // It replaces the others.
         unreadable.clear();
     }
-    let mut cant: Vec<String> =
-        unreadable.iter().map(|(name, why)| format!("{name} can't be turned: {why}")).collect();
+    let sentence =
+        |(name, why): &(&'static str, Unreadable)| format!("{name} can't be turned: {why}");
+    let mut cant: Vec<String> = unreadable.iter().map(sentence).collect();
     let turns_threads = adaptation.turns_threads();
     if turns_threads && !irq::all_in_threads(root) {
         cant.push(FEW_THREADS.to_owned());
@@ -229,6 +232,8 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
     let is_one = |thread: &Thread| thread.interrupt.is_some();
     let mut threads = InterruptThreads::new(root.clone());
     if !knobs.is_empty() || (turns_threads && threads.list().iter().any(is_one)) {
+        let (_, others) = look(root, &adaptation.knobs_for(Mode::Latency));
+        cant.extend(others.iter().map(sentence));
         return Ok(cant);
     }
     // Both files are missing for one reason, mostly.

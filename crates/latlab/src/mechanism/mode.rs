@@ -13,7 +13,10 @@ use latlab_core::time::Nanos;
 /// tasks while there is no real-time task: interrupts but the timer's can wait. Beside neither, the
 /// knobs of the others are given back with the first real-time task, for it is not known whom it
 /// waits for. One second after the last has gone all is as before. Without this mechanism the knobs
-/// are turned all the time.
+/// are turned all the time. It has one knob of its own, which serves real-time tasks and is turned
+/// while there are some: `pagelist_high_fraction` goes to 1000000 (5.14 and later), so that a task
+/// that ends gives back at most some hundred pages at once, not a thousand, while it holds a lock
+/// for which real-time tasks may wait. Ordinary tasks then take and give back pages in more steps.
 #[derive(Debug, clap::Args)]
 pub(super) struct ByTasks;
 

@@ -79,7 +79,7 @@ fn a_killed_one_is_put_right_by_the_next() {
     );
     assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
     let told = said.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(told.count(), 2, "{said:?}");
+    assert_eq!(told.count(), 4, "{said:?}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
 #[test]
 fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
     let said = in_a_guest(
-        "/latlab adapt --mechanisms suppress,mode --dry-run | grep mode:\n\
+        "/latlab adapt --mechanisms suppress,mode --dry-run | grep 'mode: there'\n\
          /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5; knobs\n\
          /latlab exec --fifo 5 -- /bin/sh -c \
            '/bin/sleep 0.005; grep -o \"[NO_]*WAKEUP_PREEMPTION\" /sys/kernel/debug/sched/features; sleep 0.3'\n\
@@ -115,7 +115,8 @@ fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
          /latlab adapt --dry-run --mechanisms mode; echo $?\n\
          kill -TERM $daemon; wait $daemon; knobs",
     );
-    let dry = "mode: there is no real-time task now, so it would be done at once\n";
+    let dry = "mode: there is no real-time task now, so what serves ordinary tasks would be done \
+               at once\n";
     let expected = format!("{dry}{TURNED}WAKEUP_PREEMPTION\n{FOUND}{TURNED}2\n{FOUND}");
     assert_eq!(said.stdout, expected, "{said:?}");
     let given = "suppress: preempt is given back: there ";
@@ -123,6 +124,31 @@ fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
     let again = "as there was no real-time task for 1 s";
     assert!(said.stderr.contains(again), "{said:?}");
     assert!(said.stderr.contains("adapting took "), "{said:?}");
+}
+
+/// How many pages are given back at once is bounded while there is one, whatever becomes of the
+/// knobs that serve ordinary tasks; after a SIGKILL it is as it was.
+#[test]
+fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
+    for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
+        let said = in_a_guest(&format!(
+            "pages() {{ cat /proc/sys/vm/percpu_pagelist_high_fraction; }}
+            /latlab adapt --mechanisms {mechanisms} --dry-run | grep pagelist
+            /latlab adapt --mechanisms {mechanisms} & daemon=$!; sleep 0.7; pages
+            /latlab exec --fifo 5 -- /bin/sh -c \
+              '/bin/sleep 0.1; cat /proc/sys/vm/percpu_pagelist_high_fraction'
+            sleep 0.5; pages; sleep 1; pages
+            /latlab exec --fifo 5 -- /bin/sleep 0.2
+            kill -KILL $daemon; wait $daemon; pages; /latlab adapt --restore > /dev/null; pages"
+        ));
+        let (dry, rest) = said.stdout.split_once('\n').expect("it says what it would do");
+        let foreseen = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
+                        would go from 0 to 1000000 while there are real-time tasks: the kernel ";
+        assert!(dry.starts_with(foreseen), "{said:?}");
+        assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
+        let given = "mode: pagelist_high_fraction is given back: there was no real-time task for";
+        assert!(said.stderr.contains(given), "{said:?}");
+    }
 }
 
 /// One after another, each as soon as the one before has gone.

@@ -102,6 +102,21 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
     assert!(rest.starts_with("0\n") && rest.contains("slices are as long already"), "{said:?}");
 }
 
+/// What serves real-time tasks alone is no reason to adapt a machine; this one has it, mostly.
+#[test]
+fn where_nothing_can_be_turned_for_ordinary_tasks_nothing_starts() {
+    if !root() {
+        return;
+    }
+    let folder = folder();
+    let script = "rm -r /sys/kernel/debug/sched; for all in suppress,mode mode,suppress; do
+        latlab adapt --mechanisms $all --dry-run; echo $?; done";
+    let said = secluded(folder.path(), script);
+    assert_eq!(said.stdout, "3\n3\n", "{said:?}");
+    assert_eq!(said.stderr.matches("debugfs is not mounted").count(), 2, "{said:?}");
+    assert!(!said.stderr.contains("pagelist"), "{said:?}");
+}
+
 #[test]
 fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
     if !root() {

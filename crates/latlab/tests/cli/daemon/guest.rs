@@ -25,7 +25,7 @@ fn with(programs: &str, profile: &str, script: &str) -> Said {
     let snapshot = "\
         snapshot() { for knob in preempt base_slice_ns features; do
           cat /sys/kernel/debug/sched/$knob
-        done; policies; }
+        done; cat /proc/sys/vm/percpu_pagelist_high_fraction; policies; }
         policies() { for task in /proc/[0-9]*; do
           read -r stat < $task/stat
           case \"$stat\" in *' (irq/'*|*' (ktimers/'*|*' (ksoftirqd/'*)
