@@ -78,12 +78,6 @@ impl Comparison {
         held.collect()
     }
 
-    /// The names that limits may use, in the order of the comparison, without those of `baseline`.
-    pub fn names(&self) -> Vec<String> {
-        let names = self.figures().into_iter().map(|figure| figure.known.name);
-        names.filter(|name| !name.starts_with("baseline.")).collect()
-    }
-
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         let exact = self.design.method == Method::Exact;

@@ -132,6 +132,10 @@ pub(super) fn estimate(latencies: &mut [(Latency, Option<Runs>)]) {
 
 /// In a time without chance a difference is one. How many were judged.
 fn exact(latency: &mut Latency) -> usize {
+    if latency.recorded.0 == 0 || latency.recorded.1 == 0 {
+        "one of the two has no sample".clone_into(&mut latency.unknown);
+        return 0;
+    }
     let rows = latency.to_be_judged();
     for (row, _) in &rows {
         let row = &mut latency.rows[*row];

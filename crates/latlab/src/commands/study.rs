@@ -52,7 +52,7 @@ pub(super) struct Study {
     time: Option<Nanos>,
     /// Who has the cells measured: latlab here, or the nodes of a Slurm cluster, which share DIR;
     /// what DIR/records has is not measured again there
-    #[arg(long, value_name = "ENGINE", default_value = "here")]
+    #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     engine: Engine,
     /// Keep each picture as PNG, too
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]

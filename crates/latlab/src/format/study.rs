@@ -164,7 +164,8 @@ pub(crate) fn markdown(
     if !study.source.is_empty() {
         let _ = writeln!(text, "Published: {}.", study.source);
     }
-    let _ = writeln!(text, "Measured again by `latlab study {name} --out DIR`.");
+    let lasting = lasting(study);
+    let _ = writeln!(text, "Measured again by `latlab study {name}{lasting} --out DIR`.");
     let columns = Columns::of(study, findings);
     let _ = write!(text, "\n{}", line(&columns.header()));
     let _ = write!(text, "{}", line(&vec!["---".to_owned(); columns.header().len()]));
@@ -210,6 +211,11 @@ fn field(text: &str) -> String {
 }
 
 /// How long cells were measured, where the study says something else.
+/// What a command says besides, where cells were measured for longer or shorter than the study has.
+pub(crate) fn lasting(study: &Study) -> String {
+    study.lasting.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
+}
+
 fn measured_for(time: Nanos) -> String {
     match pieces::number(Length::For(time), pieces::LONGEST) {
         1 => format!("Each cell was measured for {time}."),

@@ -23,20 +23,21 @@ pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Re
     let cell = |plan: &Plan| cell(&plan.target, time, Job::Run(Box::new(plan.clone())), errand);
     let cells: Vec<Result<Cell>> = plans.iter().map(cell).collect();
     let lacking: Vec<_> = cells.iter().map(|cell| cell.as_ref().ok()?.no_driver.clone()).collect();
-    let mut keep = errand.keep.take();
-    let answers = carry_out_and_tell(cells, errand, &mut |_, _| Ok(()), &mut |place, answer| {
-        if let (Some(keep), Ok(outcome)) = (&mut keep, answer.clone().outcome(&plans[place])) {
-            keep(place, &outcome.record);
-        }
-    });
-    let outcome = |((answer, plan), no_driver): ((Result<Answer>, &Plan), Option<String>)| {
-        let mut outcome = answer?.outcome(plan)?;
+    let outcome = |place: usize, answer: Answer| {
+        let mut outcome = answer.outcome(&plans[place])?;
         let text = |why| format!("the test driver was left out: {why}");
-        let skipped = no_driver.map(|why| Warning::new("skipped", text(why)));
+        let skipped = lacking[place].clone().map(|why| Warning::new("skipped", text(why)));
         outcome.record.warnings.extend(skipped);
         Ok(outcome)
     };
-    answers.into_iter().zip(plans).zip(lacking).map(outcome).collect()
+    let mut keep = errand.keep.take();
+    let answers = carry_out_and_tell(cells, errand, &mut |_, _| Ok(()), &mut |place, answer| {
+        if let (Some(keep), Ok(outcome)) = (&mut keep, outcome(place, answer.clone())) {
+            keep(place, &outcome.record);
+        }
+    });
+    let answers = answers.into_iter().enumerate();
+    answers.map(|(place, answer)| outcome(place, answer?)).collect()
 }
 
 /// Starts a program in a guest. `put` gets what it writes; its exit code comes back.

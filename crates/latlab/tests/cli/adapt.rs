@@ -72,7 +72,7 @@ fn it_ends_after_its_time() {
 #[test]
 fn a_killed_one_is_put_right_by_the_next() {
     let said = in_a_guest(
-        "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
+        "/latlab adapt --mechanisms suppress & daemon=$!; sleep 1\n\
          kill -KILL $daemon; wait $daemon; knobs\n\
          /latlab doctor > /dev/null; knobs; ls /run/latlab\n\
          /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",

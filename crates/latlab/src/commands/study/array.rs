@@ -21,11 +21,11 @@ pub(super) fn measure(
     cells: &[(&str, &[Plan])],
     kept: Kept<'_>,
 ) -> Result<Vec<Measured>> {
-    let fresh = study.elsewhere.is_fresh();
-    let known: Vec<Option<Measured>> = cells
-        .iter()
-        .map(|(label, plans)| kept.cell(label, plans).ok().filter(|_| !fresh).map(Ok))
-        .collect();
+    if study.elsewhere.is_fresh() {
+        cells.iter().try_for_each(|(label, plans)| kept.forget(label, plans))?;
+    }
+    let known: Vec<Option<Measured>> =
+        cells.iter().map(|(label, plans)| kept.cell(label, plans).ok().map(Ok)).collect();
     let missing = known.iter().enumerate().filter(|(_, known)| known.is_none());
     let missing: Vec<usize> = missing.map(|(nth, _)| nth + 1).collect();
     if missing.is_empty() {

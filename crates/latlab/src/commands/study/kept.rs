@@ -43,6 +43,17 @@ impl Kept<'_> {
         records.iter().enumerate().try_for_each(write)
     }
 
+    /// Has no records of a cell any more, so that those that come are new ones.
+    pub(super) fn forget(self, label: &str, plans: &[Plan]) -> Result<()> {
+        let gone = |path: PathBuf| match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(failed(&path.display().to_string(), e))
+            }
+            _ => Ok(()),
+        };
+        (1..=plans.len()).try_for_each(|nth| gone(self.record(label, nth)))
+    }
+
     fn record(self, label: &str, nth: usize) -> PathBuf {
         self.0.join("records").join(format!("{}.json", name(label, nth)))
     }

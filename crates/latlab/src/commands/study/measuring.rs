@@ -3,8 +3,8 @@
 use super::kept::{Kept, Measured, Place};
 use crate::commands::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
-use crate::format::live;
 use crate::format::progress::Bar;
+use crate::format::{self, live};
 use crate::study::Source;
 use crate::target;
 use latlab_core::plan::Plan;
@@ -67,11 +67,17 @@ fn carry_out(
     let Some(first) = missing.first() else { return Ok(()) };
     let target = target::find(&first.plan.target)?;
     let plans: Vec<Plan> = missing.iter().map(|piece| piece.plan.clone()).collect();
-    let mut lost = None;
+    let mut lost = false;
     let mut keep = |nth: usize, record: &Record| {
         let piece = &missing[nth];
         if let Some(kept) = kept.filter(|_| piece.cut && whole(record).is_ok()) {
-            lost = lost.take().or(kept.keep_piece(piece.place, record).err());
+            let kept = kept.keep_piece(piece.place, record);
+            if let (Err(failure), false) = (&kept, lost) {
+                format::say(&format!(
+                    "what is measured now would be lost with this latlab: {failure}"
+                ));
+            }
+            lost |= kept.is_err();
         }
     };
     let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
@@ -89,7 +95,7 @@ fn carry_out(
             Ok(outcome.record)
         }));
     }
-    lost.map_or(Ok(()), Err)
+    Ok(())
 }
 
 /// The records of a cell's repetitions, each of its pieces, which are the next.

@@ -10,7 +10,7 @@ use super::table::{escaped, number, words};
 use super::{HINT, domain, facts, figure, framed, numbers, scans, warnings};
 use crate::format::picture::study::{Numbers, Pictured};
 use crate::format::picture::{Chart, Source, charts};
-use crate::format::study::kernels;
+use crate::format::study::{kernels, lasting};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -120,7 +120,8 @@ fn table(numbers: &Numbers) -> String {
 
 fn again(about: &About<'_>) -> String {
     let folder = about.name.strip_suffix(".toml").unwrap_or(about.name);
-    let command = escaped(&format!("latlab study {} --out {folder}/", about.name));
+    let lasting = lasting(about.study);
+    let command = escaped(&format!("latlab study {}{lasting} --out {folder}/", about.name));
     let tool = about.sources.first().map_or("latlab", |source| source.record.tool.as_str());
     let same = match domain(about.sources) {
         "" => "",

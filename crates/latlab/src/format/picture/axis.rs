@@ -67,7 +67,7 @@ pub(super) fn real(n: u64) -> f64 {
 pub(super) fn round_above(value: f64) -> f64 {
     let value = value * 1.02;
     let power = 10f64.powf((value / 10.0).log10().floor());
-    let ends = [1.0, 2.0, 5.0, 10.0].into_iter().filter_map(|round| {
+    let ends = [1.0, 2.0, 5.0, 10.0, 20.0].into_iter().filter_map(|round| {
         let steps = (value / (round * power)).ceil();
         (4.0..=8.0).contains(&steps).then_some(steps * round * power)
     });
