@@ -13,7 +13,10 @@ probes = ["cyclic", "schedule:tasks=5"]
 
 [[axis]]
 name = "kernel"
-each = [{ label = "rt", on = "lab:rt" }, { label = "none", on = "lab:utime" }]
+each = [
+  { label = "rt", on = "lab:rt" },
+  { label = "none", on = "lab:utime", probes = ["cyclic", "realfeel"] },
+]
 
 [[axis]]
 name = "tasks"
@@ -82,7 +85,7 @@ fn what_is_wrong_with_a_picture_is_said_with_its_place() {
             "2:12: this is a single value: it is not taken of samples",
         ),
         (
-            "kind = 'density'\nfigures = ['read']",
+            "kind = 'density'\nfigures = ['read']\ncells = ['rt.*']",
             "2:12: no cell that it shows has the probe 'realfeel'",
         ),
         (
