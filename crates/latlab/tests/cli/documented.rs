@@ -111,7 +111,9 @@ fn desk() -> tempfile::TempDir {
     let runs = ["idle.json", "before/1.json", "before/2.json", "after/1.json", "after/2.json"];
     for run in runs.map(here) {
         fs::create_dir_all(run.parent().expect("it is in a folder")).expect("there is room");
-        let words = format!("run --policy other --for 100ms --out {}", run.display());
+        // So many samples that a limit on p99.9 can be judged.
+        let words =
+            format!("run cyclic:interval=50us,policy=other --for 1s --out {}", run.display());
         assert_eq!(latlab(&words).code(), Some(0));
     }
     desk
