@@ -105,7 +105,11 @@ fn a_real_time_kernel_waits_for_raw_locks_only() {
 fn where_timers_fire_at_ticks_the_device_interrupts() {
     let scans = scans("standard", &["points=0"]);
     assert_eq!(scans[0].interrupt, Interrupt::Device);
-    let [region] = scans[0].regions.as_slice() else { panic!("{:?}", scans[0].regions) };
-    assert!((481_000..484_000).contains(&region.length().0), "{region:?}");
+    // The tick, which comes at the same moment of each call there, may cut it.
+    let regions = &scans[0].regions;
+    assert!((1..=2).contains(&regions.len()), "{regions:?}");
+    assert!(regions.windows(2).all(|pair| pair[0].end == pair[1].start), "{regions:?}");
+    let length: u64 = regions.iter().map(|region| region.length().0).sum();
+    assert!((481_000..485_000).contains(&length), "{regions:?}");
     latlab("scan fork --interrupt timer --on lab:standard").refused(3, &["ticks", "4 ms"]);
 }
