@@ -139,10 +139,13 @@ fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figu
         let judged = row.judged.as_ref();
         if quantile.is_some() {
             let of = |value: Option<f64>| judged.and(value);
+            // Without chance there is one ratio, and no room on either side of it.
+            let sure = of(row.ratio).filter(|_| exact);
             let ends = judged.and_then(|judged| judged.ratio);
+            let [low, high] = [ends.map(|ends| ends.low), ends.map(|ends| ends.high)];
             figures.push(number(format!("{full}.ratio"), of(row.ratio)));
-            figures.push(number(format!("{full}.ratio.low"), ends.map(|ends| ends.low)));
-            figures.push(number(format!("{full}.ratio.high"), ends.map(|ends| ends.high)));
+            figures.push(number(format!("{full}.ratio.low"), low.or(sure)));
+            figures.push(number(format!("{full}.ratio.high"), high.or(sure)));
         }
     }
     let counts = [("recorded", latency.recorded), ("missed", latency.missed)];

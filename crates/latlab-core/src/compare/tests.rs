@@ -136,6 +136,13 @@ fn instructions_have_no_chance() {
     assert_eq!(latency.sentence(), "slower: p50 +0.50 %; the same at p90, p99, p99.9, p99.99");
     assert_eq!((latency.worst.a.rate, latency.worst.a.beyond.len()), (None, 0));
     assert_eq!(compare(&a, &a).unwrap().latencies[0].verdict(), Verdict::Same);
+    // A ratio that is exact has no room on either side.
+    for (limit, outcome) in [("low > 1.004", Over), ("high > 1.006", Within)] {
+        let limit = limit::Limit::read(&format!("cyclic.p50.ratio.{limit}")).unwrap();
+        assert_eq!(comparison.hold(&[limit]).unwrap()[0].outcome, outcome);
+    }
+    let nothing = compare(&a, &exactly(0, &[])).unwrap();
+    assert_eq!(nothing.latencies[0].unknown, "one of the two has no sample");
 }
 
 #[test]
