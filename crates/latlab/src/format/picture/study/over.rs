@@ -123,8 +123,10 @@ fn at(
     let Some(reference) = reference else { return (None, None) };
     // What stands on each other is divided by all of the other's together.
     let whole = if over.is_some_and(|over| over.stacked) {
-        let all = picture.figures.iter().filter_map(|figure| reference.values[*figure].0);
-        all.reduce(|one, other| one + other)
+        // With a part missing nobody knows how much that is.
+        let all = picture.figures.iter().map(|figure| reference.values[*figure].0);
+        let all: Option<Vec<Quantity>> = all.collect();
+        all.and_then(|all| all.into_iter().reduce(|one, other| one + other))
     } else {
         reference.values[figure].0
     };
