@@ -136,7 +136,13 @@ impl Waiting<'_> {
             Seen::Silence(why) => {
                 let since = *self.silent.get_or_insert_with(clock::now);
                 self.watch.note(&format!("Slurm does not answer: {why}"));
-                return clock::now() > since + PATIENCE;
+                let gives_up = clock::now() > since + PATIENCE;
+                if gives_up {
+                    let job = &self.array.job;
+                    let what = format!("array job {job} may go on: end it with scancel {job}");
+                    format::say(&format!("Slurm has not answered for {PATIENCE}: {what}"));
+                }
+                return gives_up;
             }
         };
         self.silent = None;
