@@ -60,7 +60,7 @@ kernels: $(LATLAB)
 
 # The studies whose tables are kept in docs/results/, measured again: hours where nothing is known yet.
 # On the same kernels git sees no change.
-studies: $(LATLAB)
+studies: kernels
 	for table in docs/results/*/table.md; do \
 		folder=$${table%/table.md}; $(LATLAB) study $${folder##*/} --out $$folder >/dev/null || exit 1; \
 	done

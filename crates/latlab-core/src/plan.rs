@@ -1,6 +1,7 @@
 //! What was asked: enough to run it again.
 
 use crate::cpulist::CpuList;
+use crate::random::Random;
 use crate::scan::ScanPlan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct Plan {
     pub length: Length,
     /// How long each probe runs before its samples count.
     pub warm_up: Nanos,
-    /// The seed of everything the loads draw by chance.
+    /// The seed of everything that is drawn by chance: by the loads, and when probes begin.
     pub seed: u64,
     /// End at the first sample above this.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -41,6 +42,19 @@ pub struct Plan {
     /// Whether late wake-ups are to be explained, and whose.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub explain: Option<ExplainPlan>,
+}
+
+impl Plan {
+    /// How long the loads have had the machine to themselves when a probe begins: nothing with seed
+    /// 0, else up to 100 ms, by the seed. Where time is exactly repeatable a probe would otherwise
+    /// always meet the same moments of a load, and no number of runs would tell of the others.
+    pub fn phase(&self) -> Nanos {
+        const LONGEST: usize = 100_000_000;
+        // The first numbers of small seeds are alike.
+        let mut random = Random::new(self.seed);
+        random.by_ref().take(8).for_each(drop);
+        if self.seed == 0 { Nanos(0) } else { Nanos(random.below(LONGEST) as u64) }
+    }
 }
 
 /// Which wake-ups to explain.

@@ -56,6 +56,7 @@ pub(crate) fn run(
     parts::keep_what_they_change(&mut guard, &loads)?;
     let crew = Crew::start(&loads, &plan.cpus, &machine, plan.seed, signals)?;
     warnings.extend(lock_memory());
+    clock::sleep_for(plan.phase());
     let (scanned, mut failure) = scan_all(plan, signals, watch)?;
     let mut rig = Rig::new(plan, signals, watch);
     let (failed, explanations) = explaining::explaining(plan, &machine, &probes, &mut rig)?;

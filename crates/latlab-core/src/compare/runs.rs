@@ -11,7 +11,8 @@ const FEWEST_ARRANGEMENTS: u128 = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// In the time of instructions each difference is what it is.
+    /// In the time of instructions, where no side has a run that differs from its others, each
+    /// difference is what it is.
     Exact,
     /// Each run with the one that was taken next to it.
     Paired,
@@ -31,6 +32,8 @@ pub enum Order {
     Mixed,
     /// All of one side before all of the other.
     OneAfterTheOther,
+    /// In the laboratory, where a run does not know of those before it and its seed is all chance.
+    BySeed,
 }
 
 /// How two sets of runs are compared, and on which ground.
@@ -56,7 +59,12 @@ impl<'a> Side<'a> {
     /// None without a run.
     pub(super) fn of(records: &'a [Record]) -> Result<Option<Side<'a>>, Incomparable> {
         let mut runs: Vec<&Record> = records.iter().collect();
-        runs.sort_by_key(|run| run.started);
+        runs.sort_by_key(|run| (run.started, run.plan.seed));
+        // In the laboratory a seed that is run again tells nothing new.
+        runs.dedup_by(|again, run| {
+            let instructions = run.machine.time_domain == TimeDomain::Instructions;
+            instructions && again.plan.seed == run.plan.seed && again.series == run.series
+        });
         let Some((first, others)) = runs.split_first() else {
             return Ok(None);
         };
@@ -69,13 +77,18 @@ impl<'a> Side<'a> {
         }
         Ok(Some(Side { runs, whole }))
     }
+
+    /// Whether chance had a part in it.
+    fn varies(&self) -> bool {
+        self.runs.windows(2).any(|two| two[0].series != two[1].series)
+    }
 }
 
 impl Design {
     pub(super) fn of(a: &Side<'_>, b: &Side<'_>) -> Design {
         let runs = (a.runs.len(), b.runs.len());
         let order = order(a, b);
-        let method = if a.whole.machine.time_domain == TimeDomain::Instructions {
+        let method = if order == Order::BySeed && !a.varies() && !b.varies() {
             Method::Exact
         } else if order == Order::InTurns && pairs_suffice(runs.0) {
             Method::Paired
@@ -97,8 +110,8 @@ impl Design {
         };
         match self.method {
             Method::Exact => "The time is that of instructions, the same in each repetition: the \
-                              differences are exact, and chance has no part in them. Another seed \
-                              is another run."
+                              differences are exact, and chance has no part in them. What another \
+                              seed would give, runs with six seeds and more tell."
                 .to_owned(),
             Method::Paired => format!(
                 "{} runs of each, taken in turns: B/A is the median over pairs, with the interval \
@@ -106,10 +119,11 @@ impl Design {
                 self.runs.0
             ),
             Method::Unpaired => format!(
-                "{} runs and {} runs, not in turns: B/A is of the medians over runs, with the \
-                 interval that 95 of 100 resamplings of runs stay in{judged}.{}",
+                "{} runs and {} runs, {}: B/A is of the medians over runs, with the interval that \
+                 95 of 100 resamplings of runs stay in{judged}.{}",
                 self.runs.0,
                 self.runs.1,
+                if self.order == Order::BySeed { "each of another seed" } else { "not in turns" },
                 if self.order == Order::OneAfterTheOther {
                     " All runs of one were taken before all of the other: whatever has changed on \
                      the machine meanwhile looks like a difference. Measure in turns."
@@ -123,15 +137,12 @@ impl Design {
 
     /// Why nothing can be told from chance.
     pub(super) fn too_few(&self) -> String {
-        match self.runs {
-            (1, 1) => "One run each says nothing about chance: measure six of each or more, in \
-                       turns"
-                .to_owned(),
-            (a, b) => format!(
-                "{a} and {b} runs are too few to tell a difference from chance: measure six of \
-                 each or more, in turns"
-            ),
-        }
+        let how = if self.order == Order::BySeed { "each of another seed" } else { "in turns" };
+        let runs = match self.runs {
+            (1, 1) => "One run each says nothing about chance".to_owned(),
+            (a, b) => format!("{a} and {b} runs are too few to tell a difference from chance"),
+        };
+        format!("{runs}: measure six of each or more, {how}")
     }
 }
 
@@ -154,6 +165,9 @@ fn sets_suffice((a, b): (usize, usize)) -> bool {
 
 /// In turns are runs of which no pair begins before the one before it has: A B, B A, A B.
 fn order(a: &Side<'_>, b: &Side<'_>) -> Order {
+    if a.whole.machine.time_domain == TimeDomain::Instructions {
+        return Order::BySeed;
+    }
     let begun = |side: &Side<'_>| side.runs.iter().map(|run| run.started).collect::<Vec<_>>();
     let (a, b) = (begun(a), begun(b));
     if a.len() == b.len() {

@@ -146,6 +146,29 @@ fn instructions_have_no_chance() {
 }
 
 #[test]
+fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
+    let run = |seed: u64, latency: u64| {
+        let mut run = run("cyclic", 0, &[latency; 2000]);
+        (run.machine.time_domain, run.plan.seed) = (TimeDomain::Instructions, seed);
+        run
+    };
+    let side = |shift: u64| (1..=6).map(|seed| run(seed, 1000 + seed + shift)).collect::<Vec<_>>();
+    let design = |a: &[Record], b: &[Record]| compare(a, b).unwrap().design;
+    let six = design(&side(0), &side(1));
+    assert_eq!((six.method, six.order), (Method::Unpaired, Order::BySeed));
+    assert!(six.words().contains("6 runs and 6 runs, each of another seed"), "{}", six.words());
+    // What the same seed gives again is no other run.
+    let again = [side(0), side(0)].concat();
+    assert_eq!(design(&again, &side(1)).runs, (6, 6));
+    let few = design(&side(0)[..2], &side(1)[..2]);
+    assert_eq!(few.method, Method::None);
+    assert!(few.words().contains("six of each or more, each of another seed"), "{}", few.words());
+    // Without chance there is nothing to tell from it.
+    let alike: Vec<_> = (1..=6).map(|seed| run(seed, 1000)).collect();
+    assert_eq!(design(&alike, &[run(1, 1001)]).method, Method::Exact);
+}
+
+#[test]
 fn runs_of_one_side_repeat_one_plan_whatever_the_seed() {
     let (mut a, b) = sides(6, 1);
     a.iter_mut().zip(1..).for_each(|(run, seed)| run.plan.seed = seed);

@@ -3,7 +3,7 @@
 use super::archive::Archive;
 use super::facts::ApicTimer;
 use super::microscope::Microscope;
-use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::orders::{Job, MODULES, ORDERS, ORDERS_GRAIN, Orders, PROGRAM};
 use super::{Time, driver, library, module};
 use crate::engine;
 use crate::failure::{Failure, Result, failed};
@@ -106,7 +106,8 @@ pub(super) struct Boot {
     pub(super) modules: Vec<String>,
 }
 
-/// A disk in memory whose completions are timers of the guest (`Documentation/block/null_blk.rst`).
+/// A disk in memory whose completions are timers of the guest (`Documentation/block/null_blk.rst`),
+/// unless the command line of its profile says otherwise.
 const DISK: &[&str] =
     &["gb=1", "memory_backed=1", "irqmode=2", "completion_nsec=100000", "hw_queue_depth=64"];
 
@@ -158,6 +159,13 @@ impl Cell {
         names.filter(|name| !self.job.may_lack() || has(name)).collect()
     }
 
+    /// What the disk's module is told: the last of two words counts.
+    fn disk(&self) -> Vec<&str> {
+        let own = self.profile.cmdline.split_whitespace();
+        let own = own.filter_map(|word| word.strip_prefix("null_blk."));
+        DISK.iter().copied().chain(own).collect()
+    }
+
     /// Makes the archive and the command line.
     pub(super) fn boot(&self) -> Result<Boot> {
         let needs = self.needs()?;
@@ -166,7 +174,7 @@ impl Cell {
         let mut wanted = self.profile.modules.clone();
         wanted.retain(|name| name != driver::MODULE);
         wanted.extend(self.needed_modules(&needs));
-        let mut cmdline = format!("{CMDLINE} {}", self.profile.cmdline);
+        let mut cmdline = CMDLINE.to_owned();
         if disk.is_some() {
             wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
             cmdline.extend(DISK.iter().map(|parameter| format!(" null_blk.{parameter}")));
@@ -174,6 +182,7 @@ impl Cell {
             files.extend(library::closure(&mke2fs)?);
             files.push(("/sbin/mke2fs".into(), mke2fs));
         }
+        cmdline = format!("{cmdline} {}", self.profile.cmdline);
         if self.time == Time::Instructions {
             cmdline = format!("{cmdline} {CMDLINE_INSTRUCTIONS}");
         }
@@ -182,8 +191,8 @@ impl Cell {
         let mut names = Vec::new();
         for module in &modules {
             archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
-            let disk = if module.name == "null_blk" { DISK.join(" ") } else { String::new() };
-            names.push(format!("{} {disk}", module.name).trim_end().to_owned());
+            let disk = if module.name == "null_blk" { self.disk() } else { Vec::new() };
+            names.push([vec![module.name.as_str()], disk].concat().join(" "));
         }
         if let Some(driver) = &self.driver {
             files.push((format!("{MODULES}/{}.ko", driver::MODULE).into(), driver.clone()));
@@ -210,7 +219,9 @@ impl Cell {
             disk,
             job: self.job.clone(),
         };
-        let text = serde_json::to_vec(&orders).expect("orders are plain data");
+        let mut text = serde_json::to_vec(&orders).expect("orders are plain data");
+        // One digit more in a plan would move what the guest has in memory, and all its times.
+        text.resize(text.len().next_multiple_of(ORDERS_GRAIN), b' ');
         archive.file(ORDERS, 0o644, &text);
         let initramfs = archive.finish();
         // The guest holds it twice while it unpacks, and a root in memory gets half of that.

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 /// Where the guest finds its orders, and this program.
 pub(super) const ORDERS: &str = "/latlab.orders";
 pub(super) const PROGRAM: &str = "/latlab";
+/// How many bytes the orders are a multiple of.
+pub(super) const ORDERS_GRAIN: usize = 4096;
 /// The folder of the modules that are to be loaded.
 pub(super) const MODULES: &str = "/modules";
 
