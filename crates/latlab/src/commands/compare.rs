@@ -26,8 +26,9 @@ where it was judged. A probe with several latencies: timer.thread-running.p99.";
 /// Each side is a record, a folder of records, a pattern in quotes ('a-*.json'), or several of these
 /// with commas between: runs of one plan, whose seeds may differ. With six runs of each or more,
 /// taken in turns, quantiles are judged: no difference, faster or slower, with intervals from
-/// resampling the runs. One run each says nothing about chance. In the laboratory's time of
-/// instructions differences are exact. docs/compare.md says how it is done and what it can't tell.
+/// resampling the runs. One run each says nothing about chance; in the laboratory it is compared
+/// exactly, and other seeds are other runs. docs/compare.md says how it is done and what it can't
+/// tell.
 ///
 /// Exit: 0; 1 where a --fail-if holds; 2 where one could not be told.
 #[derive(Debug, clap::Args)]

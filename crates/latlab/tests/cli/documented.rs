@@ -12,7 +12,7 @@ const STAND_INS: &[(&str, &str)] = &[
     ("127.0.0.1:9464", "127.0.0.1:0"),
     ("--out fig9/", "--list-cells"),
     ("--out quick/", "--list-cells"),
-    ("--out periods/", "--list-cells"),
+    ("--out timers/", "--list-cells"),
     ("--engine slurm --out /shared/table2/", "--list-cells"),
     ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
     ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
