@@ -163,6 +163,24 @@ fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
     assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
 }
 
+/// One sample of 600 ms has correcting add 599: of 600 that were recorded, none of the ten above
+/// p99 need be another.
+#[test]
+fn what_correcting_adds_is_no_sample_above_a_quantile() {
+    let side = |offset: u64| {
+        let run = |n: u64| {
+            let latencies: Vec<u64> = (0..599).map(|n| 10_000 + n).chain([600_000_000]).collect();
+            let mut run = run("cyclic", 10 * n + offset, &latencies);
+            run.series[0].counts.missed = 599;
+            run
+        };
+        (0..6).map(run).collect::<Vec<_>>()
+    };
+    let comparison = compare(&side(0), &side(5)).unwrap();
+    let names: Vec<&str> = verdicts(&comparison.latencies[0]).iter().map(|v| v.0).collect();
+    assert_eq!(names, ["corrected p50", "corrected p90"]);
+}
+
 #[test]
 fn limits_are_claims_over_both_sides() {
     let (a, b) = sides(8, 2);
