@@ -11,12 +11,18 @@ use crate::plan::{Length, Part, Plan};
 use crate::record::{Counts, SCHEMA, Series};
 use crate::time::Nanos;
 
+/// These samples.
+pub(super) fn histogram(samples: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    for sample in samples {
+        histogram.record(Nanos(*sample));
+    }
+    histogram
+}
+
 /// A run of this probe with these latencies, taken at this second.
 pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
-    let mut histogram = Histogram::new();
-    for latency in latencies {
-        histogram.record(Nanos(*latency));
-    }
+    let histogram = histogram(latencies);
     let mut series = Series {
         probe: probe.to_owned(),
         span: ("timer expiry".to_owned(), "thread running".to_owned()),
