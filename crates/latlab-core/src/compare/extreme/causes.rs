@@ -93,7 +93,9 @@ fn estimate(tail: &Tail<'_>, complete: Nanos, samples: &[Late<'_>]) -> Result<Le
         ));
     }
     let mut histogram = Histogram::new();
-    samples.iter().for_each(|(_, sample)| histogram.record(sample.latency));
+    for (_, sample) in samples {
+        histogram.record(sample.latency);
+    }
     // Others that share a bucket with the least may not have been kept.
     let floor = histogram.buckets().next().map_or(complete, |bucket| bucket.to);
     let threshold = stable(&histogram, found.min(MOST), floor)?;

@@ -19,7 +19,9 @@ struct Late {
 fn explained(late: &[Late], random: &mut Random) -> Record {
     let mut latencies: Vec<f64> =
         (0..SAMPLES).map(|_| 10_000.0 + 1_000.0 * random.share()).collect();
-    late.iter().for_each(|one| latencies[place(one.at)] = one.latency);
+    for one in late {
+        latencies[place(one.at)] = one.latency;
+    }
     let mut worst: Vec<Sample> =
         (0..).zip(&latencies).map(|(at, ns)| sample(at, *ns, late)).collect();
     worst_first(&mut worst);
