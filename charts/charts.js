@@ -47,10 +47,11 @@ const STROKES = {
 /** A line without steps, of so few points at most, shows where each of them is. */
 const FEW = 16;
 
-// Paper is never dark: the query changes when printing begins, too.
+// Paper is never dark, and has no buttons: the queries change when printing begins, too.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
+const paper = matchMedia("print");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
-dark.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
+for (const query of [dark, paper]) query.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
 addEventListener("beforeprint", () => svgs().forEach(scalable));
 addEventListener("afterprint", () => svgs().forEach((svg) => svg.removeAttribute("viewBox")));
 document.documentElement.dataset.drawn = String(drawn.length);
@@ -71,7 +72,12 @@ function draw(chart) {
     view.getZr().flush();
   };
   redraw();
-  new ResizeObserver(() => view.resize()).observe(place);
+  // Drawn at once: whoever captures the page in this frame, as paper does, sees all of it.
+  const fit = () => {
+    view.resize();
+    view.getZr().flush();
+  };
+  new ResizeObserver(fit).observe(place);
   return redraw;
 }
 
@@ -111,6 +117,7 @@ function options(chart, view) {
       pageIconInactiveColor: colour("line"),
     },
     toolbox: {
+      show: !paper.matches,
       right: 0,
       bottom: 0,
       padding: 0,

@@ -10,7 +10,7 @@ const FRAME = "path://M0,0h14v14h-14zM2,2v10h10v-10z";
 export const LOOKS = {
   full: { icon: SQUARE, mark: "■", style: (colour) => ({ fill: colour }) },
   faint: { icon: SQUARE, mark: "▒", style: (colour) => ({ fill: colour, opacity: 0.4 }) },
-  hollow: { icon: FRAME, mark: "□", style: (_, ink) => ({ fill: "none", stroke: ink, lineWidth: 1.5, lineDash: [4, 2] }) },
+  hollow: { icon: FRAME, mark: "□", style: (_, ink) => ({ fill: "none", stroke: ink, lineWidth: 1.5 }) },
 };
 
 /** The columns of a chart, as series that the legend can hide; `ink` is the colour of text. */

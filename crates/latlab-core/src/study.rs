@@ -59,6 +59,24 @@ pub struct Cell {
     pub terms: Terms,
 }
 
+impl Cell {
+    /// The probes that have samples of this name, as they were written: those of the name itself,
+    /// or else those that it is a component of, as `rhealstone` has `rhealstone.message`.
+    pub fn probes_with(&self, name: &str) -> Vec<&Words> {
+        let those = |has: &dyn Fn(&str) -> bool| -> Vec<&Words> {
+            let all = self.terms.probes.iter().flatten();
+            all.filter(|words| words.text.split(':').next().is_some_and(has)).collect()
+        };
+        let own = those(&|probe| probe == name);
+        if own.is_empty() {
+            return those(&|probe| {
+                name.strip_prefix(probe).is_some_and(|rest| rest.starts_with('.'))
+            });
+        }
+        own
+    }
+}
+
 /// Something a user wrote, and at which byte of the file, so that errors can say where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {

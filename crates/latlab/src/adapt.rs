@@ -1,5 +1,6 @@
 //! Adapting: what mechanisms decide is done on this machine, and undone at the end.
 
+mod able;
 mod account;
 mod acting;
 mod asking;
@@ -88,7 +89,7 @@ impl Adapting {
         voice: Voice,
     ) -> Result<Adapting> {
         let adaptation = mechanism::adaptation(names, told)?;
-        let cant = observing::check(&adaptation, names, &root)?;
+        let cant = able::check(&adaptation, names, &root)?;
         let only = Claim::take(&root, "adapt").map_err(|e| refused(&e))?;
         account.begin_log()?;
         let observing = Observing::start(&adaptation, names, &root)?;

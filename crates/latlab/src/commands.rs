@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod scan;
 mod study;
+mod usage;
 
 use crate::failure::{Failure, Result, failed};
 use crate::{load, probe};
@@ -86,11 +87,11 @@ fn command_line() -> clap::Command {
 pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.len() < 2 {
-        return list::print_help(&mut command_line()).map(|()| 0);
+        return usage::print_help(&mut command_line()).map(|()| 0);
     }
     let matches = match command_line().try_get_matches_from(arguments) {
         Ok(matches) => matches,
-        Err(error) => return list::print_clap(&error).map(|()| 0),
+        Err(error) => return usage::print_clap(&error).map(|()| 0),
     };
     let latlab: Latlab =
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");

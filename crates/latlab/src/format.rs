@@ -115,6 +115,10 @@ pub(crate) fn plain(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name} {}", plain(value)));
+            fields.collect::<Vec<_>>().join(" ")
+        }
         _ => value.to_string(),
     }
 }
@@ -139,6 +143,12 @@ pub(crate) fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fact_is_shown_without_what_json_puts_around_it() {
+        let threads = serde_json::json!([{ "comm": "irq/9-acpi", "pid": 39, "kernel": true }, 1]);
+        assert_eq!(plain(&threads), "comm irq/9-acpi pid 39 kernel true, 1");
+    }
 
     #[test]
     fn a_value_has_four_digits_that_count() {

@@ -97,6 +97,35 @@ fn a_browser_draws_every_series_without_complaint() {
     assert!(dom.contains("note=&lt;b&gt;&amp;bold&lt;/b&gt;"));
 }
 
+/// Makes a picture narrower, and notes whether what is drawn in it is, after the page has heard of
+/// that and before the frame is shown.
+const NARROWER: &str = r#"<script>
+let observer;
+const narrowing = setInterval(() => {
+  if (!document.documentElement.dataset.drawn) return;
+  const picture = document.querySelector(".chart");
+  observer ??= new ResizeObserver(() => {
+    if (picture.clientWidth > 501) return;
+    const ends = [...picture.querySelectorAll("svg path")].map((path) => path.getBBox()).map(({ x, width }) => x + width);
+    document.documentElement.dataset.fits = String(ends.length > 4 && Math.max(...ends) <= 501);
+    clearInterval(narrowing);
+  });
+  observer.observe(picture);
+  picture.style.width = picture.clientWidth === 500 ? "501px" : "500px";
+}, 20);
+</script></body>"#;
+
+/// Who makes pictures of whole pages sees the first frame after a change of width.
+#[test]
+fn a_picture_is_never_shown_at_a_width_that_it_had() {
+    let folder = folder();
+    report(folder.path(), &["run.json"]);
+    let page = folder.path().join("report.html");
+    let text = std::fs::read_to_string(&page).unwrap().replace("</body>", NARROWER);
+    put(folder.path(), "report.html", &text);
+    assert!(browse(&page).0.contains("data-fits=\"true\""));
+}
+
 #[test]
 fn records_are_laid_over_each_other() {
     let folder = folder();

@@ -132,16 +132,9 @@ impl Cumulative {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::histogram;
     use super::*;
     use proptest::prelude::*;
-
-    fn histogram(samples: &[u64]) -> Histogram {
-        let mut histogram = Histogram::new();
-        for sample in samples {
-            histogram.record(Nanos(*sample));
-        }
-        histogram
-    }
 
     #[test]
     fn runs_that_are_alike_leave_no_doubt() {

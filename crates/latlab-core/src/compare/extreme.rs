@@ -8,11 +8,13 @@
 mod causes;
 mod pareto;
 mod steady;
+mod threshold;
 
 #[cfg(test)]
 mod tests;
 
 use self::pareto::{Excesses, LEAST_SHAPE, Pareto};
+use self::threshold::{excesses, stable, with_above};
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::record::{Record, Series};
@@ -95,29 +97,16 @@ impl Tail<'_> {
             let least = 2 * FEWEST * TAIL;
             return Err(format!("{} samples are too few: {least} are needed", self.whole.count()));
         }
-        let threshold = stable(self.whole, most)?;
-        let excesses = excesses(self.whole, threshold);
+        let threshold = stable(self.whole, most, Nanos(0))?;
         let late = self.series.iter().map(|series| late(series, threshold));
-        if steady::over_runs(&late.collect::<Vec<_>>()) < REFUSED_BELOW {
-            return Err("late samples come more often in some runs or on some CPUs than in others"
-                .to_owned());
-        }
+        spread_over_runs(&late.collect::<Vec<_>>())?;
         // A time line knows the worst of each interval only: of those that a threshold leaves some
         // without, it can tell.
         let intervals: usize = self.series.iter().map(|s| s.timeline.points().count()).sum();
-        let some = with_above(self.whole, most.min(intervals as u64 / 4));
-        match steady::over_time(&self.series, threshold.max(some)) {
-            None => {
-                return Err("the time lines are too short or too coarse to tell whether late \
-                            samples come as they please"
-                    .to_owned());
-            }
-            Some(p) if p < REFUSED_BELOW => {
-                return Err("late samples come in bursts, or at some times more often".to_owned());
-            }
-            Some(_) => {}
-        }
-        level(&excesses, threshold, self.whole.count())
+        let some = with_above(self.whole, most.min(intervals as u64 / 4)).max(threshold);
+        let lines = self.series.iter().map(|series| steady::above(series, some));
+        spread_over_time(&lines.collect::<Vec<_>>())?;
+        level(&excesses(self.whole, threshold), threshold, self.whole.count())
     }
 }
 
@@ -131,6 +120,31 @@ impl Extreme {
     }
 }
 
+/// Refuses late samples that some of the runs or CPUs have more of: those late and all, of each.
+fn spread_over_runs(late: &[(u64, u64)]) -> Result<(), String> {
+    if steady::over_runs(late) < REFUSED_BELOW {
+        let why = "late samples come more often in some runs or on some CPUs than in others";
+        return Err(why.to_owned());
+    }
+    Ok(())
+}
+
+/// Refuses late samples that do not come as they please: whether each interval of the time lines
+/// has any.
+fn spread_over_time(lines: &[Vec<bool>]) -> Result<(), String> {
+    match steady::over_time(lines) {
+        None => {
+            Err("the time lines are too short or too coarse to tell whether late samples come \
+                     as they please"
+                .to_owned())
+        }
+        Some(p) if p < REFUSED_BELOW => {
+            Err("late samples come in bursts, or at some times more often".to_owned())
+        }
+        Some(_) => Ok(()),
+    }
+}
+
 /// How many samples of a series are above the threshold, and how many there are.
 fn late(series: &Series, threshold: Nanos) -> (u64, u64) {
     let late = series.histogram().map_or(0, |histogram| {
@@ -138,56 +152,6 @@ fn late(series: &Series, threshold: Nanos) -> (u64, u64) {
         above.map(|bucket| bucket.count).sum()
     });
     (late, series.counts.recorded)
-}
-
-/// The middle of each bucket above the threshold, less it.
-#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
-fn excesses(histogram: &Histogram, threshold: Nanos) -> Vec<(f64, u64)> {
-    let above = histogram.buckets().filter(|bucket| bucket.from >= threshold);
-    let middle = |from: Nanos, to: Nanos| f64::midpoint(from.0 as f64, to.0 as f64);
-    above.map(|b| (middle(b.from, b.to) - threshold.0 as f64, b.count)).collect()
-}
-
-/// The lowest threshold from which on the shape stays the same, as it does where a tail begins.
-fn stable(histogram: &Histogram, most: u64) -> Result<Nanos, String> {
-    let mut fits: Vec<(Nanos, f64, f64)> = Vec::new();
-    let mut wanted = most;
-    while wanted >= FEWEST {
-        let threshold = with_above(histogram, wanted);
-        let excesses = excesses(histogram, threshold);
-        let count: u64 = excesses.iter().map(|(_, count)| count).sum();
-        let fit = Pareto::likeliest(&excesses).filter(|_| count >= FEWEST / 2);
-        #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
-        if let Some(fit) = fit {
-            // The variance of the likeliest shape (Smith 1987).
-            fits.push((threshold, fit.shape, (1.0 + fit.shape).powi(2) / count as f64));
-        }
-        wanted = wanted * 7 / 10;
-    }
-    fits.dedup_by_key(|fit| fit.0);
-    // Of a higher threshold the excesses are among those of the lower: their shapes differ by what
-    // is left of the variance.
-    let agrees = |(_, shape, variance): &(Nanos, f64, f64), (_, other, more): &(_, f64, f64)| {
-        (shape - other).abs() <= 2.5 * (more - variance).max(variance * 0.1).sqrt()
-    };
-    let from = (0..fits.len()).find(|n| fits[n + 1..].iter().all(|fit| agrees(&fits[*n], fit)));
-    match from {
-        Some(n) if fits.len() - n >= 3 => Ok(fits[n].0),
-        _ => Err("no threshold was found from which on the tail keeps its shape".to_owned()),
-    }
-}
-
-/// The lowest value that no more than this many samples reach.
-fn with_above(histogram: &Histogram, most: u64) -> Nanos {
-    let mut above = 0;
-    let buckets: Vec<_> = histogram.buckets().collect();
-    for bucket in buckets.iter().rev() {
-        above += bucket.count;
-        if above > most {
-            return bucket.to;
-        }
-    }
-    Nanos(0)
 }
 
 /// The latency of one in ten times as many samples, if the fit is one.

@@ -2,14 +2,12 @@
 //! figures of the first.
 
 use super::scans::ScanPair;
+use super::verdict::BEYOND;
 use super::{Comparison, Latency, Method, Row};
 use crate::study::claim::{Claim, Fault, Known, Verdict};
 use crate::time::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// A quantile with fewer samples above it, in all runs together, is little more than the maximum.
-const BEYOND: f64 = 10.0;
 
 /// A claim that must not hold.
 #[derive(Clone, Debug, PartialEq)]

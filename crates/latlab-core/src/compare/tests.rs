@@ -11,12 +11,18 @@ use crate::plan::{Length, Part, Plan};
 use crate::record::{Counts, SCHEMA, Series};
 use crate::time::Nanos;
 
+/// These samples.
+pub(super) fn histogram(samples: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    for sample in samples {
+        histogram.record(Nanos(*sample));
+    }
+    histogram
+}
+
 /// A run of this probe with these latencies, taken at this second.
 pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
-    let mut histogram = Histogram::new();
-    for latency in latencies {
-        histogram.record(Nanos(*latency));
-    }
+    let histogram = histogram(latencies);
     let mut series = Series {
         probe: probe.to_owned(),
         span: ("timer expiry".to_owned(), "thread running".to_owned()),
@@ -184,6 +190,24 @@ fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
     let comparison = compare(&a, &b).unwrap();
     let names: Vec<&str> = verdicts(&comparison.latencies[0]).iter().map(|v| v.0).collect();
     assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
+}
+
+/// One sample of 600 ms has correcting add 599: of 600 that were recorded, none of the ten above
+/// p99 need be another.
+#[test]
+fn what_correcting_adds_is_no_sample_above_a_quantile() {
+    let side = |offset: u64| {
+        let run = |n: u64| {
+            let latencies: Vec<u64> = (0..599).map(|n| 10_000 + n).chain([600_000_000]).collect();
+            let mut run = run("cyclic", 10 * n + offset, &latencies);
+            run.series[0].counts.missed = 599;
+            run
+        };
+        (0..6).map(run).collect::<Vec<_>>()
+    };
+    let comparison = compare(&side(0), &side(5)).unwrap();
+    let names: Vec<&str> = verdicts(&comparison.latencies[0]).iter().map(|v| v.0).collect();
+    assert_eq!(names, ["corrected p50", "corrected p90"]);
 }
 
 #[test]

@@ -92,15 +92,8 @@ fn above(samples: &Histogram, limit: Nanos) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::histogram;
     use super::*;
-
-    fn histogram(samples: &[u64]) -> Histogram {
-        let mut histogram = Histogram::new();
-        for sample in samples {
-            histogram.record(Nanos(*sample));
-        }
-        histogram
-    }
 
     #[test]
     fn of_the_worst_only_what_was_observed_is_said() {

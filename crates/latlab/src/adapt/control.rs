@@ -2,6 +2,7 @@
 //! Whatever they send and whatever they leave undone, it goes on and takes no more memory.
 
 mod client;
+mod door;
 mod http;
 mod standing;
 
@@ -9,6 +10,7 @@ use super::board::Board;
 use super::voice::Voice;
 use crate::failure::{Result, failed};
 use client::{Client, Said};
+use door::Program;
 use latlab_bpf::wakers::Meter;
 use latlab_core::mechanism::asking::{self, Answer, Ask};
 use latlab_core::mechanism::configuration::Configuration;
@@ -22,20 +24,14 @@ use latlab_sys::root::Root;
 use latlab_sys::{clock, process};
 use standing::Standing;
 use std::fs::File;
-use std::io;
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// So many programs are listened to at once, so many of them that may not ask, and so many readers
-/// of metrics.
+/// So many programs are listened to at once, and so many readers of metrics.
 const PROGRAMS: usize = 64;
-const STRANGERS: usize = 16;
 const READERS: usize = 16;
-/// How long nobody is let in after that failed, as where no descriptor is free.
-const PAUSE: Nanos = Nanos::from_millis(100);
 
 /// What the thread needs.
 #[derive(Debug)]
@@ -82,15 +78,6 @@ impl Drop for Control {
             let _ = thread.join();
         }
     }
-}
-
-/// A program that has connected.
-#[derive(Debug)]
-enum Program {
-    /// It may ask.
-    Known(Arc<Peer>),
-    /// It may not, and why.
-    Stranger(String),
 }
 
 #[derive(Debug)]
@@ -227,55 +214,6 @@ impl Answering {
 
     fn page(&self) -> String {
         (self.office.written)(&self.status())
-    }
-
-    fn let_in(&mut self, connected: &mut Connected) {
-        let stream = match self.office.listener.accept() {
-            Ok(stream) => stream,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-            Err(_) => {
-                connected.pause = clock::now() + PAUSE;
-                return;
-            }
-        };
-        let program = self.judge(&stream);
-        let is_stranger = |program: &Program| matches!(program, Program::Stranger(_));
-        let strangers = connected.programs.iter().filter(|client| is_stranger(&client.who));
-        if is_stranger(&program) && strangers.count() >= STRANGERS {
-            self.refused += 1;
-            return;
-        }
-        connected.programs.push(Client::new(program, stream));
-    }
-
-    /// Whether who has connected may ask.
-    fn judge(&self, stream: &UnixStream) -> Program {
-        let group = self.office.configuration.allow.as_deref();
-        match (Peer::of(stream), group) {
-            (Ok(peer), _) if peer.is_root_or_in(&self.office.root, group) => {
-                Program::Known(Arc::new(peer))
-            }
-            (Ok(_), Some(group)) => {
-                Program::Stranger(format!("only root and members of the group {group} may ask"))
-            }
-            (Ok(_), None) => Program::Stranger(
-                "only root may ask: to let a group ask, name it with allow in the configuration"
-                    .to_owned(),
-            ),
-            (Err(_), _) => Program::Stranger(
-                "your process can't be seen from here: is it in another container?".to_owned(),
-            ),
-        }
-    }
-
-    fn let_in_reader(&self, connected: &mut Connected) {
-        let Some(listener) = &self.office.metrics else { return };
-        match listener.accept() {
-            Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
-                connected.readers.push(Client::new((), stream));
-            }
-            _ => connected.pause = clock::now() + PAUSE,
-        }
     }
 }
 

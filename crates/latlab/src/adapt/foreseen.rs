@@ -1,6 +1,7 @@
 //! What mechanisms would do, for who asks before.
 
-use super::observing::{self, Observing};
+use super::able;
+use super::observing::Observing;
 use crate::failure::Result;
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
@@ -13,7 +14,7 @@ use std::fmt::Write as _;
 pub(crate) fn foresee(names: &[String], told: &Configuration) -> Result<String> {
     let root = Root::default();
     let mut adaptation = mechanism::adaptation(names, told)?;
-    let cant = observing::check(&adaptation, names, &root)?;
+    let cant = able::check(&adaptation, names, &root)?;
     let seen = Observing::start(&adaptation, names, &root)?.look(Vec::new(), |_| false);
     let mut text = knobs(&adaptation, &seen);
     text.push_str(&threads(&mut adaptation, &seen));

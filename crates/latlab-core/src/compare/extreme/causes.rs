@@ -1,10 +1,14 @@
 //! The tails of causes, each by itself: a mixture of them is no tail of one distribution.
 
-use super::{Extreme, FEWEST, REFUSED_BELOW, Tail, level, steady};
-use crate::record::{Record, Sample};
+use super::threshold::{excesses, stable};
+use super::{
+    Extreme, FEWEST, Level, MOST, Tail, level, spread_over_runs, spread_over_time, steady,
+};
+use crate::histogram::Histogram;
+use crate::record::{Record, Sample, Series};
 use crate::time::Nanos;
 use crate::worst::KEPT;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One estimate, or the reason why there is none, for each cause of the worst samples.
 ///
@@ -13,44 +17,53 @@ use std::collections::BTreeMap;
 pub(super) fn beyond(tail: &Tail<'_>) -> Vec<Extreme> {
     match gathered(tail) {
         Err(why) => vec![Extreme::of(None, Err(why))],
-        Ok((threshold, causes)) => {
-            let of = |(cause, samples): (String, Vec<(usize, Nanos)>)| {
-                Extreme::of(Some(cause), estimate(tail, threshold, &samples))
+        Ok((complete, causes)) => {
+            let of = |(cause, samples): (String, Vec<Late<'_>>)| {
+                Extreme::of(Some(cause), estimate(tail, complete, &samples))
             };
             causes.into_iter().map(of).collect()
         }
     }
 }
 
-type Gathered = BTreeMap<String, Vec<(usize, Nanos)>>;
+/// A late sample, and the number of its run.
+type Late<'a> = (usize, &'a Sample);
 
-fn gathered(tail: &Tail<'_>) -> Result<(Nanos, Gathered), String> {
+type Gathered<'a> = BTreeMap<String, Vec<Late<'a>>>;
+
+fn gathered<'a>(tail: &Tail<'a>) -> Result<(Nanos, Gathered<'a>), String> {
     let Some(first) = tail.series.first() else {
         return Err("it is not in all runs".to_owned());
     };
     if tail.runs.iter().any(|run| run.runs > 1) {
         return Err("its runs were merged, so that their order is lost".to_owned());
     }
-    let spans = |run: &Record| {
-        run.series.iter().any(|series| series.probe == first.probe && series.span != first.span)
+    let several = |run: &&Record| {
+        let mut cpus = BTreeSet::new();
+        !own(run, &first.probe).all(|series| cpus.insert(series.cpu))
     };
-    if tail.runs.iter().any(|run| spans(run)) {
+    if tail.runs.iter().any(several) {
         return Err("the probe has several latencies, and the worst samples do not say of which \
                     they are"
             .to_owned());
     }
-    let threshold = tail.runs.iter().map(|run| complete_above(run)).max().unwrap_or_default();
+    let complete = tail.runs.iter().map(|run| complete_above(run)).max().unwrap_or_default();
     let mut causes = Gathered::new();
     for (nth, run) in tail.runs.iter().enumerate() {
-        let late = |s: &&Sample| s.probe == first.probe && s.latency > threshold;
+        let late = |s: &&Sample| s.probe == first.probe && s.latency > complete;
         for sample in run.worst.iter().filter(late) {
-            causes.entry(main_cause(sample)).or_default().push((nth, sample.latency));
+            causes.entry(main_cause(sample)).or_default().push((nth, sample));
         }
     }
     if causes.is_empty() {
         return Err("its records keep no sample that all of them would have kept".to_owned());
     }
-    Ok((threshold, causes))
+    Ok((complete, causes))
+}
+
+/// The series of this probe in a run: one for each CPU.
+fn own<'a>(run: &'a Record, probe: &'a str) -> impl Iterator<Item = &'a Series> {
+    run.series.iter().filter(move |series| series.probe == probe)
 }
 
 /// Above what a run has kept all samples.
@@ -70,32 +83,33 @@ fn main_cause(sample: &Sample) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
-fn estimate(
-    tail: &Tail<'_>,
-    threshold: Nanos,
-    samples: &[(usize, Nanos)],
-) -> Result<super::Level, String> {
+fn estimate(tail: &Tail<'_>, complete: Nanos, samples: &[Late<'_>]) -> Result<Level, String> {
     let found = samples.len() as u64;
-    if found < FEWEST {
+    let least = 2 * FEWEST;
+    if found < least {
         return Err(format!(
-            "its records keep {found} of its samples above {threshold}, as each keeps the {KEPT} \
-             worst of all causes: {FEWEST} are needed"
+            "its records keep {found} of its samples above {complete}, as each keeps the {KEPT} \
+             worst of all causes: {least} are needed"
         ));
     }
-    let of_run = |(nth, run): (usize, &&Record)| {
-        let late = samples.iter().filter(|(of, _)| *of == nth).count() as u64;
-        let first = tail.series.first();
-        let own = run.series.iter().filter(|s| first.is_some_and(|one| s.probe == one.probe));
-        (late, own.map(|series| series.counts.recorded).sum())
-    };
-    let late: Vec<(u64, u64)> = tail.runs.iter().enumerate().map(of_run).collect();
-    if steady::over_runs(&late) < REFUSED_BELOW {
-        return Err("it comes more often in some runs than in others".to_owned());
+    let mut histogram = Histogram::new();
+    for (_, sample) in samples {
+        histogram.record(sample.latency);
     }
-    let mut latencies: Vec<Nanos> = samples.iter().map(|(_, latency)| *latency).collect();
-    latencies.sort_unstable();
-    let excess = |latency: Nanos| ((latency - threshold).0 as f64, 1);
-    let excesses: Vec<(f64, u64)> = latencies.into_iter().map(excess).collect();
-    level(&excesses, threshold, tail.whole.count())
+    // Others that share a bucket with the least may not have been kept.
+    let floor = histogram.buckets().next().map_or(complete, |bucket| bucket.to);
+    let threshold = stable(&histogram, found.min(MOST), floor)?;
+    let (mut late, mut lines) = (Vec::new(), Vec::new());
+    for (nth, run) in tail.runs.iter().enumerate() {
+        let of_run = samples.iter().filter(|(of, s)| *of == nth && s.latency >= threshold);
+        for series in own(run, &samples[0].1.probe) {
+            let here = of_run.clone().filter(|(_, sample)| sample.cpu == series.cpu);
+            let moments: Vec<Nanos> = here.map(|(_, sample)| sample.at).collect();
+            late.push((moments.len() as u64, series.counts.recorded));
+            lines.push(steady::holding(series, &moments));
+        }
+    }
+    spread_over_runs(&late)?;
+    spread_over_time(&lines)?;
+    level(&excesses(&histogram, threshold), threshold, tail.whole.count())
 }

@@ -32,17 +32,25 @@ pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     })
 }
 
-/// The same over time: intervals of the time lines with a sample above the threshold, over
-/// stretches of each, and how many of them follow one another. None where the time lines are too
-/// short or too full to tell.
-pub(super) fn over_time(series: &[&Series], threshold: Nanos) -> Option<f64> {
-    let lines: Vec<Vec<bool>> = series
-        .iter()
-        .map(|series| {
-            let worst = series.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
-            worst.map(|(_, worst)| worst > threshold).collect()
-        })
-        .collect();
+/// Of each interval of a time line that has samples, whether its worst is above the threshold.
+pub(super) fn above(series: &Series, threshold: Nanos) -> Vec<bool> {
+    sampled(series).map(|(_, worst)| worst > threshold).collect()
+}
+
+/// Of each interval of a time line that has samples, whether any of these moments lies in it.
+pub(super) fn holding(series: &Series, moments: &[Nanos]) -> Vec<bool> {
+    let width = series.timeline.width();
+    let holds = |from: Nanos| moments.iter().any(|at| (from..from + width).contains(at));
+    sampled(series).map(|(from, _)| holds(from)).collect()
+}
+
+fn sampled(series: &Series) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
+    series.timeline.points().filter(|(_, worst)| *worst > Nanos(0))
+}
+
+/// The same over time: late intervals of time lines, over stretches of each, and how many of them
+/// follow one another. None where the time lines are too short or too full to tell.
+pub(super) fn over_time(lines: &[Vec<bool>]) -> Option<f64> {
     let late = lines.iter().flatten().filter(|late| **late).count();
     let all: usize = lines.iter().map(Vec::len).sum();
     if lines.iter().any(|line| line.len() < 2 * STRETCHES) || late == 0 || late > all / 2 {
@@ -50,8 +58,8 @@ pub(super) fn over_time(series: &[&Series], threshold: Nanos) -> Option<f64> {
     }
     let both = [stretched, in_a_row].map(|figure: fn(&[bool]) -> f64| {
         let sum = |lines: &[Vec<bool>]| lines.iter().map(|line| figure(line)).sum::<f64>();
-        let mut shuffled = lines.clone();
-        likelihood(sum(&lines), |random| {
+        let mut shuffled = lines.to_vec();
+        likelihood(sum(lines), |random| {
             for line in &mut shuffled {
                 shuffle(line, random);
             }
@@ -122,13 +130,23 @@ mod tests {
         let mut random = Random::new(11);
         let places: Vec<bool> = (0..1000).map(|_| random.below(20) == 0).collect();
         let by_chance = series(|n| places[usize::try_from(n).unwrap()]);
-        assert!(over_time(&[&by_chance], Nanos(500)).unwrap() > 0.1);
+        let over_time = |series: &Series| over_time(&[above(series, Nanos(500))]);
+        assert!(over_time(&by_chance).unwrap() > 0.1);
         let burst = series(|n| n % 100 < 5);
-        assert!(over_time(&[&burst], Nanos(500)).unwrap() < 0.01);
+        assert!(over_time(&burst).unwrap() < 0.01);
         let at_the_end = series(|n| n > 800 && n % 4 == 0);
-        assert!(over_time(&[&at_the_end], Nanos(500)).unwrap() < 0.01);
+        assert!(over_time(&at_the_end).unwrap() < 0.01);
         let always = series(|_| true);
-        assert_eq!(over_time(&[&always], Nanos(500)), None);
+        assert_eq!(over_time(&always), None);
+    }
+
+    #[test]
+    fn moments_lie_in_their_intervals() {
+        let late = series(|n| n % 100 < 5);
+        let moments: Vec<Nanos> =
+            (0..1000).filter(|n| n % 100 < 5).map(|n| Nanos(n << 20)).collect();
+        assert_eq!(holding(&late, &moments), above(&late, Nanos(500)));
+        assert!(holding(&late, &[Nanos((7 << 20) - 1)])[6]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Estimates are made where they can be, are right there, and are refused with the reason elsewhere.
 
+mod causes;
+
 use super::*;
-use crate::record::{Charge, Counts, Sample};
+use crate::record::{Counts, Sample};
 use crate::timeline::Timeline;
 
 const PER_RUN: u64 = 5_000;
@@ -93,42 +95,4 @@ fn what_is_no_tail_is_refused() {
     let mut merged = record(series((0..9_000u32).map(f64::from)), Vec::new(), false);
     merged.runs = 2;
     assert!(refusal(&beyond(&[merged])).contains("merged"));
-}
-
-/// The ten worst of a run, explained: of each cause so many.
-fn explained(random: &mut Random, causes: &[&str]) -> Record {
-    let worst = (0..10).map(|n| {
-        let latency = Nanos(50_000 + 1_000 * random.below(40) as u64);
-        let charge = Charge {
-            cause: causes[n % causes.len()].to_owned(),
-            from: Nanos(0),
-            ns: latency,
-            who: String::new(),
-            stack: Vec::new(),
-        };
-        Sample {
-            probe: "cyclic".to_owned(),
-            cpu: 0,
-            at: Nanos(0),
-            latency,
-            nth: None,
-            causes: vec![charge],
-            unexplained: None,
-            path: None,
-        }
-    });
-    let mut worst: Vec<Sample> = worst.collect();
-    crate::record::worst_first(&mut worst);
-    record(series((0..5_000u32).map(|n| 10_000.0 + f64::from(n))), worst, true)
-}
-
-#[test]
-fn of_explained_runs_each_cause_stands_by_itself() {
-    let mut random = Random::new(3);
-    let records: Vec<Record> =
-        (0..8).map(|_| explained(&mut random, &["softirq", "timer"])).collect();
-    let found = beyond(&records);
-    let causes: Vec<_> = found.iter().filter_map(|one| one.cause.as_deref()).collect();
-    assert_eq!(causes, ["softirq", "timer"]);
-    assert!(refusal(&found).contains("50 are needed"), "{found:?}");
 }

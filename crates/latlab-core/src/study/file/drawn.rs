@@ -131,11 +131,7 @@ fn measured(text: &Text, figure: &Figure, cells: &[usize], study: &Study) -> Res
     let Of::Series { probe, .. } = &figure.of else { return Ok(()) };
     let has = |cell: &usize| {
         let cell = &study.cells[*cell];
-        let name = |words: &str| words.split(':').next().unwrap_or_default().to_owned();
-        let mut probes = cell.terms.probes.iter().flatten().map(|words| name(&words.text));
-        // A probe may have components, each with a series of its own.
-        probes.any(|name| name == *probe || probe.starts_with(&format!("{name}.")))
-            || probe.starts_with("scan.") && scans(cell)
+        !cell.probes_with(probe).is_empty() || probe.starts_with("scan.") && scans(cell)
     };
     // Where no cell has it, a probe may be misspelt: whoever knows the probes says so.
     if cells.iter().any(has) || !(0..study.cells.len()).any(|cell| has(&cell)) {

@@ -3,6 +3,7 @@
 use super::*;
 use latlab_sys::listener;
 use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// A daemon's socket in a folder of its own.

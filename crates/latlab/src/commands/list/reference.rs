@@ -1,6 +1,6 @@
 //! The reference: every part and its keys, as one page of Markdown.
 
-use super::{about, with_default};
+use super::one::{about, with_default};
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::load::LOADS;

@@ -2,6 +2,7 @@
 
 use super::Line;
 use latlab_core::time::Nanos;
+use latlab_core::timeline::Timeline;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -29,6 +30,25 @@ pub(crate) enum Unit {
     Share,
     /// A value without a unit.
     Number,
+}
+
+/// The axis of time lines, up to the end of the longest, and what is to be said of them.
+pub(super) fn of_time(lines: &[&Timeline]) -> (Axis, String) {
+    let ends = lines.iter().filter_map(|line| {
+        let (last, _) = line.points().last()?;
+        Some((last + line.width()).as_secs_f64())
+    });
+    let axis = Axis {
+        label: "time since counting began".to_owned(),
+        unit: Unit::Second,
+        log: false,
+        min: 0.0,
+        max: ends.fold(0.001, f64::max),
+        named: Vec::new(),
+    };
+    let about = "The worst sample of each stretch of time; a run is cut into at most 1024 of them. \
+                 A stretch without samples shows the one before.";
+    (axis, about.to_owned())
 }
 
 pub(super) fn highest(lines: &[Line]) -> f64 {

@@ -1,6 +1,6 @@
 //! When it was late: the worst latency over time.
 
-use super::axis::{at_least_one, decade_above, decade_below, highest, lowest};
+use super::axis::{at_least_one, decade_above, decade_below, highest, lowest, of_time};
 use super::curve::Curve;
 use super::{Axis, Chart, Line, Marks, Step, Unit};
 use latlab_core::time::Nanos;
@@ -15,25 +15,13 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
             curve.line(sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect())
         })
         .collect();
-    let ends = curves.iter().filter_map(|curve| {
-        let (last, _) = curve.series.timeline.points().last()?;
-        Some((last + curve.series.timeline.width()).as_secs_f64())
-    });
+    let timelines: Vec<_> = curves.iter().map(|curve| &curve.series.timeline).collect();
+    let (x, about) = of_time(&timelines);
     Chart {
         name: "timeline".to_owned(),
         title: "When it was late".to_owned(),
-        about:
-            "The worst latency of each stretch of time; a run is cut into at most 1024 of them. \
-                A stretch without samples shows the one before."
-                .to_owned(),
-        x: Axis {
-            label: "time since counting began".to_owned(),
-            unit: Unit::Second,
-            log: false,
-            min: 0.0,
-            max: ends.fold(0.001, f64::max),
-            named: Vec::new(),
-        },
+        about,
+        x,
         y: Axis {
             label: "worst latency".to_owned(),
             unit: Unit::Nanos,

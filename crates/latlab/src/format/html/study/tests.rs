@@ -50,8 +50,11 @@ along = "tasks"
 
 /// The page of a study with the same record in all cells.
 fn page_of(text: &str, explained: bool) -> String {
-    let study = Study::read(text).unwrap();
     let record = if explained { sample_explained::record() } else { source("", 1).record };
+    page_with(&Study::read(text).unwrap(), record)
+}
+
+fn page_with(study: &Study, record: Record) -> String {
     let records = vec![Some(vec![record]); study.cells.len()];
     let findings = study.findings(&records);
     let sources: Vec<Source> = study
@@ -60,10 +63,10 @@ fn page_of(text: &str, explained: bool) -> String {
         .zip(records.iter().flatten())
         .map(|(cell, records)| Source::of_run(cell.label.clone(), records[0].clone()))
         .collect();
-    let pictures = pictures(&study, &findings, &records);
+    let pictures = pictures(study, &findings, &records);
     page(&About {
         name: "mine.toml",
-        study: &study,
+        study,
         findings: &findings,
         records: &records,
         sources: &sources,
@@ -117,6 +120,20 @@ fn a_page_says_what_differs_and_how_to_do_it_again() {
     ] {
         assert!(page.contains(text), "{text}");
     }
+}
+
+/// What samples of a component are of is the probe that has it, not the one that is usual.
+#[test]
+fn a_component_that_was_worst_is_explained_with_its_probe() {
+    let text = STUDY
+        .replace("\"cyclic:interval=2ms\"", "\"nanosleep\", \"rhealstone:figure=mean\"")
+        .replace("probe = \"cyclic\"", "probe = \"rhealstone.switch\"");
+    let study = Study::read(&text).unwrap();
+    let mut record = source("", 1).record;
+    record.series.iter_mut().for_each(|series| series.probe = "rhealstone.switch".to_owned());
+    let page = page_with(&study, record);
+    let command = "latlab explain rhealstone:figure=mean --load disk --on lab:rt --for 1s";
+    assert!(page.contains(command), "{page}");
 }
 
 #[test]

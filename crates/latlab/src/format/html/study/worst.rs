@@ -69,8 +69,7 @@ fn command(cell: &Cell, probe: &str) -> String {
         words.iter().flatten().map(|words| words.text.clone()).collect()
     };
     let mut command = vec!["latlab explain".to_owned()];
-    let named = |words: &String| words.split(':').next() == Some(probe);
-    command.extend(texts(&terms.probes).into_iter().filter(named));
+    command.extend(cell.probes_with(probe).into_iter().map(|words| words.text.clone()));
     command.extend(texts(&terms.loads).into_iter().map(|load| format!("--load {load}")));
     command.extend(terms.on.as_ref().map(|on| format!("--on {}", on.text)));
     command.extend(terms.length.map(|length| match length {

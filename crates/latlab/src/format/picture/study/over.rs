@@ -1,25 +1,19 @@
 //! Figures over the labels of an axis: as bars and as curves, with what the paper printed.
 
+mod rows;
+mod shapes;
+
+use self::rows::{Row, rows};
+use self::shapes::{beside, curves, stacked};
 use super::super::axis::{decade_above, decade_below, real, round_above};
-use super::super::{Axis, Block, COLOURS, Chart, Columns, Line, Look, Marks, Step, Stroke, Unit};
-use super::{Numbers, cell_names, joined};
+use super::super::{Axis, Chart, Look, Marks, Step, Stroke, Unit};
+use super::Numbers;
 use crate::format::study::shown;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::{Kind, Over, Picture};
 use latlab_core::study::quantity::Quantity;
 use std::fmt::Write as _;
-
-/// How much of the room between two labels their bars take.
-const WIDTH: f64 = 0.8;
-
-/// One value for each label: measured, and as it was printed.
-struct Row {
-    name: String,
-    /// Which of the picture's figures it is of.
-    figure: usize,
-    values: Vec<(Option<Quantity>, Option<f64>)>,
-}
 
 /// Bars or curves, and their numbers; nothing where nothing was measured.
 pub(super) fn chart(
@@ -64,83 +58,6 @@ pub(super) fn chart(
     Some((chart, numbers(&rows, over, study)))
 }
 
-/// A row for each figure of each choice from the other axes.
-fn rows(picture: &Picture, over: &Over, study: &Study, findings: &Findings<'_>) -> Vec<Row> {
-    let others = |cell: usize| {
-        let mut labels = study.labels(cell);
-        labels.remove(over.axis);
-        labels
-    };
-    let mut firsts: Vec<usize> = Vec::new();
-    for cell in &picture.cells {
-        if !firsts.iter().any(|first| others(*first) == others(*cell)) {
-            firsts.push(*cell);
-        }
-    }
-    // Beside the axis below, only the others tell one row from another.
-    let names = cell_names(study, &firsts);
-    let mut rows = Vec::new();
-    for (first, name) in firsts.iter().zip(names) {
-        for (nth, figure) in picture.figures.iter().enumerate() {
-            let title = study.figures[*figure].title.as_str();
-            let several = picture.figures.len() > 1 || firsts.len() == 1;
-            let value = |label: &String| {
-                let here = |cell: &&usize| {
-                    others(**cell) == others(*first) && study.labels(**cell)[over.axis] == label
-                };
-                let cell = picture.cells.iter().find(here)?;
-                Some(at(*cell, *figure, picture, study, findings))
-            };
-            rows.push(Row {
-                name: joined(&[&name, if several { title } else { "" }]),
-                figure: nth,
-                values: over.labels.iter().map(|label| value(label).unwrap_or_default()).collect(),
-            });
-        }
-    }
-    rows
-}
-
-/// A cell's value of a figure, and what was printed, both relative where that is asked for.
-fn at(
-    cell: usize,
-    figure: usize,
-    picture: &Picture,
-    study: &Study,
-    findings: &Findings<'_>,
-) -> (Option<Quantity>, Option<f64>) {
-    let (value, text) = findings.rows[cell].values[figure];
-    let kind = study.figures[figure].kind();
-    let printed = text.and_then(|text| Quantity::printed(text, kind));
-    let over = picture.over.as_ref();
-    let Some((axis, label)) = over.and_then(|over| over.relative_to.as_ref()) else {
-        return (value, printed);
-    };
-    let mut labels = study.labels(cell);
-    labels[*axis] = label;
-    let of_reference = labels.join(".");
-    let reference = findings.rows.iter().find(|row| row.label == of_reference);
-    let Some(reference) = reference else { return (None, None) };
-    // What stands on each other is divided by all of the other's together.
-    let whole = if over.is_some_and(|over| over.stacked) {
-        // With a part missing nobody knows how much that is.
-        let all = picture.figures.iter().map(|figure| reference.values[*figure].0);
-        let all: Option<Vec<Quantity>> = all.collect();
-        all.and_then(|all| all.into_iter().reduce(|one, other| one + other))
-    } else {
-        reference.values[figure].0
-    };
-    let ratio = value.zip(whole).map(|(value, whole)| value / whole);
-    let as_ratio = text.and_then(|text| text.strip_suffix(&format!(" × {label}")));
-    let printed = if let Some(text) = as_ratio {
-        Quantity::printed(text, 0)
-    } else {
-        let its = reference.values[figure].1.and_then(|text| Quantity::printed(text, kind));
-        printed.zip(its).map(|(printed, its)| printed / its)
-    };
-    (ratio.filter(|ratio| ratio.value.is_finite()), printed.filter(|ratio| ratio.is_finite()))
-}
-
 /// Where the labels stand.
 fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
     let label = study.axes[over.axis].clone();
@@ -161,6 +78,7 @@ fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
     Axis { label, unit: Unit::Number, log: false, min: -0.5, max, named }
 }
 
+/// Where each label stands.
 fn places(over: &Over) -> Vec<f64> {
     over.at.clone().unwrap_or_else(|| (0..over.labels.len() as u64).map(real).collect())
 }
@@ -217,77 +135,6 @@ fn sums(rows: &[Row], over: &Over, figures: usize) -> Vec<f64> {
     rows.chunks(figures)
         .flat_map(|group| places.clone().map(move |place| sum(group, place)))
         .collect()
-}
-
-/// Bars of all rows beside each other, and outlines of what was printed.
-fn beside(rows: &[Row], y: &Axis) -> Vec<Columns> {
-    let mut all = Vec::new();
-    for (nth, row) in rows.iter().enumerate() {
-        let colour = COLOURS[nth % COLOURS.len()];
-        let block = |place: usize, value: f64| {
-            let (value, x) = (value.max(y.min), slot(place, nth, rows.len()));
-            Block { x, y: (y.min, value) }
-        };
-        let values = row.values.iter().enumerate();
-        let full =
-            values.clone().filter_map(|(place, (value, _))| Some(block(place, (*value)?.value)));
-        let hollow = values.filter_map(|(place, (_, printed))| Some(block(place, (*printed)?)));
-        let (full, hollow): (Vec<Block>, Vec<Block>) = (full.collect(), hollow.collect());
-        let columns = |name: &str, look, blocks: Vec<Block>| {
-            let name = name.to_owned();
-            (!blocks.is_empty()).then_some(Columns { name, colour, look, blocks })
-        };
-        all.extend(columns(&row.name, Look::Full, full));
-        all.extend(columns(&format!("{} · published", row.name), Look::Hollow, hollow));
-    }
-    all
-}
-
-/// Bars on each other: a colour for each group, paler from figure to figure.
-fn stacked(rows: &[Row], over: &Over, figures: usize) -> Vec<Columns> {
-    let groups = rows.len() / figures;
-    let mut all = Vec::new();
-    for (nth, group) in rows.chunks(figures).enumerate() {
-        let mut grounds = vec![0.0; over.labels.len()];
-        for row in group {
-            let mut blocks = Vec::new();
-            for (place, (value, _)) in row.values.iter().enumerate() {
-                let Some(value) = value else { continue };
-                let ground = grounds[place];
-                grounds[place] += value.value;
-                blocks.push(Block { x: slot(place, nth, groups), y: (ground, grounds[place]) });
-            }
-            let look = if row.figure == 0 { Look::Full } else { Look::Faint };
-            let colour = COLOURS[nth % COLOURS.len()];
-            all.push(Columns { name: row.name.clone(), colour, look, blocks });
-        }
-    }
-    all
-}
-
-/// From where to where bar `nth` of `many` stands at a label.
-fn slot(place: usize, nth: usize, many: usize) -> (f64, f64) {
-    let (place, nth, many) = (real(place as u64), real(nth as u64), real(many as u64));
-    let begin = place - WIDTH / 2.0 + WIDTH * nth / many;
-    (begin, begin + WIDTH / many)
-}
-
-/// A line for each row, and a dashed one for what was printed.
-fn curves(rows: &[Row], over: &Over, y: &Axis) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for (row, colour) in rows.iter().zip(COLOURS.iter().copied().cycle()) {
-        let line = |name: String, stroke, values: Vec<Option<f64>>| {
-            let points = places(over).into_iter().zip(values);
-            let points = points.filter_map(|(x, value)| Some((x, value.filter(|v| *v >= y.min)?)));
-            Line { name, colour, stroke, points: points.collect() }
-        };
-        let measured = row.values.iter().map(|(value, _)| Some((*value)?.value)).collect();
-        let printed = row.values.iter().map(|(_, printed)| *printed).collect();
-        lines.push(line(row.name.clone(), Stroke::Solid, measured));
-        lines.push(line(format!("{} · published", row.name), Stroke::Dashed, printed));
-    }
-    lines.retain(|line| !line.points.is_empty());
-    lines
 }
 
 fn numbers(rows: &[Row], over: &Over, study: &Study) -> Numbers {
