@@ -20,7 +20,7 @@ pub(crate) use cell::Program;
 pub(crate) use facts::Facts;
 pub(crate) use init::{is_init, serve};
 pub(crate) use kvm::Accel;
-pub(crate) use laboratory::{exec, run};
+pub(crate) use laboratory::{basis, exec, run};
 pub(crate) use microscope::explain;
 
 use latlab_core::machine::TimeDomain;

@@ -31,6 +31,7 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
         started: Nanos::from_secs(at),
         runs: 1,
         plan: plan(probe),
+        basis: None,
         machine: Machine { time_domain: TimeDomain::Silicon, ..Machine::default() },
         series: vec![series],
         scans: Vec::new(),

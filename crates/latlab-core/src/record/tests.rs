@@ -102,6 +102,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         started: Nanos(started),
         runs: 1,
         plan: plan(),
+        basis: None,
         machine: Machine::default(),
         series,
         scans: vec![scan()],

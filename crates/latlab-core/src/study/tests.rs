@@ -88,6 +88,7 @@ fn record(latencies: &[u64]) -> Record {
             adapt: Vec::new(),
             explain: None,
         },
+        basis: None,
         machine: Machine::default(),
         series: vec![series],
         scans: Vec::new(),

@@ -13,7 +13,7 @@ pub(super) const PROGRAM: &str = "/latlab";
 pub(super) const MODULES: &str = "/modules";
 
 /// All that a guest knows.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// What its time is made of.
     pub(super) time_domain: TimeDomain,
@@ -24,6 +24,13 @@ pub(super) struct Orders {
     /// The folder that is to lie on a disk.
     pub(super) disk: Option<PathBuf>,
     pub(super) job: Job,
+}
+
+impl Orders {
+    /// What is in the file.
+    pub(super) fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("orders are plain data")
+    }
 }
 
 /// What a guest is there for.

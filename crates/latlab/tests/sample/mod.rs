@@ -24,6 +24,7 @@ pub(crate) fn record(times: u64) -> Record {
         started: Nanos::from_secs(1_795_172_640),
         runs: 1,
         plan: plan(),
+        basis: None,
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),
         scans: vec![],
