@@ -233,3 +233,30 @@ fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
     assert_eq!(entries(&out.join("records")).len(), 4, "a record for each repetition");
     carried_out(&format!("study {study} --merge --out {}", out.display()));
 }
+
+#[test]
+fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
+    let folder = folder();
+    let study = written(folder.path(), &tiny(7));
+    let out = folder.path().join("out");
+    let words = |more: &str| format!("study {study} --out {} {more}", out.display());
+    carried_out(&words("--png"));
+    let of_the_users = out.join("mine.svg");
+    fs::write(&of_the_users, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("it is ours");
+    let pictures = || {
+        let is_picture = |name: &String| name.ends_with(".svg") || name.ends_with(".png");
+        let paths = entries(&out).into_iter();
+        let names = paths.map(|path| path.file_name().expect("it has one").to_owned());
+        let names = names.map(|name| name.into_string().expect("we have written it"));
+        let mut names: Vec<String> = names.filter(is_picture).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(pictures(), ["how-late.png", "how-late.svg", "mine.svg", "worst.png", "worst.svg"]);
+    written(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
+    let said = carried_out(&words("--merge"));
+    assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
+    for gone in ["how-late.png", "how-late.svg", "worst.png"] {
+        assert!(said.stderr.contains(&format!("{gone} was of a study before")), "{said:?}");
+    }
+}
