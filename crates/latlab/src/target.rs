@@ -7,9 +7,8 @@ mod vm;
 
 use crate::engine::Outcome;
 use crate::errand::{Errand, Put};
-use crate::failure::{Failure, Result, failed};
-use crate::guest::Program;
-use crate::kernel;
+use crate::failure::{Failure, Result};
+use crate::guest::{self, Program};
 use crate::registry::About;
 use latlab_core::plan::Plan;
 use latlab_core::suggest;
@@ -30,8 +29,7 @@ pub(crate) trait Target: Sync {
     /// The digest of what a record of `plan` would be measured with now: one of the same plan with
     /// another is not taken for it. Of machines that are as they are, this program.
     fn basis(&self, _plan: &Plan, _errand: &mut Errand<'_>) -> Result<String> {
-        let program = std::fs::read("/proc/self/exe").map_err(|e| failed("our own program", e))?;
-        Ok(kernel::digest(&program))
+        guest::this_program()
     }
 
     /// Carries `plan` out and finds out what made its wake-ups late: by the means of any machine,

@@ -5,7 +5,7 @@ use super::Time;
 use super::cell::{Boot, Cell};
 use super::orders::Job;
 use super::qemu;
-use crate::failure::Result;
+use crate::failure::{Result, failed};
 use crate::kernel;
 use crate::message::Message;
 use latlab_sys::file;
@@ -18,6 +18,12 @@ pub(super) fn basis(cell: &Cell, boot: &Boot) -> Result<String> {
     let Boot { cmdline, but_job, .. } = boot;
     let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{but_job}");
     Ok(kernel::digest(text.as_bytes()))
+}
+
+/// The digest of this program, which is all that is known of machines that are as they are.
+pub(crate) fn this_program() -> Result<String> {
+    let program = std::fs::read("/proc/self/exe").map_err(|e| failed("our own program", e))?;
+    Ok(kernel::digest(&program))
 }
 
 /// Where the answer of a cell is kept; none where the next answer may be another one.
