@@ -34,3 +34,29 @@ pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
     File::open(path)?.take(1024).read_to_end(&mut begin)?;
     Ok(begin.windows(BY.len()).any(|words| words == BY.as_bytes()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::png as drawing;
+    use resvg::tiny_skia::Pixmap;
+
+    #[test]
+    fn a_picture_with_the_words_in_it_is_the_same_picture_and_known_by_them() {
+        let plain = "<svg width=\"4\" height=\"2\" xmlns=\"http://www.w3.org/2000/svg\">\
+                     <rect width=\"3\" height=\"1\" fill=\"#123456\"/></svg>";
+        let (svg, drawn) = (svg(plain), drawing::draw(plain));
+        assert_eq!(drawing::draw(&svg), drawn);
+        let png = png(&drawn);
+        let pixels = |bytes: &[u8]| Pixmap::decode_png(bytes).unwrap().data().to_vec();
+        assert_eq!(pixels(&png), pixels(&drawn));
+        let folder = tempfile::tempdir().unwrap();
+        let is_ours = |bytes: &[u8]| {
+            let path = folder.path().join("picture");
+            std::fs::write(&path, bytes).unwrap();
+            is_ours(&path).unwrap()
+        };
+        assert!(is_ours(svg.as_bytes()) && is_ours(&png));
+        assert!(!is_ours(plain.as_bytes()) && !is_ours(&drawn) && !is_ours(b""));
+    }
+}
