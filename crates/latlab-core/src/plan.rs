@@ -43,6 +43,27 @@ pub struct Plan {
     pub explain: Option<ExplainPlan>,
 }
 
+impl Plan {
+    /// One that measures nothing yet: the rest is put in.
+    pub fn bare(target: &str, cpus: CpuList, length: Length) -> Plan {
+        Plan {
+            probes: Vec::new(),
+            scans: Vec::new(),
+            loads: Vec::new(),
+            target: target.to_owned(),
+            cpus,
+            length,
+            warm_up: Nanos(0),
+            seed: 0,
+            stop_above: None,
+            settings: Vec::new(),
+            skip_missing: false,
+            adapt: Vec::new(),
+            explain: None,
+        }
+    }
+}
+
 /// Which wake-ups to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainPlan {

@@ -5,6 +5,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
 use crate::{kernel, mechanism, profile, registry, target};
+use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::scan::ScanPlan;
 use latlab_core::study::{self, Cell, Study, Words, pieces};
@@ -110,16 +111,11 @@ impl Source {
             probes,
             scans: calls.into_iter().map(scan).collect(),
             loads: self.parts(terms.loads.as_deref(), loads)?,
-            target: on.text.clone(),
-            cpus: latlab_core::cpulist::CpuList::default(),
-            length,
             warm_up: terms.warm_up.unwrap_or(Nanos::from_millis(200)),
             seed: terms.seed.unwrap_or_default(),
-            stop_above: None,
             settings: settings.collect::<Result<_>>()?,
-            skip_missing: false,
             adapt: adapt.transpose()?.unwrap_or_default(),
-            explain: None,
+            ..Plan::bare(&on.text, CpuList::default(), length)
         };
         if matches!(length, Length::For(time) if time > pieces::MOST) {
             return lacks(&format!("is to be measured for more than {}", pieces::MOST));

@@ -47,18 +47,7 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
 fn plan(probe: &str) -> Plan {
     Plan {
         probes: vec![Part { name: probe.to_owned(), params: serde_json::Map::new() }],
-        scans: Vec::new(),
-        loads: Vec::new(),
-        target: "native".to_owned(),
-        cpus: CpuList::from_iter([0]),
-        length: Length::Count(1_000),
-        warm_up: Nanos(0),
-        seed: 0,
-        stop_above: None,
-        settings: Vec::new(),
-        skip_missing: false,
-        adapt: Vec::new(),
-        explain: None,
+        ..Plan::bare("native", CpuList::from_iter([0]), Length::Count(1_000))
     }
 }
 

@@ -244,11 +244,13 @@ fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
     let of_the_users = out.join("mine.svg");
     fs::write(&of_the_users, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("it is ours");
     let pictures = || {
-        let is_picture = |name: &String| name.ends_with(".svg") || name.ends_with(".png");
-        let paths = entries(&out).into_iter();
+        let is_picture = |path: &std::path::PathBuf| {
+            path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
+        };
+        let paths = entries(&out).into_iter().filter(is_picture);
         let names = paths.map(|path| path.file_name().expect("it has one").to_owned());
         let names = names.map(|name| name.into_string().expect("we have written it"));
-        let mut names: Vec<String> = names.filter(is_picture).collect();
+        let mut names: Vec<String> = names.collect();
         names.sort();
         names
     };
