@@ -39,6 +39,7 @@ pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use crate::format::png as drawing;
+    use latlab_sys::file::write_atomically;
     use resvg::tiny_skia::Pixmap;
 
     #[test]
@@ -53,7 +54,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let is_ours = |bytes: &[u8]| {
             let path = folder.path().join("picture");
-            std::fs::write(&path, bytes).unwrap();
+            write_atomically(&path, bytes).unwrap();
             is_ours(&path).unwrap()
         };
         assert!(is_ours(svg.as_bytes()) && is_ours(&png));
