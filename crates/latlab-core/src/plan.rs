@@ -45,6 +45,25 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// One that measures nothing yet: the rest is put in.
+    pub fn bare(target: &str, cpus: CpuList, length: Length) -> Plan {
+        Plan {
+            probes: Vec::new(),
+            scans: Vec::new(),
+            loads: Vec::new(),
+            target: target.to_owned(),
+            cpus,
+            length,
+            warm_up: Nanos(0),
+            seed: 0,
+            stop_above: None,
+            settings: Vec::new(),
+            skip_missing: false,
+            adapt: Vec::new(),
+            explain: None,
+        }
+    }
+
     /// How long the loads have had the machine to themselves when a probe begins: nothing with seed
     /// 0, else up to 100 ms, by the seed. Where time is exactly repeatable a probe would otherwise
     /// always meet the same moments of a load, and no number of runs would tell of the others.
@@ -109,4 +128,28 @@ pub struct Setting {
     pub knob: String,
     /// The value, as the kernel's file takes it.
     pub value: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn seeds_begin_at_other_times_up_to_100_ms() {
+        let phase = |seed| {
+            let plan = Plan::bare("native", CpuList::default(), Length::Count(1));
+            Plan { seed, ..plan }.phase()
+        };
+        assert_eq!(phase(0), Nanos(0));
+        let phases: BTreeSet<Nanos> = (1..=1000).map(phase).collect();
+        assert_eq!(phases.len(), 1000);
+        assert!(phases.iter().all(|phase| *phase < Nanos::from_millis(100)));
+        // A quarter of them in each quarter; four standard deviations of a count of 250 are 55.
+        for quarter in 0..4 {
+            let [from, to] = [quarter, quarter + 1].map(|nth| Nanos::from_millis(25 * nth));
+            let n = phases.range(from..to).count();
+            assert!((195..305).contains(&n), "{n} in quarter {quarter}");
+        }
+    }
 }

@@ -32,6 +32,10 @@ pub struct Record {
     pub runs: u64,
     /// What was asked.
     pub plan: Plan,
+    /// SHA-256, in hexadecimal, of what it was measured with: this program and, of a guest, its
+    /// kernel, its profile and QEMU. Of the same plan on another basis something else may come out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub basis: Option<String>,
     /// Where it ran.
     pub machine: Machine,
     /// The distributions.
@@ -483,6 +487,9 @@ impl Record {
             return Err(Incomparable::Plan);
         }
         self.same_kind_of_machine(other)?;
+        if self.basis != other.basis {
+            self.basis = None;
+        }
         for (nth, theirs) in other.series.iter().enumerate() {
             // A plan may have a probe twice: the second goes to the second.
             let before = other.series[..nth].iter().filter(|s| s.same_kind(theirs)).count();

@@ -137,6 +137,9 @@ impl Adapting {
     fn step(&mut self) {
         let begin = clock::of_thread();
         let mut seen = self.look();
+        if let Some(why) = self.observing.complaint() {
+            self.warn(why);
+        }
         seen.starved = self.account.starved(seen.at);
         let decisions = self.decide(&seen);
         for (decisions, error) in self.carry_out(&decisions) {

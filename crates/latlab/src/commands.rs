@@ -17,7 +17,7 @@ mod scan;
 mod study;
 mod usage;
 
-use crate::failure::{Failure, Result, failed};
+use crate::failure::{Result, failed};
 use crate::{load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::record::Record;
@@ -125,26 +125,22 @@ fn positive(text: &str) -> std::result::Result<Nanos, String> {
     }
 }
 
-/// Reads a record from a file, or the repetitions of one plan from a folder, merged.
-fn record(path: &Path) -> Result<Record> {
-    if !path.is_dir() {
-        return record_in(path);
+/// All runs of one side as one record. Where their seeds differ, its plan is that of the first.
+fn merged(runs: &[Record]) -> Option<Record> {
+    let (first, others) = runs.split_first()?;
+    let mut merged = first.clone();
+    for other in others {
+        let alike = Record { plan: first.plan.clone(), ..other.clone() };
+        merged
+            .merge(&alike)
+            .expect("whoever reads runs refuses those that do not repeat the first");
     }
-    let mut records = record_files(path)?.into_iter();
-    let first = records.next().ok_or_else(|| {
-        Failure::Failed(format!("{}: there is no record (*.json) in it", path.display()))
-    })?;
-    let mut merged = record_in(&first)?;
-    for other in records {
-        let record = record_in(&other)?;
-        let both = format!("{} and {}", first.display(), other.display());
-        merged.merge(&record).map_err(|e| failed(&both, e))?;
-    }
-    Ok(merged)
+    Some(merged)
 }
 
-/// Reads the runs of one side of a comparison: a record, a folder of records, a pattern in which
-/// `*` stands for any part of a name, or several of these with commas between.
+/// Reads the runs of one side: a record, a folder of records, a pattern in which
+/// `*` stands for any part of a name, or several of these with commas between. There is one at least,
+/// and the others repeat the first, with seeds of their own.
 fn runs(path: &Path) -> Result<Vec<Record>> {
     let files = run_files(path)?;
     let mut runs: Vec<Record> = Vec::new();

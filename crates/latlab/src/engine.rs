@@ -93,6 +93,7 @@ pub(crate) fn run(
         started,
         runs: 1,
         plan: plan.clone(),
+        basis: None,
         machine,
         series,
         scans,

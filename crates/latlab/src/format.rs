@@ -15,6 +15,7 @@ pub(crate) mod picture;
 pub(crate) mod png;
 pub(crate) mod progress;
 pub(crate) mod scan;
+pub(crate) mod signature;
 pub(crate) mod study;
 pub(crate) mod svg;
 pub(crate) mod testcase;

@@ -19,8 +19,9 @@ mod symbols;
 pub(crate) use cell::Program;
 pub(crate) use facts::Facts;
 pub(crate) use init::{is_init, serve};
+pub(crate) use known::this_program;
 pub(crate) use kvm::Accel;
-pub(crate) use laboratory::{exec, run};
+pub(crate) use laboratory::{basis, exec, run};
 pub(crate) use microscope::explain;
 
 use latlab_core::machine::TimeDomain;

@@ -1,10 +1,11 @@
 //! Slurm: an array of jobs, handed in, looked at, and taken back, by Slurm's own commands.
 
-use crate::failure::{Failure, Result, failed};
-use latlab_sys::process::{self, Running};
-use std::io::{ErrorKind, Write as _};
+mod command;
+
+use self::command::{refusal, said, tool};
+use crate::failure::{Result, failed};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What is to be done many times.
 #[derive(Debug)]
@@ -17,7 +18,10 @@ pub(crate) struct Order<'a> {
     pub(crate) numbers: &'a [usize],
     /// How many CPUs each is given.
     pub(crate) cpus: u16,
-    /// The folder where each writes what it says, which all nodes share.
+    /// The folder that paths among the words, and in what they name, are meant from.
+    pub(crate) from: &'a Path,
+    /// The folder where each writes what it says, which all nodes share, and by which the array is
+    /// found again.
     pub(crate) folder: &'a Path,
 }
 
@@ -70,9 +74,9 @@ impl Array {
         command.arg(format!("--output={folder}/%A_%a.txt"));
         command.arg(format!("--chdir={}", order.folder.display()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let said = said(&mut command, &script(order.words))?;
+        let said = said(&mut command, &script(order.from, order.words))?;
         if !said.well {
-            return Err(refusal(&said.complaint));
+            return Err(refusal("Slurm refuses the array job", &said.complaint));
         }
         // The number, and on a cluster of several a semicolon and the name of that.
         let job = said.answer.trim().split(';').next().unwrap_or_default().to_owned();
@@ -80,6 +84,19 @@ impl Array {
             return Err(failed("sbatch", format!("it answered '{}'", said.answer.trim())));
         }
         Ok(Array { job })
+    }
+
+    /// The array of ours for this folder that has not ended, the newest if there are several. Fails
+    /// where Slurm does not say.
+    pub(crate) fn at_work(folder: &Path) -> Result<Option<Array>> {
+        let mut command = tool("squeue");
+        command.args(["--me", "--noheader", "--states=all", "--format=%F|%T|%Z"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let said = said(&mut command, "")?;
+        if !said.well {
+            return Err(refusal("Slurm does not say which jobs there are", &said.complaint));
+        }
+        Ok(in_folder(&said.answer, &folder.display().to_string()).map(|job| Array { job }))
     }
 
     /// Where its tasks stand, those that ended a short while ago included.
@@ -111,19 +128,7 @@ impl Array {
 impl Task {
     /// Whether it will not go on.
     pub(crate) fn has_ended(&self) -> bool {
-        const ENDED: [&str; 10] = [
-            "BOOT_FAIL",
-            "CANCELLED",
-            "COMPLETED",
-            "DEADLINE",
-            "FAILED",
-            "NODE_FAIL",
-            "OUT_OF_MEMORY",
-            "PREEMPTED",
-            "REVOKED",
-            "TIMEOUT",
-        ];
-        ENDED.contains(&self.state.as_str())
+        ended(&self.state)
     }
 
     /// One of which no more is known than that it was handed in.
@@ -143,6 +148,33 @@ impl Task {
     }
 }
 
+/// Whether who is in this state will not go on.
+fn ended(state: &str) -> bool {
+    const ENDED: [&str; 10] = [
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    ];
+    ENDED.contains(&state)
+}
+
+/// The number of the newest job of this folder that has not ended, in what squeue wrote.
+fn in_folder(answer: &str, folder: &str) -> Option<String> {
+    let number = |line: &str| {
+        let mut fields = line.trim().splitn(3, '|');
+        let (job, state) = (fields.next()?.parse::<u64>().ok()?, fields.next()?);
+        (!ended(state) && fields.next()? == folder).then_some(job)
+    };
+    answer.lines().filter_map(number).max().map(|job| job.to_string())
+}
+
 /// The last line of a text in which something stands.
 pub(crate) fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
@@ -159,70 +191,16 @@ fn tasks(answer: &str) -> Vec<Task> {
     answer.lines().filter_map(task).collect()
 }
 
-/// What each task runs: the words, each as one, whatever is in it.
-fn script(words: &[String]) -> String {
-    let quoted = |word: &String| match word.as_str() {
+/// What each task runs: the words, each as one, whatever is in it. A node that lacks the folder has
+/// nothing that is meant from there either.
+fn script(from: &Path, words: &[String]) -> String {
+    let quoted = |word: &str| match word {
         NUMBER => format!("\"{NUMBER}\""),
         word => format!("'{}'", word.replace('\'', "'\\''")),
     };
-    let words: Vec<String> = words.iter().map(quoted).collect();
-    format!("#!/bin/sh\nexec {}\n", words.join(" "))
-}
-
-/// What a command of Slurm said.
-struct Said {
-    well: bool,
-    answer: String,
-    complaint: String,
-}
-
-/// One of Slurm's commands. Ctrl-C is for us to hear.
-fn tool(name: &str) -> Command {
-    let mut command = process::sheltered(name);
-    command.env("LC_ALL", "C");
-    command
-}
-
-/// Runs a command to its end.
-fn said(command: &mut Command, input: &str) -> Result<Said> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let mut running = Running::start(command).map_err(|e| missing(&name, &e))?;
-    let child = running.child();
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read says why.
-        let _ = stdin.write_all(input.as_bytes());
-    }
-    let read = |pipe: Option<&mut dyn std::io::Read>| {
-        let mut bytes = Vec::new();
-        pipe.map_or(Ok(0), |pipe| pipe.read_to_end(&mut bytes)).map_err(|e| failed(&name, e))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    // What they complain of fits in a pipe.
-    let answer = read(child.stdout.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
-    let complaint = read(child.stderr.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
-    let status = child.wait().map_err(|e| failed(&name, e))?;
-    Ok(Said { well: status.success(), answer, complaint })
-}
-
-fn missing(name: &str, error: &std::io::Error) -> Failure {
-    if error.kind() == ErrorKind::NotFound {
-        return Failure::Unsupported(format!(
-            "there is no Slurm here: {name} is missing; its commands are in Debian's slurm-client \
-             (apt-get install slurm-client), and the cluster's slurm.conf is to be in /etc/slurm"
-        ));
-    }
-    failed(name, error)
-}
-
-/// Why sbatch did not take an order.
-fn refusal(complaint: &str) -> Failure {
-    let why = last_line(complaint);
-    let no_cluster = ["configuration source", "configuration file", "contact slurm controller"];
-    if no_cluster.iter().any(|words| complaint.contains(words)) {
-        let what = "Slurm's commands are here, but no cluster answers";
-        return Failure::Unsupported(format!("{what}: {why}; see SLURM_CONF and sinfo"));
-    }
-    Failure::Failed(format!("Slurm refuses the array job: {why}"))
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    let from = quoted(&from.display().to_string());
+    format!("#!/bin/sh\ncd {from}\nexec {}\n", words.join(" "))
 }
 
 #[cfg(test)]
@@ -240,19 +218,20 @@ mod tests {
     }
 
     #[test]
-    fn each_word_stays_one_word() {
-        let words = ["/a b/latlab", "it's", NUMBER].map(str::to_owned);
-        let script = script(&words);
-        assert_eq!(script, "#!/bin/sh\nexec '/a b/latlab' 'it'\\''s' \"$SLURM_ARRAY_TASK_ID\"\n");
+    fn the_array_of_a_folder_is_found_while_it_is_at_work() {
+        let answer = "7|RUNNING|/a/slurm\n9|COMPLETED|/a/slurm\n8|PENDING|/a/slurm\n\
+                      11|RUNNING|/a/slurm|b\n12|RUNNING|/a\n";
+        assert_eq!(in_folder(answer, "/a/slurm").as_deref(), Some("8"));
+        assert_eq!(in_folder(answer, "/a/slurm|b").as_deref(), Some("11"));
+        assert_eq!(in_folder(answer, "/b"), None);
     }
 
     #[test]
-    fn what_is_wrong_with_the_order_is_not_what_is_wrong_with_the_cluster() {
-        let said = "sbatch: error: invalid partition specified: x\n\
-                    sbatch: error: Batch job submission failed: Invalid partition name specified\n";
-        assert!(matches!(refusal(said), Failure::Failed(why) if why.ends_with("name specified")));
-        let said = "sbatch: error: Batch job submission failed: Unable to contact slurm controller \
-                    (connect failure)\n";
-        assert!(matches!(refusal(said), Failure::Unsupported(_)));
+    fn each_word_stays_one_word() {
+        let words = ["/a b/latlab", "it's", NUMBER].map(str::to_owned);
+        let script = script(Path::new("/it's here"), &words);
+        let (cd, words) = script.split_once("\nexec").expect("it runs them");
+        assert_eq!(cd, "#!/bin/sh\ncd '/it'\\''s here'");
+        assert_eq!(words, " '/a b/latlab' 'it'\\''s' \"$SLURM_ARRAY_TASK_ID\"\n");
     }
 }

@@ -5,13 +5,14 @@ use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
 use crate::{kernel, mechanism, profile, registry, target};
+use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::scan::ScanPlan;
 use latlab_core::study::{self, Cell, Study, Words, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
 use latlab_sys::knob::Knob;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 // `STUDIES`: name and text of every file in `study/`, by name.
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
@@ -21,6 +22,8 @@ include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 pub(crate) struct Source {
     /// The name or the path that the user gave.
     pub(crate) name: String,
+    /// The file that it was read of; none, if it comes with latlab.
+    pub(crate) file: Option<PathBuf>,
     text: String,
     pub(crate) study: Study,
 }
@@ -34,10 +37,11 @@ pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
 /// The study behind what the user typed: a name, or the path of a file.
 pub(crate) fn find(name: &str) -> Result<Source> {
     if let Some((_, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
-        return read(name, (*text).to_owned());
+        return read(name, None, (*text).to_owned());
     }
     if name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml") {
-        return read(name, std::fs::read_to_string(name).map_err(|e| failed(name, e))?);
+        let text = std::fs::read_to_string(name).map_err(|e| failed(name, e))?;
+        return read(name, Some(name.into()), text);
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let hint = suggest::hint(name, &names);
@@ -46,9 +50,9 @@ pub(crate) fn find(name: &str) -> Result<Source> {
     )))
 }
 
-fn read(name: &str, text: String) -> Result<Source> {
+fn read(name: &str, file: Option<PathBuf>, text: String) -> Result<Source> {
     match Study::read(&text) {
-        Ok(study) => Ok(Source { name: name.to_owned(), text, study }),
+        Ok(study) => Ok(Source { name: name.to_owned(), file, text, study }),
         Err(fault) => Err(misplaced(name, &text, fault.at, &fault.why)),
     }
 }
@@ -107,16 +111,11 @@ impl Source {
             probes,
             scans: calls.into_iter().map(scan).collect(),
             loads: self.parts(terms.loads.as_deref(), loads)?,
-            target: on.text.clone(),
-            cpus: latlab_core::cpulist::CpuList::default(),
-            length,
             warm_up: terms.warm_up.unwrap_or(Nanos::from_millis(200)),
             seed: terms.seed.unwrap_or_default(),
-            stop_above: None,
             settings: settings.collect::<Result<_>>()?,
-            skip_missing: false,
             adapt: adapt.transpose()?.unwrap_or_default(),
-            explain: None,
+            ..Plan::bare(&on.text, CpuList::default(), length)
         };
         if matches!(length, Length::For(time) if time > pieces::MOST) {
             return lacks(&format!("is to be measured for more than {}", pieces::MOST));
@@ -182,7 +181,7 @@ mod tests {
         let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nplan = { on = 'lab:rt', probes = \
                     ['cylic'] }\naxis = [{ name = 'a', each = [{ label = 'b' }] }]\nfigure = []\n";
         let refused = |from: &str, to: &str| {
-            let made = read("mine.toml", text.replacen(from, to, 1)).unwrap().plans();
+            let made = read("mine.toml", None, text.replacen(from, to, 1)).unwrap().plans();
             made.unwrap_err().to_string()
         };
         assert_eq!(
@@ -199,7 +198,7 @@ mod tests {
         let text = text.replace("cylic", "cyclic");
         let two =
             text.replace("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");
-        let said = read("mine.toml", two).unwrap().plans().unwrap_err().to_string();
+        let said = read("mine.toml", None, two).unwrap().plans().unwrap_err().to_string();
         assert!(said.contains("native is another kind of target than lab:rt"), "{said}");
     }
 }

@@ -8,7 +8,7 @@ mod vm;
 use crate::engine::Outcome;
 use crate::errand::{Errand, Put};
 use crate::failure::{Failure, Result};
-use crate::guest::Program;
+use crate::guest::{self, Program};
 use crate::registry::About;
 use latlab_core::plan::Plan;
 use latlab_core::suggest;
@@ -25,6 +25,12 @@ pub(crate) static TARGETS: &[(About, &dyn Target)] = &[
 pub(crate) trait Target: Sync {
     /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
     fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
+
+    /// The digest of what a record of `plan` would be measured with now: one of the same plan with
+    /// another is not taken for it. Of machines that are as they are, this program.
+    fn basis(&self, _plan: &Plan, _errand: &mut Errand<'_>) -> Result<String> {
+        guest::this_program()
+    }
 
     /// Carries `plan` out and finds out what made its wake-ups late: by the means of any machine,
     /// unless it has better ones.

@@ -37,6 +37,7 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
         started: Nanos::from_secs(at),
         runs: 1,
         plan: plan(probe),
+        basis: None,
         machine: Machine { time_domain: TimeDomain::Silicon, ..Machine::default() },
         series: vec![series],
         scans: Vec::new(),
@@ -52,18 +53,7 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
 fn plan(probe: &str) -> Plan {
     Plan {
         probes: vec![Part { name: probe.to_owned(), params: serde_json::Map::new() }],
-        scans: Vec::new(),
-        loads: Vec::new(),
-        target: "native".to_owned(),
-        cpus: CpuList::from_iter([0]),
-        length: Length::Count(1_000),
-        warm_up: Nanos(0),
-        seed: 0,
-        stop_above: None,
-        settings: Vec::new(),
-        skip_missing: false,
-        adapt: Vec::new(),
-        explain: None,
+        ..Plan::bare("native", CpuList::from_iter([0]), Length::Count(1_000))
     }
 }
 

@@ -10,20 +10,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 fn plan() -> Plan {
+    let length = Length::For(Nanos::from_secs(1));
     Plan {
         probes: vec![Part { name: "cyclic".to_owned(), params: serde_json::Map::new() }],
-        scans: vec![],
-        loads: Vec::new(),
-        target: "native".to_owned(),
-        cpus: CpuList::from_iter([0, 1]),
-        length: Length::For(Nanos::from_secs(1)),
-        warm_up: Nanos(0),
-        seed: 0,
-        stop_above: None,
-        settings: Vec::new(),
-        skip_missing: false,
-        adapt: Vec::new(),
-        explain: None,
+        ..Plan::bare("native", CpuList::from_iter([0, 1]), length)
     }
 }
 
@@ -102,6 +92,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         started: Nanos(started),
         runs: 1,
         plan: plan(),
+        basis: None,
         machine: Machine::default(),
         series,
         scans: vec![scan()],

@@ -17,6 +17,8 @@ pub(super) struct Counting {
     cpus: CpuList,
     /// When it was looked last whether those are all.
     checked: Nanos,
+    /// Why not on those that have come, and whether that was said.
+    deaf: Option<(String, bool)>,
     /// Whether something was heard that was not looked after.
     heard: bool,
     tasks: Vec<RealTimeTask>,
@@ -42,8 +44,9 @@ impl Counting {
         let (root, cpus) = (root.clone(), cpu::online(root));
         let comings = Comings::listen(&root, &cpus)?;
         let (none, tasks, checked) = (Nanos(0), Vec::new(), clock::now());
-        let (looked, cost, heard) = (none, none, true);
-        let mut counting = Counting { root, comings, cpus, checked, heard, tasks, looked, cost };
+        let (looked, cost, heard, deaf) = (none, none, true, None);
+        let mut counting =
+            Counting { root, comings, cpus, checked, deaf, heard, tasks, looked, cost };
         counting.look();
         Ok(counting)
     }
@@ -57,12 +60,29 @@ impl Counting {
         }
         self.checked = now;
         let cpus = cpu::online(&self.root);
-        // One may go meanwhile: then it is as it was, and tried again.
-        if cpus != self.cpus
-            && let Ok(comings) = Comings::listen(&self.root, &cpus)
-        {
-            (self.comings, self.cpus, self.heard) = (comings, cpus, true);
+        if cpus == self.cpus {
+            return;
         }
+        match Comings::listen(&self.root, &cpus) {
+            Ok(comings) => {
+                (self.comings, self.cpus, self.heard) = (comings, cpus, true);
+                self.deaf = None;
+            }
+            // It stays as it was, and is tried again.
+            Err(why) if cpus == cpu::online(&self.root) => {
+                let told = self.deaf.as_ref().is_some_and(|(_, told)| *told);
+                let late = format!("real-time tasks are seen up to {CHECK_NONE} late on new CPUs");
+                self.deaf = Some((format!("{late} (now there are {cpus}): {why}"), told));
+            }
+            // One went meanwhile.
+            Err(_) => {}
+        }
+    }
+
+    /// Why tasks are not heard of on CPUs that have come, where that has not been said.
+    pub(super) fn complaint(&mut self) -> Option<&str> {
+        let (why, told) = self.deaf.as_mut()?;
+        (!std::mem::replace(told, true)).then_some(why)
     }
 
     /// Them, looked up if they may have changed, and whether they were.

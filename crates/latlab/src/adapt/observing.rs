@@ -95,6 +95,11 @@ impl Observing {
         Observation { at, realtime, knobs, threads, wakes, requests, starved }
     }
 
+    /// What is not seen as it should be, once.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        self.counting.as_mut()?.complaint().map(str::to_owned)
+    }
+
     /// Notes the wakes that were told and are not known.
     fn hear(&mut self, known: impl Fn(&Wake) -> bool) -> Heard {
         // Who decides is not served.

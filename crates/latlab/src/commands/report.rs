@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
-    /// The records to show, as `latlab run --out` wrote them; a folder of repetitions is merged
+    /// The records to show, as `latlab run --out` wrote them; the repetitions in a folder, of a
+    /// pattern in quotes ('a-*.json') or of a list with commas are merged, and may differ in their
+    /// seeds
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 
@@ -100,7 +102,8 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for path in paths {
         let place = path.display().to_string();
-        let record = super::record(path)?;
+        let runs = super::runs(path)?;
+        let record = super::merged(&runs).ok_or_else(|| failed(&place, "there is no record"))?;
         let measured = record.series.iter().any(|series| series.counts.recorded > 0)
             || record.scans.iter().any(|scan| !scan.points.is_empty())
             || record.explained.is_some();
@@ -115,7 +118,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
                 .map_err(|e| failed(&format!("{} and {place}", paths[0].display()), e))?;
         }
         let name = name(path, paths);
-        let runs = if path.is_dir() { super::runs(path)? } else { Vec::new() };
+        let runs = if path.is_file() { Vec::new() } else { runs };
         sources.push(Source { name, record, runs });
     }
     Ok(sources)

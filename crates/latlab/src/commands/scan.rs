@@ -85,21 +85,9 @@ impl Scan {
         let instructions = measurement.is_in_instructions();
         let scans: Vec<ScanPlan> =
             parts.into_iter().map(|call| self.scan(call, instructions)).collect();
-        Ok(Plan {
-            probes: Vec::new(),
-            length: Length::For(scans.first().map_or(Nanos(0), |scan| scan.limit)),
-            scans,
-            loads: Vec::new(),
-            target: String::new(),
-            cpus: self.cpu.into_iter().collect::<CpuList>(),
-            warm_up: Nanos(0),
-            seed: 0,
-            stop_above: None,
-            settings: Vec::new(),
-            skip_missing: false,
-            adapt: Vec::new(),
-            explain: None,
-        })
+        let length = Length::For(scans.first().map_or(Nanos(0), |scan| scan.limit));
+        let cpus = self.cpu.into_iter().collect::<CpuList>();
+        Ok(Plan { scans, ..Plan::bare("", cpus, length) })
     }
 
     /// The user's program, as the call that it stands for.

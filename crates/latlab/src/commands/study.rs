@@ -1,6 +1,7 @@
 //! `latlab study`: a table or a figure of a paper, redone.
 
 mod array;
+mod judging;
 mod kept;
 mod measuring;
 mod results;

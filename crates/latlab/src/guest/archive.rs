@@ -40,6 +40,11 @@ impl Archive {
         self.add(path.as_ref(), LINK | 0o777, target.as_ref().as_os_str().as_bytes());
     }
 
+    /// What is in it so far.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The archive as the kernel takes it.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.write(0, Path::new("TRAILER!!!"), 0, &[]);

@@ -3,11 +3,11 @@
 use super::archive::Archive;
 use super::facts::ApicTimer;
 use super::microscope::Microscope;
-use super::orders::{Job, MODULES, ORDERS, ORDERS_GRAIN, Orders, PROGRAM};
+use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{Time, driver, library, module};
 use crate::engine;
 use crate::failure::{Failure, Result, failed};
-use crate::kernel::{Kernel, Source};
+use crate::kernel::{self, Kernel, Source};
 use crate::needs::Needs;
 use crate::profile::Profile;
 use latlab_core::plan::{Length, Plan};
@@ -104,6 +104,10 @@ pub(super) struct Boot {
     pub(super) cmdline: String,
     /// The modules that it loads, in their order.
     pub(super) modules: Vec<String>,
+    /// Digests of all that is in the initramfs but for the job.
+    pub(super) but_job: String,
+    /// The digest of the orders, the job included.
+    pub(super) orders: String,
 }
 
 /// A disk in memory whose completions are timers of the guest (`Documentation/block/null_blk.rst`),
@@ -219,9 +223,9 @@ impl Cell {
             disk,
             job: self.job.clone(),
         };
-        let mut text = serde_json::to_vec(&orders).expect("orders are plain data");
-        // One digit more in a plan would move what the guest has in memory, and all its times.
-        text.resize(text.len().next_multiple_of(ORDERS_GRAIN), b' ');
+        let text = orders.text();
+        let but_job = Orders { job: Job::Learn, ..orders.clone() }.text();
+        let but_job = format!("{}\n{}", kernel::digest(archive.bytes()), kernel::digest(&but_job));
         archive.file(ORDERS, 0o644, &text);
         let initramfs = archive.finish();
         // The guest holds it twice while it unpacks, and a root in memory gets half of that.
@@ -233,7 +237,8 @@ impl Cell {
                 self.target
             )));
         }
-        Ok(Boot { initramfs, cmdline, modules: orders.modules })
+        let (modules, orders) = (orders.modules, kernel::digest(&text));
+        Ok(Boot { initramfs, cmdline, modules, but_job, orders })
     }
 
     /// How long to wait for it on the wall before it counts as hung: a guest in instruction time

@@ -1,27 +1,37 @@
-//! What the laboratory has answered before, under the digest of all that an answer depends on.
+//! What the laboratory has answered before, under the digest of all that an answer depends on: its
+//! basis, and the job.
 
 use super::Time;
 use super::cell::{Boot, Cell};
-use super::facts::ApicTimer;
 use super::orders::Job;
 use super::qemu;
-use crate::failure::Result;
+use crate::failure::{Result, failed};
 use crate::kernel;
 use crate::message::Message;
 use latlab_sys::file;
-use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 
+/// The digest of all that an answer depends on but for the job.
+pub(super) fn basis(cell: &Cell, boot: &Boot) -> Result<String> {
+    let (version, machine) = (qemu::version(&cell.target)?, qemu::arguments(cell));
+    let (kernel, timer) = (&cell.kernel.digest, cell.timer);
+    let Boot { cmdline, but_job, .. } = boot;
+    let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{but_job}");
+    Ok(kernel::digest(text.as_bytes()))
+}
+
+/// The digest of this program, which is all that is known of machines that are as they are.
+pub(crate) fn this_program() -> Result<String> {
+    let program = std::fs::read("/proc/self/exe").map_err(|e| failed("our own program", e))?;
+    Ok(kernel::digest(&program))
+}
+
 /// Where the answer of a cell is kept; none where the next answer may be another one.
-pub(super) fn place(cell: &Cell, boot: &Boot, timer: Option<ApicTimer>) -> Result<Option<PathBuf>> {
+pub(super) fn place(cell: &Cell, boot: &Boot, basis: &str) -> Result<Option<PathBuf>> {
     if cell.time != Time::Instructions || matches!(cell.job, Job::Learn) {
         return Ok(None);
     }
-    let (version, machine) = (qemu::version(&cell.target)?, qemu::arguments(cell));
-    let (kernel, cmdline) = (&cell.kernel.digest, &boot.cmdline);
-    let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}");
-    let digest = Sha256::new().chain_update(text).chain_update(&boot.initramfs).finalize();
-    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = kernel::digest(format!("{basis}\n{}", boot.orders).as_bytes());
     let folder = kernel::cache()?.join("cells");
     // Without a folder there is no memory, but there are results.
     Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))

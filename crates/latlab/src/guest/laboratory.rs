@@ -40,6 +40,12 @@ pub(crate) fn run(plans: &[Plan], time: Time, errand: &mut Errand<'_>) -> Vec<Re
     answers.map(|(place, answer)| outcome(place, answer?)).collect()
 }
 
+/// The basis that a record of this plan would have now.
+pub(crate) fn basis(plan: &Plan, time: Time, errand: &mut Errand<'_>) -> Result<String> {
+    let cell = cell(&plan.target, time, Job::Run(Box::new(plan.clone())), errand)?;
+    known::basis(&cell, &cell.boot()?)
+}
+
 /// Starts a program in a guest. `put` gets what it writes; its exit code comes back.
 pub(crate) fn exec(
     target: &str,
@@ -74,6 +80,8 @@ pub(super) fn ask(cell: Cell, errand: &mut Errand<'_>) -> Result<Message> {
 #[derive(Clone)]
 pub(super) struct Answer {
     target: String,
+    /// On which basis it is given.
+    basis: String,
     last: Message,
     complaints: Vec<String>,
     /// What its microscope saw.
@@ -85,6 +93,7 @@ impl Answer {
         let Message::Record { mut record, verdict } = self.last else {
             return Err(self.unexpected());
         };
+        record.basis = Some(self.basis);
         let profile = plan.target.split_once(':').map(|(_, profile)| profile.to_owned());
         for series in &mut record.series {
             series.profile.clone_from(&profile);
@@ -270,6 +279,7 @@ struct Bench {
 struct Work {
     place: usize,
     target: String,
+    basis: String,
     guest: Guest,
     /// What it does now.
     doing: String,
@@ -281,7 +291,8 @@ impl Bench {
     /// Starts a guest for the cell, or answers at once what is known.
     fn start(&mut self, place: usize, cell: &Cell, errand: &Errand<'_>) -> Result<()> {
         let boot = cell.boot()?;
-        let known = known::place(cell, &boot, cell.timer)?;
+        let basis = known::basis(cell, &boot)?;
+        let known = known::place(cell, &boot, &basis)?;
         let target = cell.target.clone();
         // Who looks through a microscope has to look now.
         let ask = errand.fresh || cell.microscope.is_some();
@@ -289,8 +300,9 @@ impl Bench {
         if let Some(messages) = recalled {
             for message in messages {
                 if let Some(last) = self.hear(message)? {
-                    let (target, complaints, trace) = (target.clone(), Vec::new(), String::new());
-                    let answer = Answer { target, last, complaints, trace };
+                    let (target, basis) = (target.clone(), basis.clone());
+                    let (complaints, trace) = (Vec::new(), String::new());
+                    let answer = Answer { target, basis, last, complaints, trace };
                     self.answers[place] = Some(Ok(answer));
                 }
             }
@@ -301,7 +313,8 @@ impl Bench {
             _ => errand.limit.unwrap_or_else(|| cell.patience()),
         };
         let guest = Guest::start(cell, &boot, patience)?;
-        self.running.push(Work { place, target, guest, doing: "boots".to_owned(), known });
+        let doing = "boots".to_owned();
+        self.running.push(Work { place, target, basis, guest, doing, known });
         Ok(())
     }
 
@@ -373,6 +386,7 @@ impl Work {
             known::keep(path, &self.guest.transcript()?);
         }
         let trace = self.guest.trace()?;
-        Ok(Answer { target: self.target.clone(), last, complaints, trace })
+        let (target, basis) = (self.target.clone(), self.basis.clone());
+        Ok(Answer { target, basis, last, complaints, trace })
     }
 }

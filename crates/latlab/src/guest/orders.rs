@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// Where the guest finds its orders, and this program.
 pub(super) const ORDERS: &str = "/latlab.orders";
 pub(super) const PROGRAM: &str = "/latlab";
-/// How many bytes the orders are a multiple of.
-pub(super) const ORDERS_GRAIN: usize = 4096;
+/// A page of memory.
+const PAGE: usize = 4096;
 /// The folder of the modules that are to be loaded.
 pub(super) const MODULES: &str = "/modules";
 
 /// All that a guest knows.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// What its time is made of.
     pub(super) time_domain: TimeDomain,
@@ -26,6 +26,16 @@ pub(super) struct Orders {
     /// The folder that is to lie on a disk.
     pub(super) disk: Option<PathBuf>,
     pub(super) job: Job,
+}
+
+impl Orders {
+    /// What is in the file: whole pages, as one digit more in a plan would otherwise move what the
+    /// guest has in memory, and all its times.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).expect("orders are plain data");
+        text.resize(text.len().next_multiple_of(PAGE), b' ');
+        text
+    }
 }
 
 /// What a guest is there for.

@@ -32,21 +32,7 @@ fn ends_on(
     lanes: usize,
     body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
-    let plan = Plan {
-        probes: Vec::new(),
-        scans: Vec::new(),
-        loads: Vec::new(),
-        target: String::new(),
-        cpus: CpuList::from_iter([0]),
-        length: Length::Count(100),
-        warm_up: Nanos(0),
-        seed: 0,
-        stop_above: None,
-        settings: Vec::new(),
-        skip_missing: false,
-        adapt: Vec::new(),
-        explain: None,
-    };
+    let plan = Plan::bare("", CpuList::from_iter([0]), Length::Count(100));
     let places = vec![plan.cpus.clone(); lanes];
     let signals = Signals::hold().unwrap();
     let mut watch = Blind;

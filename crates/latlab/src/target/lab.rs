@@ -18,6 +18,10 @@ impl Target for Lab {
         guest::run(plans, Time::Instructions, errand)
     }
 
+    fn basis(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<String> {
+        guest::basis(plan, Time::Instructions, errand)
+    }
+
     /// From outside of the guest, unless it is to be traced as any machine is.
     fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
         let explain = plan.explain.clone().unwrap_or_default();

@@ -26,6 +26,11 @@ impl Target for Vm {
         }
     }
 
+    fn basis(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<String> {
+        let accel = Accel::choose(&plan.target, errand)?;
+        guest::basis(plan, Time::Wall(accel), errand)
+    }
+
     fn exec(
         &self,
         name: &str,

@@ -139,6 +139,11 @@ fn a_folder_of_repetitions_is_one_record() {
     // Repetitions may have seeds of their own; everything else of the plan is the same.
     edit(&a, |record| record["plan"]["seed"] = json!(5));
     assert_eq!(compare(folder.path(), &other, "").code(), Some(0));
+    let page = elsewhere.path().join("report.html");
+    let report = |what: &Path| run(command("report").arg(what).arg("-o").arg(&page));
+    for runs in [folder.path(), &folder.path().join("*.json")] {
+        assert_eq!(report(runs).code(), Some(0), "{:?}", report(runs));
+    }
     edit(&a, |record| record["plan"]["warm_up"] = json!(5));
     compare(folder.path(), &other, "").refused(2, &["b.json", "plans differ"]);
     compare(elsewhere.path().join("empty").as_path(), &other, "").refused(2, &["empty"]);

@@ -176,7 +176,7 @@ fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
     let out = folder.path().join("out").display().to_string();
     let words = format!("study {study} --engine slurm --out {out}");
     let said = run(command(&words).env("PATH", "/nowhere"));
-    said.refused(3, &["sbatch is missing", "slurm-client"]);
+    said.refused(3, &["squeue is missing", "slurm-client"]);
     latlab(&format!("study {study} --engine slurm")).refused(2, &["--out DIR", "share"]);
     if root() {
         let said = run(command(&words).env("SLURM_CONF", "/nowhere"));
@@ -227,4 +227,102 @@ fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
     let said = latlab(&format!("study {} --for 12min", study.display()));
     said.refused(2, &["pieces", "--out DIR"]);
     latlab("study heursch-pdlt --for 1h --check").refused(2, &["--for", "scans"]);
+}
+
+/// A profile of one's own, which boots with these words, and a study of some cells on it.
+fn on_a_profile(folder: &Path, cmdline: &str, cells: u64, seed: u64, plan: &str) {
+    let profile = format!(
+        "summary = 'x'\nkernel = {{ package = 'linux-image-6.12-amd64' }}\ncmdline = '{cmdline}'\n"
+    );
+    fs::write(folder.join("mine.toml"), profile).expect("the folder can be written");
+    let cell = |nth| format!("{{ label = 'c{nth}', seed = {} }}", seed + 10 * nth);
+    let cells: Vec<String> = (0..cells).map(cell).collect();
+    let text = format!(
+        "title = 'Mine'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
+         plan = {{ on = 'lab:./mine.toml', warm_up = '1ms', {plan} }}\n\
+         [[axis]]\nname = 'cell'\neach = [{}]\n\
+         [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n",
+        cells.join(", ")
+    );
+    fs::write(folder.join("study.toml"), text).expect("the folder can be written");
+}
+
+const QUICK: &str = "preempt=full";
+const OTHER: &str = "preempt=none";
+
+#[test]
+fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_not_count() {
+    if !root() {
+        return;
+    }
+    let (cluster, folder) = (Cluster::start(), folder());
+    let set = |cmdline| {
+        on_a_profile(folder.path(), cmdline, 4, 77_000, "probes = ['cyclic'], count = 5");
+    };
+    // Profiles are meant from where the study was begun, whatever lies where tasks write.
+    let start = || {
+        let mut command = command("study study.toml --engine slurm --out out");
+        command.current_dir(folder.path());
+        cluster.with(command)
+    };
+    set(QUICK);
+    let killed = Running::start(&mut start());
+    until("the array is handed in", || job(&killed.stderr()).is_some());
+    let stderr = killed.stderr();
+    let first = job(&stderr).expect("it was there");
+    killed.signal("KILL");
+    assert_eq!(killed.finish().signal(), Some(9));
+    let said = run(&mut start());
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    let waits = format!("array job {first} of an earlier start is still at work");
+    assert!(said.stderr.contains(&waits), "{said:?}");
+    assert!(said.stderr.contains("all cells have been measured before"), "no second: {said:?}");
+
+    set(OTHER);
+    let said = run(&mut start());
+    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert!(said.stderr.contains("4 of the records were measured with another"), "{said:?}");
+    assert!(said.stderr.contains("has 4 of 4 cells"), "{said:?}");
+    let said = run(&mut start());
+    assert!(said.stderr.contains("all cells have been measured before"), "{said:?}");
+}
+
+#[test]
+fn pieces_of_another_kernel_are_measured_again() {
+    let folder = folder();
+    let plan = "probes = ['cyclic:interval=5s'], for = '6min'";
+    let start = |cmdline| {
+        on_a_profile(folder.path(), cmdline, 1, 3, plan);
+        let said = run(command("study study.toml --out out").current_dir(folder.path()));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        let record = fs::read_to_string(folder.path().join("out/records/c0.json"));
+        assert!(record.expect("it is kept").contains(cmdline), "{said:?}");
+        said
+    };
+    start(QUICK);
+    let said = start(OTHER);
+    assert!(said.stderr.contains("2 of the records were measured with another"), "{said:?}");
+    let said = start(OTHER);
+    assert!(!said.stderr.contains("done"), "nothing is measured: {said:?}");
+}
+
+#[test]
+fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
+    let folder = folder();
+    let inside = |name: &str| folder.path().join(name);
+    fs::write(inside("quick"), "no study").expect("the folder can be written");
+    fs::create_dir(inside("bin")).expect("the folder can be written");
+    for (name, does) in [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")] {
+        let path = inside("bin").join(name);
+        let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.path().display());
+        fs::write(&path, text).expect("the folder can be written");
+        let runs = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&path, runs).expect("it is ours");
+    }
+    let mut command = command("study quick --engine slurm --out out");
+    let path = format!("{}:/usr/bin:/bin", inside("bin").display());
+    let said = run(command.env("PATH", path).current_dir(folder.path()));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    let script = fs::read_to_string(inside("script")).expect("sbatch was given one");
+    assert!(script.contains(" 'study' 'quick' '--out' "), "{script}");
 }

@@ -116,7 +116,7 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
         |name: &str, more: &str| format!("study {study} --out {} {more}", out(name).display());
     let said = carried_out(&words("one", "--fresh --jobs 2"));
     let names: Vec<String> = kept(&out("one")).into_iter().map(|(name, _)| name).collect();
-    let records = ["records/rt-2.json", "records/rt.json", "records/standard.json"];
+    let records = ["records/rt.json", "records/rt@2.json", "records/standard.json"];
     let others = ["report.html", "table.csv", "table.md", "worst.svg"];
     assert_eq!(names, [&["how-late.svg"], &records[..], &others].concat());
     let page = fs::read_to_string(out("one").join("report.html")).expect("it is kept");
@@ -221,4 +221,44 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
     assert!(said.stdout.contains("quick") && said.stdout.contains("rabbits-inversion"), "{said:?}");
     let said = carried_out("list rabbits-inversion");
     assert!(said.stdout.contains("figure 9") && said.stdout.contains("claim"), "{said:?}");
+}
+
+#[test]
+fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
+    let folder = folder();
+    let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
+    let study = written(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
+    let out = folder.path().join("out");
+    carried_out(&format!("study {study} --out {}", out.display()));
+    assert_eq!(entries(&out.join("records")).len(), 4, "a record for each repetition");
+    carried_out(&format!("study {study} --merge --out {}", out.display()));
+}
+
+#[test]
+fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
+    let folder = folder();
+    let study = written(folder.path(), &tiny(7));
+    let out = folder.path().join("out");
+    let words = |more: &str| format!("study {study} --out {} {more}", out.display());
+    carried_out(&words("--png"));
+    let of_the_users = out.join("mine.svg");
+    fs::write(&of_the_users, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("it is ours");
+    let pictures = || {
+        let is_picture = |path: &std::path::PathBuf| {
+            path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
+        };
+        let paths = entries(&out).into_iter().filter(is_picture);
+        let names = paths.map(|path| path.file_name().expect("it has one").to_owned());
+        let names = names.map(|name| name.into_string().expect("we have written it"));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    };
+    assert_eq!(pictures(), ["how-late.png", "how-late.svg", "mine.svg", "worst.png", "worst.svg"]);
+    written(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
+    let said = carried_out(&words("--merge"));
+    assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
+    for gone in ["how-late.png", "how-late.svg", "worst.png"] {
+        assert!(said.stderr.contains(&format!("{gone} was of a study before")), "{said:?}");
+    }
 }

@@ -24,6 +24,7 @@ pub(crate) fn record(times: u64) -> Record {
         started: Nanos::from_secs(1_795_172_640),
         runs: 1,
         plan: plan(),
+        basis: None,
         machine: machine(),
         series: (0..3).map(|cpu| series(cpu, times, interval)).collect(),
         scans: vec![],
@@ -79,18 +80,9 @@ fn plan() -> Plan {
             name: "cyclic".to_owned(),
             params: params.map(|(key, value)| (key.to_owned(), value.into())).into_iter().collect(),
         }],
-        scans: vec![],
-        loads: vec![],
-        target: "native".to_owned(),
-        cpus: (0..3).collect(),
-        length: Length::Count(PERIODS),
         warm_up: Nanos::from_millis(100),
         seed: 7,
-        stop_above: None,
-        settings: vec![],
-        skip_missing: false,
-        adapt: Vec::new(),
-        explain: None,
+        ..Plan::bare("native", (0..3).collect(), Length::Count(PERIODS))
     }
 }
 

@@ -31,10 +31,14 @@ impl Kept<'_> {
     pub(super) fn cell(self, label: &str, plans: &[Plan]) -> Measured {
         let paths = (1..=plans.len()).map(|nth| self.record(label, nth));
         let records: Vec<Record> = paths.map(|path| record_in(&path)).collect::<Result<_>>()?;
-        if records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
-            return Ok(records);
+        if !records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
+            return Err(failed(label, "its record is of another plan: measure it again"));
         }
-        Err(failed(label, "its record is of another plan: measure it again"))
+        if records.iter().any(|record| record.basis != records[0].basis) {
+            let why = "its repetitions were measured with several latlabs, kernels or QEMUs";
+            return Err(failed(label, format!("{why}: measure it again")));
+        }
+        Ok(records)
     }
 
     /// Keeps the records of a cell.
@@ -84,9 +88,9 @@ pub(super) struct Place<'a> {
     pub(super) piece: usize,
 }
 
-/// What a cell's repetition is called; the first is called as the cell.
+/// What a cell's repetition is called; the first is called as the cell. No label has an `@`.
 pub(super) fn name(label: &str, nth: usize) -> String {
-    if nth == 1 { label.to_owned() } else { format!("{label}-{nth}") }
+    if nth == 1 { label.to_owned() } else { format!("{label}@{nth}") }
 }
 
 /// Whether a record's plan is this one, but for the CPUs, which each machine has found itself.

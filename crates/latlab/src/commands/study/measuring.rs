@@ -1,5 +1,6 @@
 //! Measuring a study's cells: some at a time, and long ones in pieces that are kept one by one.
 
+use super::judging::Judge;
 use super::kept::{Kept, Measured, Place};
 use crate::commands::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
@@ -29,14 +30,34 @@ pub(super) fn measure(
     elsewhere: &Elsewhere,
 ) -> Result<Vec<Measured>> {
     let mut pieces: Vec<Piece<'_>> = cells.iter().flat_map(|(label, of)| cut(label, of)).collect();
-    let known = kept.filter(|_| !elsewhere.is_fresh());
-    for piece in pieces.iter_mut().filter(|piece| piece.cut) {
-        let kept = kept.ok_or_else(|| nowhere(source))?;
-        piece.record = known.and(kept.piece(piece.place, &piece.plan)).map(Ok);
+    if kept.is_none() && pieces.iter().any(|piece| piece.cut) {
+        return Err(nowhere(source));
     }
-    carry_out(source, &mut pieces, kept, elsewhere)?;
+    let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+    let mut judge = Judge::new(elsewhere, &signals);
+    if let Some(kept) = kept.filter(|_| !elsewhere.is_fresh()) {
+        pieces
+            .iter_mut()
+            .filter(|piece| piece.cut)
+            .for_each(|piece| piece.recall(kept, &mut judge));
+        judge.say_what_was_refused();
+    }
+    carry_out(source, &mut pieces, kept, elsewhere, &signals, &mut judge)?;
+    drop(judge);
+    std::mem::forget(signals);
     let mut pieces = pieces.into_iter();
     Ok(cells.iter().map(|(label, plans)| joined(label, plans, &mut pieces)).collect())
+}
+
+impl Piece<'_> {
+    /// Takes the record that is kept of it, if it would be measured alike now. Where nobody knows
+    /// how that would be, measuring fails as well, and says why.
+    fn recall(&mut self, kept: Kept<'_>, judge: &mut Judge<'_>) {
+        let (label, plans) = (self.place.label, std::slice::from_ref(&self.plan));
+        let mut takes = |record: &Record| judge.takes(label, plans, std::slice::from_ref(record));
+        let record = kept.piece(self.place, &self.plan);
+        self.record = record.filter(|record| takes(record).unwrap_or(false)).map(Ok);
+    }
 }
 
 /// The pieces of a cell.
@@ -61,6 +82,8 @@ fn carry_out(
     pieces: &mut [Piece<'_>],
     kept: Option<Kept<'_>>,
     elsewhere: &Elsewhere,
+    signals: &Signals,
+    judge: &mut Judge<'_>,
 ) -> Result<()> {
     let mut missing: Vec<&mut Piece<'_>> =
         pieces.iter_mut().filter(|piece| piece.record.is_none()).collect();
@@ -71,7 +94,8 @@ fn carry_out(
     let mut keep = |nth: usize, record: &Record| {
         let piece = &missing[nth];
         if let Some(kept) = kept.filter(|_| piece.cut && whole(record).is_ok()) {
-            let kept = kept.keep_piece(piece.place, record);
+            let record = judge.with_basis(piece.place.label, &piece.plan, record.clone());
+            let kept = kept.keep_piece(piece.place, &record);
             if let (Err(failure), false) = (&kept, lost) {
                 format::say(&format!(
                     "what is measured now would be lost with this latlab: {failure}"
@@ -80,19 +104,17 @@ fn carry_out(
             lost |= kept.is_err();
         }
     };
-    let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
     let mut watch = live::cells(plans.len());
-    let mut bar = Bar::new(&signals);
-    let mut errand = elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+    let mut bar = Bar::new(signals);
+    let mut errand = elsewhere.errand(signals, watch.as_mut(), &mut bar);
     errand.limit = errand.limit.or(source.study.limit);
     errand.keep = Some(&mut keep);
     let outcomes = target.run(&plans, &mut errand);
     drop(bar);
-    std::mem::forget(signals);
     for (piece, outcome) in missing.iter_mut().zip(outcomes) {
         piece.record = Some(outcome.and_then(|outcome| {
             whole(&outcome.record)?;
-            Ok(outcome.record)
+            Ok(judge.with_basis(piece.place.label, &piece.plan, outcome.record))
         }));
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::format::html::study::{About, page};
 use crate::format::picture::Source as Named;
 use crate::format::picture::study::pictures;
 use crate::format::study::{csv, markdown};
-use crate::format::{png, svg};
+use crate::format::{self, png, signature, svg};
 use crate::study::Source;
 use latlab_core::study::findings::Findings;
 use latlab_sys::file::write_atomically;
@@ -33,11 +33,13 @@ impl Results<'_> {
         write("table.md", markdown(&name, study, findings, records).as_bytes())?;
         write("table.csv", csv(study, findings).as_bytes())?;
         let pictures = pictures(study, findings, records);
+        let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
+        forget_others(out, &names, as_png)?;
         for picture in &pictures {
-            let svg = svg::draw(&picture.chart);
+            let svg = signature::svg(&svg::draw(&picture.chart));
             write(&format!("{}.svg", picture.name), svg.as_bytes())?;
             if as_png {
-                write(&format!("{}.png", picture.name), &png::draw(&svg))?;
+                write(&format!("{}.png", picture.name), &signature::png(&png::draw(&svg)))?;
             }
         }
         let sources = self.named();
@@ -55,4 +57,26 @@ impl Results<'_> {
         });
         named.collect()
     }
+}
+
+/// Removes the pictures that a study has drawn into this folder before and that are not drawn now:
+/// they would look as if they were of these records.
+fn forget_others(out: &Path, names: &[&str], as_png: bool) -> Result<()> {
+    let unreadable = |e| failed(&out.display().to_string(), e);
+    for entry in std::fs::read_dir(out).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let kind = path.extension().unwrap_or_default();
+        let is_picture = path.is_file() && (kind == "svg" || kind == "png");
+        let name = path.file_stem().unwrap_or_default();
+        let is_drawn = names.iter().any(|one| name == *one) && (kind == "svg" || as_png);
+        if !is_picture || is_drawn {
+            continue;
+        }
+        let place = path.display().to_string();
+        if signature::is_ours(&path).map_err(|e| failed(&place, e))? {
+            std::fs::remove_file(&path).map_err(|e| failed(&place, e))?;
+            format::say(&format!("{place} was of a study before this one: it is removed"));
+        }
+    }
+    Ok(())
 }

@@ -163,3 +163,22 @@ fn tasks_are_heard_of_on_cpus_that_come_later() {
     );
     assert_eq!(said.stdout, "heard\nheard\nheard\nheard\nheard\n0\n", "{said:?}");
 }
+
+/// Where nothing can be heard on a CPU that comes, that is said, and not each second.
+#[test]
+fn that_nothing_is_heard_on_a_cpu_that_comes_is_said_once() {
+    let folder = folder();
+    let said = with(
+        "--with /bin/mount",
+        &two_cpus(folder.path()),
+        "cpu=/sys/devices/system/cpu/cpu1/online; echo 0 > $cpu
+        /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5
+        for place in /sys/kernel/tracing /sys/kernel/debug/tracing; do
+          mount -t tmpfs none $place
+        done
+        echo 1 > $cpu; sleep 3.5; kill -TERM $daemon; wait $daemon; echo $?",
+    );
+    assert_eq!(said.stdout, "0\n", "{said:?}");
+    let why = "late on new CPUs (now there are 0-1): tracefs is not mounted";
+    assert_eq!(said.stderr.matches(why).count(), 1, "{said:?}");
+}
