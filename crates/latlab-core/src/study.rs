@@ -124,6 +124,8 @@ pub struct PaperClaim {
     pub text: String,
     /// Why it is not so today, where that is known.
     pub why: String,
+    /// Whether that is because kernels of today have no more what it came from.
+    pub gone: bool,
 }
 
 impl Study {

@@ -68,7 +68,7 @@ impl Comparison {
             let judgement = limit.claim.judge(&known);
             let (outcome, ground) = match &judgement.verdict {
                 Verdict::Holds => (Outcome::Over, judgement.ground()),
-                Verdict::Differs => (Outcome::Within, judgement.ground()),
+                Verdict::Differs | Verdict::NoMore => (Outcome::Within, judgement.ground()),
                 Verdict::NotMeasured(missing) => (Outcome::NotMeasured, without(missing, &figures)),
             };
             Ok(Held { limit: limit.text.clone(), outcome, ground })

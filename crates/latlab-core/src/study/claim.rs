@@ -74,6 +74,8 @@ pub enum Verdict {
     Holds,
     /// It is not.
     Differs,
+    /// It is not, as kernels of today have no more what it came from.
+    NoMore,
     /// This is not known, so that nobody can tell.
     NotMeasured(Vec<String>),
 }

@@ -48,9 +48,18 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         let there = |fault: Fault| Fault { at: begin + fault.at, ..fault };
         let claim = Claim::read(one.claim.get_ref()).map_err(there)?;
         claim.check(&results).map_err(there)?;
-        let (says, source, why) = (one.says, one.source, one.why.trim().to_owned());
-        let text = one.claim.into_inner();
-        study.claims.push(PaperClaim { says, source, claim, text, why });
+        let (says, source, text) = (one.says, one.source, one.claim.into_inner());
+        let gone = one.gone.is_some();
+        let why = match one.gone {
+            Some(gone) if !one.why.is_empty() => {
+                let why = "a claim has either 'why' or 'gone'".to_owned();
+                return Err(Fault { at: gone.span().start, why });
+            }
+            Some(gone) => gone.into_inner(),
+            None => one.why,
+        };
+        let why = why.trim().to_owned();
+        study.claims.push(PaperClaim { says, source, claim, text, why, gone });
     }
     unique(&file.picture.iter().map(|picture| &picture.name).collect::<Vec<_>>(), "picture")?;
     let pictures = file.picture.iter().map(|picture| drawn::picture(picture, &study));

@@ -1,6 +1,6 @@
 //! What a study has found: its table, and what became of each claim.
 
-use super::claim::{Judgement, Verdict};
+use super::claim::{Judgement, Known, Verdict};
 use super::quantity::Quantity;
 use super::{PaperClaim, Study};
 use crate::record::Record;
@@ -41,8 +41,18 @@ impl Study {
             }
             rows.push(Row { label: &cell.label, values });
         }
-        let claims = self.claims.iter().map(|one| (one, one.claim.judge(&results))).collect();
+        let claims = self.claims.iter().map(|one| (one, one.judge(&results))).collect();
         Findings { rows, claims }
+    }
+}
+
+impl PaperClaim {
+    fn judge(&self, results: &[Known]) -> Judgement {
+        let judgement = self.claim.judge(results);
+        match judgement.verdict {
+            Verdict::Differs if self.gone => Judgement { verdict: Verdict::NoMore, ..judgement },
+            _ => judgement,
+        }
     }
 }
 
@@ -52,6 +62,7 @@ impl Judgement {
         match self.verdict {
             Verdict::Holds => "holds",
             Verdict::Differs => "differs",
+            Verdict::NoMore => "holds no more",
             Verdict::NotMeasured(_) => "not measured",
         }
     }

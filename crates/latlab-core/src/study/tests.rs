@@ -125,6 +125,20 @@ fn what_was_measured_stands_beside_what_was_published() {
 }
 
 #[test]
+fn a_claim_whose_cause_is_gone_holds_no_more_where_it_differs() {
+    let judged = |reason: &str, latency: u64| {
+        let claim = format!("claim = \"rt.idle.worst < 100us\"\n{reason}");
+        let text = STUDY.replacen("claim = \"rt.idle.worst < 100us\"\n", &claim, 1);
+        let study = Study::read(&text).unwrap();
+        let measured = [Some(vec![record(&[latency])]), None, None, None];
+        study.findings(&measured).claims[0].1.word()
+    };
+    assert_eq!(judged("gone = \"no such loop\"\n", 200_000), "holds no more");
+    assert_eq!(judged("why = \"slow\"\n", 200_000), "differs");
+    assert_eq!(judged("gone = \"no such loop\"\n", 50), "holds");
+}
+
+#[test]
 fn each_figure_is_taken_of_all_repetitions() {
     let all = [record(&[10, 20]), record(&[60])];
     let taken = |take| {
@@ -200,6 +214,11 @@ fn what_is_wrong_is_said_with_its_place() {
             "43:10: there is no result 'rt.fork.massages'",
         ),
         ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
+        (
+            "claim = \"rt.fork",
+            "why = \"a\"\ngone = \"b\"\nclaim = \"rt.fork",
+            "44:8: a claim has either 'why' or 'gone'",
+        ),
         ("title =", "title", "2:"),
     ];
     for (from, to, said) in cases {

@@ -31,9 +31,9 @@ Examples:
 /// Redo a table or a figure of a paper on real kernels, beside what it printed
 ///
 /// A study measures its cells, each a kernel with a load and more, takes its figures of their
-/// records, and says of each claim of the paper whether it holds, differs, or was not measured.
-/// What the laboratory has measured is kept: a study that was ended goes on where it stopped, and
-/// the same study gives the same bytes. docs/studies.md says how to write one.
+/// records, and says of each claim of the paper whether it holds, holds no more, differs, or was not
+/// measured. What the laboratory has measured is kept: a study that was ended goes on where it
+/// stopped, and the same study gives the same bytes. docs/studies.md says how to write one.
 ///
 /// Exit: 0, whether claims hold or not; 2 where a cell could not be measured.
 #[derive(Debug, clap::Args)]

@@ -135,7 +135,7 @@ pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Rec
 pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<String> {
     let ground = judgement.ground();
     match judgement.verdict {
-        Verdict::Differs => {
+        Verdict::Differs | Verdict::NoMore => {
             let mut lines = vec![format!("{ground}; not {claim}")];
             if !why.is_empty() {
                 lines.push(why.to_owned());

@@ -82,6 +82,7 @@ pub(super) struct ClaimText {
     pub(super) claim: Text,
     #[serde(default)]
     pub(super) why: String,
+    pub(super) gone: Option<Text>,
 }
 
 #[derive(Deserialize)]

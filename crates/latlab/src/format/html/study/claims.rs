@@ -27,6 +27,13 @@ pub(super) fn tally(findings: &Findings<'_>) -> String {
             let _ = write!(text, ", {differ} differ");
         }
     }
+    match count(|verdict| *verdict == Verdict::NoMore) {
+        0 => {}
+        1 => text += ", 1 holds no more",
+        gone => {
+            let _ = write!(text, ", {gone} hold no more");
+        }
+    }
     match count(|verdict| matches!(verdict, Verdict::NotMeasured(_))) {
         0 => {}
         1 => text += ", 1 was not measured",
@@ -47,6 +54,7 @@ pub(super) fn list(findings: &Findings<'_>) -> String {
         let (class, mark) = match judgement.verdict {
             Verdict::Holds => ("holds", "✓"),
             Verdict::Differs => ("differs", "✗"),
+            Verdict::NoMore => ("differs", "✗"),
             Verdict::NotMeasured(_) => ("missing", "–"),
         };
         let word = judgement.word();
