@@ -141,8 +141,8 @@ impl OfSide<'_> {
             all.then(|| side.runs.iter().map(of).collect())
         };
         let all = self.runs.iter().chain(&other.runs);
-        let fewest = all.map(|run| run.histogram.count()).min().unwrap_or_default();
-        let runs = of_runs(self).zip(of_runs(other)).map(|(a, b)| Runs { a, b, fewest });
+        let recorded = all.map(|run| run.histogram.clone()).collect();
+        let runs = of_runs(self).zip(of_runs(other)).map(|(a, b)| Runs { a, b, recorded });
         let by_chance = design.method != Method::Exact;
         let mut worst = Worst::of((&a.histogram, a.missed), (&b.histogram, b.missed), by_chance);
         if by_chance {

@@ -2,6 +2,7 @@
 
 use crate::machine::TimeDomain;
 use crate::record::{Incomparable, Record};
+use crate::time::Nanos;
 use serde::Serialize;
 
 /// Two of this many arrangements of the runs are 5 %: with fewer, nothing can be told from chance.
@@ -11,8 +12,8 @@ const FEWEST_ARRANGEMENTS: u128 = 40;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// In the time of instructions, where no side has a run that differs from its others, each
-    /// difference is what it is.
+    /// In the time of instructions, of the same seeds, which give no side a run that differs from its
+    /// others: each difference is what it is.
     Exact,
     /// Each run with the one that was taken next to it.
     Paired,
@@ -59,11 +60,12 @@ impl<'a> Side<'a> {
     /// None without a run.
     pub(super) fn of(records: &'a [Record]) -> Result<Option<Side<'a>>, Incomparable> {
         let mut runs: Vec<&Record> = records.iter().collect();
-        runs.sort_by_key(|run| (run.started, run.plan.seed));
-        // In the laboratory a seed that is run again tells nothing new.
+        let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
+        // The laboratory's clock begins anew with each run.
+        runs.sort_by_key(|run| (if counted(run) { Nanos(0) } else { run.started }, run.plan.seed));
+        // There, a seed that is run again tells nothing new.
         runs.dedup_by(|again, run| {
-            let instructions = run.machine.time_domain == TimeDomain::Instructions;
-            instructions && again.plan.seed == run.plan.seed && again.series == run.series
+            counted(run) && again.plan.seed == run.plan.seed && again.series == run.series
         });
         let Some((first, others)) = runs.split_first() else {
             return Ok(None);
@@ -78,6 +80,11 @@ impl<'a> Side<'a> {
         Ok(Some(Side { runs, whole }))
     }
 
+    /// The seeds of its runs.
+    fn seeds(&self) -> impl Iterator<Item = u64> {
+        self.runs.iter().map(|run| run.plan.seed)
+    }
+
     /// Whether chance had a part in it.
     fn varies(&self) -> bool {
         self.runs.windows(2).any(|two| two[0].series != two[1].series)
@@ -88,7 +95,8 @@ impl Design {
     pub(super) fn of(a: &Side<'_>, b: &Side<'_>) -> Design {
         let runs = (a.runs.len(), b.runs.len());
         let order = order(a, b);
-        let method = if order == Order::BySeed && !a.varies() && !b.varies() {
+        let exact = a.seeds().eq(b.seeds()) && !a.varies() && !b.varies();
+        let method = if order == Order::BySeed && exact {
             Method::Exact
         } else if order == Order::InTurns && pairs_suffice(runs.0) {
             Method::Paired

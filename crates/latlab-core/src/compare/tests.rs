@@ -159,9 +159,13 @@ fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
     let few = design(&side(0)[..2], &side(1)[..2]);
     assert_eq!(few.method, Method::None);
     assert!(few.words().contains("six of each or more, each of another seed"), "{}", few.words());
-    // Without chance there is nothing to tell from it.
-    let alike: Vec<_> = (1..=6).map(|seed| run(seed, 1000)).collect();
-    assert_eq!(design(&alike, &[run(1, 1001)]).method, Method::Exact);
+    // Without chance there is nothing to tell from it, but another seed may always be another run.
+    let alike = |latency| (1..=6).map(|seed| run(seed, latency)).collect::<Vec<_>>();
+    assert_eq!(design(&alike(1000), &alike(1001)).method, Method::Exact);
+    assert_eq!(design(&[run(1, 1000)], &[run(1, 1001)]).method, Method::Exact);
+    let other = design(&[run(1, 1000)], &[run(2, 1001)]);
+    assert_eq!(other.method, Method::None);
+    assert!(other.words().contains("each of another seed"), "{}", other.words());
 }
 
 #[test]
@@ -182,22 +186,27 @@ fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
     assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
 }
 
-/// One sample of 600 ms has correcting add 599: of 600 that were recorded, none of the ten above
-/// p99 need be another.
+/// One sample of 600 ms has correcting add 599, so that corrected p50 is of that sample alone; of ten
+/// samples of 60 ms it is not.
 #[test]
 fn what_correcting_adds_is_no_sample_above_a_quantile() {
-    let side = |offset: u64| {
-        let run = |n: u64| {
-            let latencies: Vec<u64> = (0..599).map(|n| 10_000 + n).chain([600_000_000]).collect();
-            let mut run = run("cyclic", 10 * n + offset, &latencies);
-            run.series[0].counts.missed = 599;
-            run
+    let judged = |late: &[u64]| {
+        let side = |offset: u64| {
+            let run = |n: u64| {
+                let usual = (0..600 - late.len() as u64).map(|n| 10_000 + n);
+                let latencies: Vec<u64> = usual.chain(late.iter().copied()).collect();
+                let mut run = run("cyclic", 10 * n + offset, &latencies);
+                run.series[0].counts.missed = 599;
+                run
+            };
+            (0..6).map(run).collect::<Vec<_>>()
         };
-        (0..6).map(run).collect::<Vec<_>>()
+        let comparison = compare(&side(0), &side(5)).unwrap();
+        let names = verdicts(&comparison.latencies[0]).into_iter().map(|v| v.0.to_owned());
+        names.collect::<Vec<String>>()
     };
-    let comparison = compare(&side(0), &side(5)).unwrap();
-    let names: Vec<&str> = verdicts(&comparison.latencies[0]).iter().map(|v| v.0).collect();
-    assert_eq!(names, ["corrected p50", "corrected p90"]);
+    assert_eq!(judged(&[600_000_000]), [""; 0]);
+    assert_eq!(judged(&[60_000_000; 10]), ["corrected p50", "corrected p90"]);
 }
 
 #[test]

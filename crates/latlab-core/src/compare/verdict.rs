@@ -71,8 +71,8 @@ pub struct Judged {
 pub(super) struct Runs {
     pub(super) a: Vec<Histogram>,
     pub(super) b: Vec<Histogram>,
-    /// How many samples were recorded in the run that has the fewest.
-    pub(super) fewest: u64,
+    /// What was recorded in those of the first side, then of the second, without what correcting adds.
+    pub(super) recorded: Vec<Histogram>,
 }
 
 /// Judges the quantiles of all latencies together. How many were judged.
@@ -156,7 +156,12 @@ impl Runs {
     /// count: all of a long one come from a single sample.
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
     fn have_beyond(&self, quantile: f64) -> bool {
-        self.fewest as f64 * (1.0 - quantile) >= BEYOND - 1e-6
+        self.a.iter().chain(&self.b).zip(&self.recorded).all(|(run, recorded)| {
+            let from = run.quantile(quantile);
+            let late = recorded.buckets().filter(|bucket| bucket.to > from).map(|b| b.count);
+            let beyond = recorded.count() as f64 * (1.0 - quantile) + 1e-6;
+            beyond.min(late.sum::<u64>() as f64) >= BEYOND
+        })
     }
 
     /// Ratios are compared, so that twice as late counts as much as half as late. 0 ns counts as 1.

@@ -31,8 +31,8 @@ fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, 
         worst: Worst::of((&all, 0), (&other, 0), true),
         unknown: String::new(),
     };
-    let fewest = a.iter().chain(&b).map(Histogram::count).min().unwrap();
-    let mut latencies = [(latency, Some(Runs { a, b, fewest }))];
+    let recorded = a.iter().chain(&b).cloned().collect();
+    let mut latencies = [(latency, Some(Runs { a, b, recorded }))];
     judge(&mut latencies, &design);
     let rows = latencies[0].0.rows.iter();
     rows.filter_map(|row| Some((row.name.clone(), row.judged.as_ref()?.verdict))).collect()
