@@ -304,6 +304,34 @@ fn pieces_of_another_kernel_are_measured_again() {
     assert!(said.stderr.contains("2 of the records were measured with another"), "{said:?}");
     let said = start(OTHER);
     assert!(!said.stderr.contains("done"), "nothing is measured: {said:?}");
+
+    // Who ends it while a kernel is fetched, to know what would be measured, has nothing measured.
+    let fetched = folder.path().join("fetched");
+    let path = programs(folder.path(), &[("apt-get", "echo x >> fetched; exec sleep 600")]);
+    let mut command = command("study study.toml --out out");
+    command.env("PATH", path).env("XDG_CACHE_HOME", folder.path().join("empty"));
+    let judging = Running::start(command.current_dir(folder.path()));
+    until("a kernel is fetched", || fetched.is_file());
+    judging.signal("INT");
+    let said = judging.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("ended on request"), "{said:?}");
+    assert!(!said.stderr.contains("could not be measured"), "{said:?}");
+    assert_eq!(fs::read_to_string(fetched).expect("it is there"), "x\n", "and not again");
+}
+
+/// A PATH on which these programs, in shell, come first. They begin in the folder.
+fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).expect("the folder can be written");
+    for (name, does) in programs {
+        let path = bin.join(name);
+        let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.display());
+        fs::write(&path, text).expect("the folder can be written");
+        let runs = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&path, runs).expect("it is ours");
+    }
+    format!("{}:/usr/bin:/bin", bin.display())
 }
 
 #[test]
@@ -311,16 +339,9 @@ fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     fs::write(inside("quick"), "no study").expect("the folder can be written");
-    fs::create_dir(inside("bin")).expect("the folder can be written");
-    for (name, does) in [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")] {
-        let path = inside("bin").join(name);
-        let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.path().display());
-        fs::write(&path, text).expect("the folder can be written");
-        let runs = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(&path, runs).expect("it is ours");
-    }
+    let slurm = [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")];
+    let path = programs(folder.path(), &slurm);
     let mut command = command("study quick --engine slurm --out out");
-    let path = format!("{}:/usr/bin:/bin", inside("bin").display());
     let said = run(command.env("PATH", path).current_dir(folder.path()));
     assert_eq!(said.code(), Some(2), "{said:?}");
     let script = fs::read_to_string(inside("script")).expect("sbatch was given one");

@@ -55,10 +55,13 @@ pub(super) fn measure(
     for (nth, (known, (label, plans))) in known.into_iter().zip(cells).enumerate() {
         let (number, task) = (nth + 1, tasks.get(&(nth + 1)).or(gone.as_ref()));
         let output = folder.join(format!("{job}_{number}.txt"));
-        let mut record = || judge.accepted(label, plans, kept.cell(label, plans)?);
+        let mut record = || match kept.cell(label, plans) {
+            Ok(records) => judge.accepted(label, plans, records),
+            lacking => Ok(lacking),
+        };
         measured.push(match known {
             Some(records) => Ok(records),
-            None => collected(job, number, task, &output, patience, &mut record),
+            None => collected(job, number, task, &output, patience, &mut record)?,
         });
     }
     drop(judge);
@@ -90,10 +93,12 @@ fn known(
 ) -> Result<Vec<Option<Vec<Record>>>> {
     let mut one = |(label, plans): &(&str, &[Plan])| {
         let Ok(records) = kept.cell(label, plans) else { return Ok(None) };
-        if judge.takes(label, plans, &records).map_err(untold)? {
-            return Ok(Some(records));
+        match judge.takes(label, plans, &records) {
+            Ok(true) => Ok(Some(records)),
+            Ok(false) => kept.forget(label, plans).map(|()| None),
+            Err(failure) if judge.is_ended() => Err(failure),
+            Err(failure) => Err(untold(failure)),
         }
-        kept.forget(label, plans).map(|()| None)
     };
     let known = cells.iter().map(&mut one).collect::<Result<Vec<_>>>()?;
     judge.say_what_was_refused();
