@@ -270,15 +270,39 @@ fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_
     until("the array is handed in", || job(&killed.stderr()).is_some());
     let stderr = killed.stderr();
     let first = job(&stderr).expect("it was there");
+    cluster.says(&format!("scontrol hold {first}"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let said = run(&mut start());
-    assert_eq!(said.code(), Some(0), "{said:?}");
     let waits = format!("array job {first} of an earlier start is still at work");
-    assert!(said.stderr.contains(&waits), "{said:?}");
+    let wait = || {
+        let waiting = Running::start(&mut start());
+        until("the array is found", || waiting.stderr().contains(&waits));
+        waiting
+    };
+    // A request to end is one to wait no longer.
+    let waiting = wait();
+    waiting.signal("INT");
+    let said = waiting.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("it goes on: the same command waits for it again"), "{said:?}");
+    assert!(!said.stderr.contains("cancelled"), "{said:?}");
+    let waiting = wait();
+    cluster.says(&format!("scontrol release {first}"));
+    let said = waiting.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
     assert!(said.stderr.contains("all cells have been measured before"), "no second: {said:?}");
 
+    // What else the user has at work in the folder is not waited for.
+    let there = format!("sbatch --hold --chdir={}/out/slurm --wrap=true", folder.path().display());
+    cluster.says(&there);
+    cluster.says(&format!("{there} --array=1-2 --job-name=latency"));
+    assert_eq!(cluster.says("squeue --noheader --array").lines().count(), 3, "they wait");
     set(OTHER);
+    // What is refused stays until something replaces it.
+    let said = run(start().env("SBATCH_PARTITION", "nowhere"));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("invalid partition") || said.stderr.contains("Invalid partition"));
+    assert_eq!(entries(&folder.path().join("out/records")).len(), 4);
     let said = run(&mut start());
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert!(said.stderr.contains("4 of the records were measured with another"), "{said:?}");
@@ -332,6 +356,19 @@ fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
         fs::set_permissions(&path, runs).expect("it is ours");
     }
     format!("{}:/usr/bin:/bin", bin.display())
+}
+
+#[test]
+fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
+    let folder = folder();
+    let squeue = "case \"$*\" in *--me*) echo \"7|RUNNING|1|latlab-|$PWD/out/slurm\" ;; \
+                  *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; esac";
+    let path = programs(folder.path(), &[("squeue", squeue)]);
+    let mut command = command("study quick --engine slurm --out out");
+    let said = run(command.env("PATH", path).current_dir(folder.path()));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("array job 7: Slurm says that it is at work and"), "{said:?}");
+    assert!(said.stderr.contains("scancel 7"), "{said:?}");
 }
 
 #[test]
