@@ -53,8 +53,7 @@ pub(super) fn list(findings: &Findings<'_>) -> String {
     for (claim, judgement) in &findings.claims {
         let (class, mark) = match judgement.verdict {
             Verdict::Holds => ("holds", "✓"),
-            Verdict::Differs => ("differs", "✗"),
-            Verdict::NoMore => ("differs", "✗"),
+            Verdict::Differs | Verdict::NoMore => ("differs", "✗"),
             Verdict::NotMeasured(_) => ("missing", "–"),
         };
         let word = judgement.word();
