@@ -10,7 +10,7 @@ use std::process::Stdio;
 /// What is to be done many times.
 #[derive(Debug)]
 pub(crate) struct Order<'a> {
-    /// What Slurm shows it as.
+    /// What Slurm shows it as, after [`OURS`].
     pub(crate) name: &'a str,
     /// What each task runs: words of a command, which finds its own number in [`NUMBER`].
     pub(crate) words: &'a [String],
@@ -27,6 +27,9 @@ pub(crate) struct Order<'a> {
 
 /// Stands for the number of the task among [`Order::words`].
 pub(crate) const NUMBER: &str = "$SLURM_ARRAY_TASK_ID";
+
+/// What the names of our arrays begin with.
+const OURS: &str = "latlab-";
 
 /// An array of jobs that was handed in.
 #[derive(Debug)]
@@ -68,7 +71,7 @@ impl Array {
         let folder = order.folder.display().to_string().replace('%', "%%");
         let mut command = tool("sbatch");
         command.args(["--parsable", "--no-requeue"]);
-        command.arg(format!("--job-name={}", order.name));
+        command.arg(format!("--job-name={OURS}{}", order.name));
         command.arg(format!("--array={}", numbers.join(",")));
         command.arg(format!("--cpus-per-task={}", order.cpus));
         command.arg(format!("--output={folder}/%A_%a.txt"));
@@ -86,11 +89,12 @@ impl Array {
         Ok(Array { job })
     }
 
-    /// The array of ours for this folder that has not ended, the newest if there are several. Fails
-    /// where Slurm does not say.
+    /// The array of ours for this folder that has not ended, the newest if there are several. What
+    /// else the user has at work there is none of it. Fails where Slurm does not say.
     pub(crate) fn at_work(folder: &Path) -> Result<Option<Array>> {
         let mut command = tool("squeue");
-        command.args(["--me", "--noheader", "--states=all", "--format=%F|%T|%Z"]);
+        // Of the name as much as ours begin with: the rest may be anything.
+        command.args(["--me", "--noheader", "--states=all", "--format=%F|%T|%K|%7j|%Z"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let said = said(&mut command, "")?;
         if !said.well {
@@ -165,12 +169,14 @@ fn ended(state: &str) -> bool {
     ENDED.contains(&state)
 }
 
-/// The number of the newest job of this folder that has not ended, in what squeue wrote.
+/// The number of the newest array of ours for this folder that has not ended, in what squeue wrote.
 fn in_folder(answer: &str, folder: &str) -> Option<String> {
     let number = |line: &str| {
-        let mut fields = line.trim().splitn(3, '|');
+        let mut fields = line.trim().splitn(5, '|');
         let (job, state) = (fields.next()?.parse::<u64>().ok()?, fields.next()?);
-        (!ended(state) && fields.next()? == folder).then_some(job)
+        let is_array = fields.next()? != "N/A";
+        let is_ours = is_array && fields.next()? == OURS && fields.next()? == folder;
+        (is_ours && !ended(state)).then_some(job)
     };
     answer.lines().filter_map(number).max().map(|job| job.to_string())
 }
@@ -219,8 +225,10 @@ mod tests {
 
     #[test]
     fn the_array_of_a_folder_is_found_while_it_is_at_work() {
-        let answer = "7|RUNNING|/a/slurm\n9|COMPLETED|/a/slurm\n8|PENDING|/a/slurm\n\
-                      11|RUNNING|/a/slurm|b\n12|RUNNING|/a\n";
+        let answer = "7|RUNNING|1|latlab-|/a/slurm\n9|COMPLETED|2|latlab-|/a/slurm\n\
+                      8|PENDING|3-9,11|latlab-|/a/slurm\n11|RUNNING|1|latlab-|/a/slurm|b\n\
+                      12|RUNNING|1|latlab-|/a\n13|RUNNING|N/A|latlab-|/a/slurm\n\
+                      14|RUNNING|1|bash   |/a/slurm\n";
         assert_eq!(in_folder(answer, "/a/slurm").as_deref(), Some("8"));
         assert_eq!(in_folder(answer, "/a/slurm|b").as_deref(), Some("11"));
         assert_eq!(in_folder(answer, "/b"), None);

@@ -270,15 +270,39 @@ fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_
     until("the array is handed in", || job(&killed.stderr()).is_some());
     let stderr = killed.stderr();
     let first = job(&stderr).expect("it was there");
+    cluster.says(&format!("scontrol hold {first}"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let said = run(&mut start());
-    assert_eq!(said.code(), Some(0), "{said:?}");
     let waits = format!("array job {first} of an earlier start is still at work");
-    assert!(said.stderr.contains(&waits), "{said:?}");
+    let wait = || {
+        let waiting = Running::start(&mut start());
+        until("the array is found", || waiting.stderr().contains(&waits));
+        waiting
+    };
+    // A request to end is one to wait no longer.
+    let waiting = wait();
+    waiting.signal("INT");
+    let said = waiting.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("it goes on: the same command waits for it again"), "{said:?}");
+    assert!(!said.stderr.contains("cancelled"), "{said:?}");
+    let waiting = wait();
+    cluster.says(&format!("scontrol release {first}"));
+    let said = waiting.finish();
+    assert_eq!(said.code(), Some(0), "{said:?}");
     assert!(said.stderr.contains("all cells have been measured before"), "no second: {said:?}");
 
+    // What else the user has at work in the folder is not waited for.
+    let there = format!("sbatch --hold --chdir={}/out/slurm --wrap=true", folder.path().display());
+    cluster.says(&there);
+    cluster.says(&format!("{there} --array=1-2 --job-name=latency"));
+    assert_eq!(cluster.says("squeue --noheader --array").lines().count(), 3, "they wait");
     set(OTHER);
+    // What is refused stays until something replaces it.
+    let said = run(start().env("SBATCH_PARTITION", "nowhere"));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("invalid partition") || said.stderr.contains("Invalid partition"));
+    assert_eq!(entries(&folder.path().join("out/records")).len(), 4);
     let said = run(&mut start());
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert!(said.stderr.contains("4 of the records were measured with another"), "{said:?}");
@@ -304,6 +328,47 @@ fn pieces_of_another_kernel_are_measured_again() {
     assert!(said.stderr.contains("2 of the records were measured with another"), "{said:?}");
     let said = start(OTHER);
     assert!(!said.stderr.contains("done"), "nothing is measured: {said:?}");
+
+    // Who ends it while a kernel is fetched, to know what would be measured, has nothing measured.
+    let fetched = folder.path().join("fetched");
+    let path = programs(folder.path(), &[("apt-get", "echo x >> fetched; exec sleep 600")]);
+    let mut command = command("study study.toml --out out");
+    command.env("PATH", path).env("XDG_CACHE_HOME", folder.path().join("empty"));
+    let judging = Running::start(command.current_dir(folder.path()));
+    until("a kernel is fetched", || fetched.is_file());
+    judging.signal("INT");
+    let said = judging.finish();
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("ended on request"), "{said:?}");
+    assert!(!said.stderr.contains("could not be measured"), "{said:?}");
+    assert_eq!(fs::read_to_string(fetched).expect("it is there"), "x\n", "and not again");
+}
+
+/// A PATH on which these programs, in shell, come first. They begin in the folder.
+fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
+    let bin = folder.join("bin");
+    fs::create_dir(&bin).expect("the folder can be written");
+    for (name, does) in programs {
+        let path = bin.join(name);
+        let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.display());
+        fs::write(&path, text).expect("the folder can be written");
+        let runs = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(&path, runs).expect("it is ours");
+    }
+    format!("{}:/usr/bin:/bin", bin.display())
+}
+
+#[test]
+fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
+    let folder = folder();
+    let squeue = "case \"$*\" in *--me*) echo \"7|RUNNING|1|latlab-|$PWD/out/slurm\" ;; \
+                  *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; esac";
+    let path = programs(folder.path(), &[("squeue", squeue)]);
+    let mut command = command("study quick --engine slurm --out out");
+    let said = run(command.env("PATH", path).current_dir(folder.path()));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("array job 7: Slurm says that it is at work and"), "{said:?}");
+    assert!(said.stderr.contains("scancel 7"), "{said:?}");
 }
 
 #[test]
@@ -311,16 +376,9 @@ fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     fs::write(inside("quick"), "no study").expect("the folder can be written");
-    fs::create_dir(inside("bin")).expect("the folder can be written");
-    for (name, does) in [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")] {
-        let path = inside("bin").join(name);
-        let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.path().display());
-        fs::write(&path, text).expect("the folder can be written");
-        let runs = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(&path, runs).expect("it is ours");
-    }
+    let slurm = [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")];
+    let path = programs(folder.path(), &slurm);
     let mut command = command("study quick --engine slurm --out out");
-    let path = format!("{}:/usr/bin:/bin", inside("bin").display());
     let said = run(command.env("PATH", path).current_dir(folder.path()));
     assert_eq!(said.code(), Some(2), "{said:?}");
     let script = fs::read_to_string(inside("script")).expect("sbatch was given one");

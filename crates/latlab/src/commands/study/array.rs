@@ -14,7 +14,8 @@ use crate::slurm::{self, Array, Order, Seen, Task};
 use crate::study::Source;
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
-use latlab_sys::signal::Signals;
+use latlab_core::time::Nanos;
+use latlab_sys::signal::{Event, Signals};
 use std::path::{Path, PathBuf};
 
 /// Has the cells measured of which the folder has no record, and takes what there is then.
@@ -39,15 +40,15 @@ pub(super) fn measure(
         return Ok(known.into_iter().flatten().map(Ok).collect());
     }
     let words = words(study, source, kept.0)?;
-    let name = format!("latlab-{}", source.name.rsplit('/').next().unwrap_or_default());
+    let name = source.name.rsplit('/').next().unwrap_or_default();
     let from = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
     let cpus = study.elsewhere.jobs().unwrap_or(1);
     let (from, folder) = (from.as_path(), folder.as_path());
-    let order = Order { name: &name, words: &words, numbers: &missing, cpus, from, folder };
+    let order = Order { name, words: &words, numbers: &missing, cpus, from, folder };
     let array = Array::submit(&order)?;
     let (job, number, all) = (&array.job, missing.len(), cells.len());
     format::say(&format!("array job {job} has {number} of {all} cells to measure"));
-    let tasks = Waiting::of(&array, number).until_the_end(&signals).tasks;
+    let tasks = Waiting::of(&array, number).until_the_end(&signals);
     let patience = Patience::begin();
     // Of an array that was seen, what never was is gone as what waited is.
     let gone = (!tasks.is_empty()).then(Task::waiting);
@@ -55,10 +56,13 @@ pub(super) fn measure(
     for (nth, (known, (label, plans))) in known.into_iter().zip(cells).enumerate() {
         let (number, task) = (nth + 1, tasks.get(&(nth + 1)).or(gone.as_ref()));
         let output = folder.join(format!("{job}_{number}.txt"));
-        let mut record = || judge.accepted(label, plans, kept.cell(label, plans)?);
+        let mut record = || match kept.cell(label, plans) {
+            Ok(records) => judge.accepted(label, plans, records),
+            lacking => Ok(lacking),
+        };
         measured.push(match known {
             Some(records) => Ok(records),
-            None => collected(job, number, task, &output, patience, &mut record),
+            None => collected(job, number, task, &output, patience, &mut record)?,
         });
     }
     drop(judge);
@@ -69,20 +73,35 @@ pub(super) fn measure(
 /// Waits for the array that an earlier start has left at work for this folder, if there is one: a
 /// second one would measure the same at the same time.
 fn wait_for_an_earlier(folder: &Path, signals: &Signals) -> Result<()> {
+    let mut over = None;
     while let Some(array) = Array::at_work(folder)? {
-        let its_job = format!("array job {}", array.job);
+        let job = &array.job;
+        let its_job = format!("array job {job}");
         format::say(&format!("{its_job} of an earlier start is still at work: waiting for it"));
         let number = if let Seen::Tasks(tasks) = array.look() { tasks.len() } else { 1 };
-        if Waiting::of(&array, number).until_the_end(signals).early {
-            let why = "it had not ended: the same command goes on with what is missing then";
+        let is_over = Waiting::of(&array, number).looking_on(signals);
+        // Slurm's lists need not agree at once.
+        if !is_over || signals.wait(Nanos::from_secs(1)) == Event::End {
+            let why = format!(
+                "no longer waited for, and it goes on: the same command waits for it again, and \
+                 scancel {job} ends it"
+            );
             return Err(failed(&its_job, why));
         }
+        if over.as_ref() == Some(job) {
+            let why = format!(
+                "Slurm says that it is at work and that it is over: look with squeue; the same \
+                 command goes on after scancel {job}"
+            );
+            return Err(failed(&its_job, why));
+        }
+        over = Some(array.job);
     }
     Ok(())
 }
 
 /// The records of each cell that are there and would be measured alike now. Those that would not
-/// are not there any more, so that those that come are new ones.
+/// stay until a task writes over them, and are judged again then: no look takes anything away.
 fn known(
     cells: &[(&str, &[Plan])],
     kept: Kept<'_>,
@@ -90,10 +109,11 @@ fn known(
 ) -> Result<Vec<Option<Vec<Record>>>> {
     let mut one = |(label, plans): &(&str, &[Plan])| {
         let Ok(records) = kept.cell(label, plans) else { return Ok(None) };
-        if judge.takes(label, plans, &records).map_err(untold)? {
-            return Ok(Some(records));
+        match judge.takes(label, plans, &records) {
+            Ok(takes) => Ok(takes.then_some(records)),
+            Err(failure) if judge.is_ended() => Err(failure),
+            Err(failure) => Err(untold(failure)),
         }
-        kept.forget(label, plans).map(|()| None)
     };
     let known = cells.iter().map(&mut one).collect::<Result<Vec<_>>>()?;
     judge.say_what_was_refused();

@@ -21,12 +21,20 @@ pub(super) struct Judge<'a> {
     bar: Bar<'a>,
     bases: BTreeMap<String, Result<String>>,
     refused: usize,
+    /// Whether the user asked for the end meanwhile.
+    ended: bool,
 }
 
 impl<'a> Judge<'a> {
     pub(super) fn new(elsewhere: &'a Elsewhere, signals: &'a Signals) -> Judge<'a> {
         let (watch, bar, bases) = (live::cells(1), Bar::new(signals), BTreeMap::new());
-        Judge { elsewhere, signals, watch, bar, bases, refused: 0 }
+        Judge { elsewhere, signals, watch, bar, bases, refused: 0, ended: false }
+    }
+
+    /// Whether the user asked for the end while it was found out what would be measured: nothing
+    /// more is found out, and what can't be told is no reason to measure.
+    pub(super) fn is_ended(&self) -> bool {
+        self.ended
     }
 
     /// Whether records of a cell, which are of these plans, can be taken for what would be measured
@@ -40,11 +48,18 @@ impl<'a> Judge<'a> {
     }
 
     /// The records of a cell that another computer has just measured, unless they are not what this
-    /// one would have measured, as far as it can tell.
-    pub(super) fn accepted(&mut self, label: &str, plans: &[Plan], all: Vec<Record>) -> Measured {
+    /// one would have measured, as far as it can tell. Fails where the user does not let it tell.
+    pub(super) fn accepted(
+        &mut self,
+        label: &str,
+        plans: &[Plan],
+        all: Vec<Record>,
+    ) -> Result<Measured> {
+        let other = "it was measured with another latlab, kernel or QEMU";
         match self.takes(label, plans, &all) {
-            Ok(false) => Err(failed(label, "it was measured with another latlab, kernel or QEMU")),
-            Ok(true) | Err(_) => Ok(all),
+            Ok(false) => Ok(Err(failed(label, other))),
+            Err(failure) if self.ended => Err(failure),
+            Ok(true) | Err(_) => Ok(Ok(all)),
         }
     }
 
@@ -70,7 +85,12 @@ impl<'a> Judge<'a> {
         }
         let (watch, bar) = (self.watch.as_mut(), &mut self.bar);
         let mut errand = self.elsewhere.errand(self.signals, watch, bar);
-        let found = target::find(&plan.target).and_then(|it| it.basis(plan, &mut errand));
+        errand.ended = self.ended;
+        let found = target::find(&plan.target).and_then(|it| {
+            errand.go_on(&plan.target)?;
+            it.basis(plan, &mut errand)
+        });
+        self.ended = errand.ended;
         self.watch.note("");
         self.bar.end();
         self.bases.insert(label.to_owned(), found.clone());

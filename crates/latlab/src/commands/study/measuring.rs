@@ -36,10 +36,8 @@ pub(super) fn measure(
     let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
     let mut judge = Judge::new(elsewhere, &signals);
     if let Some(kept) = kept.filter(|_| !elsewhere.is_fresh()) {
-        pieces
-            .iter_mut()
-            .filter(|piece| piece.cut)
-            .for_each(|piece| piece.recall(kept, &mut judge));
+        let mut cut = pieces.iter_mut().filter(|piece| piece.cut);
+        cut.try_for_each(|piece| piece.recall(kept, &mut judge))?;
         judge.say_what_was_refused();
     }
     carry_out(source, &mut pieces, kept, elsewhere, &signals, &mut judge)?;
@@ -51,12 +49,15 @@ pub(super) fn measure(
 
 impl Piece<'_> {
     /// Takes the record that is kept of it, if it would be measured alike now. Where nobody knows
-    /// how that would be, measuring fails as well, and says why.
-    fn recall(&mut self, kept: Kept<'_>, judge: &mut Judge<'_>) {
+    /// how that would be, measuring fails as well, and says why. Fails where the user wants the end.
+    fn recall(&mut self, kept: Kept<'_>, judge: &mut Judge<'_>) -> Result<()> {
         let (label, plans) = (self.place.label, std::slice::from_ref(&self.plan));
-        let mut takes = |record: &Record| judge.takes(label, plans, std::slice::from_ref(record));
-        let record = kept.piece(self.place, &self.plan);
-        self.record = record.filter(|record| takes(record).unwrap_or(false)).map(Ok);
+        let Some(record) = kept.piece(self.place, &self.plan) else { return Ok(()) };
+        match judge.takes(label, plans, std::slice::from_ref(&record)) {
+            Err(failure) if judge.is_ended() => return Err(failure),
+            takes => self.record = takes.unwrap_or(false).then_some(Ok(record)),
+        }
+        Ok(())
     }
 }
 

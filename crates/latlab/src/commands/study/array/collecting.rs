@@ -1,38 +1,39 @@
 //! Collecting what the tasks of an array have left.
 
 use crate::commands::study::kept::Measured;
-use crate::failure::failed;
+use crate::failure::{Result, failed};
 use crate::slurm::{self, Task};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use std::path::Path;
 
-/// What a task has left, or why there is nothing. A shared file system may show it late.
+/// What a task has left, or why there is nothing. A shared file system may show it late. Fails where
+/// `record` does: nobody wants to know any more.
 pub(super) fn collected(
     job: &str,
     number: usize,
     task: Option<&Task>,
     output: &Path,
     patience: Patience,
-    record: &mut dyn FnMut() -> Measured,
-) -> Measured {
+    record: &mut dyn FnMut() -> Result<Measured>,
+) -> Result<Measured> {
     let its_job = format!("its job {job}_{number}");
     match task {
         Some(task) if task.is_complete() => loop {
-            match record() {
+            match record()? {
                 Err(_) if patience.is_left() => drop(clock::sleep_for(Nanos::from_millis(500))),
                 there => {
                     let why = "do all nodes share the folder of --out?";
                     let lacks = |e| failed(&format!("{its_job} has left no record"), e);
-                    return there.map_err(|e| lacks(format!("{e}; {why}")));
+                    return Ok(there.map_err(|e| lacks(format!("{e}; {why}"))));
                 }
             }
         },
-        Some(task) if task.has_ended() => Err(failed(&its_job, end(task, output))),
+        Some(task) if task.has_ended() => Ok(Err(failed(&its_job, end(task, output)))),
         Some(task) if task.waits() => {
-            record().map_err(|_| failed(&its_job, "cancelled before it began"))
+            Ok(record()?.map_err(|_| failed(&its_job, "cancelled before it began")))
         }
-        _ => record().map_err(|_| failed(&its_job, "Slurm does not say how it ended")),
+        _ => Ok(record()?.map_err(|_| failed(&its_job, "Slurm does not say how it ended"))),
     }
 }
 

@@ -26,14 +26,6 @@ pub(super) struct Waiting<'a> {
     silent: Option<Nanos>,
 }
 
-/// What was seen of an array that is waited for no more.
-pub(super) struct Ended {
-    /// Each task as it was last seen.
-    pub(super) tasks: BTreeMap<usize, Task>,
-    /// Whether it was waited for no longer although it was not over.
-    pub(super) early: bool,
-}
-
 impl Waiting<'_> {
     /// Of this many tasks.
     pub(super) fn of(array: &Array, number: usize) -> Waiting<'_> {
@@ -44,8 +36,8 @@ impl Waiting<'_> {
     }
 
     /// Waits until all tasks have ended, or the user wants the end: then those that have not are
-    /// cancelled, and waited for a little.
-    pub(super) fn until_the_end(mut self, signals: &Signals) -> Ended {
+    /// cancelled, and waited for a little. Each task as it was last seen.
+    pub(super) fn until_the_end(mut self, signals: &Signals) -> BTreeMap<usize, Task> {
         const PATIENCE: Nanos = Nanos::from_secs(60);
         let mut until: Option<Nanos> = None;
         while !self.look() && until.is_none_or(|until| clock::now() < until) {
@@ -60,7 +52,18 @@ impl Waiting<'_> {
             }
         }
         self.watch.note("");
-        Ended { early: self.cancelled || self.gave_up, tasks: self.tasks }
+        self.tasks
+    }
+
+    /// Waits until all tasks have ended, or the user does not want to wait: the array goes on then.
+    /// Whether it is over.
+    pub(super) fn looking_on(mut self, signals: &Signals) -> bool {
+        let mut asked = false;
+        while !asked && !self.look() {
+            asked = signals.wait(self.pace()) == Event::End;
+        }
+        self.watch.note("");
+        !asked && !self.gave_up
     }
 
     /// Asks Slurm. Whether all is over.
