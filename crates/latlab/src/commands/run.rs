@@ -56,7 +56,8 @@ pub(super) struct Run {
     /// Leave out probes and loads that this machine lacks something for; the record names them
     #[arg(long)]
     skip_missing: bool,
-    /// Seed of what is drawn by chance: by loads, and how long after them, up to 100 ms, probes begin (0: at once)
+    /// Seed of what is drawn by chance: by loads, and how long after them, up to 100 ms, probes
+    /// begin (0: at once)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
