@@ -1,5 +1,5 @@
 //! Mechanisms of the adaptive daemon: which knobs are to be turned, and when, decided by nothing
-//! but what was observed (Seo, Park, Sohn, Lim, Song 2009, section 3).
+//! but what was observed (Seo, Jeong, Park, Kim, Lee 2009, section 3).
 
 mod adaptation;
 pub mod asking;

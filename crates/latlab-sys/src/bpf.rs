@@ -1,4 +1,8 @@
-//! What the kernel knows of BPF programs: how often they ran, and for how long (`bpf(2)`).
+//! BPF programs (`bpf(2)`): how often they ran, and for how long; one that wakes who waits for it.
+
+mod bell;
+
+pub(crate) use bell::Bell;
 
 use latlab_core::time::Nanos;
 use std::fs::File;
@@ -45,8 +49,19 @@ struct InfoByFd {
 /// Has the kernel count the runs of all programs, until the file is closed.
 pub fn count_runs() -> io::Result<File> {
     let kind = STATS_RUN_TIME;
-    // SAFETY: this command reads no more than the number that it is given the size of.
-    let fd = unsafe { libc::syscall(libc::SYS_bpf, ENABLE_STATS, &raw const kind, 4) };
+    // SAFETY: this command reads no more than the number.
+    unsafe { make(ENABLE_STATS, &kind) }
+}
+
+/// Has the kernel make something that is a file.
+///
+/// # Safety
+///
+/// The attributes are those of the command, and what they point to is valid.
+unsafe fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<File> {
+    let (attributes, size) = (std::ptr::from_ref(attributes), size_of::<T>());
+    // SAFETY: the attributes are valid and of that size; for the rest the caller vouches.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
     let fd = crate::checked(i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?)?;
     // SAFETY: the descriptor is fresh and nobody else's.
     Ok(unsafe { File::from_raw_fd(fd) })

@@ -1,5 +1,9 @@
-//! Hearing that tasks of real-time policy come and go, by the kernel's tracepoints: how many there
-//! are is asked of /proc then.
+//! Hearing that tasks of real-time policy come and go, by the kernel's tracepoints and a probe: how
+//! many there are is asked of /proc then.
+
+mod policies;
+
+pub use policies::Unprobed;
 
 use crate::clock::timespec;
 use crate::mapping::{Mapping, Sealed};
@@ -10,18 +14,22 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::RealTimeTask;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
+use policies::Policies;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Hears, on these CPUs, of every task that may have become, or ceased to be, one of real-time
-/// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy.
+/// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy, as
+/// each new thread of the kernel does, too.
 #[derive(Debug)]
 pub struct Comings {
     /// Each with the memory that the kernel notes it in, without which it wakes nobody; it is not
     /// read.
     points: Vec<(File, Sealed)>,
+    /// Hears of every policy that is given, where the kernel lets it: else tracepoints do.
+    policies: Result<Policies, Unprobed>,
 }
 
 /// Why nothing can be heard, and what would help.
@@ -41,13 +49,16 @@ pub enum Deaf {
 /// Real-time tasks have a number below this (`MAX_RT_PRIO`).
 const REALTIME: Option<&str> = Some("prio < 100");
 
-/// Tasks that are forked as one, that end as one, and that are given a policy.
-const POINTS: [(&str, Option<&str>); 4] = [
-    ("sched/sched_wakeup_new", REALTIME),
-    ("sched/sched_process_exit", REALTIME),
-    ("syscalls/sys_exit_sched_setscheduler", None),
-    ("syscalls/sys_exit_sched_setattr", None),
-];
+type Point = (&'static str, Option<&'static str>);
+
+/// Tasks that are forked as one, and that end as one.
+const TASKS: [Point; 2] =
+    [("sched/sched_wakeup_new", REALTIME), ("sched/sched_process_exit", REALTIME)];
+
+/// The calls that give a policy, those of 32 bits left out. While anybody listens to any call's
+/// tracepoint, all calls of all tasks go a longer way through the kernel.
+const CALLS: [Point; 2] =
+    [("syscalls/sys_exit_sched_setscheduler", None), ("syscalls/sys_exit_sched_setattr", None)];
 
 /// A page that says where the kernel is, and one it writes to, over and over.
 const PAGES: Bytes = Bytes(2 * 4096);
@@ -55,8 +66,10 @@ const PAGES: Bytes = Bytes(2 * 4096);
 impl Comings {
     /// Begins to hear.
     pub fn listen(root: &Root, cpus: &CpuList) -> Result<Comings, Deaf> {
-        let mut comings = Comings { points: Vec::new() };
-        for (point, filter) in POINTS {
+        let policies = Policies::listen(root, cpus);
+        let calls = if policies.is_ok() { &[] } else { &CALLS[..] };
+        let mut comings = Comings { points: Vec::new(), policies };
+        for &(point, filter) in TASKS.iter().chain(calls) {
             let folders = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
             let id = folders
                 .iter()
@@ -73,13 +86,24 @@ impl Comings {
         Ok(comings)
     }
 
+    /// Why all system calls of all tasks take a little longer as long as something is heard; none
+    /// where they do not.
+    pub fn slows_calls(&self) -> Option<&Unprobed> {
+        self.policies.as_ref().err()
+    }
+
     /// Waits until something is heard, or `other` can be read, at most so long. Whether something
     /// was heard.
     pub fn wait(&self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
         let points = self.points.iter().map(|(file, _)| file.as_raw_fd());
+        let policies = self.policies.iter().map(AsRawFd::as_raw_fd);
         let others = other.iter().map(AsRawFd::as_raw_fd);
-        let ready = poll(points.chain(others), at_most);
-        ready[..self.points.len()].contains(&true)
+        let ready = poll(others.chain(points).chain(policies), at_most);
+        let heard = ready[other.iter().len()..].contains(&true);
+        if let (true, Ok(policies)) = (heard, &self.policies) {
+            policies.note();
+        }
+        heard
     }
 }
 

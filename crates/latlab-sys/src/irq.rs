@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::comings::{number, numbered};
+use crate::machine::preemption::is_realtime;
 use crate::root::Root;
 use crate::sched;
 use latlab_core::mechanism::{Policy, Thread};
@@ -95,8 +96,7 @@ impl Described {
 /// do if `threadirqs` stands on their command line. Else some drivers ask for a thread.
 pub fn all_in_threads(root: &Root) -> bool {
     let line = root.text("proc/cmdline").unwrap_or_default();
-    root.number("sys/kernel/realtime") == Some(1)
-        || line.split_whitespace().any(|word| word == "threadirqs")
+    is_realtime(root) || line.split_whitespace().any(|word| word == "threadirqs")
 }
 
 /// What a thread of this number is called, if it is one of the kernel.
@@ -197,6 +197,21 @@ mod tests {
             assert_eq!(interrupt_of(other), None, "{other}");
         }
         assert!(handles_interrupts("ksoftirqd/1") && handles_interrupts("ktimers/0"));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
+    fn a_kernel_with_all_in_threads_says_so_or_was_told() {
+        let (_folder, root) = root();
+        fs::create_dir_all(root.path("proc/sys/kernel")).unwrap();
+        let told = |version: &str, line: &str| {
+            fs::write(root.path("proc/sys/kernel/version"), version).unwrap();
+            fs::write(root.path("proc/cmdline"), line).unwrap();
+            all_in_threads(&root)
+        };
+        assert!(!told("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet nothreadirqs\n"));
+        assert!(told("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet threadirqs\n"));
+        assert!(told("#1 SMP PREEMPT_RT Sun Nov 22\n", "quiet\n"));
     }
 
     #[test]

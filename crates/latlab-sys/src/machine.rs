@@ -14,7 +14,7 @@ mod isolation;
 mod kernel;
 mod live;
 mod memory;
-mod preemption;
+pub(crate) mod preemption;
 mod processor;
 mod rights;
 mod scheduling;

@@ -4,6 +4,7 @@ use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, fence};
 
 /// Anonymous memory or that of a file, given back when it is dropped (`mmap(2)`, `munmap(2)`).
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Mapping {
     /// The first bytes of `file`, that nobody writes to through this mapping.
     pub(crate) fn to_read(file: &File, size: Bytes) -> io::Result<Sealed> {
         let mapping = Mapping::map(size, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?;
-        Ok(Sealed { _memory: mapping })
+        Ok(Sealed { memory: mapping })
     }
 
     fn map(
@@ -79,6 +80,19 @@ impl Mapping {
         let rest = Mapping { start, bytes: self.bytes - at };
         self.bytes = at;
         rest
+    }
+
+    /// The number at this byte, a multiple of eight within a mapping that can be written to: others,
+    /// such as the kernel, may read and write it meanwhile.
+    pub(crate) fn number(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: it is aligned, can be written to, and lives as long as the mapping is borrowed.
+        unsafe { AtomicU64::from_ptr(self.place(at)) }
+    }
+
+    fn place(&self, at: usize) -> *mut u64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "{at} is no number of this mapping");
+        // SAFETY: the number lies within the mapping.
+        unsafe { self.start.byte_add(at).cast() }
     }
 
     /// Asks for pages of one kind, whatever the machine's default is. A kernel without huge
@@ -141,7 +155,7 @@ impl Mapping {
     pub fn seal(self) -> io::Result<Sealed> {
         // SAFETY: exactly our mapping, into which there is no reference.
         crate::checked(unsafe { libc::mprotect(self.start, self.bytes, libc::PROT_READ) })?;
-        Ok(Sealed { _memory: self })
+        Ok(Sealed { memory: self })
     }
 
     /// Moves its pages to the place of `other`, which is gone then (`mremap(2)`). Both have to
@@ -165,6 +179,9 @@ impl Mapping {
     }
 }
 
+// SAFETY: the memory belongs to the process, whichever of its threads has the mapping.
+unsafe impl Send for Mapping {}
+
 impl Drop for Mapping {
     #[inline]
     fn drop(&mut self) {
@@ -177,11 +194,19 @@ impl Drop for Mapping {
 /// Memory that can't be written to any more.
 #[derive(Debug)]
 pub struct Sealed {
-    _memory: Mapping,
+    memory: Mapping,
 }
 
-// SAFETY: the memory belongs to the process, and nobody reads or writes it through this.
-unsafe impl Send for Sealed {}
+impl Sealed {
+    /// What the number at this byte, a multiple of eight within it, is now, where the kernel writes.
+    pub(crate) fn number(&self, at: usize) -> u64 {
+        // SAFETY: it is aligned and lies in memory that can be read; what the kernel writes to it
+        // meanwhile, it writes as a whole.
+        let number = unsafe { self.memory.place(at).read_volatile() };
+        fence(Acquire);
+        number
+    }
+}
 
 #[cfg(test)]
 mod tests {

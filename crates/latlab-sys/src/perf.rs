@@ -1,10 +1,11 @@
-//! The processor's counters, and the kernel's tracepoints (`perf_event_open(2)`).
+//! The processor's counters, the kernel's tracepoints, and probes of its functions
+//! (`perf_event_open(2)`).
 
 use crate::ioctl;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ struct Attributes {
     flags: u64,
     wakeup: u32,
     breakpoint: u32,
+    /// Of a probe, where the name of its function lies.
     address: u64,
 }
 
@@ -50,6 +52,8 @@ const FLAGS: u64 = 1 << 1 | 1 << 6;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// The number of `PERF_EVENT_IOC_SET_FILTER`.
 const SET_FILTER: libc::Ioctl = 6;
+/// And that of `PERF_EVENT_IOC_SET_BPF`.
+const SET_BPF: libc::Ioctl = 8;
 
 impl Counter {
     /// Begins to count.
@@ -123,6 +127,25 @@ pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<
         // SAFETY: the filter is a string with its final zero; the descriptor is open.
         crate::checked(unsafe { libc::ioctl(file.as_raw_fd(), call, filter.as_ptr()) })?;
     }
+    Ok(file)
+}
+
+/// Has a BPF program run each time that a function of the kernel has ended, on every CPU, until the
+/// file is closed. The event has to be one of some CPU; that one may go. `kind` and `config` are the
+/// kernel's number for probes and the bit that has it be a probe of the end.
+pub(crate) fn end_of(
+    function: &CStr,
+    (kind, config): (u32, u64),
+    cpu: u32,
+    program: BorrowedFd<'_>,
+) -> io::Result<File> {
+    let address = function.as_ptr() as u64;
+    let attributes = Attributes { kind, size: SIZE, config, address, ..Attributes::default() };
+    let (all, cpu) = (-1, libc::c_int::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?);
+    let file = open(&attributes, all, cpu)?;
+    let call = ioctl::call(ioctl::WRITE, b'$', SET_BPF, size_of::<u32>());
+    // SAFETY: both descriptors are open; no pointers.
+    crate::checked(unsafe { libc::ioctl(file.as_raw_fd(), call, program.as_raw_fd()) })?;
     Ok(file)
 }
 

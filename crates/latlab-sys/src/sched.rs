@@ -98,6 +98,12 @@ fn set_attributes(thread_id: i32, attr: SchedAttr) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Asks for a priority that there is not, for the calling thread: the kernel refuses, and nothing
+/// changes, but whoever hears of such calls hears of this one.
+pub(crate) fn ask_in_vain() {
+    let _ = set_attributes(OURS, SchedAttr { priority: u32::MAX, ..SchedAttr::default() });
+}
+
 /// Makes a thread an ordinary task. One that is gone is no harm.
 pub fn make_ordinary(thread_id: i32) {
     let _ = set_attributes(thread_id, SchedAttr { policy: OTHER, ..SchedAttr::default() });

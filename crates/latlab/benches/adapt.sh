@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What adapting saves while a real-time task is served: probes of throughput beside realfeel, without
 # and with `latlab adapt`, each by a latlab of its own in one guest. Rows of a table, with ratios; of
-# several pairs in turns (on vm:, whose time is the wall's) the medians of the ratios.
-# Usage: [LATLAB=PROGRAM] [PAIRS=1] [LIMIT=1h] adapt.sh lab:rt|vm:rt [PROBE…]
+# several pairs in turns (on vm:, whose time is the wall's) the medians of the ratios. With a kernel
+# without preemption to compare with, such as lab:utime: how much of what the other one costs is won back.
+# Usage: [LATLAB=PROGRAM] [PAIRS=1] [LIMIT=1h] [VANILLA=lab:utime] adapt.sh lab:rt|vm:rt [PROBE…]
 set -euo pipefail
 latlab=$(realpath "${LATLAB:-$(dirname "$0")/../../../dist/latlab}")
 on=${1:?which kernel: lab:rt or vm:rt}
@@ -12,9 +13,10 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# In a guest: realfeel's record, then the probe's; with an argument more, adapted.
+# In a guest of this target: realfeel's record, then this probe's; with an argument more, adapted.
 measure() {
-    local length="--count 1"
+    local length="--count 1" target=$1
+    shift
     [[ $1 = hackbench* ]] || length="--for 1s"
     local script="/latlab run realfeel:frequency=256 --for 1h --warm-up 0 --json > /tmp/realfeel & reader=\$!
         sleep 0.3; /latlab run $1 --warm-up 0 $length --json > /tmp/probe
@@ -23,19 +25,20 @@ measure() {
         script="/latlab adapt --mechanisms transparent,inherit,suppress,mode > /dev/null & adapt=\$!; sleep 1
             $script; kill \$adapt; wait \$adapt"
     fi
-    "$latlab" exec --limit "${LIMIT:-1h}" --on "$on" --with /bin/sh --with /bin/sleep --with /bin/cat -- \
+    "$latlab" exec --limit "${LIMIT:-1h}" --on "$target" --with /bin/sh --with /bin/sleep --with /bin/cat -- \
         sh -c "$script" 2>"$work/said" || { cat "$work/said" >&2; exit 1; }
 }
 
-echo "| beside realfeel | time or throughput | ratio | context switches | ratio | realfeel's worst |"
-echo "| --- | --- | --- | --- | --- | --- |"
+echo "| beside realfeel | time or throughput | ratio | context switches | ratio | realfeel's worst |${VANILLA:+ won back |}"
+echo "| --- | --- | --- | --- | --- | --- |${VANILLA:+ --- |}"
 for probe in "$@"; do
     for pair in $(seq "${PAIRS:-1}"); do
-        measure "$probe" >"$work/$pair.without"
-        measure "$probe" adapted >"$work/$pair.with"
+        measure "$on" "$probe" >"$work/$pair.without"
+        measure "$on" "$probe" adapted >"$work/$pair.with"
+        [ -z "${VANILLA:-}" ] || measure "$VANILLA" "$probe" >"$work/$pair.vanilla"
     done
     python3 - "$work" "$probe" "${PAIRS:-1}" <<'PYTHON'
-import json, statistics, sys
+import json, os, statistics, sys
 folder, probe, pairs = sys.argv[1], sys.argv[2], int(sys.argv[3])
 def found(pair, how):
     text, decoder = open(f"{folder}/{pair}.{how}").read().strip(), json.JSONDecoder()
@@ -54,7 +57,12 @@ both = [(found(p, "without"), found(p, "with")) for p in range(1, pairs + 1)]
 unit = "s" if probe.startswith("hackbench") else "MB/s"
 number = lambda n: f"{n:,.0f}".replace(",", " ") if n > 100 else f"{n:.2f}"
 late, worst = (max(pair[how][2] for pair in both) for how in (0, 1))
+back = ""
+if os.path.exists(f"{folder}/1.vanilla"):
+    plain = [found(p, "vanilla")[0] for p in range(1, pairs + 1)]
+    parts = [(o[0] - w[0]) / (o[0] - v) for v, (o, w) in zip(plain, both)]
+    back = f" {statistics.median(parts):.0%} (without preemption {plain[0]:.3f} {unit}) |"
 print(f"| `{probe}` | {new:.3f} {unit} of {old:.3f} {unit} | {median(0)} | {number(after)} of {number(before)}"
-      f" | {median(1)} | {worst:.1f} µs, {late:.1f} µs without |", flush=True)
+      f" | {median(1)} | {worst:.1f} µs, {late:.1f} µs without |{back}", flush=True)
 PYTHON
 done

@@ -104,7 +104,7 @@ impl Adapting {
             rest: Nanos(0),
             _only: only,
         };
-        for what in cant {
+        for what in cant.into_iter().chain(adapting.observing.complaint()) {
             adapting.warn(what);
         }
         let seen = adapting.look();

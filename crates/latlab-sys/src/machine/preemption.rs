@@ -9,7 +9,7 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     let chosen = chosen.map(str::to_owned);
     machine.preempt_modes =
         shown.iter().map(|mode| mode.trim_matches(['(', ')']).to_owned()).collect();
-    if is_realtime(root, machine) {
+    if is_realtime(root) {
         machine.preempt = Some("rt".to_owned());
         machine.preempt_ordinary = chosen;
         return;
@@ -20,9 +20,10 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     }
 }
 
-/// `uname -v` spelt it with a space before 5.12.
-fn is_realtime(root: &Root, machine: &Machine) -> bool {
-    let version = machine.version.as_deref().unwrap_or_default();
+/// Whether the kernel is `PREEMPT_RT`. The file is the patches': the mainline's 6.12 has none, and
+/// says it in `uname -v`, which spelt it with a space before 5.12.
+pub(crate) fn is_realtime(root: &Root) -> bool {
+    let version = root.word("proc/sys/kernel/version").unwrap_or_default();
     root.flag("sys/kernel/realtime") == Some(true)
         || version.contains("PREEMPT_RT")
         || version.contains("PREEMPT RT")

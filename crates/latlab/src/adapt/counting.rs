@@ -19,6 +19,8 @@ pub(super) struct Counting {
     checked: Nanos,
     /// Why not on those that have come, and whether that was said.
     deaf: Option<(String, bool)>,
+    /// What hearing costs all tasks, until that was said.
+    costly: Option<String>,
     /// Whether something was heard that was not looked after.
     heard: bool,
     tasks: Vec<RealTimeTask>,
@@ -39,14 +41,16 @@ const MOST: u64 = 10;
 impl Counting {
     /// Looks for the first time.
     pub(super) fn start(root: &Root) -> Result<Counting, Deaf> {
-        // Four on each CPU. Where there can't be more, it is said at the first one that can't be had.
+        // Up to four on each CPU. Where there can't be more, it is said at the first one that can't be
+        // had.
         let _ = process::allow_many_files();
         let (root, cpus) = (root.clone(), cpu::online(root));
         let comings = Comings::listen(&root, &cpus)?;
+        let costly = costly(&comings);
         let (none, tasks, checked) = (Nanos(0), Vec::new(), clock::now());
         let (looked, cost, heard, deaf) = (none, none, true, None);
         let mut counting =
-            Counting { root, comings, cpus, checked, deaf, heard, tasks, looked, cost };
+            Counting { root, comings, cpus, checked, deaf, costly, heard, tasks, looked, cost };
         counting.look();
         Ok(counting)
     }
@@ -65,6 +69,10 @@ impl Counting {
         }
         match Comings::listen(&self.root, &cpus) {
             Ok(comings) => {
+                // What is so since the beginning has been said.
+                if self.comings.slows_calls().is_none() {
+                    self.costly = costly(&comings);
+                }
                 (self.comings, self.cpus, self.heard) = (comings, cpus, true);
                 self.deaf = None;
             }
@@ -79,10 +87,14 @@ impl Counting {
         }
     }
 
-    /// Why tasks are not heard of on CPUs that have come, where that has not been said.
-    pub(super) fn complaint(&mut self) -> Option<&str> {
+    /// What hearing costs all tasks, or why tasks are not heard of on CPUs that have come, where that
+    /// has not been said.
+    pub(super) fn complaint(&mut self) -> Option<String> {
+        if let Some(costly) = self.costly.take() {
+            return Some(costly);
+        }
         let (why, told) = self.deaf.as_mut()?;
-        (!std::mem::replace(told, true)).then_some(why)
+        (!std::mem::replace(told, true)).then(|| why.clone())
     }
 
     /// Them, looked up if they may have changed, and whether they were.
@@ -136,4 +148,10 @@ impl Counting {
         self.looked = clock::now();
         self.cost = self.looked - begin;
     }
+}
+
+/// What hearing costs all tasks, if it does.
+fn costly(comings: &Comings) -> Option<String> {
+    let slow = "all system calls take a little longer while policies are heard of";
+    comings.slows_calls().map(|why| format!("{slow}: {why}"))
 }

@@ -97,7 +97,7 @@ impl Observing {
 
     /// What is not seen as it should be, once.
     pub(super) fn complaint(&mut self) -> Option<String> {
-        self.counting.as_mut()?.complaint().map(str::to_owned)
+        self.counting.as_mut()?.complaint()
     }
 
     /// Notes the wakes that were told and are not known.

@@ -6,6 +6,7 @@ mod examples;
 mod flood;
 mod guest;
 mod log;
+mod policies;
 mod tasks;
 mod unread;
 

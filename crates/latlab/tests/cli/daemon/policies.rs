@@ -1,0 +1,49 @@
+//! How the daemon hears that tasks are given a policy, and what that costs everybody else.
+
+use super::guest::in_a_guest_with;
+use crate::program::Said;
+
+/// How much longer 200 000 system calls take while the daemon hears of policies, after this was done.
+/// A task has its knobs 5 ms after it was given FIFO 5, however that was heard of: it sleeps, and
+/// nobody of that policy is woken or forked, of which tracepoints would tell.
+fn longer(before: &str) -> (f64, Said) {
+    let said = in_a_guest_with(
+        "--with /bin/dd --with /bin/mount --with /usr/bin/chrt",
+        &format!(
+            "{before}; calls() {{ dd if=/dev/zero of=/dev/null bs=1 count=100000 2>&1; }}
+            calls; /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.7; calls
+            /bin/sleep 60 & other=$!; chrt -f -p 5 $other; /bin/sleep 0.005
+            case \"$(cat /sys/kernel/debug/sched/features)\" in
+            *NO_WAKEUP_PREEMPTION*) echo late;; *) echo heard;; esac; kill $other
+            kill -TERM $daemon; wait $daemon; echo $?"
+        ),
+    );
+    let times: Vec<f64> = said.stdout.lines().filter_map(time).collect();
+    assert!(said.stdout.ends_with("\nheard\n0\n"), "{said:?}");
+    assert_eq!(times.len(), 2, "{said:?}");
+    (times[1] / times[0], said)
+}
+
+/// The seconds that `dd` says it took.
+fn time(line: &str) -> Option<f64> {
+    let (_, time) = line.split_once("copied, ")?;
+    time.split(' ').next()?.parse().ok()
+}
+
+/// While somebody listens to the tracepoint of any call, all calls go a longer way through the kernel:
+/// that is for kernels without probes, and where probes are switched off.
+#[test]
+fn system_calls_take_no_longer_unless_the_kernel_can_t_probe_and_then_it_is_said() {
+    let slow = "latlab: all system calls take a little longer while policies are heard of: ";
+    let (ratio, said) = longer(":");
+    assert!(ratio < 1.03, "{ratio}: {said:?}");
+    assert!(!said.stderr.contains(slow), "{said:?}");
+    for (before, why) in [
+        ("mount -t tmpfs none /sys/bus/event_source/devices", "this kernel has no probes for perf"),
+        ("echo 0 > /proc/sys/kernel/ftrace_enabled", "probes say nothing: kernel.ftrace_enabled"),
+    ] {
+        let (ratio, said) = longer(before);
+        assert!(said.stderr.contains(&format!("{slow}{why}")), "{said:?}");
+        assert!(ratio > 1.08, "the first ratio would be as low without a probe: {ratio}: {said:?}");
+    }
+}
