@@ -84,6 +84,12 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	return next + (int64_t)number(code->op + 2) == address ? by : 0;
 }
 
+/* Whether the kernel goes back to a program with it. */
+static bool leaves(const struct code *code)
+{
+	return code->op[0] == 0xcf || IS(code, "\x0f\x07") || IS(code, "\x0f\x35");
+}
+
 /* The event that an instruction is; its kind is 0 for most. */
 static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preempt_count)
 {
@@ -99,7 +105,7 @@ static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preem
 		event.kind = CALL;
 	else if (op == 0xc3 || op == 0xc2)
 		event.kind = RETURN;
-	else if (op == 0xcf || IS(&code, "\x0f\x07") || IS(&code, "\x0f\x35"))
+	else if (leaves(&code))
 		event.kind = LEAVE;
 	else if (op == 0xfa)
 		event.kind = INTERRUPTS_OFF;
@@ -120,8 +126,27 @@ static bool jumps(const struct code *code)
 	bool call = op == 0xe8 || op == 0xe9 || op == 0xeb || op == 0xc3 || op == 0xc2;
 	bool indirect = op == 0xff && ((code->op[1] >> 3 & 7) == 2 || (code->op[1] >> 3 & 7) == 4);
 
-	return conditional || call || indirect || op == 0xcf || IS(code, "\x0f\x07") ||
-	       IS(code, "\x0f\x05");
+	return conditional || call || indirect || IS(code, "\x0f\x05");
+}
+
+/* How often a jump touches memory: the stack, and where its target stands. Anything else: 0. */
+static uint64_t touches(const struct code *code)
+{
+	uint8_t op = code->op[0], modrm = code->length > 1 ? code->op[1] : 0;
+	bool call = op == 0xff && (modrm >> 3 & 7) == 2, jump = op == 0xff && (modrm >> 3 & 7) == 4;
+
+	return (op == 0xe8 || op == 0xc3 || op == 0xc2 || call) + ((call || jump) && modrm >> 6 != 3);
+}
+
+/*
+ * Whether a block that ends here does so as its page does: QEMU translates no
+ * further, and not beyond an instruction that would reach into the next page.
+ */
+static bool ends_page(uint64_t next)
+{
+	const uint64_t page = 0x1000, longest = 15;
+
+	return next % page == 0 || next % page > page - longest;
 }
 
 struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
@@ -138,7 +163,12 @@ struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
 	block->address = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
 	block->last = qemu_plugin_insn_vaddr(last);
 	block->halts = code.op[0] == 0xf4 || IS(&code, "\x0f\x01\xc9");
-	block->jumps = jumps(&code);
+	block->touches = touches(&code);
+	/* The kernel's own code is all there. */
+	block->fetches = is_kernel(block->address)
+				 ? leaves(&code)
+				 : jumps(&code) ||
+					   ends_page(block->last + qemu_plugin_insn_size(last));
 	block->reads_clock = !is_kernel(block->address) && (IS(&code, "\x0f\x31") || IS(&code, "\x0f\x01\xf9"));
 	for (size_t i = 0; i < length && is_kernel(block->address); i++) {
 		struct event event = event_of(qemu_plugin_tb_get_insn(tb, i), preempt_count);

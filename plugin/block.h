@@ -31,7 +31,10 @@ struct block {
 	uint32_t length;
 	/* What the last instruction does. */
 	bool halts;
-	bool jumps;
+	/* How often it touches memory, as far as that is known. */
+	uint64_t touches;
+	/* What follows may lie on a page that is not there. */
+	bool fetches;
 	/* It is of a program, not of the kernel. */
 	bool reads_clock;
 	/* The sample for which it was last described. */

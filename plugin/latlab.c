@@ -29,9 +29,13 @@ static uint64_t runs;
 static uint64_t begun;
 static uint64_t repeated;
 
-/* The block that is being executed, and `begun` when it was entered. */
+/* How often the last instructions of blocks have touched memory. */
+static uint64_t touched;
+
+/* The block that is being executed, and `begun` and `touched` when it was entered. */
 static struct block *current;
 static uint64_t entered;
+static uint64_t untouched;
 
 /* `runs` when a program last read its clock. */
 static uint64_t clock_read;
@@ -44,10 +48,6 @@ static bool is_halted;
 /* How far time and instructions were last found apart while nothing was idle, and `runs` then. */
 static uint64_t apart;
 static uint64_t apart_at;
-
-/* A jump that may have faulted, or its target may: it shows when the program goes on. */
-static struct block *doubtful;
-static uint64_t doubtful_run;
 
 #define MOST 64
 struct wanted {
@@ -82,44 +82,31 @@ static bool is_fault(uint64_t address)
 	return false;
 }
 
-/* The program goes on after a doubtful jump: with the jump, or with its target. */
-static void settle(const struct block *next)
-{
-	struct run *run = &ring[doubtful_run % RING];
-
-	if (next->address == doubtful->last) {
-		repeated++;
-		if (runs - doubtful_run < RING && run->times == 1)
-			run->executed--;
-	}
-	doubtful = NULL;
-}
-
 /*
  * The current block is over, and `next` follows. An instruction that faulted
- * was begun and will be begun again; QEMU counts it once. Where all of the
- * block was executed and it ends in a jump, what faulted may be the jump's
- * target.
+ * was begun and will be begun again; QEMU counts it once. Where all of a block
+ * was executed that may be its last instruction, or what was to follow on a page
+ * that is not there: the former if it touched memory less often than it does
+ * when it is through.
  */
 static void close_current(const struct block *next)
 {
-	uint64_t executed = begun - entered;
-	bool fault = is_fault(next->address) && executed;
+	uint64_t executed = begun - entered, touches = touched - untouched;
+	bool whole = executed == current->length;
+	bool through = whole && current->fetches && touches >= current->touches;
 
-	if (fault && executed == current->length && current->jumps) {
-		doubtful = current;
-		doubtful_run = runs;
-	} else if (fault) {
+	if (is_fault(next->address) && executed && !through) {
 		executed--;
 		repeated++;
-	} else if (doubtful && is_kernel(doubtful->address) == is_kernel(next->address)) {
-		settle(next);
+		whole = false;
+	} else if (whole && !is_kernel(current->address) && touches > current->touches) {
+		current->touches = touches;
 	}
 	if (executed)
 		push(current, executed);
-	if (executed == current->length && current->reads_clock)
+	if (whole && current->reads_clock)
 		clock_read = runs;
-	if (executed == current->length && current->halts) {
+	if (whole && current->halts) {
 		push(NULL, 0);
 		halted = runs - 1;
 		is_halted = true;
@@ -135,6 +122,7 @@ static void on_block(unsigned int cpu, void *data)
 		close_current(block);
 	current = block;
 	entered = begun;
+	untouched = touched;
 }
 
 /*
@@ -229,6 +217,10 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 		qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64,
 							   &begun, 1);
+		if (i + 1 == qemu_plugin_tb_n_insns(tb))
+			qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW,
+							     QEMU_PLUGIN_INLINE_ADD_U64, &touched,
+							     1);
 		if (is_mark(insn))
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
