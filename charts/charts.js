@@ -44,6 +44,10 @@ const STROKES = {
   dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
 };
 
+/** A row of the legend, in pixels, and how many of them leave room for the picture. */
+const ROW = 26;
+const MOST_ROWS = 6;
+
 /** A line without steps, of so few points at most, shows where each of them is. */
 const FEW = 16;
 
@@ -75,6 +79,8 @@ function draw(chart) {
   // Drawn at once: whoever captures the page in this frame, as paper does, sees all of it.
   const fit = () => {
     view.resize();
+    // A narrower legend may have more rows.
+    if (paper.matches) view.setOption(options(chart, view));
     view.getZr().flush();
   };
   new ResizeObserver(fit).observe(place);
@@ -96,12 +102,17 @@ function options(chart, view) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const text = { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12 };
+  const names = [...chart.marks.columns, ...chart.lines].map(({ name }) => name);
+  // Nobody can turn the legend's pages on paper.
+  const rows = paper.matches ? legendRows(names, view.getWidth()) : 1;
+  const whole = rows <= MOST_ROWS;
   return {
     animation: false,
     aria: { enabled: true, label: { description: `${chart.title}. ${chart.about}` } },
-    grid: { left: 0, right: 24, top: 46, bottom: 0, outerBoundsMode: "same" },
+    grid: { left: 0, right: 24, top: 46 + (whole ? (rows - 1) * ROW : 0), bottom: 0, outerBoundsMode: "same" },
     legend: {
-      type: "scroll",
+      type: paper.matches && whole ? "plain" : "scroll",
+      selected: view.getOption()?.legend[0].selected,
       left: 0,
       right: 0,
       top: 4,
@@ -145,6 +156,18 @@ function options(chart, view) {
     yAxis: axis(chart.y, text, colour, { nameGap: 52, room: 0, end: true }),
     series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line) => series(line, chart))],
   };
+}
+
+/** How many rows a legend of these names has, about: on paper all of them are as wide as they need. */
+function legendRows(names, width) {
+  let rows = 1;
+  let used = 0;
+  for (const name of names) {
+    const entry = 36 + 6.5 * name.length;
+    if (used && used + entry > width) [rows, used] = [rows + 1, 0];
+    used += entry;
+  }
+  return rows;
 }
 
 /** In the legend a name has its colour; an outline has that of text, and a faint one less. */

@@ -20,7 +20,7 @@ mod tests;
 pub use bootstrap::Interval;
 pub use extreme::{Extreme, Level};
 pub use latency::{Latency, Row};
-pub use runs::{Design, Method, Order};
+pub use runs::{Design, Method, Order, distinct};
 pub use scans::ScanPair;
 pub use verdict::{Judged, LEVEL, Verdict, by};
 pub use worst::{Bound, Worst};

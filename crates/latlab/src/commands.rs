@@ -20,6 +20,7 @@ mod usage;
 use crate::failure::{Result, failed};
 use crate::{load, probe};
 use clap::{CommandFactory as _, Parser, Subcommand};
+use latlab_core::compare::distinct;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use std::ffi::OsString;
@@ -152,7 +153,7 @@ fn runs(path: &Path) -> Result<Vec<Record>> {
         }
         runs.push(run);
     }
-    Ok(runs)
+    Ok(distinct(runs))
 }
 
 fn run_files(path: &Path) -> Result<Vec<PathBuf>> {

@@ -4,6 +4,7 @@ use crate::machine::TimeDomain;
 use crate::record::{Incomparable, Record};
 use crate::time::Nanos;
 use serde::Serialize;
+use std::borrow::Borrow;
 
 /// Two of this many arrangements of the runs are 5 %: with fewer, nothing can be told from chance.
 const FEWEST_ARRANGEMENTS: u128 = 40;
@@ -50,6 +51,29 @@ pub struct Design {
     pub judged: usize,
 }
 
+/// The runs in the order in which they were taken; in the laboratory by their seeds, of which one
+/// that was run again, and gave the same, is there once: it tells nothing new.
+pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
+    let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
+    // The laboratory's clock begins anew with each run.
+    let start = |run: &Record| if counted(run) { Nanos(0) } else { run.started };
+    runs.sort_by_key(|run| (start(run.borrow()), run.borrow().plan.seed));
+    let same = |one: &Record, other: &Record| {
+        one.plan.seed == other.plan.seed
+            && one.series == other.series
+            && one.scans == other.scans
+            && one.figures == other.figures
+    };
+    let mut kept: Vec<R> = Vec::new();
+    for run in runs {
+        let known = kept.iter().any(|known| same(known.borrow(), run.borrow()));
+        if !(counted(run.borrow()) && known) {
+            kept.push(run);
+        }
+    }
+    kept
+}
+
 /// The runs of one side in the order in which they were taken, and all of them together.
 pub(super) struct Side<'a> {
     pub(super) runs: Vec<&'a Record>,
@@ -59,14 +83,7 @@ pub(super) struct Side<'a> {
 impl<'a> Side<'a> {
     /// None without a run.
     pub(super) fn of(records: &'a [Record]) -> Result<Option<Side<'a>>, Incomparable> {
-        let mut runs: Vec<&Record> = records.iter().collect();
-        let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
-        // The laboratory's clock begins anew with each run.
-        runs.sort_by_key(|run| (if counted(run) { Nanos(0) } else { run.started }, run.plan.seed));
-        // There, a seed that is run again tells nothing new.
-        runs.dedup_by(|again, run| {
-            counted(run) && again.plan.seed == run.plan.seed && again.series == run.series
-        });
+        let runs = distinct(records.iter().collect());
         let Some((first, others)) = runs.split_first() else {
             return Ok(None);
         };

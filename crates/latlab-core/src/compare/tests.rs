@@ -8,7 +8,7 @@ use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
 use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Part, Plan};
-use crate::record::{Counts, SCHEMA, Series};
+use crate::record::{Counts, Figure, SCHEMA, Series};
 use crate::time::Nanos;
 
 /// These samples.
@@ -156,6 +156,15 @@ fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
     // What the same seed gives again is no other run.
     let again = [side(0), side(0)].concat();
     assert_eq!(design(&again, &side(1)).runs, (6, 6));
+    // Something else is, of another latlab or another kernel.
+    let found = |value| {
+        let (probe, name, unit) = ("netbench".to_owned(), "requests".to_owned(), String::new());
+        let figure = Figure { probe, name, value, unit, load: Vec::new(), profile: None };
+        Record { figures: vec![figure], ..run(1, 1000) }
+    };
+    assert_eq!(distinct(vec![found(1.0), run(1, 1000), found(2.0)]).len(), 3);
+    assert_eq!(distinct(vec![run(1, 1000), run(1, 1001), run(1, 1000)]).len(), 2);
+    assert_eq!(distinct(vec![found(1.0), found(1.0)]).len(), 1);
     let few = design(&side(0)[..2], &side(1)[..2]);
     assert_eq!(few.method, Method::None);
     assert!(few.words().contains("six of each or more, each of another seed"), "{}", few.words());

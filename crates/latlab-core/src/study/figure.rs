@@ -110,6 +110,12 @@ impl Figure {
         i32::from(matches!(self.of, Of::Series { .. }) && !counted)
     }
 
+    /// Whether it is the longest latency of a probe's samples, but for those of a scan.
+    pub fn is_worst(&self) -> bool {
+        let sampled = matches!(&self.of, Of::Series { probe, .. } if !probe.starts_with("scan."));
+        sampled && self.take == Take::Max
+    }
+
     /// Its value, in nanoseconds or as a number, of all repetitions together; none where any of
     /// them lacks it.
     pub fn of(&self, repetitions: &[Record]) -> Option<Quantity> {

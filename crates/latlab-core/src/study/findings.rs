@@ -1,9 +1,11 @@
 //! What a study has found: its table, and what became of each claim.
 
 use super::claim::{Judgement, Known, Verdict};
+use super::figure::Figure;
 use super::quantity::Quantity;
 use super::{PaperClaim, Study};
 use crate::record::Record;
+use crate::time::Nanos;
 
 /// The result of a study.
 #[derive(Clone, Debug)]
@@ -43,6 +45,40 @@ impl Study {
         }
         let claims = self.claims.iter().map(|one| (one, one.judge(&results))).collect();
         Findings { rows, claims }
+    }
+}
+
+/// The longest latency of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Worst<'a> {
+    /// Which cell it was measured in, from 0.
+    pub cell: usize,
+    /// The figure that it is.
+    pub figure: &'a Figure,
+    /// How long it is.
+    pub latency: Nanos,
+}
+
+impl Study {
+    /// The longest latency of the table, but for those of scans; the first of several that are as
+    /// long. None where no figure of a probe's samples takes their maximum, or nothing was measured.
+    pub fn worst(&self, findings: &Findings<'_>) -> Option<Worst<'_>> {
+        let mut worst: Option<Worst<'_>> = None;
+        for (cell, row) in findings.rows.iter().enumerate() {
+            for (figure, (value, _)) in self.figures.iter().zip(&row.values) {
+                let Some(value) = value.filter(|_| figure.is_worst()) else { continue };
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it was a time"
+                )]
+                let latency = Nanos(value.value.round() as u64);
+                if worst.is_none_or(|worst| latency > worst.latency) {
+                    worst = Some(Worst { cell, figure, latency });
+                }
+            }
+        }
+        worst
     }
 }
 

@@ -5,15 +5,18 @@ mod judging;
 mod kept;
 mod measuring;
 mod results;
+mod worst;
 
 use self::kept::{Kept, Measured};
 use self::results::Results;
+use self::worst::Worst;
 use super::elsewhere::Elsewhere;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::study::{self, Source};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
+use latlab_core::study::figure::Figure;
 use latlab_core::time::Nanos;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +25,8 @@ Examples:
   latlab study quick --out quick/              three kernels, two loads: about a minute
   latlab list studies                          what there is
   latlab study mine.toml --check               is this file of mine a study?
-  latlab study abeni-loads --for 10h --out t2/ ten hours of each cell, in pieces: ended, it goes on
+  latlab study abeni-loads-long --for 10h --out t2/
+                                               ten hours of each cell, in pieces: ended, it goes on
   latlab study quick --engine slurm --out /shared/quick/
                                                on a cluster, each cell a task of an array job
   latlab study mine.toml --cell 3 --out mine/  one cell, on one of many computers; then, with all
@@ -55,6 +59,10 @@ pub(super) struct Study {
     /// what DIR/records has is not measured again there
     #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     engine: Engine,
+    /// Find out why the worst of the table was late, as latlab explain does: its cell is measured once
+    /// more, and the report says why
+    #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
+    explain: bool,
     /// Keep each picture as PNG, too
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
     png: bool,
@@ -101,6 +109,10 @@ impl Study {
         if self.list_cells {
             return format::put(&format::study::cells(&source.study, &plans));
         }
+        if self.explain && !source.study.figures.iter().any(Figure::is_worst) {
+            let why = "--explain: no figure of this study is a longest latency (take = \"max\")";
+            return Err(failed(&source.name, why));
+        }
         let kept = self.out.as_deref().map(Kept);
         kept.map_or(Ok(()), Kept::begin)?;
         let labels = source.study.cells.iter().map(|cell| cell.label.as_str());
@@ -120,23 +132,41 @@ impl Study {
         let (records, failures) = apart(measured);
         warn(&source, &records);
         let findings = source.study.findings(&records);
+        let worst = Worst::of(&source, &plans, &findings, &records);
+        let results = Results { source: &source, findings: &findings, records: &records };
         if let Some(kept) = kept {
             if !self.merge && self.engine == Engine::Here {
                 for ((label, _), records) in cells.iter().zip(&records) {
                     kept.keep(label, records.as_deref().unwrap_or_default())?;
                 }
             }
-            let results = Results { source: &source, findings: &findings, records: &records };
-            results.write(kept.0, self.png)?;
+            results.write(kept.0, self.png, worst.as_ref().and_then(|worst| worst.known(kept)))?;
         }
         format::put(&format::study::text(&source.study, &findings, &records))?;
+        let explained = match (kept, &worst) {
+            (Some(kept), worst) if self.explain => self.explain(kept, worst.as_ref(), &results),
+            _ => Ok(()),
+        };
         if let Some(out) = &self.out {
             let out = out.display();
             let pictures = if source.study.pictures.is_empty() { "" } else { ", pictures" };
             let what = format!("table.md, table.csv, report.html{pictures}, records");
             format::say(&format!("kept in {out}: {what}"));
         }
-        verdict(&source, &failures)
+        verdict(&source, &failures)?;
+        explained
+    }
+
+    /// Finds out why the worst was late, and has the report say so.
+    fn explain(
+        &self,
+        kept: Kept<'_>,
+        worst: Option<&Worst<'_>>,
+        results: &Results<'_>,
+    ) -> Result<()> {
+        let worst = worst.ok_or_else(|| failed("--explain", "no longest latency was measured"))?;
+        worst.explain(kept, &self.elsewhere)?;
+        results.write(kept.0, self.png, worst.known(kept))
     }
 
     /// Measures a single cell and keeps its records.

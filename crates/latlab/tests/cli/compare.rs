@@ -116,3 +116,19 @@ fn a_report_of_two_folders_says_the_same_verdict() {
     assert!(page.contains("cyclic · b against a"), "the verdict is missing");
     assert!(page.contains("Slower: p50 +20 %"), "the verdict is missing");
 }
+
+#[test]
+fn a_seed_that_a_folder_holds_twice_is_reported_once() {
+    let record = latlab("run cyclic --on lab:standard --count 50 --json").record().to_json();
+    let page = |copies: &[&str]| {
+        let folder = folder();
+        fs::create_dir(folder.path().join("runs")).expect("there is room");
+        for copy in copies {
+            fs::write(folder.path().join("runs").join(copy), &record).expect("there is room");
+        }
+        let said = run(command("report runs -o page.html").current_dir(folder.path()));
+        assert_eq!(said.code(), Some(0), "{said:?}");
+        fs::read_to_string(folder.path().join("page.html")).unwrap()
+    };
+    assert!(page(&["1.json"]) == page(&["1.json", "again.json"]), "the copy changed the page");
+}

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The program under test.
 pub(crate) const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
@@ -226,6 +226,12 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     // Another test's failure is not this one's.
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A seed that no run before has had, so that the laboratory knows nothing of it.
+pub(crate) fn new_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
 }
 
 /// A fresh folder that every user may read.

@@ -1,6 +1,8 @@
 //! Studies on a cluster: a real Slurm of one node, which lives no longer than its test.
 
-use crate::program::{Running, Said, command, entries, folder, latlab, pause, root, run, until};
+use crate::program::{
+    Running, Said, command, entries, folder, latlab, new_seed, pause, root, run, until,
+};
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -149,7 +151,7 @@ fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task
 
     let again = cluster.latlab(&words);
     assert!(again.stderr.contains("has 2 of 21 cells"), "only what is missing: {again:?}");
-    let here = latlab(&format!("study {study} --jobs 2 --out {}", out("here").display()));
+    let here = latlab(&format!("study {study} --jobs 2 --fresh --out {}", out("here").display()));
     assert_eq!((again.code(), here.code()), (Some(2), Some(2)), "{again:?} {here:?}");
     assert_eq!(again.stdout, here.stdout);
     for name in ["table.md", "table.csv", "report.html"] {
@@ -188,17 +190,20 @@ fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
 fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
     let folder = folder();
     let study = folder.path().join("long.toml");
-    let text = "title = 'Long'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
-         plan = { on = 'lab:standard', probes = ['cyclic:interval=5s'], for = '10s' }\n\
-         [[axis]]\nname = 'one'\neach = [{ label = 'one' }]\n\
-         [[figure]]\nname = 'samples'\nprobe = 'cyclic'\ntake = 'recorded'\n";
+    let text = format!(
+        "title = 'Long'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
+         plan = {{ on = 'lab:standard', probes = ['cyclic:interval=5s'], for = '10s', seed = {} }}\n\
+         [[axis]]\nname = 'one'\neach = [{{ label = 'one' }}]\n\
+         [[figure]]\nname = 'samples'\nprobe = 'cyclic'\ntake = 'recorded'\n",
+        new_seed()
+    );
     fs::write(&study, text).expect("the folder can be written");
     let out = |name: &str| folder.path().join(name);
     let words = |name: &str, more: &str| {
         let (study, out) = (study.display(), out(name));
         format!("study {study} --for 12min --jobs 1 --out {} {more}", out.display())
     };
-    let killed = Running::start(&mut command(&words("killed", "--fresh")));
+    let killed = Running::start(&mut command(&words("killed", "")));
     let first = out("killed").join("pieces/one.1.json");
     until("the first piece is kept", || first.is_file());
     killed.signal("KILL");
@@ -211,7 +216,7 @@ fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
     assert_eq!(written(), before, "the first piece is not measured again");
     assert!(resumed.stderr.contains("2 of 2 done"), "{resumed:?}");
     assert!(resumed.stdout.contains("measured for 12 min, in 3 pieces."), "{resumed:?}");
-    let whole = latlab(&words("whole", ""));
+    let whole = latlab(&words("whole", "--fresh"));
     assert_eq!(whole.stdout, resumed.stdout);
     for name in ["table.md", "table.csv", "report.html", "records/one.json"] {
         let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("it is kept");

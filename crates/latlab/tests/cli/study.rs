@@ -1,10 +1,10 @@
 //! Studies: the same bytes each time, wherever they were stopped, and what is wrong is said with its
 //! place.
 
-use crate::program::{Running, Said, command, entries, folder, latlab, until};
+use crate::program::{Running, Said, command, entries, folder, latlab, new_seed, until};
+use latlab_core::record::Record;
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A tiny study, whose cells nobody has measured before unless they have this seed.
 fn tiny(seed: u64) -> String {
@@ -74,12 +74,6 @@ figures = ["worst"]
 along = "kernel"
 "#
     )
-}
-
-/// A seed that no run before has had.
-fn new_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
 }
 
 fn written(folder: &Path, text: &str) -> String {
@@ -164,6 +158,41 @@ fn a_study_that_was_killed_goes_on_where_it_stopped() {
     assert!(resumed.stderr.contains("3 of 3 done"), "{resumed:?}");
     let whole = carried_out(&format!("{} --fresh", words("whole")));
     assert_eq!((whole.stdout, kept(&out("whole"))), (resumed.stdout, kept(&out("killed"))));
+}
+
+/// Processes that begin fault at the ends of pages, where the microscope has to count right.
+#[test]
+fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
+    let folder = folder();
+    let text = "title = 'Late'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
+         plan = { on = 'lab:preemptible-hr', probes = ['cyclic'], loads = ['fork'], for = '1s' }\n\
+         [[axis]]\nname = 'one'\neach = [{ label = 'one' }]\n\
+         [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
+    let (study, out) = (written(folder.path(), text), folder.path().join("out"));
+    let words = format!("study {study} --out {}", out.display());
+    let page = || fs::read_to_string(out.join("report.html")).expect("it is kept");
+    let latencies = |name: &str| {
+        let json = fs::read_to_string(out.join(name)).expect("it is kept");
+        let record = Record::from_json(&json).expect("it is a record");
+        record.worst.iter().map(|sample| (sample.at, sample.latency)).collect::<Vec<_>>()
+    };
+    let without = carried_out(&words);
+    assert!(page().contains("latlab explain cyclic --load fork --on lab:preemptible-hr --for 1s"));
+
+    let with = carried_out(&format!("{words} --explain"));
+    assert_eq!(with.stdout, without.stdout);
+    let explained = page();
+    assert!(explained.contains("The cell was measured once more to find out why"));
+    assert!(explained.contains("latlab study tiny.toml --explain --out tiny/"));
+    assert!(
+        explained.contains("id=\"paths-path-1\"") && !explained.contains("measure without looking")
+    );
+    assert_eq!(latencies("worst.json"), latencies("records/one.json"));
+    carried_out(&format!("{words} --merge"));
+    assert!(page() == explained, "it is known");
+
+    written(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
+    latlab(&format!("{words} --explain")).refused(2, &["--explain", "longest latency", "max"]);
 }
 
 #[test]

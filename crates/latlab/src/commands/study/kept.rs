@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// What came of a cell: the records of its repetitions, or why there are none.
 pub(super) type Measured = Result<Vec<Record>>;
 
+/// The file that says why the worst was late.
+const WHY: &str = "worst.json";
+
 /// A study's folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept<'a>(pub(super) &'a Path);
@@ -72,6 +75,17 @@ impl Kept<'_> {
     pub(super) fn keep_piece(self, place: Place<'_>, record: &Record) -> Result<()> {
         make(&self.0.join("pieces"))?;
         write(&self.path(place), record)
+    }
+
+    /// Why the worst was late, as a record, if it is there and of this plan.
+    pub(super) fn why(self, plan: &Plan) -> Option<Record> {
+        let record = record_in(&self.0.join(WHY)).ok()?;
+        carries_out(&record.plan, plan).then_some(record)
+    }
+
+    /// Keeps it.
+    pub(super) fn keep_why(self, record: &Record) -> Result<()> {
+        write(&self.0.join(WHY), record)
     }
 
     fn path(self, place: Place<'_>) -> PathBuf {

@@ -142,7 +142,7 @@ fn joined(label: &str, plans: &[Plan], pieces: &mut std::vec::IntoIter<Piece<'_>
 }
 
 /// Refuses what the user has ended early: that is no repetition.
-fn whole(record: &Record) -> Result<()> {
+pub(super) fn whole(record: &Record) -> Result<()> {
     match record.warnings.iter().find(|warning| warning.code == "interrupted") {
         Some(warning) => Err(Failure::Failed(warning.text.clone())),
         None => Ok(()),

@@ -9,6 +9,7 @@ use crate::format::picture::study::pictures;
 use crate::format::study::{csv, markdown};
 use crate::format::{self, png, signature, svg};
 use crate::study::Source;
+use latlab_core::record::Record;
 use latlab_core::study::findings::Findings;
 use latlab_sys::file::write_atomically;
 use std::path::Path;
@@ -21,8 +22,9 @@ pub(super) struct Results<'a> {
 }
 
 impl Results<'_> {
-    /// Writes the table, in two forms, the pictures and the report.
-    pub(super) fn write(&self, out: &Path, as_png: bool) -> Result<()> {
+    /// Writes the table, in two forms, the pictures and the report, with the record that says why the
+    /// worst was late if that was found out.
+    pub(super) fn write(&self, out: &Path, as_png: bool, why: Option<Record>) -> Result<()> {
         let (study, findings, records) = (&self.source.study, self.findings, self.records);
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
@@ -44,7 +46,9 @@ impl Results<'_> {
         }
         let sources = self.named();
         let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
-        let about = About { name, study, findings, records, sources, pictures };
+        let why = why.map(|record| Named::of_run("worst".to_owned(), record));
+        let why = why.as_ref();
+        let about = About { name, study, findings, records, sources, pictures, why };
         write("report.html", page(&about).as_bytes())
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct About<'a> {
     /// The same one by one, with their names.
     pub(crate) sources: &'a [Source],
     pub(crate) pictures: &'a [Pictured],
+    /// The record that says why the worst of the table was late, if that was found out.
+    pub(crate) why: Option<&'a Source>,
 }
 
 /// The whole page. A study that asks for no pictures has those of its records.
@@ -121,7 +123,9 @@ fn table(numbers: &Numbers) -> String {
 fn again(about: &About<'_>) -> String {
     let folder = about.name.strip_suffix(".toml").unwrap_or(about.name);
     let lasting = lasting(about.study);
-    let command = escaped(&format!("latlab study {}{lasting} --out {folder}/", about.name));
+    let explain = if about.why.is_some() { " --explain" } else { "" };
+    let command = format!("latlab study {}{lasting}{explain} --out {folder}/", about.name);
+    let command = escaped(&command);
     let tool = about.sources.first().map_or("latlab", |source| source.record.tool.as_str());
     let same = match domain(about.sources) {
         "" => "",

@@ -49,12 +49,11 @@ along = "tasks"
 "#;
 
 /// The page of a study with the same record in all cells.
-fn page_of(text: &str, explained: bool) -> String {
-    let record = if explained { sample_explained::record() } else { source("", 1).record };
-    page_with(&Study::read(text).unwrap(), record)
+fn page_of(text: &str) -> String {
+    page_with(&Study::read(text).unwrap(), source("", 1).record, None)
 }
 
-fn page_with(study: &Study, record: Record) -> String {
+fn page_with(study: &Study, record: Record, why: Option<&Source>) -> String {
     let records = vec![Some(vec![record]); study.cells.len()];
     let findings = study.findings(&records);
     let sources: Vec<Source> = study
@@ -71,12 +70,13 @@ fn page_with(study: &Study, record: Record) -> String {
         records: &records,
         sources: &sources,
         pictures: &pictures,
+        why,
     })
 }
 
 #[test]
 fn nothing_in_a_study_becomes_markup() {
-    let page = page_of(STUDY, false);
+    let page = page_of(STUDY);
     for tag in
         ["<b>k", "</script>b", "<i>\"", "<br>\"", "<hr>", "<s>", "<u>", "<q>", "<em>", "<sub>"]
     {
@@ -88,7 +88,7 @@ fn nothing_in_a_study_becomes_markup() {
 
 #[test]
 fn a_figure_over_two_axes_is_crossed() {
-    let page = page_of(STUDY, false);
+    let page = page_of(STUDY);
     assert!(
         page.contains(
             "<th colspan=\"2\" scope=\"colgroup\" class=\"n\">worst&lt;br&gt; over tasks"
@@ -98,7 +98,7 @@ fn a_figure_over_two_axes_is_crossed() {
     assert!(page.contains("<br><i class=\"printed\">1 s &lt;hr&gt;</i>"));
     let several =
         STUDY.replace("[published]", "[[figure]]\nname = \"two\"\nprobe = \"cyclic\"\n[published]");
-    let page = page_of(&several, false);
+    let page = page_of(&several);
     assert_eq!(page.matches("<th scope=\"row\">").count(), 4);
     assert_eq!(page.matches("class=\"group again\"").count(), 2);
     assert_eq!(page.matches(">published</th>").count(), 1);
@@ -106,7 +106,7 @@ fn a_figure_over_two_axes_is_crossed() {
 
 #[test]
 fn a_page_says_what_differs_and_how_to_do_it_again() {
-    let page = page_of(STUDY, false);
+    let page = page_of(STUDY);
     for text in [
         "0 of 1 claims hold, 1 differs",
         "class=\"badge differs\"",
@@ -131,15 +131,18 @@ fn a_component_that_was_worst_is_explained_with_its_probe() {
     let study = Study::read(&text).unwrap();
     let mut record = source("", 1).record;
     record.series.iter_mut().for_each(|series| series.probe = "rhealstone.switch".to_owned());
-    let page = page_with(&study, record);
+    let page = page_with(&study, record, None);
     let command = "latlab explain rhealstone:figure=mean --load disk --on lab:rt --for 1s";
     assert!(page.contains(command), "{page}");
 }
 
 #[test]
 fn the_worst_that_is_explained_is_drawn() {
-    let page = page_of(STUDY, true);
-    assert!(page.contains("holds the longest latency"));
+    let why = Source::of_run("old.n1".to_owned(), sample_explained::record());
+    let page = page_with(&Study::read(STUDY).unwrap(), source("", 1).record, Some(&why));
+    assert!(
+        page.contains("2 s in the cell <b>old.n1</b> (worst&lt;br&gt;). The cell was measured")
+    );
     assert!(page.contains("id=\"causes\"") && page.contains("id=\"moments\""));
     assert!(!page.contains("studies measure without looking"));
 }
@@ -147,6 +150,6 @@ fn the_worst_that_is_explained_is_drawn() {
 #[test]
 fn a_study_without_pictures_has_those_of_its_records() {
     let (text, _) = STUDY.split_once("[[picture]]").unwrap();
-    let page = page_of(text, false);
+    let page = page_of(text);
     assert!(page.contains("id=\"histogram\"") && page.contains("id=\"ccdf\""));
 }
