@@ -209,23 +209,36 @@ impl Guest {
 /// does so before the instructions up to there are counted (`icount_start_warp_timer`,
 /// `softmmu/icount.c`). Only while it records the guest for a replay do the two wait for each
 /// other; nobody wants the recording itself. It knows guests with one processor only.
+///
+/// What `cmpxchg16b` leaves in the flags it does not change may be an operand of the instructions
+/// before it (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt right
+/// after it keeps them, "nested task" among them, and a later `iretq` faults. That was seen where
+/// one processor interrupts another: guests with several do not have the instruction.
 pub(super) fn arguments(cell: &Cell) -> Vec<String> {
+    let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let time = match cell.time {
-        Time::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm -cpu max,-rdrand,-rdseed",
-        Time::Wall(Accel::Tcg) => "-accel tcg -cpu max",
-        Time::Wall(Accel::Kvm) => "-accel kvm -cpu host",
+        Time::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm",
+        Time::Wall(Accel::Tcg) => "-accel tcg",
+        Time::Wall(Accel::Kvm) => "-accel kvm",
+    };
+    let processor = match (cell.time, cpus) {
+        (Time::Instructions, 1) => "-cpu max,-rdrand,-rdseed",
+        (Time::Instructions, _) => "-cpu max,-rdrand,-rdseed,-cx16",
+        (Time::Wall(Accel::Tcg), 1) => "-cpu max",
+        (Time::Wall(Accel::Tcg), _) => "-cpu max,-cx16",
+        (Time::Wall(Accel::Kvm), _) => "-cpu host",
     };
     // The small firmware spares the guest the search for devices that it does not have.
     let machine = "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
                    -display none -monitor none -no-reboot";
-    let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
     let count = match (cell.time, cpus) {
         (Time::Wall(_), _) => "",
         (_, 1) => "-icount shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null",
         _ => "-icount shift=0,sleep=off,align=off",
     };
     let size = format!("-smp {cpus} -m {memory}M");
-    let words = [time, count, machine, &size].into_iter().flat_map(str::split_whitespace);
+    let words =
+        [time, processor, count, machine, &size].into_iter().flat_map(str::split_whitespace);
     let driver = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
     let devices = cell.needs().unwrap_or_default().devices;
     let devices = devices.into_iter().flat_map(device);

@@ -237,3 +237,18 @@ fn who_has_no_qemu_hears_how_to_get_it() {
         .env("PATH", "/nowhere"));
     said.refused(3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
 }
+
+/// QEMU's is not that of processors, which matters where several interrupt each other.
+#[test]
+fn guests_of_several_processors_do_without_cmpxchg16b() {
+    let folder = folder();
+    let has_it = |cpus: u32| {
+        let profile = folder.path().join(format!("{cpus}.toml"));
+        let kernel = "kernel = { package = 'linux-image-6.12-amd64' }";
+        let text = format!("summary = 'some CPUs'\n{kernel}\ncpus = {cpus}\n");
+        fs::write(&profile, text).expect("the folder can be written");
+        let asked = format!("exec --on lab:{} -- grep -qw cx16 /proc/cpuinfo", profile.display());
+        latlab(&asked).code()
+    };
+    assert_eq!((has_it(1), has_it(2)), (Some(0), Some(1)));
+}
