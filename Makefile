@@ -50,7 +50,7 @@ demo: $(LATLAB)
 # The daemon hears by tracepoints, which not every machine has mounted. Tests send signals that what a
 # shell runs in the background, or nohup, ignores.
 test: $(CHARTS) lint
-	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 /usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client /usr/sbin/munged=munge
+	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 /usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client /usr/sbin/munged=munge cyclictest=rt-tests
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	env --default-signal=HUP,INT cargo test --locked --workspace --no-fail-fast
 
