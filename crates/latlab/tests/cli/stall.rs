@@ -27,7 +27,9 @@ fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
     let counts = series.counts;
     let plausible = 400..=stopped + 500;
     assert!(plausible.contains(&counts.missed.into()), "{counts:?}, stopped for {stopped} ms");
-    assert_eq!(counts.recorded + counts.missed, 3_000);
+    // The last wake-up of all may be late, too, and have missed some after the end.
+    let periods = counts.recorded + counts.missed;
+    assert!((3_000..3_100).contains(&periods), "{counts:?}");
     assert!(series.quantiles.p99 < Nanos::from_millis(100), "{:?}", series.quantiles);
     assert!(series.corrected.p99 > Nanos::from_millis(400), "{:?}", series.corrected);
     assert!(series.max >= Nanos::from_millis(400));
