@@ -62,7 +62,7 @@ kernels: $(LATLAB)
 	$(LATLAB) kernel build lab-full
 
 # The studies whose tables are kept in docs/results/, measured again: hours where nothing is known yet.
-# On the same kernels git sees no change.
+# With the same program on the same kernels git sees no change.
 studies: kernels
 	for table in docs/results/*/table.md; do \
 		folder=$${table%/table.md}; $(LATLAB) study $${folder##*/} --out $$folder >/dev/null || exit 1; \

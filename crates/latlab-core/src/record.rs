@@ -435,6 +435,9 @@ impl Record {
         if schema > u64::from(SCHEMA) {
             return Err(NotARecord::TooNew(schema));
         }
+        if schema == 0 {
+            return Err(NotARecord::Foreign("there is no schema 0".to_owned()));
+        }
         // From the text again: only there does an error know its line.
         let record: Record =
             serde_json::from_str(text).map_err(|e| NotARecord::Foreign(e.to_string()))?;
@@ -575,4 +578,4 @@ pub fn worst_first(samples: &mut Vec<Sample>) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

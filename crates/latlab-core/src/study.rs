@@ -13,7 +13,7 @@ pub mod quantity;
 mod tests;
 
 use self::claim::{Claim, Fault, Known};
-use self::figure::Figure;
+use self::figure::{Figure, Of, SCAN};
 use self::picture::Picture;
 use crate::plan::Length;
 use crate::time::Nanos;
@@ -55,17 +55,33 @@ pub struct Study {
 pub struct Cell {
     /// The labels of its choices with dots between, under which claims know it.
     pub label: String,
+    /// The first byte of the last of these labels in the file.
+    pub at: usize,
     /// What is measured and where.
     pub terms: Terms,
 }
 
 impl Cell {
+    /// Whether it measures what this figure is taken of.
+    pub fn measures(&self, figure: &Figure) -> bool {
+        let has = |all: &Option<Vec<Words>>, name: &str| {
+            all.iter().flatten().any(|words| words.name() == name)
+        };
+        match &figure.of {
+            Of::Series { probe, .. } | Of::Figure { probe, .. } => match probe.strip_prefix(SCAN) {
+                Some(call) => has(&self.terms.scans, call),
+                None => !self.probes_with(probe).is_empty(),
+            },
+            Of::Work { load } => has(&self.terms.loads, load),
+        }
+    }
+
     /// The probes that have samples of this name, as they were written: those of the name itself,
     /// or else those that it is a component of, as `rhealstone` has `rhealstone.message`.
     pub fn probes_with(&self, name: &str) -> Vec<&Words> {
         let those = |has: &dyn Fn(&str) -> bool| -> Vec<&Words> {
             let all = self.terms.probes.iter().flatten();
-            all.filter(|words| words.text.split(':').next().is_some_and(has)).collect()
+            all.filter(|words| has(words.name())).collect()
         };
         let own = those(&|probe| probe == name);
         if own.is_empty() {
@@ -84,6 +100,13 @@ pub struct Words {
     pub text: String,
     /// Its first byte.
     pub at: usize,
+}
+
+impl Words {
+    /// The part that they name, without its keys.
+    fn name(&self) -> &str {
+        self.text.split(':').next().unwrap_or_default()
+    }
 }
 
 /// How a cell is measured; of the plan and each axis, the last that says a thing has it.
@@ -139,9 +162,10 @@ impl Study {
         self.cells[cell].label.split('.').collect()
     }
 
-    /// Has each cell measured for this long, whatever the file says. Refuses, with the reason, a
-    /// study of calls that are scanned: a scan ends when it knows enough.
+    /// Has each cell measured for this long, whatever the file says. Refuses, with the reason, more
+    /// than a week, and a study of calls that are scanned: a scan ends when it knows enough.
     pub fn last(&mut self, time: Nanos) -> Result<(), String> {
+        pieces::not_too_long(time)?;
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
         if let Some(cell) = self.cells.iter().find(scans) {
             let label = &cell.label;
@@ -157,13 +181,33 @@ impl Study {
 
     /// Every result that claims may name, with its kind and no value.
     pub fn results(&self) -> Vec<Known> {
-        let of = |cell: &Cell, figure: &Figure| Known {
-            name: format!("{}.{}", cell.label, figure.name),
-            time: figure.kind(),
-            value: None,
-        };
-        let cells = self.cells.iter();
-        cells.flat_map(|cell| self.figures.iter().map(move |figure| of(cell, figure))).collect()
+        self.known(|_, _| None)
+    }
+
+    /// The same with the values that cells, by number, have of figures.
+    fn known(&self, value: impl Fn(usize, &Figure) -> Option<f64>) -> Vec<Known> {
+        let mut known = Vec::new();
+        for (nth, cell) in self.cells.iter().enumerate() {
+            for figure in self.figures.iter().filter(|figure| self.can_have(cell, figure)) {
+                let name = format!("{}.{}", cell.label, figure.name);
+                known.push(Known { name, time: figure.kind(), value: value(nth, figure) });
+            }
+        }
+        known
+    }
+
+    /// Whether this cell can have a value of this figure. Where no cell measures what it is taken of,
+    /// that is another fault ([`Study::unmeasured`]), and any could have.
+    fn can_have(&self, cell: &Cell, figure: &Figure) -> bool {
+        cell.measures(figure) || !self.cells.iter().any(|cell| cell.measures(figure))
+    }
+
+    /// The first figure that is taken of what no cell measures. What a study names may be misspelt:
+    /// to be asked once it is known that there is all that the cells name.
+    pub fn unmeasured(&self) -> Option<Fault> {
+        let none = |figure: &&Figure| !self.cells.iter().any(|cell| cell.measures(figure));
+        let figure = self.figures.iter().find(none)?;
+        Some(Fault { at: figure.at, why: format!("no cell has {}", figure.of.words()) })
     }
 }
 

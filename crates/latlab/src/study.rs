@@ -76,14 +76,18 @@ impl Source {
                 "{} is another kind of target than {}: make two studies of them",
                 other.text, targets[0].text
             );
-            return Err(misplaced(&self.name, &self.text, other.at, &why));
+            return Err(self.misplaced(other.at, &why));
         }
-        Ok(plans)
+        match self.study.unmeasured() {
+            Some(fault) => Err(self.misplaced(fault.at, &fault.why)),
+            None => Ok(plans),
+        }
     }
 
     fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
         let terms = &cell.terms;
-        let lacks = |what: &str| Err(failed(&self.name, format!("the cell {} {what}", cell.label)));
+        let lacks =
+            |what: &str| Err(self.misplaced(cell.at, &format!("the cell {} {what}", cell.label)));
         let Some(on) = &terms.on else {
             return lacks("does not say on which target: on = \"lab:rt\"");
         };
@@ -117,9 +121,6 @@ impl Source {
             adapt: adapt.transpose()?.unwrap_or_default(),
             ..Plan::bare(&on.text, CpuList::default(), length)
         };
-        if matches!(length, Length::For(time) if time > pieces::MOST) {
-            return lacks(&format!("is to be measured for more than {}", pieces::MOST));
-        }
         // The seeds between are those of the pieces.
         let step = pieces::number(length, pieces::LONGEST);
         let repetition = |nth| Plan { seed: plan.seed.wrapping_add(nth * step), ..plan.clone() };
@@ -137,7 +138,11 @@ impl Source {
 
     /// What was made of some words, or what is wrong with them and where they stand.
     fn at<T>(&self, words: &Words, made: Result<T>) -> Result<T> {
-        made.map_err(|failure| misplaced(&self.name, &self.text, words.at, &failure.to_string()))
+        made.map_err(|failure| self.misplaced(words.at, &failure.to_string()))
+    }
+
+    fn misplaced(&self, at: usize, why: &str) -> Failure {
+        misplaced(&self.name, &self.text, at, why)
     }
 }
 
@@ -169,7 +174,6 @@ mod tests {
         for (name, _) in STUDIES {
             let source = find(name).unwrap_or_else(|failure| panic!("{failure}"));
             let study = &source.study;
-            assert!(study.title.len() <= 72, "{name}");
             assert!(!study.paper.is_empty() && !study.redoes.is_empty(), "{name}");
             assert!(!study.claims.is_empty(), "{name}");
             source.plans().unwrap_or_else(|failure| panic!("{failure}"));

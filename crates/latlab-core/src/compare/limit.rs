@@ -59,11 +59,17 @@ impl Limit {
 }
 
 impl Comparison {
-    /// What becomes of these limits. The limit's number is given with what is wrong in one.
+    /// What becomes of these limits: one over a figure that there is not is not measured. The limit's
+    /// number is given with what is wrong in one.
     pub fn hold(&self, limits: &[Limit]) -> Result<Vec<Held>, (usize, Fault)> {
         let figures = self.figures();
         let known: Vec<Known> = figures.iter().map(|figure| figure.known.clone()).collect();
         let held = limits.iter().enumerate().map(|(nth, limit)| {
+            if let Some(fault) = limit.claim.unknown(&known) {
+                let ground = self.unmatched.iter().fold(fault.why, |why, one| why + "; " + one);
+                let (limit, outcome) = (limit.text.clone(), Outcome::NotMeasured);
+                return Ok(Held { limit, outcome, ground });
+            }
             limit.claim.check(&known).map_err(|fault| (nth, fault))?;
             let judgement = limit.claim.judge(&known);
             let (outcome, ground) = match &judgement.verdict {
@@ -120,8 +126,8 @@ fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
 fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figure>) {
     let fair = latency.recorded.0 == latency.recorded.1;
-    for row in &latency.rows {
-        let full = format!("{name}.{}", row.name.replace(' ', "."));
+    for (word, row) in named_rows(latency) {
+        let full = format!("{name}.{word}");
         let quantile = row.name.rsplit(' ').next().and_then(|last| last.strip_prefix('p'));
         let beyond =
             quantile.and_then(|percent| percent.parse::<f64>().ok()).map_or(f64::MAX, |p| {
@@ -151,6 +157,16 @@ fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figu
         figures.push(number(format!("{name}.{what}"), Some(b as f64)));
         figures.push(number(format!("baseline.{name}.{what}"), Some(a as f64)));
     }
+}
+
+/// The rows by name. Where no period was missed, nothing was to be corrected: the corrected quantiles
+/// are the recorded ones.
+fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
+    let rows = latency.rows.iter();
+    let named = rows.clone().map(|row| (row.name.replace(' ', "."), row));
+    let corrected = rows.clone().any(|row| row.name.starts_with("corrected "));
+    let same = rows.filter(|row| !corrected && row.name.starts_with('p'));
+    named.chain(same.map(|row| (format!("corrected.{}", row.name), row))).collect()
 }
 
 fn of_row(row: &Row, name: &str, figures: &mut Vec<Figure>) {

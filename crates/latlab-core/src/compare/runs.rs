@@ -51,8 +51,9 @@ pub struct Design {
     pub judged: usize,
 }
 
-/// The runs in the order in which they were taken; in the laboratory by their seeds, of which one
-/// that was run again, and gave the same, is there once: it tells nothing new.
+/// The runs in the order in which they were taken, each once, however often it is given; in the
+/// laboratory by their seeds, of which one that was run again, and gave the same, is there once: it
+/// tells nothing new.
 pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
     let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
     // The laboratory's clock begins anew with each run.
@@ -66,8 +67,9 @@ pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
     };
     let mut kept: Vec<R> = Vec::new();
     for run in runs {
-        let known = kept.iter().any(|known| same(known.borrow(), run.borrow()));
-        if !(counted(run.borrow()) && known) {
+        let one: &Record = run.borrow();
+        let again = |known: &Record| if counted(one) { same(known, one) } else { known == one };
+        if !kept.iter().any(|known| again(known.borrow())) {
             kept.push(run);
         }
     }

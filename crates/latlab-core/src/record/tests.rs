@@ -46,7 +46,7 @@ fn series(cpu: u32, (latencies, missed): &Seen) -> Series {
 }
 
 /// A scan of two points and one region.
-fn scan() -> Scan {
+pub(crate) fn scan() -> Scan {
     let spread = |min| Spread { min: Nanos(min), median: Nanos(min + 1), max: Nanos(min + 2) };
     let point =
         |offset, pdlt| Point { offset, repeats: 3, pdlt: spread(pdlt), irt: Some(spread(1_000)) };

@@ -2,7 +2,7 @@
 //!
 //! Numbers have the units of times or none; `85%` is 0.85. A result is named by its cell and its
 //! figure, with dots between; a `*` stands for any one word of a name, within `max(…)`, `min(…)` and
-//! `mean(…)`. Comparisons may be chained and joined by `and`. A minus sign has spaces around it, as
+//! `mean(…)`. Comparisons (`<`, `<=`, `>`, `>=`, and `==` for what was counted) may be chained and joined by `and`. A minus sign has spaces around it, as
 //! names may have hyphens.
 
 mod expression;
@@ -14,6 +14,7 @@ mod tests;
 
 use self::expression::Expression;
 use super::quantity::Quantity;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// What is wrong with a text, and at which of its bytes.
@@ -54,6 +55,7 @@ enum Order {
     AtMost,
     More,
     AtLeast,
+    Equal,
 }
 
 /// A result that a study has a name for.
@@ -111,6 +113,11 @@ impl Claim {
             }
         }
         Ok(())
+    }
+
+    /// The first name in it that is none of the results, and which may have been meant.
+    pub fn unknown(&self, results: &[Known]) -> Option<Fault> {
+        self.sides().find_map(|side| side.value.unknown(results))
     }
 
     /// Whether it is so, as far as it can be told.
@@ -187,6 +194,7 @@ impl Chain {
                 Order::AtMost => before <= now,
                 Order::More => before > now,
                 Order::AtLeast => before >= now,
+                Order::Equal => before.partial_cmp(&now) == Some(Ordering::Equal),
             };
             before = now;
             holds

@@ -5,6 +5,9 @@ use crate::histogram::Histogram;
 use crate::record::{Record, Series};
 use crate::time::Nanos;
 
+/// What the names of scans among those of probes begin with.
+pub(super) const SCAN: &str = "scan.";
+
 /// A column of a study's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
@@ -12,6 +15,8 @@ pub struct Figure {
     pub name: String,
     /// What the table calls it.
     pub title: String,
+    /// The first byte of the words in the file that say of what it is taken.
+    pub at: usize,
     /// Of what it is taken.
     pub of: Of,
     /// What is taken.
@@ -61,6 +66,8 @@ pub enum Take {
     Recorded,
     /// How many periods passed without one.
     Missed,
+    /// How many stretches a scan found that can't be preempted; the most that any repetition did.
+    Regions,
     /// How much a load did.
     Done,
     /// How much it did in a second of CPU time.
@@ -69,7 +76,7 @@ pub enum Take {
 
 impl Take {
     /// All that can be taken, by name.
-    pub const ALL: [(&'static str, Take); 14] = [
+    pub const ALL: [(&'static str, Take); 15] = [
         ("min", Take::Min),
         ("mean", Take::Mean),
         ("max", Take::Max),
@@ -82,6 +89,7 @@ impl Take {
         ("first", Take::First),
         ("recorded", Take::Recorded),
         ("missed", Take::Missed),
+        ("regions", Take::Regions),
         ("done", Take::Done),
         ("rate", Take::Rate),
     ];
@@ -93,10 +101,25 @@ impl Take {
 }
 
 impl Of {
+    /// The probe, the scan or the load, in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Of::Series { probe, .. } | Of::Figure { probe, .. } => match probe.strip_prefix(SCAN) {
+                Some(call) => format!("a scan of '{call}'"),
+                None => format!("the probe '{probe}'"),
+            },
+            Of::Work { load } => format!("the load '{load}'"),
+        }
+    }
+
     /// Whether this can be taken of it.
     pub fn has(&self, take: Take) -> bool {
         match self {
-            Of::Series { .. } => !matches!(take, Take::Done | Take::Rate),
+            Of::Series { probe, .. } => match take {
+                Take::Done | Take::Rate => false,
+                Take::Regions => probe.starts_with(SCAN),
+                _ => true,
+            },
             Of::Figure { .. } => matches!(take, Take::Min | Take::Mean | Take::Max),
             Of::Work { .. } => matches!(take, Take::Done | Take::Rate),
         }
@@ -106,13 +129,13 @@ impl Of {
 impl Figure {
     /// What kind of value it is: the power of time.
     pub fn kind(&self) -> i32 {
-        let counted = matches!(self.take, Take::Recorded | Take::Missed);
+        let counted = matches!(self.take, Take::Recorded | Take::Missed | Take::Regions);
         i32::from(matches!(self.of, Of::Series { .. }) && !counted)
     }
 
     /// Whether it is the longest latency of a probe's samples, but for those of a scan.
     pub fn is_worst(&self) -> bool {
-        let sampled = matches!(&self.of, Of::Series { probe, .. } if !probe.starts_with("scan."));
+        let sampled = matches!(&self.of, Of::Series { probe, .. } if !probe.starts_with(SCAN));
         sampled && self.take == Take::Max
     }
 
@@ -120,6 +143,7 @@ impl Figure {
     /// them lacks it.
     pub fn of(&self, repetitions: &[Record]) -> Option<Quantity> {
         let value = match &self.of {
+            Of::Series { probe, .. } if self.take == Take::Regions => regions(repetitions, probe),
             Of::Series { probe, span } => self.of_series(repetitions, probe, span.as_deref()),
             Of::Figure { probe, name } => self.of_figures(repetitions, probe, name),
             Of::Work { load } => self.of_work(repetitions, load),
@@ -201,6 +225,18 @@ impl Figure {
             _ => done as f64,
         })
     }
+}
+
+/// How many stretches that can't be preempted the scan of this name found.
+#[expect(clippy::cast_precision_loss, reason = "a scan has few moments only")]
+fn regions(all: &[Record], scan: &str) -> Option<f64> {
+    let call = scan.strip_prefix(SCAN)?;
+    let mut most = None;
+    for record in all {
+        let scans = record.scans.iter().filter(|scan| scan.call.name == call);
+        most = most.max(Some(scans.map(|scan| scan.regions.len()).max()?));
+    }
+    most.map(|most| most as f64)
 }
 
 /// A probe's series of the span that ends so, or of its first.

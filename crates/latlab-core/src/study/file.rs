@@ -6,11 +6,14 @@ mod shape;
 use self::shape::{Choice, FigureText, File, Text};
 use super::claim::{Claim, Fault};
 use super::figure::{Figure, Of, Take};
-use super::{Cell, PaperClaim, Study, Terms, Words};
+use super::{Cell, PaperClaim, Study, Terms, Words, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
+
+/// A title is to fit a line of a terminal, after the study's name.
+const WIDEST: usize = 72;
 
 /// Reads a study.
 pub(super) fn study(text: &str) -> Result<Study, Fault> {
@@ -26,8 +29,11 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
     if let (Some(Nanos(0)), Some(text)) = (limit, &file.limit) {
         return Err(fault(text, "nothing can be measured in no time"));
     }
+    if file.title.get_ref().chars().count() > WIDEST {
+        return Err(fault(&file.title, &format!("a title has at most {WIDEST} characters")));
+    }
     let mut study = Study {
-        title: file.title,
+        title: file.title.into_inner(),
         paper: file.paper,
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
@@ -79,7 +85,7 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
     if let Some(label) = &file.plan.label {
         return Err(fault(label, "the plan has no label: choices on an axis have"));
     }
-    let mut cells = vec![Cell { label: String::new(), terms: terms(&file.plan)? }];
+    let mut cells = vec![Cell { label: String::new(), at: 0, terms: terms(&file.plan)? }];
     for axis in &file.axis {
         let name = &axis.name;
         let labels = axis.each.iter().map(|choice| {
@@ -92,7 +98,7 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
             return Err(fault(name, "an axis has at least one choice"));
         }
         labels.iter().try_for_each(|label| word(label))?;
-        unique(&labels, "label on this axis")?;
+        unique(&labels, "label")?;
         let choices = axis.each.iter().map(terms).collect::<Result<Vec<_>, _>>()?;
         cells = cells.iter().flat_map(|cell| with_each(cell, &labels, &choices)).collect();
     }
@@ -109,6 +115,7 @@ fn with_each(cell: &Cell, labels: &[&Text], choices: &[Terms]) -> Vec<Cell> {
     };
     let with = |(label, choice): (&&Text, &Terms)| Cell {
         label: joined(label.get_ref()),
+        at: label.span().start,
         terms: cell.terms.but(choice),
     };
     labels.iter().zip(choices).map(with).collect()
@@ -119,7 +126,11 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         (Some(time), Some(_)) => {
             return Err(fault(time, "for and count are two ways to say how long: give one"));
         }
-        (Some(text), None) => Some(Length::For(time(text)?)),
+        (Some(text), None) => {
+            let time = time(text)?;
+            pieces::not_too_long(time).map_err(|why| fault(text, &why))?;
+            Some(Length::For(time))
+        }
         (None, Some(count)) if *count.get_ref() == 0 => {
             return Err(Fault { at: count.span().start, why: "count is at least 1".to_owned() });
         }
@@ -163,14 +174,14 @@ fn figure(figure: &FigureText) -> Result<Figure, Fault> {
         None if figure.figure.is_some() => Take::Mean,
         None => Take::Max,
     };
-    let of = match (&figure.probe, &figure.load, &figure.figure) {
+    let (text, of) = match (&figure.probe, &figure.load, &figure.figure) {
         (Some(probe), None, None) => {
-            Of::Series { probe: probe.get_ref().clone(), span: figure.span.clone() }
+            (probe, Of::Series { probe: probe.get_ref().clone(), span: figure.span.clone() })
         }
         (Some(probe), None, Some(figure)) => {
-            Of::Figure { probe: probe.get_ref().clone(), name: figure.get_ref().clone() }
+            (probe, Of::Figure { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
         }
-        (None, Some(load), None) => Of::Work { load: load.get_ref().clone() },
+        (None, Some(load), None) => (load, Of::Work { load: load.get_ref().clone() }),
         _ => {
             let why = "it is either of a probe, and perhaps of a figure of that, or of a load";
             return Err(fault(&figure.name, why));
@@ -183,7 +194,7 @@ fn figure(figure: &FigureText) -> Result<Figure, Fault> {
         return Err(fault(text, &format!("of this can be taken: {}", names.join(", "))));
     }
     let title = figure.title.clone().unwrap_or_else(|| name.clone());
-    Ok(Figure { name, title, of, take })
+    Ok(Figure { name, title, at: text.span().start, of, take })
 }
 
 fn published(
@@ -234,7 +245,7 @@ fn unique(all: &[&Text], what: &str) -> Result<(), Fault> {
     let mut seen: Vec<&str> = Vec::new();
     for text in all.iter().copied() {
         if seen.contains(&text.get_ref().as_str()) {
-            return Err(fault(text, &format!("there is a {what} '{}' already", text.get_ref())));
+            return Err(fault(text, &format!("the {what} '{}' is there already", text.get_ref())));
         }
         seen.push(text.get_ref());
     }

@@ -3,7 +3,7 @@
 use super::claim::{Judgement, Known, Verdict};
 use super::figure::Figure;
 use super::quantity::Quantity;
-use super::{PaperClaim, Study};
+use super::{Cell, PaperClaim, Study};
 use crate::record::Record;
 use crate::time::Nanos;
 
@@ -28,23 +28,78 @@ pub struct Row<'a> {
 impl Study {
     /// What follows from the records of each cell, in the order of the cells; none where a cell
     /// could not be measured.
-    pub fn findings(&self, measured: &[Option<Vec<Record>>]) -> Findings<'_> {
-        let mut results = self.results();
-        let mut rows = Vec::new();
-        let mut result = results.iter_mut();
-        for (nth, cell) in self.cells.iter().enumerate() {
-            let records = measured.get(nth).and_then(Option::as_ref);
-            let mut values = Vec::new();
-            for (figure, result) in self.figures.iter().zip(result.by_ref()) {
-                let value = records.and_then(|records| figure.of(records));
-                result.value = value.map(|value| value.value);
+    pub fn findings<'a>(&'a self, measured: &[Option<Vec<Record>>]) -> Findings<'a> {
+        let value = |cell: usize, figure: &Figure| {
+            let records = measured.get(cell).and_then(Option::as_ref);
+            records.and_then(|records| figure.of(records))
+        };
+        let row = |(nth, cell): (usize, &'a Cell)| {
+            let values = self.figures.iter().map(|figure| {
                 let name = (cell.label.clone(), figure.name.clone());
-                values.push((value, self.published.get(&name).map(String::as_str)));
-            }
-            rows.push(Row { label: &cell.label, values });
-        }
+                (value(nth, figure), self.published.get(&name).map(String::as_str))
+            });
+            Row { label: &cell.label, values: values.collect() }
+        };
+        let rows = self.cells.iter().enumerate().map(row).collect();
+        let results = self.known(|cell, figure| value(cell, figure).map(|value| value.value));
         let claims = self.claims.iter().map(|one| (one, one.judge(&results))).collect();
         Findings { rows, claims }
+    }
+}
+
+/// Why the records of a cell can't stand in one table with those of another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stranger {
+    /// Nanoseconds of one are not nanoseconds of the other.
+    #[error(
+        "its record is in {0} time, that of {1} in {2} time: their nanoseconds are not the same thing"
+    )]
+    TimeDomain(&'static str, String, &'static str),
+    /// What has one name is not one thing.
+    #[error("{0} was Linux {1} when it was measured, and Linux {2} when {3} was")]
+    Kernel(String, String, String, String),
+}
+
+impl Study {
+    /// Which cells, by number, have records that can't stand in one table with those of the cells
+    /// before them: in another time, or of another kernel under the same name.
+    pub fn strangers(&self, measured: &[Option<Vec<Record>>]) -> Vec<(usize, Stranger)> {
+        let mut known: Vec<(&Cell, &Record)> = Vec::new();
+        let mut strangers = Vec::new();
+        for (nth, (cell, records)) in self.cells.iter().zip(measured).enumerate() {
+            for record in records.iter().flatten() {
+                match known.iter().find_map(|(other, before)| record.stranger_to(before, other)) {
+                    None => known.push((cell, record)),
+                    Some(stranger) => {
+                        strangers.push((nth, stranger));
+                        break;
+                    }
+                }
+            }
+        }
+        strangers
+    }
+}
+
+impl Record {
+    fn stranger_to(&self, before: &Record, cell: &Cell) -> Option<Stranger> {
+        let domains = (self.machine.time_domain, before.machine.time_domain);
+        if domains.0 != domains.1 {
+            let (mine, other) = (domains.0.word(), domains.1.word());
+            return Some(Stranger::TimeDomain(mine, cell.label.clone(), other));
+        }
+        let target = self.plan.target == before.plan.target;
+        let kernels = (&self.machine.kernel, &before.machine.kernel);
+        if target && kernels.0 != kernels.1 {
+            let (mine, other) = (kernels.0.clone(), kernels.1.clone());
+            return Some(Stranger::Kernel(
+                self.plan.target.clone(),
+                mine,
+                other,
+                cell.label.clone(),
+            ));
+        }
+        None
     }
 }
 

@@ -8,7 +8,12 @@ use crate::time::Nanos;
 pub const LONGEST: Nanos = Nanos::from_secs(300);
 
 /// No cell is longer: a week.
-pub const MOST: Nanos = Nanos::from_secs(7 * 24 * 3_600);
+const MOST: Nanos = Nanos::from_secs(7 * 24 * 3_600);
+
+/// Refuses, in words, what is longer than [`MOST`].
+pub fn not_too_long(time: Nanos) -> Result<(), String> {
+    if time <= MOST { Ok(()) } else { Err(format!("no cell is measured for more than {MOST}")) }
+}
 
 /// How many pieces of at most `longest` a length is measured in. A count is never cut: how long it
 /// takes is not known.

@@ -5,9 +5,10 @@ use super::figure::{Figure, Of, Take};
 use super::quantity::Quantity;
 use super::*;
 use crate::histogram::Histogram;
-use crate::machine::Machine;
+use crate::machine::{Machine, TimeDomain};
 use crate::plan::{Length, Plan};
 use crate::record::{self, Counts, Record, Series, Work};
+use crate::scan::Scan;
 use crate::time::Nanos;
 
 const STUDY: &str = r#"
@@ -143,8 +144,7 @@ fn each_figure_is_taken_of_all_repetitions() {
     let all = [record(&[10, 20]), record(&[60])];
     let taken = |take| {
         let of = Of::Series { probe: "cyclic".to_owned(), span: None };
-        let figure = Figure { name: String::new(), title: String::new(), of, take };
-        figure.of(&all).map(|value| value.value)
+        figure(of, take).of(&all).map(|value| value.value)
     };
     let expected = [
         (Take::Min, 10.0),
@@ -158,20 +158,106 @@ fn each_figure_is_taken_of_all_repetitions() {
     for (take, value) in expected {
         assert_eq!(taken(take), Some(value), "{take:?}");
     }
-    let of = |of, take| Figure { name: String::new(), title: String::new(), of, take }.of(&all);
+    let of = |of, take| figure(of, take).of(&all);
     let other = Of::Series { probe: "timer".to_owned(), span: None };
     assert_eq!(of(other, Take::Recorded), None);
     let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
     assert_eq!(of(span, Take::Recorded), None);
-    let figure = Of::Figure { probe: "cyclic".to_owned(), name: "switches".to_owned() };
-    assert_eq!(of(figure, Take::Mean), None);
-    let empty = Figure {
-        name: String::new(),
-        title: String::new(),
-        of: Of::Series { probe: "cyclic".to_owned(), span: None },
-        take: Take::Max,
-    };
+    let switches = Of::Figure { probe: "cyclic".to_owned(), name: "switches".to_owned() };
+    assert_eq!(of(switches, Take::Mean), None);
+    let empty = figure(Of::Series { probe: "cyclic".to_owned(), span: None }, Take::Max);
     assert_eq!(empty.of(&[record(&[])]), None);
+}
+
+fn figure(of: Of, take: Take) -> Figure {
+    Figure { name: String::new(), title: String::new(), at: 0, of, take }
+}
+
+/// What a figure is taken of may be misspelt, and so may be what the cells name: who knows what there
+/// is asks for the first after the second.
+#[test]
+fn a_figure_of_what_no_cell_measures_is_told() {
+    let unmeasured = |from: &str, to: &str| {
+        let text = STUDY.replacen(from, to, 1);
+        let study = Study::read(&text).unwrap_or_else(|fault| panic!("{fault}"));
+        study.unmeasured().map(|fault| (place(&text, fault.at), fault.why))
+    };
+    assert_eq!(unmeasured("2001", "2002"), None);
+    let said = |place, why: &str| Some((place, why.to_owned()));
+    let probe = "probe = \"nanosleep\"";
+    assert_eq!(
+        unmeasured("probe = \"cyclic\"", probe),
+        said((25, 9), "no cell has the probe 'nanosleep'")
+    );
+    assert_eq!(
+        unmeasured("probe = \"cyclic\"", "probe = \"scan.fork\""),
+        said((25, 9), "no cell has a scan of 'fork'")
+    );
+    assert_eq!(
+        unmeasured("load = \"fork\"", "load = \"disk\""),
+        said((30, 8), "no cell has the load 'disk'")
+    );
+}
+
+#[test]
+fn a_figure_of_some_cells_is_a_result_of_those_only() {
+    let study = Study::read(STUDY).unwrap();
+    let results = study.results();
+    let names: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
+    assert!(names.contains(&"rt.fork.messages") && !names.contains(&"rt.idle.messages"));
+    let claim = Claim::read("max(*.*.messages) > 5").unwrap();
+    let measured = |nth: usize| (nth % 2 == 1).then(|| vec![record(&[5])]);
+    let known = study.known(|cell, figure| Some(figure.of(&measured(cell)?)?.value));
+    assert_eq!(claim.judge(&known).verdict, Verdict::Holds);
+}
+
+#[test]
+fn the_stretches_that_a_scan_has_found_are_counted() {
+    let scan = record::tests::scan();
+    let mut both = [record(&[1]), record(&[1])];
+    let of = || Of::Series { probe: format!("scan.{}", scan.call.name), span: None };
+    let taken = |all: &[Record]| figure(of(), Take::Regions).of(all);
+    assert_eq!(taken(&both), None);
+    both[0].scans = vec![scan.clone()];
+    assert_eq!(taken(&both), None, "one of them has none");
+    both[1].scans = vec![Scan { regions: Vec::new(), ..scan.clone() }];
+    let number = |n: u8| Some(Quantity::number(f64::from(n)));
+    assert_eq!(scan.regions.len(), 1);
+    assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
+    assert!(!Of::Series { probe: "cyclic".to_owned(), span: None }.has(Take::Regions));
+}
+
+#[test]
+fn records_in_another_time_or_of_another_kernel_of_the_same_name_are_strangers() {
+    let study = Study::read(STUDY).unwrap();
+    let on = |target: &str, kernel: &str, time_domain| {
+        let mut record = record(&[5]);
+        record.plan.target = target.to_owned();
+        record.machine = Machine { kernel: kernel.to_owned(), time_domain, ..Machine::default() };
+        record
+    };
+    let lab = |target: &str, kernel: &str| on(target, kernel, TimeDomain::Instructions);
+    let said = |measured: &[Option<Vec<Record>>]| {
+        let strangers = study.strangers(measured).into_iter();
+        strangers.map(|(nth, stranger)| format!("{nth}: {stranger}")).collect::<Vec<_>>()
+    };
+    let (a, b) = (lab("lab:a", "6.12"), lab("lab:b", "6.12-rt"));
+    let alike =
+        [Some(vec![a.clone()]), None, Some(vec![b.clone(), b.clone()]), Some(vec![a.clone()])];
+    assert_eq!(said(&alike), [""; 0]);
+    let other = [Some(vec![a.clone()]), None, Some(vec![b.clone(), lab("lab:b", "6.1")])];
+    assert_eq!(
+        said(&other),
+        ["2: lab:b was Linux 6.1 when it was measured, and Linux 6.12-rt when rt-adapted.idle was"]
+    );
+    let time =
+        [Some(vec![a]), Some(vec![on("lab:b", "6.12-rt", TimeDomain::Silicon)]), Some(vec![b])];
+    assert_eq!(
+        said(&time),
+        [
+            "1: its record is in silicon time, that of rt.idle in instructions time: their nanoseconds are not the same thing"
+        ]
+    );
 }
 
 #[test]
@@ -186,11 +272,12 @@ fn what_is_wrong_is_said_with_its_place() {
     let cases = [
         ("for = \"2s\"", "fro = \"2s\"", "9:1: unknown field `fro`"),
         ("for = \"2s\"", "for = \"2\"", "9:7: '2' has no unit"),
+        ("for = \"2s\"", "for = \"900d\"", "9:7: no cell is measured for more than"),
         ("for = \"2s\"", "for = 2", "9:7: invalid type: integer `2`, expected a string"),
         ("for = \"2s\"", "for = \"2s\"\ncount = 5", "9:7: for and count"),
         ("count = 100", "count = 0", "21:"),
         ("label = \"idle\" }", "loads = [] }", "20:8: each choice on an axis has a label"),
-        ("\"rt-adapted\"", "\"rt\"", "16:13: there is a label on this axis 'rt' already"),
+        ("\"rt-adapted\"", "\"rt\"", "16:13: the label 'rt' is there already"),
         ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: it is a word"),
         ("adapt = true", "adapt = 5", "16:"),
         ("take = \"rate\"", "take = \"mean\"", "31:8: of this can be taken: done, rate"),
@@ -200,7 +287,7 @@ fn what_is_wrong_is_said_with_its_place() {
             "31:8: nothing is called 'rat' to take: did you mean rate?",
         ),
         ("load = \"fork\"\n", "", "28:8: it is either of a probe"),
-        ("name = \"messages\"", "name = \"worst\"", "28:8: there is a figure 'worst' already"),
+        ("name = \"messages\"", "name = \"worst\"", "28:8: the figure 'worst' is there already"),
         (
             "\"rt.idle\" = {",
             "\"rt.idel\" = {",
@@ -213,6 +300,12 @@ fn what_is_wrong_is_said_with_its_place() {
             "rt.fork.massages >",
             "43:10: there is no result 'rt.fork.massages'",
         ),
+        (
+            "rt.fork.messages >",
+            "rt.idle.messages >",
+            "43:10: there is no result 'rt.idle.messages'",
+        ),
+        ("\"Two kernels\"", &format!("\"{}\"", "x".repeat(73)), "2:9: a title has at most 72"),
         ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
         (
             "claim = \"rt.fork",
@@ -269,7 +362,7 @@ fn pieces_joined_are_in_the_table_as_the_whole_is() {
     let at_once = Record { plan: whole.clone(), ..record(&samples) };
     let of = Of::Series { probe: "cyclic".to_owned(), span: None };
     for take in Take::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
-        let figure = Figure { name: String::new(), title: String::new(), of: of.clone(), take };
+        let figure = figure(of.clone(), take);
         let times = if take == Take::Missed { 3.0 } else { 1.0 };
         let expected = figure.of(std::slice::from_ref(&at_once)).unwrap().value * times;
         let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
@@ -295,4 +388,6 @@ fn the_length_that_the_user_wants_is_that_of_all_cells() {
     let scans = STUDY.replacen("adapt = true", "scans = [\"fork\"]", 1);
     let refused = Study::read(&scans).unwrap().last(Nanos(1)).unwrap_err();
     assert!(refused.starts_with("the cell rt-adapted.idle scans calls"), "{refused}");
+    let refused = Study::read(STUDY).unwrap().last(Nanos::from_secs(700_000)).unwrap_err();
+    assert!(refused.starts_with("no cell is measured for more than"), "{refused}");
 }

@@ -8,7 +8,7 @@ use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
 use latlab_sys::file::write_atomically;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,8 +17,8 @@ Examples:
   latlab compare 'a-*.json' 'b-*.json' --fail-if 'cyclic.p99 > baseline * 1.1'
   latlab compare before/ after/ --fail-if 'cyclic.p99.ratio.low > 1.1' --junit latency.xml
 
-Names: PROBE.FIGURE, as cyclic.p99.9, with min, mean, p50, p90, p99, p99.9, p99.99, max, recorded and
-missed; cyclic.corrected.p99 where periods were missed; cyclic.p99.ratio, .ratio.low and .ratio.high
+Names: PROBE.FIGURE, as cyclic.p99.9, with min, mean, p50, p90, p99, p99.9, p99.99, max, recorded,
+missed; cyclic.corrected.p99, corrected for missed periods; cyclic.p99.ratio, .ratio.low, .ratio.high
 where it was judged. A probe with several latencies: timer.thread-running.p99.";
 
 /// Say whether B is later than A: quantiles with intervals, verdicts, and what differs besides
@@ -54,6 +54,7 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self) -> Result<()> {
+        self.junit.as_deref().map_or(Ok(()), forget)?;
         let limits = self.fail_if.iter().map(|text| Limit::read(text).map_err(|e| wrong(text, &e)));
         let limits: Vec<Limit> = limits.collect::<Result<_>>()?;
         let (a, b) = (super::runs(&self.a)?, super::runs(&self.b)?);
@@ -77,6 +78,17 @@ impl Compare {
         };
         format::put(&shown)?;
         verdict(&held)
+    }
+}
+
+/// Removes the test cases of a comparison before, which would be read as those of one that fails.
+fn forget(path: &Path) -> Result<()> {
+    // What is no file, as /dev/stdout, has none.
+    match path.symlink_metadata() {
+        Ok(there) if there.is_file() => {
+            std::fs::remove_file(path).map_err(|e| failed(&path.display().to_string(), e))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -114,12 +114,12 @@ impl Study {
             return Err(failed(&source.name, why));
         }
         let kept = self.out.as_deref().map(Kept);
-        kept.map_or(Ok(()), Kept::begin)?;
         let labels = source.study.cells.iter().map(|cell| cell.label.as_str());
         let cells: Vec<(&str, &[Plan])> = labels.zip(plans.iter().map(Vec::as_slice)).collect();
         if let Some(number) = self.cell {
             return self.one_cell(&source, &cells, number);
         }
+        kept.map_or(Ok(()), Kept::begin)?;
         let measured = match (self.merge, self.engine, kept) {
             (true, _, Some(kept)) => kept.cells(&source, &plans),
             (_, Engine::Slurm, Some(kept)) => array::measure(self, &source, &cells, kept)?,
@@ -129,7 +129,10 @@ impl Study {
             }
             _ => measuring::measure(&source, &cells, kept, &self.elsewhere)?,
         };
-        let (records, failures) = apart(measured);
+        let (records, failures) = apart(&source, measured);
+        if records.iter().all(Option::is_none) {
+            return verdict(&source, &failures);
+        }
         warn(&source, &records);
         let findings = source.study.findings(&records);
         let worst = Worst::of(&source, &plans, &findings, &records);
@@ -176,6 +179,7 @@ impl Study {
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
         let kept = Kept(self.out.as_deref().unwrap_or(Path::new(".")));
+        kept.begin()?;
         let measured = measuring::measure(source, &cells[nth..=nth], Some(kept), &self.elsewhere)?;
         measured.into_iter().try_for_each(|records| kept.keep(cells[nth].0, &records?))
     }
@@ -196,8 +200,9 @@ fn warn(source: &Source, records: &[Found]) {
     }
 }
 
-/// The records of all cells, and what went wrong in which.
-fn apart(measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
+/// The records of all cells, and what went wrong in which; those that can't stand beside those of
+/// the other cells are as if they were not there.
+fn apart(source: &Source, measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
     let mut failures = Vec::new();
     let records = measured.into_iter().enumerate().map(|(nth, one)| match one {
         Ok(records) => Some(records),
@@ -206,7 +211,13 @@ fn apart(measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
             None
         }
     });
-    (records.collect(), failures)
+    let mut records: Vec<Found> = records.collect();
+    for (nth, stranger) in source.study.strangers(&records) {
+        records[nth] = None;
+        failures.push((nth, Failure::Failed(format!("{stranger}: measure it again"))));
+    }
+    failures.sort_by_key(|(nth, _)| *nth);
+    (records, failures)
 }
 
 /// Says which cells could not be measured and why. The study can't be done here where that is true
@@ -220,7 +231,8 @@ fn verdict(source: &Source, failures: &[(usize, Failure)]) -> Result<()> {
         format::say(&format!("cell {}, {label}: {failure}", nth + 1));
     }
     let (failed, all) = (failures.len(), source.study.cells.len());
-    let why = format!("{failed} of {all} cells could not be measured: the table is without them");
+    let without = if failed == all { "there is no table" } else { "the table is without them" };
+    let why = format!("{failed} of {all} cells could not be measured: {without}");
     if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unsupported(_))) {
         return Err(Failure::Unsupported(why));
     }

@@ -29,9 +29,16 @@ pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
         ContextKind::ValidValue,
     ];
     let near = near.into_iter().find_map(|kind| words(error, kind));
-    let hint =
-        near.map_or_else(|| "see latlab --help".to_owned(), |near| format!("did you mean {near}?"));
+    let hint = near.map_or_else(|| see(&rendered), |near| format!("did you mean {near}?"));
     Err(Failure::Failed(format!("{sentence}: {hint}")))
+}
+
+/// Where to read on: the help of the command whose usage clap has shown.
+fn see(rendered: &str) -> String {
+    let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("latlab");
+    let is_command = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let command: Vec<&str> = usage.split(' ').take_while(is_command).collect();
+    format!("see {} --help", command.join(" "))
 }
 
 /// What clap knows beside its sentence; none where it knows nothing of this kind.

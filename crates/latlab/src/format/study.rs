@@ -9,7 +9,6 @@ use latlab_core::study::claim::{Judgement, Verdict};
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
-use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
 /// What `--check` says of a study without a fault.
@@ -109,8 +108,8 @@ pub(crate) fn shown(value: Quantity) -> String {
 pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Record>>]) -> String {
     let mut text = format!("{}\n{}; {}\n", study.title, study.paper, study.redoes);
     let _ = writeln!(text, "{}\n", kernels(all));
-    if let Some(time) = study.lasting {
-        let _ = writeln!(text, "{}\n", measured_for(time));
+    if let Some(lengths) = lengths(all) {
+        let _ = writeln!(text, "{lengths}\n");
     }
     let columns = Columns::of(study, findings);
     let header = columns.header();
@@ -158,8 +157,8 @@ pub(crate) fn markdown(
         let _ = write!(text, "\n{}\n", study.about);
     }
     let _ = writeln!(text, "\n{}", kernels(all));
-    if let Some(time) = study.lasting {
-        let _ = writeln!(text, "{}", measured_for(time));
+    if let Some(lengths) = lengths(all) {
+        let _ = writeln!(text, "{lengths}");
     }
     if !study.source.is_empty() {
         let _ = writeln!(text, "Published: {}.", study.source);
@@ -210,17 +209,34 @@ fn field(text: &str) -> String {
     }
 }
 
-/// How long cells were measured, where the study says something else.
 /// What a command says besides, where cells were measured for longer or shorter than the study has.
 pub(crate) fn lasting(study: &Study) -> String {
     study.lasting.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
 }
 
-fn measured_for(time: Nanos) -> String {
-    match pieces::number(Length::For(time), pieces::LONGEST) {
-        1 => format!("Each cell was measured for {time}."),
-        number => format!("Each cell was measured for {time}, in {number} pieces."),
+/// How long cells were measured and how often, where that was the same for all that have a probe.
+pub(crate) fn lengths(all: &[Option<Vec<Record>>]) -> Option<String> {
+    let probed = |cell: &&Vec<Record>| cell.iter().any(|record| !record.plan.probes.is_empty());
+    let mut cells =
+        all.iter().flatten().filter(probed).map(|cell| (cell[0].plan.length, cell.len()));
+    let (length, times) = cells.next()?;
+    if !cells.all(|cell| cell == (length, times)) {
+        return None;
     }
+    let mut text = match length {
+        Length::For(time) => format!("Each cell was measured for {time}"),
+        Length::Count(count) => {
+            format!("In each cell {} samples were taken of each probe", grouped(count))
+        }
+    };
+    let number = pieces::number(length, pieces::LONGEST);
+    if number > 1 {
+        let _ = write!(text, ", in {number} pieces");
+    }
+    if times > 1 {
+        let _ = write!(text, ", {times} times with seeds of their own");
+    }
+    Some(text + ".")
 }
 
 /// Which kernels were measured, each once.
@@ -241,12 +257,34 @@ pub(crate) fn kernels(all: &[Option<Vec<Record>>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::picture::tests::source;
+    use latlab_core::time::Nanos;
 
     #[test]
     fn fields_keep_what_is_in_them() {
         assert_eq!(field("a"), "a");
         assert_eq!(field("about 0,4 \"s\""), "\"about 0,4 \"\"s\"\"\"");
         assert_eq!(line(&["a|b".to_owned(), "c\nd".to_owned()]), "| a\\|b | c d |\n");
+    }
+
+    #[test]
+    fn how_long_cells_were_measured_is_said_where_all_were_alike() {
+        let mut record = source("", 1).record;
+        let mut cell = |length, times: usize| {
+            record.plan.length = length;
+            Some(vec![record.clone(); times])
+        };
+        let [short, long] = [1, 3_600].map(|seconds| Length::For(Nanos::from_secs(seconds)));
+        let (once, count) = (cell(short, 1), cell(Length::Count(1_000), 3));
+        let said = |cells: &[_]| lengths(cells).unwrap_or_default();
+        assert_eq!(said(&[once.clone(), None, once.clone()]), "Each cell was measured for 1 s.");
+        assert_eq!(
+            said(std::slice::from_ref(&count)),
+            "In each cell 1\u{202f}000 samples were taken of each probe, 3 times with seeds of their own."
+        );
+        assert_eq!(said(&[cell(long, 1)]), "Each cell was measured for 1 h, in 12 pieces.");
+        assert_eq!(said(&[once, count]), "");
+        assert_eq!(said(&[None]), "");
     }
 
     #[test]

@@ -37,7 +37,16 @@ pub(crate) fn of(comparison: &Comparison, held: &[Held]) -> Vec<TestCase> {
         };
         TestCase { name, outcome, ground: latency.sentence() }
     };
-    latencies.map(of_latency).collect()
+    latencies
+        .map(of_latency)
+        .chain(comparison.unmatched.iter().map(|what| unmatched(what)))
+        .collect()
+}
+
+/// What only one side has: a probe that is gone must not look as if all were well.
+fn unmatched(what: &str) -> TestCase {
+    let ground = "there is nothing to compare it with".to_owned();
+    TestCase { name: what.to_owned(), outcome: Passed::Skipped, ground }
 }
 
 fn of_limit(held: &Held) -> TestCase {

@@ -84,7 +84,15 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
     // What is over its limit is so whatever else is missing.
     assert_eq!(limited(&["cyclic.p99.99 > 1us", "cyclic.p99 > 1us"]).code(), Some(1));
     limited(&["cyclic.p99 > 5"]).refused(2, &["column 14", "unit"]);
-    limited(&["cylic.p99 > 5us"]).refused(2, &["column 1", "cyclic.p99"]);
+    let misspelt = limited(&["cylic.p99 > 5us"]);
+    assert_eq!(misspelt.code(), Some(2), "{misspelt:?}");
+    assert!(
+        misspelt.stderr.contains("no result 'cylic.p99': did you mean cyclic.p99"),
+        "{misspelt:?}"
+    );
+    assert_eq!(limited(&["cylic.p99 > 5us", "cyclic.p99 > 1us"]).code(), Some(1));
+    // Nothing was missed: what is corrected is what was recorded.
+    assert_eq!(limited(&["cyclic.corrected.p99 > baseline * 1.1"]).code(), Some(1));
 }
 
 #[test]
@@ -100,10 +108,40 @@ fn limits_and_verdicts_are_test_cases() {
     let xml = fs::read_to_string(folder.path().join("out.xml")).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"1\""), "{xml}");
     assert!(xml.contains("name=\"not cyclic.p99 &gt; baseline * 1.1\""), "{xml}");
+    // What can't be read leaves no test cases of before.
+    let wrong = compare(folder.path(), &[&words[..], &["cyclic.p99 >"]].concat());
+    wrong.refused(2, &["column 13", "expected"]);
+    assert!(!folder.path().join("out.xml").exists());
     let verdicts = compare(folder.path(), &["a", "a", "--ktap"]);
     assert!(verdicts.stdout.ends_with("ok 1 cyclic\n"), "{verdicts:?}");
     let unknown = compare(folder.path(), &["a/1.json", "b/1.json", "--ktap"]);
     assert!(unknown.stdout.contains("ok 1 cyclic # SKIP not known: One run"), "{unknown:?}");
+}
+
+/// A probe that is gone from a record must not look as if all were well.
+#[test]
+fn what_only_one_side_has_is_a_test_case() {
+    let folder = folder();
+    let words = "run cyclic nanosleep --cpus 0 --policy other --for 50ms --warm-up 0 --json";
+    let mut record = {
+        let _alone = machine();
+        latlab(words).record()
+    };
+    fs::write(folder.path().join("two.json"), record.to_json()).expect("there is room");
+    record.series.retain(|series| series.probe == "cyclic");
+    fs::write(folder.path().join("one.json"), record.to_json()).expect("there is room");
+    let said = compare(folder.path(), &["two.json", "one.json", "--ktap"]);
+    let lines: Vec<&str> = said.stdout.lines().filter(|line| line.starts_with("ok")).collect();
+    assert_eq!(lines.len(), 2, "{said:?}");
+    assert!(
+        lines[1].contains("nanosleep") && lines[1].contains("is only in the first"),
+        "{said:?}"
+    );
+    assert!(lines[1].contains("# SKIP there is nothing to compare it with"), "{said:?}");
+    let words = ["two.json", "one.json", "--fail-if", "nanosleep.p50 > 1us"];
+    let said = compare(folder.path(), &words);
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("is only in the first"), "{said:?}");
 }
 
 #[test]

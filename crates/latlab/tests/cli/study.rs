@@ -2,6 +2,7 @@
 //! place.
 
 use crate::program::{Running, Said, command, entries, folder, latlab, new_seed, until};
+use latlab_core::machine::TimeDomain;
 use latlab_core::record::Record;
 use std::fs;
 use std::path::Path;
@@ -141,6 +142,51 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
     let said = latlab(&format!("study {other} --merge --out {}", out("three").display()));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("of another plan"), "{said:?}");
+    assert!(
+        said.stderr.contains("2 of 2 cells could not be measured: there is no table"),
+        "{said:?}"
+    );
+    assert_eq!(kept(&out("three")), kept(&out("one")), "what was there before is there");
+}
+
+/// Records of several places can be put into one folder; those that do not belong together are not
+/// put into one table.
+#[test]
+fn cells_in_another_time_or_of_another_kernel_are_refused() {
+    let folder = folder();
+    let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
+    let study = tiny(7).replacen("{ label = \"rt\"", cells, 1);
+    let study = written(folder.path(), &study);
+    let out = folder.path().join("out");
+    carried_out(&format!("study {study} --out {}", out.display()));
+    let path = out.join("records/rt-2.json");
+    let record = fs::read_to_string(&path).expect("it is kept");
+    let record = Record::from_json(&record).expect("it is one");
+    let refused = |change: &dyn Fn(&mut Record), why: &str| {
+        let mut other = record.clone();
+        change(&mut other);
+        fs::write(&path, other.to_json()).expect("the folder can be written");
+        let said = latlab(&format!("study {study} --merge --out {}", out.display()));
+        assert_eq!(said.code(), Some(2), "{said:?}");
+        assert!(said.stderr.contains("cell 2, rt-2: ") && said.stderr.contains(why), "{said:?}");
+        let table = fs::read_to_string(out.join("table.csv")).expect("it is kept");
+        assert!(table.contains("rt-2,worst,,ns") && !table.contains("rt,worst,,ns"), "{table}");
+    };
+    refused(
+        &|record| record.machine.time_domain = TimeDomain::Silicon,
+        "its record is in silicon time, that of standard in instructions time",
+    );
+    // The first of those of a name says which kernel it is.
+    let path = out.join("records/rt.json");
+    fs::write(out.join("records/rt-2.json"), record.to_json()).expect("the folder can be written");
+    let mut other =
+        Record::from_json(&fs::read_to_string(&path).expect("it is kept")).expect("one");
+    let mine = std::mem::replace(&mut other.machine.kernel, "5.10".to_owned());
+    fs::write(&path, other.to_json()).expect("the folder can be written");
+    let said = latlab(&format!("study {study} --merge --out {}", out.display()));
+    assert_eq!(said.code(), Some(2), "{said:?}");
+    let why = format!("lab:rt was Linux 5.10 when it was measured, and Linux {mine} when rt-2 was");
+    assert!(said.stderr.contains("cell 3, rt: ") && said.stderr.contains(&why), "{said:?}");
 }
 
 #[test]
@@ -211,7 +257,7 @@ fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
 #[test]
 fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
     let folder = folder();
-    let cases: [(&str, &str, &[&str]); 10] = [
+    let cases: [(&str, &str, &[&str]); 13] = [
         ("count = 50", "cuont = 50", &["line 9, column 1: unknown field `cuont`", "`count`"]),
         ("count = 50", "count = \"many\"", &["line 9, column 9: ", "expected"]),
         ("\"cyclic\"]", "\"cylic\"]", &["line 8, column 11: there is no probe 'cylic'", "cyclic"]),
@@ -230,6 +276,17 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
             &["column 9: there is no axis 'load'", "kernel"],
         ),
         ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
+        (
+            "\"worst\"\nprobe = \"cyclic\"",
+            "\"worst\"\nprobe = \"timer\"",
+            &["line 19, column 9: no cell has the probe 'timer'"],
+        ),
+        (
+            ", on = \"lab:standard\"",
+            "",
+            &["line 15, column 19: the cell standard does not say on which target"],
+        ),
+        ("count = 50", "for = \"900d\"", &["line 9, column 7: no cell is measured for more than"]),
     ];
     for (from, to, words) in cases {
         let text = tiny(7);
@@ -243,7 +300,8 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
     let said = carried_out(&format!("study {study} --list-cells"));
     assert_eq!(said.stdout.lines().count(), 3, "{said:?}");
     let out = folder.path().display();
-    latlab(&format!("study {study} --cell 3 --out {out}")).refused(2, &["no cell 3", "1 to 2"]);
+    latlab(&format!("study {study} --cell 3 --out {out}/3")).refused(2, &["no cell 3", "1 to 2"]);
+    assert!(!folder.path().join("3").exists());
     latlab("study qick").refused(2, &["there is no study 'qick'", "did you mean quick?"]);
     latlab("study /nowhere/x.toml").refused(2, &["/nowhere/x.toml", "No such file"]);
     let said = carried_out("list studies");

@@ -108,25 +108,32 @@ impl Expression {
         }
     }
 
+    /// The results in it that have no value.
     pub(super) fn missing(&self, results: &[Known], missing: &mut BTreeSet<String>) {
+        for (name, _) in self.names() {
+            let found = named(name, results);
+            if found.is_empty() {
+                missing.insert(name.to_owned());
+            }
+            let without = found.into_iter().filter(|known| known.value.is_none());
+            missing.extend(without.map(|known| known.name.clone()));
+        }
+    }
+
+    /// The first name in it that is none of the results, and which may have been meant.
+    pub(super) fn unknown(&self, results: &[Known]) -> Option<Fault> {
+        let mut names = self.names().into_iter();
+        let (name, at) = names.find(|(name, _)| named(name, results).is_empty())?;
+        Some(unknown(name, at, results))
+    }
+
+    /// Each name in it, and where it stands.
+    fn names(&self) -> Vec<(&str, usize)> {
         match self {
-            Expression::Value(_) => {}
-            Expression::Result { name, .. } => {
-                let found = named(name, results);
-                if found.is_empty() {
-                    missing.insert(name.clone());
-                }
-                let without = found.into_iter().filter(|known| known.value.is_none());
-                missing.extend(without.map(|known| known.name.clone()));
-            }
-            Expression::Of { sides, .. } => {
-                sides.iter().for_each(|side| side.missing(results, missing));
-            }
-            Expression::Fold { all, .. } => {
-                for one in all {
-                    one.missing(results, missing);
-                }
-            }
+            Expression::Value(_) => Vec::new(),
+            Expression::Result { name, at } => vec![(name, *at)],
+            Expression::Of { sides, .. } => sides.iter().flat_map(Expression::names).collect(),
+            Expression::Fold { all, .. } => all.iter().flat_map(Expression::names).collect(),
         }
     }
 
@@ -143,12 +150,7 @@ impl Expression {
     }
 
     pub(super) fn has_result(&self) -> bool {
-        match self {
-            Expression::Value(_) => false,
-            Expression::Result { .. } => true,
-            Expression::Of { sides, .. } => sides.iter().any(Expression::has_result),
-            Expression::Fold { all, .. } => all.iter().any(Expression::has_result),
-        }
+        !self.names().is_empty()
     }
 }
 

@@ -30,18 +30,19 @@ impl Reader<'_> {
     fn chain(&mut self) -> Result<Chain, Fault> {
         let first = self.side()?;
         let mut then = Vec::new();
-        while let Some((sign, _)) = self.sign(&["<", "<=", ">", ">="]) {
+        while let Some((sign, _)) = self.sign(&["<", "<=", ">", ">=", "=="]) {
             let order = match sign {
                 "<" => Order::Less,
                 "<=" => Order::AtMost,
                 ">" => Order::More,
+                "==" => Order::Equal,
                 _ => Order::AtLeast,
             };
             then.push((order, self.side()?));
         }
         if then.is_empty() {
             let at = self.tokens.get(self.next).map_or(self.text.len(), |token| token.at);
-            return Err(self.expected(at, "a comparison, <, <=, > or >="));
+            return Err(self.expected(at, "a comparison, <, <=, >, >= or =="));
         }
         Ok(Chain { first, then })
     }

@@ -40,11 +40,17 @@ fn what_is_so_holds_and_what_is_not_differs() {
         "max(*.rt.time) > 30ms and min(*.rt.time) < 5ms and mean(*.rt.time) > 21ms",
         "rt.switches >= 1000",
         "2 + 3 * 4 < 15 and 10 - 2 - 3 < 6",
+        "2 + 1 == 3 and rt.switches == rt.switches >= 1000",
     ];
     for text in holds {
         assert_eq!(judged(text).verdict, Verdict::Holds, "{text}");
     }
-    for text in ["rt.worst < 100us", "1ms < rt.worst < 2ms", "0 < 1 and rt.switches < 5"] {
+    for text in [
+        "rt.worst < 100us",
+        "1ms < rt.worst < 2ms",
+        "rt.switches == 5",
+        "0 < 1 and rt.switches < 5",
+    ] {
         assert_eq!(judged(text).verdict, Verdict::Differs, "{text}");
     }
 }

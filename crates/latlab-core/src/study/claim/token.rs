@@ -20,7 +20,7 @@ pub(super) enum Word {
     Sign(&'static str),
 }
 
-const SIGNS: [&str; 11] = ["<=", ">=", "<", ">", "+", "-", "*", "/", "(", ")", ","];
+const SIGNS: [&str; 12] = ["<=", ">=", "==", "<", ">", "+", "-", "*", "/", "(", ")", ","];
 
 /// All words of a claim.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             (Word::Sign(sign), sign.len())
         } else {
-            let why = format!("'{first}' means nothing here: a comparison has <, <=, > or >=");
+            let why = format!("'{first}' means nothing here: a comparison has <, <=, >, >= or ==");
             return Err(Fault { at, why });
         };
         tokens.push(Token { word, at, end: at + length });

@@ -126,18 +126,12 @@ fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, 
     Ok(figures)
 }
 
-/// Refuses samples of a probe that no cell of the picture has.
+/// Refuses a figure that no cell of the picture can have.
 fn measured(text: &Text, figure: &Figure, cells: &[usize], study: &Study) -> Result<(), Fault> {
-    let Of::Series { probe, .. } = &figure.of else { return Ok(()) };
-    let has = |cell: &usize| {
-        let cell = &study.cells[*cell];
-        !cell.probes_with(probe).is_empty() || probe.starts_with("scan.") && scans(cell)
-    };
-    // Where no cell has it, a probe may be misspelt: whoever knows the probes says so.
-    if cells.iter().any(has) || !(0..study.cells.len()).any(|cell| has(&cell)) {
+    if cells.iter().any(|cell| study.can_have(&study.cells[*cell], figure)) {
         return Ok(());
     }
-    Err(fault(text, &format!("no cell that it shows has the probe '{probe}'")))
+    Err(fault(text, &format!("no cell that it shows has {}", figure.of.words())))
 }
 
 fn scans(cell: &Cell) -> bool {

@@ -11,7 +11,7 @@ pub(super) type Text = Spanned<String>;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    pub(super) title: String,
+    pub(super) title: Text,
     pub(super) paper: String,
     pub(super) redoes: String,
     #[serde(default)]

@@ -10,7 +10,7 @@ use super::table::{escaped, number, words};
 use super::{HINT, domain, facts, figure, framed, numbers, scans, warnings};
 use crate::format::picture::study::{Numbers, Pictured};
 use crate::format::picture::{Chart, Source, charts};
-use crate::format::study::{kernels, lasting};
+use crate::format::study::{kernels, lasting, lengths};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -71,13 +71,14 @@ fn header(about: &About<'_>) -> String {
     let study = about.study;
     format!(
         "<header>\n<p class=\"kicker\">latlab study · {}</p>\n<h1 class=\"title\">{}</h1>\n\
-         <p class=\"paper\">{}; {}</p>\n{}<p class=\"origin\">{}</p>\n{}</header>\n",
+         <p class=\"paper\">{}; {}</p>\n{}<p class=\"origin\">{} {}</p>\n{}</header>\n",
         escaped(about.name),
         escaped(&study.title),
         escaped(&study.paper),
         escaped(&study.redoes),
         claims::tally(about.findings),
         escaped(&kernels(about.records)),
+        escaped(&lengths(about.records).unwrap_or_default()),
         domain(about.sources),
     )
 }
@@ -130,7 +131,7 @@ fn again(about: &About<'_>) -> String {
     let same = match domain(about.sources) {
         "" => "",
         _ if about.sources.iter().all(|source| source.record.plan.target.starts_with("lab:")) => {
-            " The same version gives the same bytes, on every host."
+            " The same program gives the same bytes, on every host."
         }
         _ => "",
     };
