@@ -2,8 +2,8 @@
 //!
 //! Numbers have the units of times or none; `85%` is 0.85. A result is named by its cell and its
 //! figure, with dots between; a `*` stands for any one word of a name, within `max(…)`, `min(…)` and
-//! `mean(…)`. Comparisons (`<`, `<=`, `>`, `>=`, and `==` for what was counted) may be chained and joined by `and`. A minus sign has spaces around it, as
-//! names may have hyphens.
+//! `mean(…)`. Comparisons (`<`, `<=`, `>`, `>=`, and `==` for what was counted) may be chained and
+//! joined by `and`. A minus sign has spaces around it, as names may have hyphens.
 
 mod expression;
 mod parse;

@@ -56,8 +56,17 @@ pub enum Stranger {
     )]
     TimeDomain(&'static str, String, &'static str),
     /// What has one name is not one thing.
-    #[error("{0} was Linux {1} when it was measured, and Linux {2} when {3} was")]
-    Kernel(String, String, String, String),
+    #[error("{target} was Linux {now} when it was measured, and Linux {then} when {cell} was")]
+    Kernel {
+        /// The name.
+        target: String,
+        /// The release of the kernel that this cell was measured on.
+        now: String,
+        /// That of the other cell.
+        then: String,
+        /// Which one that is.
+        cell: String,
+    },
 }
 
 impl Study {
@@ -88,18 +97,13 @@ impl Record {
             let (mine, other) = (domains.0.word(), domains.1.word());
             return Some(Stranger::TimeDomain(mine, cell.label.clone(), other));
         }
-        let target = self.plan.target == before.plan.target;
-        let kernels = (&self.machine.kernel, &before.machine.kernel);
-        if target && kernels.0 != kernels.1 {
-            let (mine, other) = (kernels.0.clone(), kernels.1.clone());
-            return Some(Stranger::Kernel(
-                self.plan.target.clone(),
-                mine,
-                other,
-                cell.label.clone(),
-            ));
-        }
-        None
+        let (now, then) = (&self.machine.kernel, &before.machine.kernel);
+        (self.plan.target == before.plan.target && now != then).then(|| Stranger::Kernel {
+            target: self.plan.target.clone(),
+            now: now.clone(),
+            then: then.clone(),
+            cell: cell.label.clone(),
+        })
     }
 }
 

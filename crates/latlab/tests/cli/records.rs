@@ -128,14 +128,19 @@ fn a_folder_of_repetitions_is_one_record() {
     let (folder, elsewhere) = (folder(), folder());
     let a = keep(folder.path(), "a.json");
     let one = Record::from_json(&fs::read_to_string(&a).unwrap()).unwrap();
-    fs::copy(&a, folder.path().join("b.json")).unwrap();
-    let other = elsewhere.path().join("one.json");
+    let (b, other) = (folder.path().join("b.json"), elsewhere.path().join("one.json"));
+    fs::copy(&a, &b).unwrap();
     fs::copy(&a, &other).unwrap();
-    let said = compare(folder.path(), &other, "--json");
-    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
     let cyclic = one.series.iter().filter(|series| series.probe == "cyclic");
     let recorded: u64 = cyclic.map(|series| series.counts.recorded).sum();
-    assert_eq!(comparison["latencies"][0]["recorded"], json!([2 * recorded, recorded]));
+    let compared = || {
+        let said = compare(folder.path(), &other, "--json");
+        let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+        comparison["latencies"][0]["recorded"].clone()
+    };
+    assert_eq!(compared(), json!([recorded, recorded]), "a copy is no repetition");
+    edit(&b, |record| record["started"] = json!(one.started.0 + 1));
+    assert_eq!(compared(), json!([2 * recorded, recorded]));
     // Repetitions may have seeds of their own; everything else of the plan is the same.
     edit(&a, |record| record["plan"]["seed"] = json!(5));
     assert_eq!(compare(folder.path(), &other, "").code(), Some(0));
