@@ -15,11 +15,11 @@ Examples:
   latlab compare before.json after.json        one run each: figures side by side
   latlab compare before/ after/                folders of runs, taken in turns: what differs
   latlab compare 'a-*.json' 'b-*.json' --fail-if 'cyclic.p99 > baseline * 1.1'
-  latlab compare before/ after/ --fail-if 'cyclic.p99.ratio.low > 1.1' --junit latency.xml
+  latlab compare before/ after/ --fail-if 'cyclic.corrected.p99.ratio.low > 1.1' --junit out.xml
 
 Names: PROBE.FIGURE, as cyclic.p99.9, with min, mean, p50, p90, p99, p99.9, p99.99, max, recorded,
-missed; cyclic.corrected.p99, corrected for missed periods; cyclic.p99.ratio, .ratio.low, .ratio.high
-where it was judged. A probe with several latencies: timer.thread-running.p99.";
+missed; cyclic.corrected.p99, corrected for missed periods; of these two, where they were judged,
+.ratio, .ratio.low and .ratio.high. A probe with several latencies: timer.thread-running.p99.";
 
 /// Say whether B is later than A: quantiles with intervals, verdicts, and what differs besides
 ///

@@ -16,7 +16,6 @@ use crate::format;
 use crate::study::{self, Source};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
-use latlab_core::study::figure::Figure;
 use latlab_core::time::Nanos;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +38,8 @@ Examples:
 /// measured. What the laboratory has measured is kept: a study that was ended goes on where it
 /// stopped, and the same study gives the same bytes. docs/studies.md says how to write one.
 ///
-/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured.
+/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured; 3 where none of those
+/// can be measured on this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
@@ -109,9 +109,8 @@ impl Study {
         if self.list_cells {
             return format::put(&format::study::cells(&source.study, &plans));
         }
-        if self.explain && !source.study.figures.iter().any(Figure::is_worst) {
-            let why = "--explain: no figure of this study is a longest latency (take = \"max\")";
-            return Err(failed(&source.name, why));
+        if self.explain {
+            worst::check(&source, &plans)?;
         }
         let kept = self.out.as_deref().map(Kept);
         let labels = source.study.cells.iter().map(|cell| cell.label.as_str());

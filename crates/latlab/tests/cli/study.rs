@@ -239,6 +239,9 @@ fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
 
     written(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
     latlab(&format!("{words} --explain")).refused(2, &["--explain", "longest latency", "max"]);
+    written(folder.path(), text);
+    let long = latlab(&format!("{words} --explain --for 10h"));
+    long.refused(2, &["--explain", "cells of more than", "shorter --for"]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::study::Source;
 use crate::target;
 use latlab_core::plan::{ExplainPlan, Plan};
 use latlab_core::record::Record;
+use latlab_core::study::figure::Figure;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces::{self, LONGEST};
 use latlab_core::time::Nanos;
@@ -25,6 +26,19 @@ pub(super) struct Worst<'a> {
     /// With what it was measured.
     basis: Option<String>,
     limit: Option<Nanos>,
+}
+
+/// Refuses, before anything is measured, a study of which no worst can be explained.
+pub(super) fn check(source: &Source, plans: &[Vec<Plan>]) -> Result<()> {
+    if !source.study.figures.iter().any(Figure::is_worst) {
+        let why = "--explain: no figure of this study is a longest latency (take = \"max\")";
+        return Err(failed(&source.name, why));
+    }
+    if plans.iter().flatten().any(|plan| pieces::number(plan.length, LONGEST) > 1) {
+        let why = format!("cells of more than {LONGEST} are not explained: give a shorter --for");
+        return Err(failed("--explain", why));
+    }
+    Ok(())
 }
 
 impl<'a> Worst<'a> {
@@ -60,11 +74,6 @@ impl<'a> Worst<'a> {
     pub(super) fn explain(&self, kept: Kept<'_>, elsewhere: &Elsewhere) -> Result<()> {
         if !elsewhere.is_fresh() && self.known(kept).is_some() {
             return Ok(());
-        }
-        if pieces::number(self.plan.length, LONGEST) > 1 {
-            let why =
-                format!("what is longer than {LONGEST} is not explained: give a shorter --for");
-            return Err(failed(&format!("--explain: {}", self.label), why));
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut judge = Judge::new(elsewhere, &signals);
