@@ -204,6 +204,12 @@ impl Scan {
         }
     }
 
+    /// The longest PDLT, of the least of each moment: what the call causes, and not what else came
+    /// in between; none where nothing was measured.
+    pub fn peak(&self) -> Option<Nanos> {
+        self.points.iter().map(|point| point.pdlt.min).max()
+    }
+
     /// The longest region, if there is any.
     pub fn longest(&self) -> Option<&Region> {
         self.regions.iter().max_by_key(|region| region.length())

@@ -44,11 +44,10 @@ fn rows(a: &Scan, b: &Scan) -> Vec<Row> {
 }
 
 fn figures(scan: &Scan) -> [(&'static str, Nanos); 4] {
-    let worst = scan.points.iter().map(|point| point.pdlt.min).max();
     [
         ("call", scan.duration.median),
         ("baseline", scan.baseline),
-        ("worst PDLT", worst.unwrap_or_default()),
+        ("worst PDLT", scan.peak().unwrap_or_default()),
         ("longest stretch", scan.longest().map(Region::length).unwrap_or_default()),
     ]
 }

@@ -3,6 +3,7 @@
 use super::quantity::Quantity;
 use crate::histogram::Histogram;
 use crate::record::{Record, Series};
+use crate::scan::Scan;
 use crate::time::Nanos;
 
 /// What the names of scans among those of probes begin with.
@@ -68,6 +69,8 @@ pub enum Take {
     Missed,
     /// How many stretches a scan found that can't be preempted; the most that any repetition did.
     Regions,
+    /// The longest latency of a scan, of the least of each moment; the longest of any repetition.
+    Peak,
     /// How much a load did.
     Done,
     /// How much it did in a second of CPU time.
@@ -76,7 +79,7 @@ pub enum Take {
 
 impl Take {
     /// All that can be taken, by name.
-    pub const ALL: [(&'static str, Take); 15] = [
+    pub const ALL: [(&'static str, Take); 16] = [
         ("min", Take::Min),
         ("mean", Take::Mean),
         ("max", Take::Max),
@@ -90,6 +93,7 @@ impl Take {
         ("recorded", Take::Recorded),
         ("missed", Take::Missed),
         ("regions", Take::Regions),
+        ("peak", Take::Peak),
         ("done", Take::Done),
         ("rate", Take::Rate),
     ];
@@ -117,7 +121,7 @@ impl Of {
         match self {
             Of::Series { probe, .. } => match take {
                 Take::Done | Take::Rate => false,
-                Take::Regions => probe.starts_with(SCAN),
+                Take::Regions | Take::Peak => probe.starts_with(SCAN),
                 _ => true,
             },
             Of::Figure { .. } => matches!(take, Take::Min | Take::Mean | Take::Max),
@@ -143,8 +147,13 @@ impl Figure {
     /// them lacks it.
     pub fn of(&self, repetitions: &[Record]) -> Option<Quantity> {
         let value = match &self.of {
-            Of::Series { probe, .. } if self.take == Take::Regions => regions(repetitions, probe),
-            Of::Series { probe, span } => self.of_series(repetitions, probe, span.as_deref()),
+            Of::Series { probe, span } => match self.take {
+                Take::Regions => {
+                    of_scans(repetitions, probe, |scan| Some(scan.regions.len() as u64))
+                }
+                Take::Peak => of_scans(repetitions, probe, |scan| Some(scan.peak()?.0)),
+                _ => self.of_series(repetitions, probe, span.as_deref()),
+            },
             Of::Figure { probe, name } => self.of_figures(repetitions, probe, name),
             Of::Work { load } => self.of_work(repetitions, load),
         };
@@ -227,14 +236,14 @@ impl Figure {
     }
 }
 
-/// How many stretches that can't be preempted the scan of this name found.
-#[expect(clippy::cast_precision_loss, reason = "a scan has few moments only")]
-fn regions(all: &[Record], scan: &str) -> Option<f64> {
-    let call = scan.strip_prefix(SCAN)?;
+/// The most that any scan of this name has of something; none where a record has no such scan.
+#[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
+fn of_scans(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> Option<f64> {
+    let call = name.strip_prefix(SCAN)?;
     let mut most = None;
     for record in all {
         let scans = record.scans.iter().filter(|scan| scan.call.name == call);
-        most = most.max(Some(scans.map(|scan| scan.regions.len()).max()?));
+        most = most.max(Some(scans.filter_map(&has).max()?));
     }
     most.map(|most| most as f64)
 }
