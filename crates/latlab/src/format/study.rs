@@ -225,6 +225,7 @@ pub(crate) fn lengths(all: &[Option<Vec<Record>>]) -> Option<String> {
     }
     let mut text = match length {
         Length::For(time) => format!("Each cell was measured for {time}"),
+        Length::Count(1) => "In each cell one sample was taken of each probe".to_owned(),
         Length::Count(count) => {
             format!("In each cell {} samples were taken of each probe", grouped(count))
         }
@@ -282,6 +283,8 @@ mod tests {
             said(std::slice::from_ref(&count)),
             "In each cell 1\u{202f}000 samples were taken of each probe, 3 times with seeds of their own."
         );
+        let single = cell(Length::Count(1), 1);
+        assert_eq!(said(&[single]), "In each cell one sample was taken of each probe.");
         assert_eq!(said(&[cell(long, 1)]), "Each cell was measured for 1 h, in 12 pieces.");
         assert_eq!(said(&[once, count]), "");
         assert_eq!(said(&[None]), "");
