@@ -118,7 +118,10 @@ pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Rec
         table.add_row(columns.row(row.label, &row.values));
     }
     text += &table.trim_fmt();
-    text += "\n\nThe paper's claims:\n";
+    text += "\n";
+    if !findings.claims.is_empty() {
+        text += "\nThe paper's claims:\n";
+    }
     for (claim, judgement) in &findings.claims {
         let source =
             if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
@@ -171,7 +174,9 @@ pub(crate) fn markdown(
     for row in &findings.rows {
         text += &line(&columns.row(row.label, &row.values));
     }
-    text += "\n| the paper's claim | where | today | measured |\n| --- | --- | --- | --- |\n";
+    if !findings.claims.is_empty() {
+        text += "\n| the paper's claim | where | today | measured |\n| --- | --- | --- | --- |\n";
+    }
     for (claim, judgement) in &findings.claims {
         let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
         let word = format!("**{}**", judgement.word());
@@ -288,6 +293,27 @@ mod tests {
         assert_eq!(said(&[cell(long, 1)]), "Each cell was measured for 1 h, in 12 pieces.");
         assert_eq!(said(&[once, count]), "");
         assert_eq!(said(&[None]), "");
+    }
+
+    #[test]
+    fn a_study_without_claims_has_no_place_for_them() {
+        const STUDY: &str = r#"
+            title = "T"
+            paper = "P"
+            redoes = "figure 1"
+            plan = { probes = ["cyclic"], on = "native", for = "1s" }
+            axis = [{ name = "host", each = [{ label = "a" }] }]
+            figure = [{ name = "worst", probe = "cyclic", take = "max" }]
+        "#;
+        let study = |claim: &str| Study::read(&format!("{STUDY}{claim}")).unwrap();
+        let said = |study: &Study| {
+            let findings = study.findings(&[None]);
+            text(study, &findings, &[None]) + &markdown("t", study, &findings, &[None])
+        };
+        let none = said(&study(""));
+        assert!(none.contains("worst") && !none.contains("claim"), "{none}");
+        let one = said(&study(r#"claim = [{ says = "S", claim = "a.worst < 1ms" }]"#));
+        assert_eq!(one.matches("claim").count(), 2, "{one}");
     }
 
     #[test]
