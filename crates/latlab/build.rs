@@ -15,7 +15,7 @@ fn main() {
     embed("LATLAB_CHARTS", &charts, "`make build` makes it");
     compress(Path::new(FONT), "font.gz", "install fonts-dejavu-core, then `make build`");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    table("SHIPPED", &sources.join("profile"), "profiles.rs");
+    table("SHIPPED", &sources.join("lab/profile"), "profiles.rs");
     table("STUDIES", &sources.join("study"), "studies.rs");
 }
 

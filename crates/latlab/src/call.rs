@@ -1,4 +1,4 @@
-//! Calls: what can be scanned for stretches in which the kernel can't be preempted.
+//! Calls: system calls that can be scanned for non-preemptible sections.
 
 mod driver;
 mod exec;
@@ -24,19 +24,20 @@ mod write;
 
 mod anonymous;
 mod store;
+pub(crate) mod window;
 
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::{self, About, Entry, Params};
-use crate::window::{self, Window};
-use latlab_core::plan::Part;
+use crate::part::needs::Needs;
+use crate::part::{self, Describe, Entry, Params};
+use self::window::Window;
 use serde_json::Value;
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 /// Every call, in the order `latlab list calls` shows them.
-pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
+pub(crate) static CALLS: &[Entry<dyn Call>] = &[
     entry::<munmap::Munmap>(),
     entry::<populate::Populate>(),
     entry::<mprotect::Mprotect>(),
@@ -60,14 +61,7 @@ pub(crate) static CALLS: &[Entry<dyn AnyCall>] = &[
     entry::<program::Program>(),
 ];
 
-/// What a call needs.
-pub(crate) fn needs(call: &Part) -> Result<Needs> {
-    let call = registry::build("call", CALLS, call)?;
-    let folders = call.folder().map(Path::to_owned).into_iter().collect();
-    Ok(Needs { driver: call.needs_driver(), folders, ..Needs::default() })
-}
-
-/// Refuses a path of `call` that can't be opened as a file; `opened` says what is done with it.
+/// Fails where `path` can't be opened as a file; `opened` names what the call does with it.
 fn check_file(call: &str, path: &Path, opened: &str) -> Result<()> {
     let cannot = |why: &dyn std::fmt::Display| {
         let path = path.display();
@@ -83,71 +77,52 @@ fn check_file(call: &str, path: &Path, opened: &str) -> Result<()> {
 }
 
 /// A system call to scan.
-pub(crate) trait Call: Params {
-    const ABOUT: About;
+pub(crate) trait Call: Debug + Send + Sync {
+    /// Whether the call is made by the test driver.
+    fn needs_driver(&self) -> bool {
+        false
+    }
 
-    /// Whether it is made of the test driver.
-    const NEEDS_DRIVER: bool = false;
-
-    /// The folder that it writes to, where that has to be on a disk.
+    /// The folder that it writes to, if that must lie on a disk.
     fn folder(&self) -> Option<&Path> {
         None
     }
 
-    /// The priority of the process that makes it, between those of ordinary tasks and of the
-    /// task that the interrupt wakes.
+    /// Real-time priority of the process that makes the call: above ordinary tasks, below the task
+    /// that the interrupt wakes.
     fn priority(&self) -> u32 {
         window::CONSUMER
     }
 
-    /// Refuses what can't work here, before anything starts.
+    /// Refuses what can't work here, before anything is started.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What is made once, before the first window.
+    /// Prepares what is needed once, before the first window.
     fn stage(&self) -> io::Result<Box<dyn Stage>>;
 }
 
-/// All that a call needs, ready to be made again and again.
+impl dyn Call {
+    /// What the call needs beyond a kernel.
+    pub(crate) fn needs(&self) -> Needs {
+        let folders = self.folder().map(Path::to_owned).into_iter().collect();
+        Needs { driver: self.needs_driver(), folders, ..Needs::default() }
+    }
+}
+
+/// A prepared call, ready to be made repeatedly.
 pub(crate) trait Stage {
-    /// Makes the call once. Between [`Window::enter`] and [`Window::leave`] stands the call and
-    /// nothing else; what prepares and clears away stands before and after.
+    /// Makes the call once. Only the call stands between [`Window::enter`] and [`Window::leave`];
+    /// preparation and clean-up stand before and after.
     fn play(&mut self, window: &Window) -> io::Result<()>;
 }
 
-/// A [`Call`] whose type has been erased, as the table holds it.
-pub(crate) trait AnyCall: Send + Sync {
-    fn needs_driver(&self) -> bool;
-    fn folder(&self) -> Option<&Path>;
-    fn priority(&self) -> u32;
-    fn check(&self) -> Result<()>;
-    fn stage(&self) -> io::Result<Box<dyn Stage>>;
-}
-
-impl<C: Call> AnyCall for C {
-    fn needs_driver(&self) -> bool {
-        C::NEEDS_DRIVER
-    }
-    fn folder(&self) -> Option<&Path> {
-        Call::folder(self)
-    }
-    fn priority(&self) -> u32 {
-        Call::priority(self)
-    }
-    fn check(&self) -> Result<()> {
-        Call::check(self)
-    }
-    fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Call::stage(self)
-    }
-}
-
-const fn entry<C: Call>() -> Entry<dyn AnyCall> {
+const fn entry<C: Call + Describe + Params>() -> Entry<dyn Call> {
     Entry {
         about: C::ABOUT,
-        keys: registry::keys::<C>,
-        read: registry::read::<C>,
+        keys: part::keys::<C>,
+        read: part::read::<C>,
         build: |params| Ok(Box::new(serde_json::from_value::<C>(Value::Object(params))?)),
     }
 }

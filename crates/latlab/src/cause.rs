@@ -1,4 +1,4 @@
-//! Causes: each claims the parts of a late wake-up that it made.
+//! Causes: each claims the segments of a late wake-up that it made.
 
 mod dispatch;
 mod equal_priority;
@@ -19,7 +19,7 @@ mod timer_callbacks;
 mod timer_resolution;
 mod unreported;
 
-use crate::registry::About;
+use crate::part::{About, Describe};
 use clap::Command;
 use latlab_core::explain::charge::{self, Circumstances, Claim, Explanation, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -27,18 +27,18 @@ use latlab_core::explain::{Task, Window};
 use latlab_core::time::Nanos;
 use std::cmp::Ordering;
 
-/// Every cause. The first that claims a stretch has it: what surely explains it stands before what
-/// would explain it if nothing else did.
+/// Every cause. The first that claims a segment gets it: causes that certainly explain a segment
+/// stand before those that explain it only if nothing else does.
 ///
-/// 1. What the timer does not owe the task, and what the host took, is nobody's on this machine,
-///    whatever its CPU did meanwhile.
-/// 2. Interrupts are on top of everything, and a timer's callback within its interrupt is more
-///    than that. An interrupt that does not come was kept off, by whatever ran: a softirq as well.
-///    Softirqs are on top of tasks.
-/// 3. A page fault, an interrupt's thread, a move to another CPU and throttling are stories of our
-///    own task or its waker; who has the CPU meanwhile, the idle task too, is not to blame.
-/// 4. Only then does it count who is current, and how urgent that is.
-/// 5. Dispatching is what remains.
+/// 1. Time before the timer expired, and time the host took, is not this machine's, whatever its
+///    CPU did meanwhile.
+/// 2. Interrupts run above everything, and a timer callback is a part of its interrupt. An
+///    interrupt that is delivered late was blocked by whatever ran, a softirq included. Softirqs
+///    run above tasks.
+/// 3. A page fault, an IRQ thread, a migration and throttling concern the woken task or its waker;
+///    the task that has the CPU meanwhile, even the idle task, is not to blame.
+/// 4. Only then the current task and its priority count.
+/// 5. The rest is dispatching.
 pub(crate) static CAUSES: &[Entry] = &[
     entry::<timer_resolution::TimerResolution>(),
     entry::<host::Host>(),
@@ -60,16 +60,14 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<dispatch::Dispatch>(),
 ];
 
-/// One cause. The doc comment of its struct says what it is, how it is recognized, and where that
-/// is from; it has no parameters.
-pub(crate) trait Cause: clap::Args {
-    const ABOUT: About;
-
-    /// Who is to blame for this stretch, if it is this cause that made it.
+/// One cause. The doc comment of its struct says what it is, how it is recognized, and from which
+/// source; it has no parameters.
+pub(crate) trait Cause: Describe + clap::Args {
+    /// The culprit, if this cause made the segment.
     fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who>;
 }
 
-/// One line of the table: a cause whose own type has been erased.
+/// One line of the table of causes.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) about: About,
@@ -91,12 +89,12 @@ const fn entry<C: Cause>() -> Entry {
     Entry { about: C::ABOUT, keys: || C::augment_args(Command::new("cause")), claim: C::claim }
 }
 
-/// The longest that an interrupt takes from its device to its handler with nothing in its way. A
-/// round trip over PCI Express and the entry into the kernel take less than half of it.
+/// The longest undisturbed delivery of an interrupt, from device to handler. A round trip over PCI
+/// Express and the entry into the kernel take less than half of it.
 const DELIVERY: Nanos = Nanos::from_micros(1);
 
-/// The task that has the CPU instead of ours, and whether it is before ours (less), beside it or
-/// behind it. Ordinary tasks take turns, so that none is behind another of them.
+/// The task that has the CPU instead of the woken one, and how its priority compares: `Less` runs
+/// before the woken task. Ordinary tasks take turns, so that none has a lower priority than another.
 fn instead(stretch: &Stretch, window: &Window) -> Option<(Task, Ordering)> {
     let (doing, ours) = (&stretch.doing, window.task);
     let task = doing.task.filter(|task| task.pid != ours.pid || task.is_idle())?;
@@ -111,14 +109,13 @@ fn instead(stretch: &Stretch, window: &Window) -> Option<(Task, Ordering)> {
     Some((task, order))
 }
 
-/// The task that has the CPU instead of ours, to blame where it is before ours (less), beside it or
-/// behind it.
+/// The task that has the CPU instead of the woken one, as culprit, if its priority compares so.
 fn culprit(order: Ordering, stretch: &Stretch, window: &Window) -> Option<Who> {
     let (task, found) = instead(stretch, window)?;
     (found == order).then_some(Who { task: Some(task), ..Who::default() })
 }
 
-/// Whether the CPU was idle, and nothing on top of that.
+/// Whether the CPU was idle, without an interrupt or softirq.
 fn is_idle(stretch: &Stretch) -> bool {
     let doing = &stretch.doing;
     let idle = doing.idle.is_some() || doing.task.is_some_and(|task| task.is_idle());

@@ -1,38 +1,27 @@
-//! latlab: a microscope for Linux latency.
+//! latlab measures the latency of Linux and explains it.
 #![forbid(unsafe_code)]
 
 mod adapt;
 mod call;
 mod cause;
 mod commands;
-
-mod driver;
 mod engine;
-mod errand;
 mod explain;
 mod failure;
 mod format;
-mod groups;
-mod guest;
-mod kernel;
+mod lab;
 mod load;
 mod mechanism;
 mod message;
-mod meter;
-mod needs;
-mod permission;
+mod part;
 mod probe;
-mod profile;
-mod registry;
+mod progress;
 mod rig;
 mod scan;
-mod slurm;
+mod session;
 mod study;
 mod target;
-mod token;
-mod traffic;
-mod window;
-mod worker;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -40,8 +29,8 @@ fn main() -> ExitCode {
     if latlab_sys::process::is_for_nothing() {
         return ExitCode::SUCCESS;
     }
-    if guest::is_init() {
-        guest::serve();
+    if lab::is_init() {
+        lab::serve();
     }
     match commands::dispatch(std::env::args_os()) {
         Ok(code) => ExitCode::from(code),

@@ -1,4 +1,4 @@
-//! Mechanisms: each says which knobs make a machine better at what it does now.
+//! Mechanisms: each decides which knobs to set for what the machine does now.
 
 mod inherit;
 mod mode;
@@ -7,14 +7,14 @@ mod suppress;
 mod transparent;
 
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use clap::Command;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
-/// Every mechanism. They are independent: each knob that is a file belongs to one of them at most,
-/// and what they wish of a thread is joined.
+/// Every mechanism. They are independent: each knob that is a file belongs to at most one of them,
+/// and their wishes for one thread are joined.
 pub(crate) static MECHANISMS: &[Entry] = &[
     entry::<transparent::Transparent>(),
     entry::<inherit::Inherit>(),
@@ -23,18 +23,17 @@ pub(crate) static MECHANISMS: &[Entry] = &[
     entry::<mode::ByTasks>(),
 ];
 
-/// One mechanism. The doc comment of its struct says what it does, out of which paper, by which
-/// means and at which price; it has no parameters.
-pub(crate) trait Mechanism: clap::Args {
-    const ABOUT: About;
-    /// Whether it is at work where none is named.
+/// One mechanism. The doc comment of its struct says what it does, from which paper, by which means
+/// and at which cost; it has no parameters.
+pub(crate) trait Mechanism: Describe + clap::Args {
+    /// Whether it is active when the user names none.
     const DEFAULT: bool = true;
 
-    /// What it decides, as a pure function of what is observed, by this configuration.
-    fn pure(told: &Configuration) -> Box<dyn mechanism::Mechanism>;
+    /// Its decisions, a pure function of observations, for this configuration.
+    fn pure(configuration: &Configuration) -> Box<dyn mechanism::Mechanism>;
 }
 
-/// One line of the table: a mechanism whose own type has been erased.
+/// One line of the table of mechanisms.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) about: About,
@@ -53,12 +52,12 @@ const fn entry<M: Mechanism>() -> Entry {
     }
 }
 
-/// The names of all there are.
+/// The names of all mechanisms.
 pub(crate) fn all() -> Vec<String> {
     MECHANISMS.iter().map(|entry| entry.about.name.to_owned()).collect()
 }
 
-/// The names in a list with commas; those that are at work by default where it is empty.
+/// The names in a comma-separated list; the default mechanisms where it is empty.
 pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
     let known: Vec<&str> = MECHANISMS.iter().map(|entry| entry.about.name).collect();
     let default = MECHANISMS.iter().filter(|entry| entry.default);
@@ -78,15 +77,15 @@ pub(crate) fn names(list: &str) -> std::result::Result<Vec<String>, String> {
 }
 
 /// The mechanisms of these names, ready to decide.
-pub(crate) fn adaptation(names: &[String], told: &Configuration) -> Result<Adaptation> {
+pub(crate) fn adaptation(names: &[String], configuration: &Configuration) -> Result<Adaptation> {
     let find = |name: &String| {
         let found = MECHANISMS.iter().find(|entry| entry.about.name == name);
         found
-            .map(|entry| (entry.pure)(told))
+            .map(|entry| (entry.pure)(configuration))
             .ok_or_else(|| format!("there is no mechanism '{name}'"))
     };
     let mechanisms = names.iter().map(find).collect::<std::result::Result<_, _>>();
-    mechanisms.and_then(|all| Adaptation::of(all, told.ceiling)).map_err(Failure::Failed)
+    mechanisms.and_then(|all| Adaptation::of(all, configuration.ceiling)).map_err(Failure::Failed)
 }
 
 #[cfg(test)]
@@ -94,24 +93,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_them_work_together_and_are_called_what_they_call_themselves() {
-        let told = Configuration::default();
-        for knob in adaptation(&all(), &told).unwrap().knobs() {
+    fn mechanisms_are_compatible_and_their_knobs_exist() {
+        let configuration = Configuration::default();
+        for knob in adaptation(&all(), &configuration).unwrap().knobs() {
             let ours = knob == mechanism::suppress::SCHED_EXT;
             assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
         for entry in MECHANISMS {
-            assert_eq!((entry.pure)(&told).name(), entry.about.name);
+            assert_eq!((entry.pure)(&configuration).name(), entry.about.name);
         }
     }
 
     #[test]
-    fn without_names_those_work_that_need_no_asking() {
+    fn names_default_to_all_but_selective() {
         assert_eq!(names("").unwrap(), ["transparent", "inherit", "suppress", "mode"]);
     }
 
     #[test]
-    fn names_are_read_from_a_list() {
+    fn names_come_from_a_list_without_duplicates() {
         assert_eq!(names("suppress,suppress").unwrap(), ["suppress"]);
         let refused = names("supress").unwrap_err();
         assert_eq!(refused, "there is no mechanism 'supress': did you mean suppress?");

@@ -1,7 +1,7 @@
-//! What the far side of a target says to the near side: one JSON object a line.
+//! The protocol between latlab on this machine and latlab on a target (a guest, a host behind ssh):
+//! one JSON object per line.
 
 use crate::failure::{Failure, Result, failed};
-use crate::guest::Facts;
 use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,36 +12,54 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The near side's word, on a line of its own after the plan: end the run now.
+/// Sent to the target, on a line of its own after the plan: end the run now.
 pub(crate) const END: &str = "end";
-/// The near side's word: the record has come, and need not be kept.
+/// Sent to the target: the record has arrived and need not be kept.
 pub(crate) const RECEIVED: &str = "received";
-/// The name under which the far side keeps a record until it has come.
+/// The file in which the target keeps a record until it has arrived.
 pub(crate) const KEPT: &str = "record.json";
 
-/// One thing that the far side says.
+/// A message from the target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// A probe begins.
+    /// A probe starts.
     Begin { probe: String },
-    /// The probe has measured for so long, out of about `total`.
+    /// The probe has measured for `elapsed` of about `total`.
     Update { elapsed: Nanos, total: Nanos },
     /// The probe has ended.
     End,
     /// The plan was carried out.
     Record { record: Box<Record>, verdict: Option<Failure> },
-    /// It could not be done.
+    /// The plan or the program failed.
     Failed(Failure),
-    /// What the kernel of a guest has found out.
-    Facts(Facts),
-    /// A program that was brought along wrote this.
+    /// What the guest's kernel calibrated.
+    Calibration(Calibration),
+    /// The user's program wrote this.
     Output { stream: Stream, base64: String },
-    /// A program that was brought along has ended, with this exit code.
+    /// The user's program has ended, with this exit code.
     Exited(u8),
 }
 
-/// Where a program wrote to.
+/// What a first boot in instruction time reports of its kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Calibration {
+    /// Absent where the kernel hides its symbols or its memory.
+    pub(crate) apic_timer: Option<ApicTimer>,
+}
+
+/// The kernel's calibration of its local APIC timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ApicTimer {
+    /// Address where the calibration starts: `setup_boot_APIC_clock`.
+    pub(crate) setup: u64,
+    /// Address of its result: `lapic_timer_period`.
+    pub(crate) variable: u64,
+    /// The result: cycles of the timer per tick.
+    pub(crate) period: u32,
+}
+
+/// The output of a program that it wrote to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stream {
@@ -50,17 +68,17 @@ pub(crate) enum Stream {
 }
 
 impl Message {
-    /// What a program wrote, as a message.
+    /// Output of a program, as a message.
     pub(crate) fn output(stream: Stream, bytes: &[u8]) -> Message {
         Message::Output { stream, base64: BASE64.encode(bytes) }
     }
 
-    /// Whether nothing follows it, and it is no failure.
+    /// Whether it is the last message, and not a failure.
     pub(crate) fn is_answer(&self) -> bool {
-        matches!(self, Message::Record { .. } | Message::Exited(_) | Message::Facts(_))
+        matches!(self, Message::Record { .. } | Message::Exited(_) | Message::Calibration(_))
     }
 
-    /// Says it: one line, at once.
+    /// Writes it as one line, and flushes.
     pub(crate) fn send(&self, to: &mut dyn Write) -> io::Result<()> {
         let mut line = serde_json::to_string(self)?;
         line.push('\n');
@@ -70,10 +88,10 @@ impl Message {
 
     /// Reads one line.
     pub(crate) fn read(line: &str) -> Result<Message> {
-        serde_json::from_str(line).map_err(|e| failed("the far side says what is no message", e))
+        serde_json::from_str(line).map_err(|e| failed("the target sent an invalid message", e))
     }
 
-    /// Shows what is progress to who looks on; gives back what is not.
+    /// Passes progress to `watch`; returns any other message.
     pub(crate) fn relay(self, watch: &mut dyn Watch) -> Option<Message> {
         match self {
             Message::Begin { probe } => watch.begin(&probe, &[]),
@@ -87,23 +105,23 @@ impl Message {
 
 /// The bytes of an [`Message::Output`].
 pub(crate) fn output_bytes(base64: &str) -> Result<Vec<u8>> {
-    BASE64.decode(base64).map_err(|e| failed("the far side's output is damaged", e))
+    BASE64.decode(base64).map_err(|e| failed("output from the target is damaged", e))
 }
 
-/// Looks on at the far side, and says what it sees to the near side.
+/// On the target: sends progress as messages.
 pub(crate) struct Messenger<W> {
     to: W,
     pace: Nanos,
 }
 
 impl<W: Write> Messenger<W> {
-    /// One that speaks at this pace while a probe measures.
+    /// Sends progress at this interval while a probe measures.
     pub(crate) fn new(to: W, pace: Nanos) -> Messenger<W> {
         Messenger { to, pace }
     }
 
     fn say(&mut self, message: &Message) {
-        // Where nobody listens any more, the end of the run will tell.
+        // If nobody reads any more, sending the record will fail too.
         let _ = message.send(&mut self.to);
     }
 }

@@ -1,4 +1,4 @@
-//! Probes: each asks one question about one latency.
+//! Probes: each measures one latency, or one throughput.
 
 mod context;
 mod cyclic;
@@ -17,19 +17,20 @@ mod signal;
 mod timer;
 
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::{self, About, Entry, Params};
+use crate::part::needs::Needs;
+use crate::part::{self, Describe, Entry, Params};
 use crate::rig::Rig;
-use crate::worker::Post;
+use crate::workload::worker::Post;
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::{Length, Part};
+use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 use latlab_sys::mutex::{Mutex, Protocol};
 use serde_json::Value;
+use std::fmt::Debug;
 use std::io;
 
 /// Every probe, in the order `latlab list probes` shows them.
-pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
+pub(crate) static PROBES: &[Entry<dyn Probe>] = &[
     entry::<cyclic::Cyclic>(),
     entry::<nanosleep::Nanosleep>(),
     entry::<timer::Timer>(),
@@ -54,9 +55,7 @@ pub(crate) static PROBES: &[Entry<dyn AnyProbe>] = &[
 ];
 
 /// One benchmark.
-pub(crate) trait Probe: Params {
-    const ABOUT: About;
-
+pub(crate) trait Probe: Debug + Send + Sync {
     /// What it needs beyond a kernel.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -67,109 +66,62 @@ pub(crate) trait Probe: Params {
         1
     }
 
-    /// Whether so many samples come for certain; else only time ends it.
+    /// Whether a number of samples is sure to be reached; otherwise only a time ends the probe.
     fn comes(&self) -> bool {
         true
     }
 
-    /// Refuses what can't work on these CPUs, before anything starts.
+    /// Refuses what can't work on these CPUs, before anything is started.
     fn check(&self, _cpus: &CpuList) -> Result<()> {
         Ok(())
     }
 
-    /// Measures until the rig says that it is over.
+    /// Measures until the rig ends it.
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 
-    /// What its worker does, in a process of its own, where it has started one.
+    /// What its worker process does, if it starts one.
     fn work(&self, _post: &Post) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// A [`Probe`] whose type has been erased, as the table holds it.
-pub(crate) trait AnyProbe: Send + Sync {
-    fn needs(&self) -> Needs;
-    fn lengths(&self) -> u64;
-    fn comes(&self) -> bool;
-    fn check(&self, cpus: &CpuList) -> Result<()>;
-    fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
-    fn work(&self, post: &Post) -> io::Result<()>;
-}
-
-impl<P: Probe> AnyProbe for P {
-    fn needs(&self) -> Needs {
-        Probe::needs(self)
-    }
-
-    fn lengths(&self) -> u64 {
-        Probe::lengths(self)
-    }
-
-    fn comes(&self) -> bool {
-        Probe::comes(self)
-    }
-
-    fn check(&self, cpus: &CpuList) -> Result<()> {
-        Probe::check(self, cpus)
-    }
-
-    fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        Probe::run(self, rig)
-    }
-
-    fn work(&self, post: &Post) -> io::Result<()> {
-        Probe::work(self, post)
-    }
-}
-
-/// The life of a worker: `latlab probe-worker ORDERS`.
+/// Runs a worker process: `latlab probe-worker ORDERS`.
 pub(crate) fn serve(orders: &str) -> Result<()> {
     let (part, post) = Post::take_up(orders)?;
-    let probe = registry::build("probe", PROBES, &part)?;
-    // What went wrong is the answer: who gave the order says it.
+    let probe = part::build("probe", PROBES, &part)?;
+    // The parent reports a failure: it is the answer.
     probe.work(&post).or_else(|why| Post::complain(&why))
 }
 
-/// What a probe needs.
-pub(crate) fn needs(probe: &Part) -> Result<Needs> {
-    registry::build("probe", PROBES, probe).map(|probe| probe.needs())
-}
-
-/// How many times the run's length a probe measures.
-pub(crate) fn lengths(probe: &Part) -> Result<u64> {
-    registry::build("probe", PROBES, probe).map(|probe| probe.lengths())
-}
-
-/// Refuses a number of samples for a probe of which they may never come.
-pub(crate) fn check_length(probe: &Part, length: Length) -> Result<()> {
-    let comes = registry::build("probe", PROBES, probe)?.comes();
-    if comes || matches!(length, Length::For(_)) {
+/// Refuses a number of samples for a probe that may never reach it.
+pub(crate) fn check_length(name: &str, probe: &dyn Probe, length: Length) -> Result<()> {
+    if probe.comes() || matches!(length, Length::For(_)) {
         return Ok(());
     }
-    let why = "what it counts may never come: say how long with --for, not how much with --count";
-    Err(Failure::Failed(format!("{}: {why}", probe.name)))
+    let why = "it may never reach a number of samples: give a time with --for instead of --count";
+    Err(Failure::Failed(format!("{name}: {why}")))
 }
 
-const fn entry<P: Probe>() -> Entry<dyn AnyProbe> {
+const fn entry<P: Probe + Describe + Params>() -> Entry<dyn Probe> {
     Entry {
         about: P::ABOUT,
-        keys: registry::keys::<P>,
-        read: registry::read::<P>,
+        keys: part::keys::<P>,
+        read: part::read::<P>,
         build: |params| Ok(Box::new(serde_json::from_value::<P>(Value::Object(params))?)),
     }
 }
 
-/// Refuses where mutexes have no priority inheritance.
+/// Fails where mutexes have no priority inheritance.
 fn check_inheritance(probe: &str) -> Result<()> {
     Mutex::new(Protocol::Inherit).map(drop).map_err(|error| {
         Failure::Unsupported(format!(
-            "{probe}: there are no mutexes with priority inheritance here ({error}): use a kernel \
-             with CONFIG_FUTEX_PI"
+            "{probe}: this kernel has no mutexes with priority inheritance ({error}): use one with \
+             CONFIG_FUTEX_PI"
         ))
     })
 }
 
-/// Reads an interval: a period of 0 would never let anything else run.
+/// Reads an interval: a period of 0 would let nothing else run.
 fn interval(text: &str) -> std::result::Result<Nanos, String> {
     let interval: Nanos = text.parse().map_err(|e| format!("{e}"))?;
     let (least, most) = (1_000, 3_600_000_000_000);

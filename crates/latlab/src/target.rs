@@ -1,64 +1,74 @@
-//! Targets: where a plan is carried out.
+//! Targets: machines that carry out plans.
 
 mod lab;
 mod native;
 mod ssh;
 mod vm;
 
-use crate::engine::Outcome;
-use crate::errand::{Errand, Put};
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
-use crate::guest::{self, Program};
-use crate::registry::About;
-use latlab_core::plan::Plan;
+use crate::lab::{Program, program_digest};
+use crate::part::{About, Describe};
+use crate::session::{Output, Session};
 use latlab_core::suggest;
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[(About, &dyn Target)] = &[
-    (native::ABOUT, &native::Native),
-    (lab::ABOUT, &lab::Lab),
-    (vm::ABOUT, &vm::Vm),
-    (ssh::ABOUT, &ssh::Ssh),
+pub(crate) static TARGETS: &[Entry] = &[
+    entry(&native::Native),
+    entry(&lab::Lab),
+    entry(&vm::Vm),
+    entry(&ssh::Ssh),
 ];
 
-/// A machine that carries plans out: this one, a guest, a board.
-pub(crate) trait Target: Sync {
-    /// Carries `plans` out, all for targets of this kind; one outcome for each, in their order.
-    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>>;
+/// One line of the table of targets.
+pub(crate) struct Entry {
+    pub(crate) about: About,
+    target: &'static dyn Target,
+}
 
-    /// The digest of what a record of `plan` would be measured with now: one of the same plan with
-    /// another is not taken for it. Of machines that are as they are, this program.
-    fn basis(&self, _plan: &Plan, _errand: &mut Errand<'_>) -> Result<String> {
-        guest::this_program()
+const fn entry<T: Target + Describe>(target: &'static T) -> Entry {
+    Entry { about: T::ABOUT, target }
+}
+
+/// A machine that carries out plans: this one, a guest, a board.
+pub(crate) trait Target: Sync {
+    /// Carries out `plans`, all for targets of this kind. Returns one outcome for each, in order.
+    fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>>;
+
+    /// The digest of what a record of `plan` would be measured with now; a record with another
+    /// fingerprint does not stand for it. By default it is the digest of this program, because
+    /// latlab does not choose the kernel.
+    fn fingerprint(&self, _plan: &Prepared, _session: &mut Session<'_>) -> Result<String> {
+        program_digest()
     }
 
-    /// Carries `plan` out and finds out what made its wake-ups late: by the means of any machine,
-    /// unless it has better ones.
-    fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
-        let outcome = self.run(std::slice::from_ref(plan), errand).pop();
+    /// Carries out `plan` and explains its late wake-ups: with the kernel's own tracing, unless the
+    /// target has better means.
+    fn explain(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
+        let outcome = self.run(std::slice::from_ref(plan), session).pop();
         outcome.expect("one plan has one outcome")
     }
 
-    /// Starts a program on the target `name`; `put` gets what it writes. Its exit code.
+    /// Starts a program on the target `name`; `output` receives what it writes. Returns its exit
+    /// code.
     fn exec(
         &self,
         name: &str,
         _program: &Program,
-        _errand: &mut Errand<'_>,
-        _put: &mut Put<'_>,
+        _session: &mut Session<'_>,
+        _output: &mut Output<'_>,
     ) -> Result<u8> {
         Err(Failure::Unsupported(format!("{name} can't start programs: lab: and vm: targets can")))
     }
 }
 
-/// The target that a plan names.
+/// The target of this name: `native`, `lab:PROFILE`, …
 pub(crate) fn find(name: &str) -> Result<&'static dyn Target> {
     let kind = name.split(':').next().unwrap_or_default();
-    TARGETS.iter().find(|(about, _)| about.name == kind).map(|(_, target)| *target).ok_or_else(
-        || {
-            let names: Vec<&str> = TARGETS.iter().map(|(about, _)| about.name).collect();
-            let hint = suggest::hint(kind, &names);
-            Failure::Failed(format!("there is no target '{name}': {hint}"))
-        },
-    )
+    let entry = TARGETS.iter().find(|entry| entry.about.name == kind);
+    entry.map(|entry| entry.target).ok_or_else(|| {
+        let names: Vec<&str> = TARGETS.iter().map(|entry| entry.about.name).collect();
+        let hint = suggest::hint(kind, &names);
+        Failure::Failed(format!("there is no target '{name}': {hint}"))
+    })
 }

@@ -1,17 +1,78 @@
-//! What the lanes of a run recorded, as the series, samples and warnings of a record.
+//! The results of a run, as a record.
 
+use super::Outcome;
+use super::environment::Aftermath;
+use crate::explain::Explanations;
+use crate::failure::Failure;
 use crate::rig::{Measured, Rhythm, Rig};
+use crate::scan::Scanned;
 use latlab_core::plan::Plan;
-use latlab_core::record::{self, Counts, Figure, Sample, Series, Warning};
+use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
+use latlab_core::time::Nanos;
 
-/// The worst sample above the limit, in a sentence.
-pub(super) fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
+/// Everything a run found out.
+pub(super) struct Results<'a> {
+    /// When the run started, since 1970.
+    pub(super) started: Nanos,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) scanned: Vec<Scanned>,
+    pub(super) rig: Rig<'a>,
+    pub(super) explanations: Option<Explanations>,
+    pub(super) failure: Option<Failure>,
+    pub(super) aftermath: Aftermath,
+}
+
+impl Results<'_> {
+    /// The record of the run, and its verdict.
+    pub(super) fn outcome(self, plan: &Plan) -> Outcome {
+        let Results { mut warnings, mut rig, aftermath, .. } = self;
+        let loads = aftermath.loads;
+        warnings.extend(aftermath.warnings);
+        warnings.extend(rig_warnings(&rig, self.scanned.iter().any(|scan| scan.interrupted)));
+        let verdict = verdict(plan, &rig.measured, &loads);
+        warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
+        warnings.append(&mut rig.warnings);
+        let figures = figures(rig.figures, &loads);
+        let (mut series, worst) = distributions(rig.measured, &loads, &mut warnings);
+        let (worst, explained) = match self.explanations {
+            Some(all) => (all.worst, Some(all.explained)),
+            None => (worst, None),
+        };
+        let mut scans = Vec::new();
+        for one in self.scanned {
+            warnings.extend(one.warnings);
+            series.extend(one.series.into_iter().map(|one| Series { load: loads.clone(), ..one }));
+            scans.push(one.scan);
+        }
+        let record = Record {
+            schema: SCHEMA,
+            tool: concat!("latlab ", env!("CARGO_PKG_VERSION")).to_owned(),
+            started: self.started,
+            runs: 1,
+            plan: plan.clone(),
+            fingerprint: None,
+            machine: aftermath.machine,
+            series,
+            scans,
+            figures,
+            worst,
+            explained,
+            work: aftermath.work,
+            changes: aftermath.changes,
+            warnings,
+        };
+        Outcome { record, verdict: self.failure.or(verdict.map(Failure::Worse)) }
+    }
+}
+
+/// The first sample above the limit, in a sentence.
+fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
     let limit = plan.stop_above?;
     let tripped = measured.iter().filter_map(|m| Some((m, m.lane.tripped?)));
     let (first, tripped) = tripped.min_by_key(|(_, tripped)| tripped.late.at)?;
-    let beside = if loads.is_empty() { "no load".to_owned() } else { loads.join(", ") };
+    let load = if loads.is_empty() { "no load".to_owned() } else { loads.join(", ") };
     Some(format!(
-        "{} on CPU {}: {} from {} to {}, above {limit}: period {}, {} after counting began, under {beside}",
+        "{} on CPU {}: {} from {} to {}, above {limit}: period {}, {} after counting began, under {load}",
         first.probe,
         first.cpus,
         tripped.late.latency,
@@ -22,13 +83,13 @@ pub(super) fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> O
     ))
 }
 
-/// The single values, with the loads that ran beside them.
-pub(super) fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
+/// Single values, with the loads that ran at the same time.
+fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
     figures.into_iter().map(|one| Figure { load: loads.to_vec(), ..one }).collect()
 }
 
-/// The lanes as series, and the worst samples of all.
-pub(super) fn results(
+/// The distributions of all samplers, and the worst samples.
+fn distributions(
     measured: Vec<Measured>,
     loads: &[String],
     warnings: &mut Vec<Warning>,
@@ -41,7 +102,7 @@ pub(super) fn results(
             cpu: one.first_cpu(),
             at: late.at,
             latency: late.latency,
-            nth: one.lane.marked.then_some(late.nth),
+            index: one.lane.marked.then_some(late.nth),
             causes: Vec::new(),
             unexplained: None,
             path: None,
@@ -73,7 +134,7 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
         disturbed: one.lane.disturbed,
         cpu_ns: one.lane.cpu_ns,
         timeline: timeline.clone(),
-        // What follows from the histogram is put in below.
+        // Set from the histogram below.
         ..Series::default()
     };
     series.set_histogram(&tally.histogram());
@@ -97,30 +158,30 @@ fn lane_warnings(one: &Measured) -> Vec<Warning> {
     }
     if one.schedule.policy == "deadline" {
         let text = format!(
-            "{probe}: the kernel binds no deadline task to a CPU; CPU {cpu} is only a name here"
+            "{probe}: deadline tasks can't be bound to a CPU: CPU {cpu} is only a label here"
         );
         warnings.push(Warning::new("not-bound", text));
     }
-    // Where nothing had to come, that is a result.
+    // For an irregular probe no sample is a result.
     let quiet = matches!(one.rhythm, Rhythm::Irregular);
     if one.lane.series[0].0.recorded() == 0 && !quiet {
-        let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended in its warm-up");
+        let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended during its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));
     }
     warnings
 }
 
-/// What befell the whole run. A scan may have been ended early as well.
-pub(super) fn rig_warnings(rig: &Rig<'_>, scan_interrupted: bool) -> Vec<Warning> {
+/// Warnings about the whole run.
+fn rig_warnings(rig: &Rig<'_>, scan_interrupted: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if rig.interrupted || scan_interrupted {
-        let text = "ended early at the user's request; what was measured until then is here";
+        let text = "ended early at the user's request; the samples until then are kept";
         warnings.push(Warning::new("interrupted", text));
     }
     if !rig.lost.is_empty() {
         let text = format!(
-            "CPU {} went offline during the run; what was measured on it until then is here (the \
-             last of it, up to 250 ms, on the CPU that its thread was moved to)",
+            "CPU {} went offline during the run; its samples until then are kept (the last 250 ms or \
+             less may be from the CPU that its thread was moved to)",
             rig.lost
         );
         warnings.push(Warning::new("cpu-offline", text));

@@ -1,42 +1,43 @@
-//! The laboratory: a real kernel in QEMU whose time is the number of its instructions.
+//! `lab:PROFILE`: a kernel in QEMU whose clock counts instructions.
 
 use super::Target;
-use crate::engine::Outcome;
-use crate::errand::{Errand, Put};
+use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
-use crate::guest::{self, Program, Time};
-use crate::registry::About;
-use latlab_core::plan::Plan;
-
-pub(super) const ABOUT: About =
-    About { name: "lab", summary: "lab:PROFILE: a kernel in QEMU whose time repeats exactly" };
+use crate::lab::{self, GuestTime, Program};
+use crate::part::{About, Describe};
+use crate::session::{Output, Session};
 
 pub(super) struct Lab;
 
+impl Describe for Lab {
+    const ABOUT: About =
+        About { name: "lab", summary: "lab:PROFILE: a kernel in QEMU whose time repeats exactly" };
+}
+
 impl Target for Lab {
-    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-        guest::run(plans, Time::Instructions, errand)
+    fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
+        lab::run(plans, GuestTime::Instructions, session)
     }
 
-    fn basis(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<String> {
-        guest::basis(plan, Time::Instructions, errand)
+    fn fingerprint(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<String> {
+        lab::fingerprint(plan, GuestTime::Instructions, session)
     }
 
-    /// From outside of the guest, unless it is to be traced as any machine is.
-    fn explain(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
-        let explain = plan.explain.clone().unwrap_or_default();
+    /// With QEMU's plugin, unless the plan asks for the kernel's own tracing.
+    fn explain(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
+        let explain = plan.plan().explain.clone().unwrap_or_default();
         if explain.traced {
-            return self.run(std::slice::from_ref(plan), errand).remove(0);
+            return self.run(std::slice::from_ref(plan), session).remove(0);
         }
         if explain.watch.is_some() {
-            let why = "from outside only probes and scans are explained: give --traced as well";
-            return Err(Failure::Failed(format!("{}: {why}", plan.target)));
+            let why = "without --traced only probes and scans are explained: add --traced";
+            return Err(Failure::Failed(format!("{}: {why}", plan.plan().target)));
         }
-        let mut outcome = guest::explain(&Plan { explain: None, ..plan.clone() }, errand)?;
+        let mut outcome = lab::explain(&plan.unexplained(), session)?;
         let above = explain.above.unwrap_or_default();
         let on_time = outcome.record.worst.iter_mut().filter(|sample| sample.latency <= above);
         on_time.for_each(|sample| sample.path = None);
-        outcome.record.plan.explain.clone_from(&plan.explain);
+        outcome.record.plan.explain.clone_from(&plan.plan().explain);
         Ok(outcome)
     }
 
@@ -44,9 +45,9 @@ impl Target for Lab {
         &self,
         name: &str,
         program: &Program,
-        errand: &mut Errand<'_>,
-        put: &mut Put<'_>,
+        session: &mut Session<'_>,
+        output: &mut Output<'_>,
     ) -> Result<u8> {
-        guest::exec(name, program, Time::Instructions, errand, put)
+        lab::exec(name, program, GuestTime::Instructions, session, output)
     }
 }

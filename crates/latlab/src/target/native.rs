@@ -1,25 +1,26 @@
-//! This machine, as it is.
+//! `native`: this machine.
 
 use super::Target;
-use crate::engine::Outcome;
-use crate::errand::Errand;
+use crate::engine::{Outcome, Prepared};
 use crate::failure::Result;
-use crate::registry::About;
-use latlab_core::plan::Plan;
-
-pub(super) const ABOUT: About = About { name: "native", summary: "this machine, as it is" };
+use crate::part::{About, Describe};
+use crate::session::Session;
 
 pub(super) struct Native;
 
+impl Describe for Native {
+    const ABOUT: About = About { name: "native", summary: "this machine" };
+}
+
 impl Target for Native {
-    /// One after another: two plans at once would disturb each other.
-    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-        let carry_out = |(place, plan): (usize, &Plan)| {
-            errand.go_on(&plan.target)?;
-            let outcome = (errand.here)(plan, errand.signals, errand.watch);
-            errand.came(place, &outcome);
+    /// One plan after another: two at once would disturb each other.
+    fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
+        let carry_out = |(index, plan): (usize, &Prepared)| {
+            session.check_not_ended(&plan.plan().target)?;
+            let outcome = (session.here)(plan, session.signals, session.watch);
+            session.finished(index, &outcome);
             if plans.len() > 1 {
-                errand.watch.done(place + 1, plans.len());
+                session.watch.done(index + 1, plans.len());
             }
             outcome
         };

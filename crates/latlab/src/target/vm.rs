@@ -1,44 +1,45 @@
-//! A virtual machine: a kernel in QEMU in the time on the wall.
+//! `vm:PROFILE`: a kernel in QEMU in wall-clock time.
 
 use super::Target;
-use crate::engine::Outcome;
-use crate::errand::{Errand, Put};
+use crate::engine::{Outcome, Prepared};
 use crate::failure::Result;
-use crate::guest::{self, Accel, Program, Time};
-use crate::registry::About;
-use latlab_core::plan::Plan;
-
-pub(super) const ABOUT: About = About {
-    name: "vm",
-    summary: "vm:PROFILE: a kernel in QEMU in wall time, on KVM where it works",
-};
+use crate::lab::{self, GuestTime, Program, choose_accel};
+use crate::part::{About, Describe};
+use crate::session::{Output, Session};
 
 pub(super) struct Vm;
 
+impl Describe for Vm {
+    const ABOUT: About = About {
+        name: "vm",
+        summary: "vm:PROFILE: a kernel in QEMU in wall-clock time, on KVM if it works",
+    };
+}
+
 impl Target for Vm {
-    /// One after another: guests that share processors would measure each other.
-    fn run(&self, plans: &[Plan], errand: &mut Errand<'_>) -> Vec<Result<Outcome>> {
-        errand.jobs = 1;
-        let target = plans.first().map_or("vm", |plan| &plan.target);
-        match Accel::choose(target, errand) {
-            Ok(accel) => guest::run(plans, Time::Wall(accel), errand),
+    /// One plan after another: guests that share processors would disturb each other.
+    fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>> {
+        session.jobs = 1;
+        let target = plans.first().map_or("vm", |plan| &plan.plan().target);
+        match choose_accel(target, session) {
+            Ok(accel) => lab::run(plans, GuestTime::Wall(accel), session),
             Err(failure) => plans.iter().map(|_| Err(failure.clone())).collect(),
         }
     }
 
-    fn basis(&self, plan: &Plan, errand: &mut Errand<'_>) -> Result<String> {
-        let accel = Accel::choose(&plan.target, errand)?;
-        guest::basis(plan, Time::Wall(accel), errand)
+    fn fingerprint(&self, plan: &Prepared, session: &mut Session<'_>) -> Result<String> {
+        let accel = choose_accel(&plan.plan().target, session)?;
+        lab::fingerprint(plan, GuestTime::Wall(accel), session)
     }
 
     fn exec(
         &self,
         name: &str,
         program: &Program,
-        errand: &mut Errand<'_>,
-        put: &mut Put<'_>,
+        session: &mut Session<'_>,
+        output: &mut Output<'_>,
     ) -> Result<u8> {
-        let accel = Accel::choose(name, errand)?;
-        guest::exec(name, program, Time::Wall(accel), errand, put)
+        let accel = choose_accel(name, session)?;
+        lab::exec(name, program, GuestTime::Wall(accel), session, output)
     }
 }

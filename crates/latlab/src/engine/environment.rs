@@ -1,0 +1,150 @@
+//! The machine while a plan is carried out: knobs set, mechanisms active, loads at work; and all of
+//! it undone afterwards.
+
+use super::{Prepared, usable};
+use crate::adapt::Adapting;
+use crate::failure::{Failure, Result};
+use crate::load::{Loads, Placed};
+use crate::rig;
+use latlab_core::doctor;
+use latlab_core::machine::{Machine, TimeDomain};
+use latlab_core::plan::Plan;
+use latlab_core::record::{Change, Warning, Work};
+use latlab_sys::guard::{Guard, GuardError};
+use latlab_sys::machine::counters;
+use latlab_sys::memory::{self, Locked};
+use latlab_sys::root::Root;
+use latlab_sys::signal::Signals;
+use latlab_sys::{clock, machine};
+
+/// The machine while a plan is carried out. Dropping it restores the machine.
+pub(super) struct Environment {
+    // Dropped in this order: loads end before knobs are restored, mechanisms last.
+    workers: Loads,
+    guard: Guard,
+    adapting: Option<Adapting>,
+    root: Root,
+    pub(super) machine: Machine,
+    loads: Vec<Placed>,
+}
+
+/// What is known once the machine is restored.
+pub(super) struct Aftermath {
+    pub(super) machine: Machine,
+    /// The names of the loads.
+    pub(super) loads: Vec<String>,
+    pub(super) work: Vec<Work>,
+    pub(super) changes: Vec<Change>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Environment {
+    /// Restores what killed runs left changed, sets the plan's knobs, reads the machine, and starts
+    /// mechanisms and loads.
+    pub(super) fn set_up(
+        plan: &Prepared,
+        time_domain: TimeDomain,
+        signals: &Signals,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Environment> {
+        let root = Root::default();
+        let mended = Guard::mend(&root).into_iter();
+        warnings.extend(mended.map(|text| Warning::new("mended", text)));
+        let adapting = start_adapting(plan.plan())?;
+        let mut guard = set_knobs(plan.plan(), &root)?;
+        let machine = Machine { time_domain, ..read_machine(&root) };
+        warnings.extend(hazards(&machine));
+        let loads = usable::loads(plan, &machine, warnings)?;
+        usable::guard_changes(&mut guard, &loads)?;
+        let workers = Loads::start(&loads, plan.plan().seed, signals)?;
+        warnings.extend(lock_memory());
+        clock::sleep_for(plan.plan().phase());
+        Ok(Environment { workers, guard, adapting, root, machine, loads })
+    }
+
+    /// Ends loads and mechanisms and restores the knobs.
+    pub(super) fn restore(mut self) -> Aftermath {
+        memory::unlock_all();
+        let (work, ended_early) = self.workers.stop();
+        let counters = counters::read(&self.root, &self.machine);
+        let happened = counters.happened_since(&self.machine.counters);
+        let mut changes = self.guard.restore();
+        let adapted = self.adapting.map(Adapting::end).unwrap_or_default();
+        changes.extend(adapted.changes);
+        let adapted = adapted.warnings.into_iter().map(|text| Warning::new("adapt", text));
+        let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
+        Aftermath {
+            machine: self.machine,
+            loads: self.loads.iter().map(|load| load.name().to_owned()).collect(),
+            work,
+            changes,
+            warnings: adapted.chain(ended_early).chain(happened).collect(),
+        }
+    }
+}
+
+/// Lets the plan's mechanisms adapt the machine from now on.
+fn start_adapting(plan: &Plan) -> Result<Option<Adapting>> {
+    if plan.adapt.is_empty() {
+        return Ok(None);
+    }
+    Adapting::start(&plan.adapt).map(Some)
+}
+
+fn set_knobs(plan: &Plan, root: &Root) -> Result<Guard> {
+    let mut guard = Guard::new(root.clone());
+    for setting in &plan.settings {
+        guard.set(&setting.knob, &setting.value, "asked for with --set").map_err(|e| denied(&e))?;
+    }
+    Ok(guard)
+}
+
+fn read_machine(root: &Root) -> Machine {
+    Machine {
+        clock_read_ns: clock::read_cost().0,
+        record_ns: rig::record_cost().0,
+        ..machine::read(root)
+    }
+}
+
+/// The refusal of a knob as a failure.
+pub(super) fn denied(error: &GuardError) -> Failure {
+    match error {
+        GuardError::Unknown(..)
+        | GuardError::Refused(..)
+        | GuardError::NotANumber(..)
+        | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
+        _ => Failure::Unsupported(error.to_string()),
+    }
+}
+
+/// A warning for every record of a system that is not configured for low latency, so that nobody
+/// takes its figures for the kernel's.
+fn hazards(machine: &Machine) -> Option<Warning> {
+    let findings = doctor::diagnose(machine);
+    let severe = findings.iter().filter(|finding| finding.severity.is_severe());
+    let codes: Vec<&str> = severe.map(|finding| finding.code.as_str()).collect();
+    (!codes.is_empty()).then(|| {
+        let codes = codes.join(", ");
+        Warning::new(
+            "machine",
+            format!("this system is not configured for low latency ({codes}): run latlab doctor"),
+        )
+    })
+}
+
+fn lock_memory() -> Option<Warning> {
+    match memory::lock_all() {
+        Ok(Locked::All) => None,
+        Ok(Locked::Present) => Some(Warning::new(
+            "memory-partly-locked",
+            "RLIMIT_MEMLOCK allows locking present memory only; page faults are counted",
+        )),
+        Err(e) => Some(Warning::new(
+            "memory-not-locked",
+            format!(
+                "memory could not be locked ({e}): raise RLIMIT_MEMLOCK (ulimit -l); page faults are counted"
+            ),
+        )),
+    }
+}

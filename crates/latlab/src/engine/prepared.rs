@@ -1,0 +1,94 @@
+//! A plan with its parts built: made once where the plan is made or arrives, and carried from there.
+
+use crate::call::{CALLS, Call};
+use crate::failure::Result;
+use crate::load::{LOADS, Load};
+use crate::part::Built;
+use crate::part::needs::Needs;
+use crate::probe::{self, PROBES, Probe};
+use latlab_core::cpulist::CpuList;
+use latlab_core::plan::{Length, Part, Plan, ScanPlan};
+use latlab_core::time::Nanos;
+
+/// A plan with its parts built. Clones share the parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    plan: Plan,
+    pub(super) probes: Vec<Built<dyn Probe>>,
+    pub(super) loads: Vec<Built<dyn Load>>,
+    pub(super) scans: Vec<(ScanPlan, Built<dyn Call>)>,
+}
+
+impl Prepared {
+    /// Builds the parts of a plan. Fails where a part is unknown, its parameters are wrong, or it
+    /// can't measure the length asked for.
+    pub(crate) fn of(plan: &Plan) -> Result<Prepared> {
+        let probe = |part: &Part| {
+            let probe = Built::new("probe", PROBES, part)?;
+            probe::check_length(probe.name(), &*probe, plan.length).map(|()| probe)
+        };
+        let load = |part: &Part| Built::new("load", LOADS, part);
+        let scan = |scan: &ScanPlan| {
+            Built::new("call", CALLS, &scan.call).map(|call| (scan.clone(), call))
+        };
+        Ok(Prepared {
+            probes: plan.probes.iter().map(probe).collect::<Result<_>>()?,
+            loads: plan.loads.iter().map(load).collect::<Result<_>>()?,
+            scans: plan.scans.iter().map(scan).collect::<Result<_>>()?,
+            plan: plan.clone(),
+        })
+    }
+
+    /// The plan, as it is sent and recorded.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The same plan for another target.
+    pub(crate) fn on_target(&self, target: &str) -> Prepared {
+        let mut prepared = self.clone();
+        target.clone_into(&mut prepared.plan.target);
+        prepared
+    }
+
+    /// The same plan on these CPUs.
+    pub(super) fn on_cpus(&self, cpus: CpuList) -> Prepared {
+        let mut prepared = self.clone();
+        prepared.plan.cpus = cpus;
+        prepared
+    }
+
+    /// The same plan without explaining.
+    pub(crate) fn unexplained(&self) -> Prepared {
+        let mut prepared = self.clone();
+        prepared.plan.explain = None;
+        prepared
+    }
+
+    /// What its parts need beyond a kernel.
+    pub(crate) fn needs(&self) -> Needs {
+        let probes = self.probes.iter().map(|probe| probe.needs());
+        let loads = self.loads.iter().map(|load| load.needs());
+        let calls = self.scans.iter().map(|(_, call)| call.needs());
+        probes.chain(loads).chain(calls).fold(Needs::default(), Needs::and)
+    }
+
+    /// How long it measures, about.
+    pub(crate) fn duration(&self) -> Nanos {
+        let probes = self.probes.iter().map(|probe| self.duration_of(probe));
+        // The time limit of a scan is far more than most need.
+        let scans = self.scans.iter().map(|(scan, _)| Nanos(scan.limit.0 / 4));
+        probes.chain(scans).fold(Nanos(0), |sum, each| sum + each)
+    }
+
+    fn duration_of(&self, probe: &Built<dyn Probe>) -> Nanos {
+        let once = match self.plan.length {
+            Length::For(time) => time,
+            Length::Count(count) => {
+                let interval = probe.part.params.get("interval").and_then(serde_json::Value::as_u64);
+                Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
+            }
+        };
+        Nanos((once + self.plan.warm_up).0.saturating_mul(probe.lengths()))
+    }
+}

@@ -1,0 +1,81 @@
+//! The probes of a plan, measured, and their late wake-ups explained where the plan asks for that.
+
+use crate::explain::{Explanations, Lanes, Others};
+use crate::failure::{Failure, Result};
+use crate::part::Built;
+use crate::probe::Probe;
+use crate::rig::Rig;
+use latlab_core::histogram::Histogram;
+use latlab_core::machine::Machine;
+use latlab_core::plan::Plan;
+use latlab_core::time::Nanos;
+
+/// Runs the probes and explains their late wake-ups if the plan asks for that; or explains those of
+/// other tasks. A failure after something was measured is returned beside the results.
+pub(super) fn run(
+    plan: &Plan,
+    machine: &Machine,
+    probes: &[Built<dyn Probe>],
+    rig: &mut Rig<'_>,
+) -> Result<(Option<Failure>, Option<Explanations>)> {
+    let Some(explain) = &plan.explain else { return Ok((measure(probes, rig)?, None)) };
+    if let Some(watched) = &explain.watch {
+        let explanations = rig.while_watching(|signals, watch| {
+            Others::explain(plan, (watched, explain.above), machine, signals, watch)
+        })?;
+        return Ok((None, Some(explanations)));
+    }
+    let usual = measure_without(probes, rig)?;
+    if rig.is_over() {
+        return Ok((None, None));
+    }
+    let above = explain.above;
+    let (measured, explanations) = Lanes::explain(above, usual, machine, |observer| {
+        rig.observer = Some(observer);
+        let measured = measure(probes, rig);
+        rig.observer = None;
+        measured
+    })?;
+    // What was measured is kept even if explaining failed.
+    match explanations {
+        Ok(explanations) => Ok((measured?, Some(explanations))),
+        Err(failure) => Ok((measured?.or(Some(failure)), None)),
+    }
+}
+
+/// Measures for a while without explaining, so that the cost of explaining is known. Returns the
+/// 90th percentile.
+#[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
+fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Nanos> {
+    rig.briefly(|rig| measure(probes, rig))?;
+    let measured = std::mem::take(&mut rig.measured);
+    rig.figures.clear();
+    if rig.interrupted || measured.iter().any(|one| one.lane.tripped.is_some()) {
+        rig.measured = measured;
+        return Ok(Nanos(0));
+    }
+    rig.warnings.clear();
+    let mut all = Histogram::new();
+    for one in &measured {
+        let seen = one.lane.first().histogram();
+        all.add(&seen);
+        let median = seen.quantile(0.5);
+        let what = format!("median on CPU {} without explaining", one.cpus);
+        rig.figure(one.probe, &what, median.0 as f64, "ns");
+    }
+    Ok(all.quantile(0.9))
+}
+
+/// Runs the probes one after another. A failure after something was measured is returned beside the
+/// results, not instead of them.
+fn measure(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Option<Failure>> {
+    for probe in probes {
+        match probe.run(rig) {
+            Ok(()) if rig.is_over() => break,
+            Ok(()) => {}
+            Err(failure) if rig.measured.is_empty() => return Err(failure),
+            Err(failure) => return Ok(Some(failure)),
+        }
+    }
+    Ok(None)
+}

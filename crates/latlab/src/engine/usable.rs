@@ -1,0 +1,91 @@
+//! The parts of a plan that can work on this machine.
+
+use super::Prepared;
+use super::environment::denied;
+use crate::failure::{Failure, Result};
+use crate::load::{Load, Placed};
+use crate::part::{Built, driver};
+use crate::probe::Probe;
+use latlab_core::machine::Machine;
+use latlab_core::record::Warning;
+use latlab_sys::guard::Guard;
+
+/// The probes of the plan. Fails where one can't work here, unless the plan skips those.
+pub(super) fn probes(
+    plan: &Prepared,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Built<dyn Probe>>> {
+    let mut probes = Vec::new();
+    for probe in &plan.probes {
+        let checked = probe.check(&plan.plan().cpus).map(|()| probe.clone());
+        probes.extend(unless_skipped(plan, probe.name(), checked, warnings)?);
+    }
+    let watches = plan.plan().explain.as_ref().is_some_and(|explain| explain.watch.is_some());
+    if probes.is_empty() && plan.scans.is_empty() && !watches {
+        let why = warnings.iter().map(|warning| warning.text.as_str()).collect::<Vec<_>>();
+        return Err(Failure::Unsupported(format!(
+            "nothing is left to measure: {}",
+            why.join("; ")
+        )));
+    }
+    Ok(probes)
+}
+
+/// The loads of the plan and their CPUs. Fails where one can't work here, unless the plan skips
+/// those.
+pub(super) fn loads(
+    plan: &Prepared,
+    machine: &Machine,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Placed>> {
+    let mut loads = Vec::new();
+    for load in &plan.loads {
+        refuse_two_with_one_driver(plan, load)?;
+        let placed = Placed::new(load, &plan.plan().cpus, machine);
+        loads.extend(unless_skipped(plan, load.name(), placed, warnings)?);
+    }
+    Ok(loads)
+}
+
+/// Has the guard restore what loads change.
+pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
+    let changes = loads.iter().flat_map(|load| load.changes().iter().map(|knob| (*knob, load.name())));
+    let mut changes: Vec<_> = changes.collect();
+    // The last is restored first, and each terminal has LEDs of its own: the LEDs of the terminal
+    // that was active can be restored once it is active again.
+    changes.sort_by_key(|(knob, _)| *knob == "active_console");
+    for (knob, load) in changes {
+        let reason = format!("the load {load} changes it");
+        guard.keep(knob, &reason).map_err(|e| denied(&e))?;
+    }
+    Ok(())
+}
+
+/// Refuses a load that uses the test driver's interrupt while a probe does: there is one only.
+/// Without the driver's device the load uses a timer.
+fn refuse_two_with_one_driver(plan: &Prepared, load: &Built<dyn Load>) -> Result<()> {
+    let taken = plan.probes.iter().any(|probe| probe.needs().interrupt);
+    if taken && load.needs().interrupt && driver::check_device().is_ok() {
+        let why =
+            "it uses the test driver's interrupt, and so does what is measured: use source=timer";
+        return Err(Failure::Failed(format!("{}: {why}", load.name())));
+    }
+    Ok(())
+}
+
+/// The part, or nothing and a warning where the plan skips parts that this machine lacks something
+/// for.
+fn unless_skipped<T>(
+    plan: &Prepared,
+    name: &str,
+    checked: Result<T>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<T>> {
+    match checked {
+        Err(Failure::Unsupported(why)) if plan.plan().skip_missing => {
+            warnings.push(Warning::new("skipped", format!("{name} was left out: {why}")));
+            Ok(None)
+        }
+        checked => checked.map(Some),
+    }
+}

@@ -1,0 +1,20 @@
+//! The laboratory: real kernels in QEMU, one guest per cell.
+
+mod accel;
+mod answer;
+mod arch;
+mod cache;
+mod guest;
+pub(crate) mod kernel;
+mod microscope;
+mod pool;
+mod prepare;
+pub(crate) mod profile;
+mod run;
+mod symbols;
+
+pub(crate) use accel::choose as choose_accel;
+pub(crate) use cache::program_digest;
+pub(crate) use guest::{GuestTime, Program, is_init, serve};
+pub(crate) use microscope::explain;
+pub(crate) use run::{exec, fingerprint, run};

@@ -1,0 +1,57 @@
+//! The accelerator of a virtual machine: KVM where it works, which `/dev/kvm` alone does not say.
+
+use super::guest::{Cell, GuestTime, Job, PROGRAM};
+use super::run::ask;
+use super::{kernel, prepare};
+use crate::failure::{Failure, Result};
+use crate::message::Message;
+use crate::session::{Accel, Session};
+use latlab_core::time::Nanos;
+use latlab_sys::file;
+use std::collections::BTreeMap;
+use std::fs::File;
+
+/// The accelerator asked for, else KVM where the kernel of `target` measures with it.
+pub(crate) fn choose(target: &str, session: &mut Session<'_>) -> Result<Accel> {
+    if session.accel == Some(Accel::Tcg) {
+        return Ok(Accel::Tcg);
+    }
+    match (works(target, session)?, session.accel) {
+        (true, _) => Ok(Accel::Kvm),
+        (false, None) => Ok(Accel::Tcg),
+        (false, Some(_)) => Err(Failure::Unsupported(format!(
+            "{target}: KVM does not run guests here (/dev/kvm is missing, not accessible, or did \
+             not boot the kernel): omit --accel to let QEMU translate"
+        ))),
+    }
+}
+
+/// Tries KVM once for each boot of this machine: a kernel must boot, and its timers must wake a
+/// task.
+fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
+    if File::options().read(true).write(true).open("/dev/kvm").is_err() {
+        return Ok(false);
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let path = kernel::cache()?.join("kvm");
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    if let Some(answer) = known.strip_prefix(boot.as_str()) {
+        return Ok(answer == "works");
+    }
+    session.watch.note("testing KVM");
+    let kernel = prepare::kernel(target, session)?.1;
+    let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
+    let job = Job::Exec { words, folder: "/".into(), paths: BTreeMap::new() };
+    let limit = session.limit.replace(Nanos::from_secs(20));
+    let tried = ask(Cell::plain(target, kernel, GuestTime::Wall(Accel::Kvm), job), session);
+    session.limit = limit;
+    let answer = match tried {
+        Ok(Message::Exited(0)) => "works",
+        Ok(_) => "refuses",
+        Err(Failure::Failed(_)) if !session.ended => "refuses",
+        Err(failure) => return Err(failure),
+    };
+    // Without the file the next run tests again.
+    let _ = file::write_atomically(&path, format!("{boot}{answer}").as_bytes());
+    Ok(answer == "works")
+}

@@ -1,0 +1,116 @@
+//! Everything the laboratory knows about a processor architecture.
+//!
+//! A second architecture is a second constant of type [`Arch`]. No other file of the program names
+//! one, except `kernel/image`, which reads its boot protocol.
+
+use super::guest::GuestTime;
+use crate::part::About;
+use crate::part::needs::Device;
+use crate::session::Accel;
+use object::elf::{EM_X86_64, Machine};
+
+/// The architecture of guests: how QEMU emulates it, what its kernels and programs are called.
+#[derive(Debug)]
+pub(crate) struct Arch {
+    /// As `uname -m` and `std::env::consts::ARCH` name it.
+    pub(crate) name: &'static str,
+    /// As messages name it.
+    pub(crate) title: &'static str,
+    /// As Debian's packages name it.
+    pub(crate) debian: &'static str,
+    /// `ARCH=` of the kernel's build system.
+    pub(crate) make_arch: &'static str,
+    /// The folder below `arch/` in the kernel's sources.
+    pub(crate) source_folder: &'static str,
+    /// What the kernel's build leaves to boot, relative to its tree.
+    pub(crate) kernel_image: &'static str,
+    /// `e_machine` of its ELF files.
+    pub(crate) elf_machine: Machine,
+    /// Library folders that the dynamic loader searches last.
+    pub(crate) library_folders: &'static [&'static str],
+    /// Debian's packages with its kernels: name and summary.
+    pub(crate) packages: &'static [About],
+    /// QEMU's program for it.
+    pub(crate) qemu: &'static str,
+    /// Debian's package with that program.
+    pub(crate) qemu_package: &'static str,
+    /// QEMU's words for the board: no device that the host's time or its users reach.
+    pub(crate) board: &'static str,
+    /// QEMU's words for the device that interrupts at a known time.
+    pub(crate) interrupt_device: &'static [&'static str],
+    /// The serial ports of a guest: the console, and the port to latlab on the host.
+    pub(crate) serial_ports: [&'static str; 2],
+    /// The function with which a boot begins to calibrate its timer, and the variable in which it
+    /// stores the result.
+    pub(crate) calibration: [&'static str; 2],
+    /// Kernel parameters in instruction time: the frequency of the clock is known exactly, and its
+    /// interrupts arrive, so that neither is calibrated.
+    pub(crate) exact_clock: &'static str,
+}
+
+/// The architecture of the laboratory's guests.
+pub(crate) static GUEST: &Arch = &X86_64;
+
+/// The small firmware spares the guest the search for devices that it does not have.
+static X86_64: Arch = Arch {
+    name: "x86_64",
+    title: "x86-64",
+    debian: "amd64",
+    make_arch: "x86_64",
+    source_folder: "x86",
+    kernel_image: "arch/x86/boot/bzImage",
+    elf_machine: EM_X86_64,
+    library_folders: &[
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    ],
+    packages: &[
+        About { name: "linux-image-6.12-amd64", summary: "Debian's standard kernel" },
+        About { name: "linux-image-6.12-rt-amd64", summary: "Debian's PREEMPT_RT kernel" },
+    ],
+    qemu: "qemu-system-x86_64",
+    qemu_package: "qemu-system-x86",
+    board: "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
+            -display none -monitor none -no-reboot",
+    interrupt_device: &["-device", "edu"],
+    serial_ports: ["ttyS0", "ttyS1"],
+    calibration: ["setup_boot_APIC_clock", "lapic_timer_period"],
+    exact_clock: "tsc=reliable tsc_early_khz=1000000 no_timer_check",
+};
+
+impl Arch {
+    /// QEMU's words for the processor of a guest with this many of them.
+    ///
+    /// `cmpxchg16b` leaves flags that it does not change as they were after an operand of earlier
+    /// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt
+    /// right after it saves them, "nested task" among them, and a later `iretq` faults. This was
+    /// seen where one processor interrupts another: guests with several do not have the instruction.
+    pub(crate) fn processor(&self, time: GuestTime, cpus: u32) -> &'static str {
+        match (time, cpus) {
+            (GuestTime::Instructions, 1) => "-cpu max,-rdrand,-rdseed",
+            (GuestTime::Instructions, _) => "-cpu max,-rdrand,-rdseed,-cx16",
+            (GuestTime::Wall(Accel::Tcg), 1) => "-cpu max",
+            (GuestTime::Wall(Accel::Tcg), _) => "-cpu max,-cx16",
+            (GuestTime::Wall(Accel::Kvm), _) => "-cpu host",
+        }
+    }
+
+    /// QEMU's words for a device that a part needs.
+    pub(crate) fn device(&self, device: Device) -> &'static [&'static str] {
+        match device {
+            Device::Display => &["-vga", "std"],
+            // On this board the HPET's timers share a legacy line that Linux does not give away:
+            // they get lines 16 to 23 as well, as on newer boards.
+            Device::Hpet => &["-global", "hpet.hpet-intcap=0xff0104"],
+        }
+    }
+
+    /// Whether this program runs on the same architecture, so that it can build for it.
+    pub(crate) fn is_host(&self) -> bool {
+        std::env::consts::ARCH == self.name
+    }
+}

@@ -1,0 +1,65 @@
+//! Answers of earlier cells, kept by the digest of everything an answer depends on: the
+//! fingerprint of its environment, and the job.
+
+use super::guest::{self, Boot, Cell, GuestTime, Job};
+use super::kernel;
+use crate::failure::{Result, failed};
+use crate::message::Message;
+use latlab_sys::file;
+use std::path::{Path, PathBuf};
+
+/// The digest of everything an answer depends on, except the job.
+pub(super) fn fingerprint(cell: &Cell, boot: &Boot) -> Result<String> {
+    let (version, machine) = (guest::version(&cell.target)?, guest::arguments(cell));
+    let (kernel, timer) = (&cell.kernel.digest, cell.timer);
+    let Boot { cmdline, except_job, .. } = boot;
+    let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{except_job}");
+    Ok(kernel::digest(text.as_bytes()))
+}
+
+/// The digest of this program: the fingerprint of targets whose kernel latlab does not choose.
+pub(crate) fn program_digest() -> Result<String> {
+    let program = std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
+    Ok(kernel::digest(&program))
+}
+
+/// The file in which the answer of a cell is kept; none where the same cell may answer differently
+/// next time.
+pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option<PathBuf>> {
+    if cell.time != GuestTime::Instructions || matches!(cell.job, Job::Calibrate) {
+        return Ok(None);
+    }
+    let name = kernel::digest(format!("{fingerprint}\n{}", boot.orders).as_bytes());
+    let folder = kernel::cache()?.join("cells");
+    // Without the folder nothing is kept, but cells still run.
+    Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))
+}
+
+/// The messages kept in a file, if they are complete.
+pub(super) fn load(path: &Path) -> Option<Vec<Message>> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let messages = text.lines().map(Message::read).collect::<Result<Vec<_>>>().ok()?;
+    messages.last().is_some_and(Message::is_answer).then_some(messages)
+}
+
+/// Keeps the messages of a guest. A cache that can't be written costs time, not results.
+pub(super) fn keep(path: &Path, transcript: &str) {
+    /// Bytes; a longer answer is quicker to measure again than to keep.
+    const LONGEST: usize = 1 << 20;
+    if transcript.len() <= LONGEST && file::write_atomically(path, transcript.as_bytes()).is_ok() {
+        remove_oldest(path.parent().unwrap_or(path));
+    }
+}
+
+/// Limits the number of kept cells.
+fn remove_oldest(folder: &Path) {
+    const MOST: usize = 1000;
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut cells: Vec<_> = entries
+        .filter_map(|cell| Some((cell.metadata().ok()?.modified().ok()?, cell.path())))
+        .collect();
+    cells.sort();
+    for (_, path) in cells.iter().take(cells.len().saturating_sub(MOST)) {
+        let _ = std::fs::remove_file(path);
+    }
+}

@@ -1,0 +1,332 @@
+//! A cell: one job on one kernel, and everything that goes into its guest.
+
+use super::archive::Archive;
+use super::driver::MODULE as DRIVER_MODULE;
+use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::plugin::Plugin;
+use super::{GuestTime, library, module};
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use crate::lab::kernel::{self, Kernel, Source};
+use crate::lab::profile::Profile;
+use crate::message::ApicTimer;
+use crate::part::needs::Needs;
+use latlab_core::size::Bytes;
+use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// One job on one kernel.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    /// What the user typed after `--on`.
+    pub(crate) target: String,
+    pub(crate) profile: Profile,
+    pub(crate) kernel: Kernel,
+    pub(crate) time: GuestTime,
+    /// The timer calibration that the boot is spared.
+    pub(crate) timer: Option<ApicTimer>,
+    pub(crate) job: Job,
+    /// What the parts of the job need beyond a kernel.
+    pub(crate) needs: Needs,
+    /// How long the job takes in the guest's time.
+    pub(crate) expected: Nanos,
+    /// The test driver built for this kernel, where the job needs it.
+    pub(crate) driver: Option<PathBuf>,
+    /// Why the test driver is missing, where parts may be left out.
+    pub(crate) no_driver: Option<String>,
+    /// Files to bring along: path in the guest, path on the host.
+    pub(crate) files: Vec<(PathBuf, PathBuf)>,
+    /// Symbolic links among them: path and target.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// The plugin that records its instructions. It does not change the record.
+    pub(crate) plugin: Option<Plugin>,
+}
+
+/// A program of the user, to be started in a guest.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What follows `latlab exec` in the guest.
+    pub(crate) words: Vec<String>,
+    /// The program itself.
+    pub(crate) path: PathBuf,
+    /// Other files and folders that it reads.
+    pub(crate) with: Vec<PathBuf>,
+}
+
+impl Program {
+    /// The job that starts it, with the current folder and search paths.
+    pub(crate) fn job(&self) -> Result<Job> {
+        let text = |what: &str, value: OsString| {
+            value
+                .into_string()
+                .map_err(|_| Failure::Failed(format!("{what} is not UTF-8, and cannot be passed to a guest")))
+        };
+        let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
+        let folder = text("the name of the current folder", folder.into_os_string())?;
+        let mut paths = BTreeMap::new();
+        for name in ["PATH", "LD_LIBRARY_PATH"] {
+            if let Some(value) = std::env::var_os(name) {
+                paths.insert(name.to_owned(), text(name, value)?);
+            }
+        }
+        Ok(Job::Exec { words: self.words.clone(), folder: folder.into(), paths })
+    }
+
+    /// The program, its libraries, and what it reads.
+    pub(crate) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let real = self.real();
+        let mut files = vec![(real.clone(), real)];
+        files.extend(library::closure(&self.path)?);
+        for path in &self.with {
+            for (there, here) in library::tree(path)? {
+                files.extend(library::closure_if_any(&here)?);
+                files.push((there, here));
+            }
+        }
+        files.sort();
+        files.dedup();
+        Ok(files)
+    }
+
+    /// The name that the user typed, where it differs from the real path: a program may look for
+    /// its libraries beside its real path, and act on the name it was called by.
+    pub(crate) fn links(&self) -> Vec<(PathBuf, PathBuf)> {
+        let real = self.real();
+        if real == self.path { Vec::new() } else { vec![(self.path.clone(), real)] }
+    }
+
+    fn real(&self) -> PathBuf {
+        self.path.canonicalize().unwrap_or_else(|_| self.path.clone())
+    }
+}
+
+/// What QEMU boots.
+pub(crate) struct Boot {
+    pub(crate) initramfs: Vec<u8>,
+    pub(crate) cmdline: String,
+    /// The modules that the guest loads, in order.
+    pub(crate) modules: Vec<String>,
+    /// Digests of everything in the initramfs except the job.
+    pub(crate) except_job: String,
+    /// The digest of the orders, the job included.
+    pub(crate) orders: String,
+}
+
+/// Parameters of a disk in memory whose completions are timers of the guest
+/// (`Documentation/block/null_blk.rst`); the command line of a profile overrides them.
+const DISK: &[&str] =
+    &["gb=1", "memory_backed=1", "irqmode=2", "completion_nsec=100000", "hw_queue_depth=64"];
+
+/// Kernel parameters of every guest. Addresses are not randomized, and random numbers do not depend
+/// on the host; `panic=-1` ends QEMU. Boot work that measures nothing is skipped: certificates for
+/// module signatures, self-tests of ciphers, jitter entropy, BTF for congestion control.
+const CMDLINE: &str = "quiet panic=-1 rdinit=/latlab nokaslr random.trust_cpu=off \
+    cryptomgr.notests initcall_blacklist=load_system_certificate_list,jent_mod_init,\
+bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
+
+impl Cell {
+    /// A boot of `kernel` without settings: the same whichever profile asks for it.
+    pub(crate) fn plain(target: &str, kernel: Kernel, time: GuestTime, job: Job) -> Cell {
+        let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
+        Cell::of(target, profile, kernel, time, job)
+    }
+
+    /// A cell whose job needs nothing beyond its kernel and its profile.
+    pub(crate) fn of(
+        target: &str,
+        profile: Profile,
+        kernel: Kernel,
+        time: GuestTime,
+        job: Job,
+    ) -> Cell {
+        Cell {
+            target: target.to_owned(),
+            profile,
+            kernel,
+            time,
+            timer: None,
+            expected: job.shortest(),
+            job,
+            needs: Needs::default(),
+            driver: None,
+            no_driver: None,
+            files: Vec::new(),
+            links: Vec::new(),
+            plugin: None,
+        }
+    }
+
+    /// The modules that the job's parts need. Where parts may be left out, only those that the
+    /// kernel has: the part that lacks one is left out in the guest.
+    fn needed_modules(&self) -> Vec<String> {
+        let modules = self.kernel.modules.as_deref();
+        let names = self.needs.modules.iter().map(|name| (*name).to_owned());
+        let has = |name: &String| module::closure(modules, std::slice::from_ref(name)).is_ok();
+        names.filter(|name| !self.job.may_lack() || has(name)).collect()
+    }
+
+    /// The parameters of the disk's module: of two words with one key the last one counts.
+    fn disk_parameters(&self) -> Vec<&str> {
+        let own = self.profile.cmdline.split_whitespace();
+        let own = own.filter_map(|word| word.strip_prefix("null_blk."));
+        DISK.iter().copied().chain(own).collect()
+    }
+
+    /// Makes the initramfs and the command line.
+    pub(crate) fn boot(&self) -> Result<Boot> {
+        let disk = disk(&self.needs)?;
+        let mut archive = Archive::new();
+        let modules = self.add_modules(&mut archive, disk.is_some())?;
+        self.add_files(&mut archive, disk.is_some())?;
+        let orders = Orders {
+            time_domain: self.time.domain(),
+            modules,
+            files: self.profile.files.clone(),
+            disk: disk.clone(),
+            job: self.job.clone(),
+        };
+        let text = orders.text();
+        let without_job = Orders { job: Job::Calibrate, ..orders.clone() }.text();
+        let except_job =
+            format!("{}\n{}", kernel::digest(archive.bytes()), kernel::digest(&without_job));
+        archive.file(ORDERS, 0o644, &text);
+        let initramfs = archive.finish();
+        self.check_size(Bytes(initramfs.len() as u64))?;
+        let cmdline = self.cmdline(disk.is_some());
+        let (modules, orders) = (orders.modules, kernel::digest(&text));
+        Ok(Boot { initramfs, cmdline, modules, except_job, orders })
+    }
+
+    fn cmdline(&self, has_disk: bool) -> String {
+        let [console, _] = GUEST.serial_ports;
+        let mut cmdline = format!("console={console} {CMDLINE}");
+        if has_disk {
+            cmdline.extend(DISK.iter().map(|parameter| format!(" null_blk.{parameter}")));
+        }
+        cmdline = format!("{cmdline} {}", self.profile.cmdline);
+        if self.time == GuestTime::Instructions {
+            cmdline = format!("{cmdline} {}", GUEST.exact_clock);
+        }
+        cmdline
+    }
+
+    /// Adds the modules that the guest loads. Their names with parameters, in order.
+    fn add_modules(&self, archive: &mut Archive, has_disk: bool) -> Result<Vec<String>> {
+        let mut wanted = self.profile.modules.clone();
+        wanted.retain(|name| name != DRIVER_MODULE);
+        wanted.extend(self.needed_modules());
+        if has_disk {
+            wanted.extend(["null_blk".to_owned(), "ext4".to_owned()]);
+        }
+        let mut names = Vec::new();
+        for module in module::closure(self.kernel.modules.as_deref(), &wanted)? {
+            archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
+            let disk =
+                if module.name == "null_blk" { self.disk_parameters() } else { Vec::new() };
+            names.push([vec![module.name.as_str()], disk].concat().join(" "));
+        }
+        if self.driver.is_some() {
+            names.push(DRIVER_MODULE.to_owned());
+        }
+        Ok(names)
+    }
+
+    /// Adds everything else: files of the user, tools, the kernel's configuration, this program.
+    fn add_files(&self, archive: &mut Archive, has_disk: bool) -> Result<()> {
+        let mut files = self.files.clone();
+        if has_disk {
+            let mke2fs = mke2fs()?;
+            files.extend(library::closure(&mke2fs)?);
+            files.push(("/sbin/mke2fs".into(), mke2fs));
+        }
+        if let Some(driver) = &self.driver {
+            files.push((format!("{MODULES}/{DRIVER_MODULE}.ko").into(), driver.clone()));
+        }
+        let config = self.kernel.folder.join("config");
+        if config.exists() {
+            files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
+        }
+        for (there, here) in &files {
+            let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
+            archive.file(there, 0o755, &bytes);
+        }
+        for (link, target) in &self.links {
+            archive.link(link, target);
+        }
+        let program =
+            std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
+        archive.file(PROGRAM, 0o755, &program);
+        Ok(())
+    }
+
+    /// Refuses an initramfs that the guest cannot unpack: it holds the archive twice meanwhile, and
+    /// a root in memory gets half of the memory.
+    fn check_size(&self, size: Bytes) -> Result<()> {
+        let memory = self.profile.memory;
+        if size.0 <= memory.0 / 3 {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!(
+            "{}: {size} of files do not fit into a guest with {memory} of memory: bring fewer files, \
+             or use a profile of your own with more memory",
+            self.target
+        )))
+    }
+
+    /// Wall-clock time after which the guest counts as hung: a guest in instruction time that is
+    /// never idle takes about ten times its own time, and the host may be busy.
+    pub(crate) fn patience(&self) -> Nanos {
+        Nanos::from_secs(120) + Nanos(self.expected.0.saturating_mul(50))
+    }
+}
+
+/// The folder that lies on the guest's disk.
+fn disk(needs: &Needs) -> Result<Option<PathBuf>> {
+    if needs.folders.len() > 1 {
+        let why = "a guest has one disk: give all loads and calls the same dir=";
+        return Err(Failure::Failed(why.to_owned()));
+    }
+    Ok(needs.folders.first().cloned())
+}
+
+fn mke2fs() -> Result<PathBuf> {
+    let places = ["/sbin/mke2fs", "/usr/sbin/mke2fs"].map(Path::new);
+    places.into_iter().find(|path| path.exists()).map(Path::to_owned).ok_or_else(|| {
+        let why = "a guest's disk needs mke2fs, which is not installed: apt-get install e2fsprogs";
+        Failure::Unsupported(why.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn missing_module_is_left_out_when_parts_may_be_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = Kernel {
+            name: "bare".to_owned(),
+            release: "6.1-bare".to_owned(),
+            image: "/nowhere".into(),
+            modules: Some(folder.path().to_owned()),
+            digest: String::new(),
+            folder: folder.path().to_owned(),
+        };
+        let modules = |skip_missing: bool| {
+            let plan = json!({
+                "probes": [], "loads": [],
+                "target": "lab:bare", "cpus": "0", "length": { "count": 1 }, "warm_up": 0,
+                "seed": 0, "settings": [], "skip_missing": skip_missing,
+            });
+            let job = Job::Run(Box::new(serde_json::from_value(plan).unwrap()));
+            let needs = Needs { modules: BTreeSet::from(["vgastate"]), ..Needs::default() };
+            let cell = Cell::plain("lab:bare", kernel.clone(), GuestTime::Instructions, job);
+            Cell { needs, ..cell }.needed_modules()
+        };
+        assert_eq!((modules(false).len(), modules(true).len()), (1, 0));
+    }
+}

@@ -1,0 +1,208 @@
+//! The init process of a guest: this program, started by its kernel.
+
+use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::{calibration, kallsyms};
+use crate::engine::{self, Prepared};
+use crate::failure::{Result, failed};
+use crate::lab::arch::GUEST;
+use crate::message::{Message, Messenger, Stream};
+use latlab_core::plan::Plan;
+use latlab_core::time::Nanos;
+use latlab_sys::process::{self, Running};
+use latlab_sys::signal::Signals;
+use latlab_sys::{clock, init, terminal};
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+/// Whether this process is the init process of a guest.
+pub(crate) fn is_init() -> bool {
+    std::process::id() == 1 && Path::new(ORDERS).exists()
+}
+
+/// Carries out the guest's orders and powers it off. On failure it panics with the reason, which
+/// the kernel prints on the console before it panics too.
+pub(crate) fn serve() -> ! {
+    let served = mount_all().and_then(|()| {
+        let mut port = port()?;
+        let done = orders().and_then(|orders| carry_out(&orders, &mut port));
+        let last = done.unwrap_or_else(Message::Failed);
+        // Closing the port waits until everything is sent.
+        last.send(&mut port).map_err(|e| failed("the port", e))
+    });
+    if let Err(failure) = served {
+        panic!("{failure}");
+    }
+    panic!("the guest can't be powered off: {}", init::power_off());
+}
+
+/// Mounts the file systems that programs expect and latlab reads.
+fn mount_all() -> Result<()> {
+    let needed = [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")];
+    let wanted = [
+        ("debugfs", "/sys/kernel/debug"),
+        ("tracefs", "/sys/kernel/tracing"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("bpf", "/sys/fs/bpf"),
+        ("devpts", "/dev/pts"),
+        ("mqueue", "/dev/mqueue"),
+        ("tmpfs", "/dev/shm"),
+    ];
+    // The root is in memory, and the user's program may lie in these folders.
+    for folder in ["/run", "/tmp", "/var/tmp"] {
+        std::fs::create_dir_all(folder).map_err(|e| failed(folder, e))?;
+    }
+    for (kind, place) in needed {
+        init::mount(kind, kind, Path::new(place)).map_err(|e| failed(place, e))?;
+    }
+    for (kind, place) in wanted {
+        // Not every kernel has all of them; a part that needs one reports it.
+        let _ = init::mount(kind, kind, Path::new(place));
+    }
+    let _ = init::loopback_up();
+    Ok(())
+}
+
+/// The serial port to latlab on the host; the other one is the console.
+fn port() -> Result<File> {
+    let [_, port] = GUEST.serial_ports;
+    let path = format!("/dev/{port}");
+    let open = || {
+        let port = File::options().write(true).open(&path)?;
+        terminal::set_raw(&port)?;
+        Ok(port)
+    };
+    open().map_err(|e: io::Error| failed(&path, e))
+}
+
+fn orders() -> Result<Orders> {
+    let bytes = std::fs::read(ORDERS).map_err(|e| failed(ORDERS, e))?;
+    serde_json::from_slice(&bytes).map_err(|e| failed(ORDERS, e))
+}
+
+fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
+    for module in &orders.modules {
+        load(module)?;
+    }
+    if let Some(folder) = &orders.disk {
+        make_disk(folder)?;
+    }
+    for (path, value) in &orders.files {
+        // Each write to these files is a command of its own.
+        let mut file = File::options().write(true).open(path).map_err(|e| failed(path, e))?;
+        file.write_all(value.as_bytes()).map_err(|e| failed(&format!("{value} to {path}"), e))?;
+    }
+    settle();
+    match &orders.job {
+        Job::Run(plan) => run(plan, orders, port),
+        Job::Exec { words, folder, paths } => {
+            let mut command = process::tied(PROGRAM);
+            command.arg("exec").args(words).current_dir(folder);
+            command.envs(paths);
+            std::fs::create_dir_all(folder)
+                .map_err(|e| failed(&folder.display().to_string(), e))?;
+            exec(&mut command, port)
+        }
+        Job::Calibrate => calibration::read().map(Message::Calibration),
+        Job::Symbols(_) => kallsyms::send(port).map(|()| Message::Exited(0)),
+    }
+}
+
+/// Waits until the kernel has finished what it delays at boot: it chooses its clocksource a second
+/// later. In instruction time, waiting costs nothing.
+fn settle() {
+    const LONGEST: Nanos = Nanos::from_secs(3);
+    const STEP: Nanos = Nanos::from_millis(100);
+    let chosen = || {
+        let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        std::fs::read_to_string(path).is_ok_and(|name| !name.contains("early"))
+    };
+    let deadline = clock::now() + LONGEST;
+    while !chosen() && clock::now() < deadline {
+        clock::sleep_for(STEP);
+    }
+    clock::sleep_for(STEP);
+}
+
+/// `name` or `name key=value …`.
+fn load(module: &str) -> Result<()> {
+    let (name, parameters) = module.split_once(' ').unwrap_or((module, ""));
+    let path = format!("{MODULES}/{name}.ko");
+    let load = || init::load_module(&File::open(&path)?, parameters);
+    load().map_err(|e| failed(&format!("the module {name}"), e))
+}
+
+/// A disk in memory, whose completions are timers of the guest, with a file system on it.
+fn make_disk(folder: &Path) -> Result<()> {
+    const DISK: &str = "/dev/nullb0";
+    let mut mke2fs = process::tied("/sbin/mke2fs");
+    mke2fs.args(["-q", "-F", "-t", "ext4", DISK]).stdin(Stdio::null());
+    let made = mke2fs.output().map_err(|e| failed("mke2fs", e))?;
+    if !made.status.success() {
+        return Err(failed("mke2fs", String::from_utf8_lossy(&made.stderr).trim()));
+    }
+    init::mount("ext4", DISK, folder).map_err(|e| failed("the guest's disk", e))
+}
+
+fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
+    let signals = Signals::hold().map_err(|e| failed("signals can't be blocked", e))?;
+    // Progress messages would disturb the only processor.
+    let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));
+    let plan = Prepared::of(plan)?;
+    let mut outcome = engine::run(&plan, orders.time_domain, &signals, &mut watch)?;
+    // The guest is configured by its profile: the doctor's findings are not news.
+    outcome.record.warnings.retain(|warning| warning.code != "machine");
+    let engine::Outcome { record, verdict } = outcome;
+    Ok(Message::Record { record: Box::new(record), verdict })
+}
+
+/// Starts the program through `latlab exec`, so that its options mean the same as on the host.
+fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
+    command.env("HOME", "/").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::start(command).map_err(|e| failed(PROGRAM, e))?;
+    let child = running.child();
+    let (to, from) = mpsc::channel();
+    let outputs = [
+        (Stream::Stdout, child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
+        (Stream::Stderr, child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
+    ];
+    for (stream, pipe) in outputs {
+        let (pipe, to) = (pipe.expect("it was asked for"), to.clone());
+        std::thread::spawn(move || forward(stream, pipe, &to));
+    }
+    drop(to);
+    // A process that the program left behind may keep the pipes open for ever.
+    let status = loop {
+        while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
+            message.send(port).map_err(|e| failed("the port", e))?;
+        }
+        if let Some(status) = running.child().try_wait().map_err(|e| failed("the program", e))? {
+            break status;
+        }
+    };
+    while let Ok(message) = from.recv_timeout(Duration::from_millis(5)) {
+        message.send(port).map_err(|e| failed("the port", e))?;
+    }
+    Ok(Message::Exited(code(status)))
+}
+
+/// Forwards a pipe until all its writers have closed it.
+fn forward(stream: Stream, mut pipe: Box<dyn Read + Send>, to: &Sender<Message>) {
+    let mut bytes = [0; 4096];
+    while let Ok(length @ 1..) = pipe.read(&mut bytes) {
+        if to.send(Message::output(stream, &bytes[..length])).is_err() {
+            return;
+        }
+    }
+}
+
+/// The exit code as a shell reports it: 128 plus the signal's number for a killed program.
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
+}

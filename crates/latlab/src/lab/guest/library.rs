@@ -1,0 +1,235 @@
+//! What a program needs to run in a root that holds nothing else: its interpreter and libraries.
+
+mod elf;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use elf::Elf;
+use search::{Loaded, Search};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+use walkdir::WalkDir;
+
+/// Every file to pack along: the program's interpreter and libraries, as (path in the guest, path
+/// here). They are looked for as `ld.so(8)` does it, without running anything, in the order and
+/// with the user's own `LD_LIBRARY_PATH` and `PATH`, which the guest has to set as well. The
+/// program itself is to lie in the guest where it lies here once symbolic links are followed:
+/// `$ORIGIN` is that folder.
+///
+/// What a program opens while it runs can't be known: glibc's modules for host names and users
+/// (NSS) and its locales, and whatever is opened with `dlopen`, are not among them.
+pub(crate) fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    closure_with(&Search::of_this_process(), program)
+}
+
+/// The same for a file that a program opens by itself: the libraries of a library, too. What is
+/// neither program nor library needs nothing.
+pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let name = file.display().to_string();
+    let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
+    let search = Search::of_this_process();
+    let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
+    if let Ok(Some(elf)) = Elf::read(&bytes) {
+        let real = file.canonicalize().map_err(|e| failed(&name, e))?;
+        packing.libraries(Loaded::program(real, elf))?;
+    }
+    Ok(packing.files)
+}
+
+/// The files of a folder and all below it, or one file, as (path in the guest, path here):
+/// symbolic links are followed, and the guest's path is the absolute one. What is neither file
+/// nor folder, links to nothing and links back to a folder above are left out.
+pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    /// What an archive can hold of one file.
+    const LARGEST: u64 = u32::MAX as u64;
+    let name = path.display().to_string();
+    let top = path.metadata().map_err(|e| failed(&name, e))?;
+    if !top.is_file() && !top.is_dir() {
+        return Err(failed(&name, "this is neither a file nor a folder, and can't be packed"));
+    }
+    let mut files = Vec::new();
+    for entry in WalkDir::new(path).follow_links(true).sort_by_file_name() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(e) if e.loop_ancestor().is_some() || leads_nowhere(&e) => continue,
+            Err(e) => return Err(failed(&name, e)),
+        };
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        let here = entry.path();
+        let size = entry.metadata().map_err(|e| failed(&name, e))?.len();
+        if size > LARGEST {
+            let too_large = "this file is too large to be packed: 4 GiB is the limit";
+            return Err(failed(&here.display().to_string(), too_large));
+        }
+        files.push((in_guest(here)?, here.to_owned()));
+    }
+    Ok(files)
+}
+
+/// Whether what was met is a symbolic link to nothing.
+fn leads_nowhere(error: &walkdir::Error) -> bool {
+    let missing = error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound);
+    missing && error.path().is_some_and(Path::is_symlink)
+}
+
+/// [`closure`], in these surroundings.
+fn closure_with(search: &Search, program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let mut packing = Packing { search, files: Vec::new(), seen: BTreeSet::new() };
+    packing.program(program)?;
+    Ok(packing.files)
+}
+
+/// Files that are being collected.
+struct Packing<'a> {
+    search: &'a Search,
+    files: Vec<(PathBuf, PathBuf)>,
+    /// Programs that were looked into, by their real paths.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Packing<'_> {
+    /// Packs what a program needs, not itself.
+    fn program(&mut self, program: &Path) -> Result<()> {
+        let name = program.display().to_string();
+        let real = program.canonicalize().map_err(|e| failed(&name, e))?;
+        if !self.seen.insert(real.clone()) {
+            return Ok(());
+        }
+        let metadata = real.metadata().map_err(|e| failed(&name, e))?;
+        if metadata.is_dir() {
+            return Err(failed(&name, "this is a folder: name a program in it"));
+        }
+        if !metadata.is_file() {
+            return Err(failed(&name, "this is no file, so it is no program"));
+        }
+        if metadata.permissions().mode() & 0o111 == 0 {
+            return Err(failed(&name, "this may not be executed: chmod +x makes it a program"));
+        }
+        let bytes = std::fs::read(&real).map_err(|e| failed(&name, e))?;
+        if let Some(line) = bytes.strip_prefix(b"#!") {
+            return self.script(&name, line);
+        }
+        match Elf::read(&bytes).map_err(|e| failed(&name, e))? {
+            Some(elf) => self.libraries(Loaded::program(real, elf)),
+            None => Err(failed(
+                &name,
+                &format!("this is neither a program for {} nor a script that begins with #!", GUEST.title),
+            )),
+        }
+    }
+
+    /// Packs what the script needs that begins with `#!` and this.
+    fn script(&mut self, name: &str, line: &[u8]) -> Result<()> {
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = String::from_utf8_lossy(line);
+        let mut words = line.split_whitespace();
+        let Some(interpreter) = words.next().map(Path::new) else {
+            return Err(failed(name, "its first line names no interpreter after #!"));
+        };
+        self.interpreter(name, interpreter)?;
+        if interpreter.file_name().is_some_and(|name| name == "env") {
+            let Some(command) = words.find(|word| !word.starts_with('-') && !word.contains('='))
+            else {
+                return Ok(());
+            };
+            let Some(interpreter) = self.search.command(command) else {
+                return Err(Failure::Unsupported(format!(
+                    "{name} is run by {command}, which is in no folder of PATH: install it"
+                )));
+            };
+            self.interpreter(name, &interpreter)?;
+        }
+        Ok(())
+    }
+
+    /// Packs the interpreter of a script, and what it needs.
+    fn interpreter(&mut self, script: &str, interpreter: &Path) -> Result<()> {
+        if !interpreter.exists() {
+            let interpreter = interpreter.display();
+            return Err(Failure::Unsupported(format!(
+                "{script} is run by {interpreter}, which is not there: install it"
+            )));
+        }
+        self.add(interpreter)?;
+        self.program(interpreter)
+    }
+
+    /// Packs the loader of a program and the libraries that it will load, breadth first as it
+    /// does: of two libraries of one name the first serves everybody.
+    fn libraries(&mut self, program: Loaded) -> Result<()> {
+        // A library has none; who opens it brings one.
+        let mut names = match program.elf.interpreter.clone() {
+            Some(loader) => self.loader(&program, &loader)?,
+            None => BTreeSet::new(),
+        };
+        let mut objects = vec![program];
+        let mut at = 0;
+        while at < objects.len() {
+            for name in objects[at].elf.needed.clone() {
+                if !names.insert(name.clone()) {
+                    continue;
+                }
+                let Some(found) = self.search.library(&name, &objects, at) else {
+                    let who = objects[at].path.display();
+                    return Err(Failure::Unsupported(format!(
+                        "{who} needs {name}, and no library folder has it for {}: \
+                         install its package, or add its folder to LD_LIBRARY_PATH",
+                        GUEST.title
+                    )));
+                };
+                self.add(&found.path)?;
+                if self.search.only_cached(&found.path) {
+                    self.add(Path::new(search::CACHE))?;
+                }
+                names.extend(found.elf.soname.clone());
+                objects.push(found);
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Packs the loader of a program. The names under which it is a library itself.
+    fn loader(&mut self, program: &Loaded, loader: &Path) -> Result<BTreeSet<String>> {
+        let bytes = std::fs::read(loader).map_err(|e| {
+            let (program, loader) = (program.path.display(), loader.display());
+            Failure::Unsupported(format!(
+                "{program} is loaded by {loader}, which can't be read ({e}): install the C \
+                 library that it was built for"
+            ))
+        })?;
+        self.add(loader)?;
+        let name = loader.display().to_string();
+        let elf = Elf::read(&bytes).map_err(|e| failed(&name, e))?;
+        Ok(elf.and_then(|elf| elf.soname).into_iter().collect())
+    }
+
+    fn add(&mut self, here: &Path) -> Result<()> {
+        let guest = in_guest(here)?;
+        if !self.files.iter().any(|(path, _)| *path == guest) {
+            self.files.push((guest, here.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// The name of a file in the guest, where no folder is a symbolic link.
+fn in_guest(here: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(here);
+    let absolute = absolute.map_err(|e| failed(&here.display().to_string(), e))?;
+    let mut guest = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => drop(guest.pop()),
+            part => guest.push(part),
+        }
+    }
+    Ok(guest)
+}

@@ -1,0 +1,260 @@
+//! Real programs run in roots that hold nothing but what was found for them.
+
+use super::*;
+use latlab_sys::{file, process};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::process::Output;
+
+/// Whether the tests that need root can run; says so where they can't.
+fn root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    if !root {
+        let _ = writeln!(io::stderr(), "NOT RUN: this test needs root");
+    }
+    root
+}
+
+fn put(path: &Path, mode: u32, bytes: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    file::write_atomically(path, bytes).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Runs a program in a root made of itself, these files, and `/proc`: there the loader reads what
+/// `$ORIGIN` is.
+fn run_alone(program: &Path, files: &[(PathBuf, PathBuf)], arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let real = program.canonicalize().unwrap();
+    for (guest, here) in files.iter().chain([&(real.clone(), real.clone())]) {
+        let guest = folder.path().join(guest.strip_prefix("/").unwrap());
+        put(&guest, 0o755, &fs::read(here).unwrap());
+    }
+    let script = "set -e; mkdir \"$1/proc\"; mount --rbind /proc \"$1/proc\"; exec chroot \"$@\"";
+    let mut alone = process::tied("unshare");
+    alone.args(["--mount", "sh", "-c", script, "sh"]).arg(folder.path()).arg(real);
+    alone.args(arguments).env_remove("LD_LIBRARY_PATH").output().unwrap()
+}
+
+/// Asserts that a program runs alone and says this.
+fn says(program: &Path, arguments: &[&str], expected: &str) {
+    let files = closure(program).unwrap();
+    let said = run_alone(program, &files, arguments);
+    assert_eq!(String::from_utf8_lossy(&said.stdout), expected, "{said:?} with {files:?}");
+}
+
+/// Compiles C; `words` are options, separated by blanks.
+fn compile(folder: &Path, source: &str, output: &str, words: &str) -> PathBuf {
+    let output = folder.join(output);
+    let text = output.with_extension("c");
+    put(&text, 0o644, source.as_bytes());
+    let mut compiler = process::tied("cc");
+    compiler.args(["-x", "c"]).arg(&text).args(["-x", "none", "-o"]).arg(&output);
+    let done = compiler.args(words.split_whitespace()).current_dir(folder).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    output
+}
+
+/// A program in `bin/`, which needs `libouter.so`, which needs `libinner.so`, both in `lib/`.
+fn tower(folder: &Path, outer: &str, program: &str) -> PathBuf {
+    for name in ["bin", "lib"] {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    compile(folder, "int inner(void) { return 40; }", "lib/libinner.so", "-shared -fPIC");
+    let source = "int inner(void); int outer(void) { return inner() + 2; }";
+    let words = format!("-shared -fPIC -Llib -linner {outer}");
+    compile(folder, source, "lib/libouter.so", &words);
+    let source = "#include <stdio.h>\nint outer(void); int main() { printf(\"%d\\n\", outer()); }";
+    compile(folder, source, "bin/tower", &format!("-Llib -louter -Wl,-rpath-link,lib {program}"))
+}
+
+fn refused(program: &Path) -> Failure {
+    closure(program).unwrap_err()
+}
+
+#[test]
+fn programs_of_this_machine_run_alone() {
+    if !root() {
+        return;
+    }
+    says(Path::new("/bin/sh"), &["-c", "echo $((6 * 7))"], "42\n");
+    let files = closure(Path::new("/bin/ls")).unwrap();
+    let said = run_alone(Path::new("/bin/ls"), &files, &["/"]);
+    let listed = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(listed.lines().any(|line| line == "lib64"), "{said:?} with {files:?}");
+}
+
+#[test]
+fn scripts_run_alone_with_the_interpreter_they_name() {
+    if !root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    for first in ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e"] {
+        put(&script, 0o755, format!("{first}\necho \"by a shell\"\n").as_bytes());
+        says(&script, &[], "by a shell\n");
+    }
+    let second = folder.path().join("second");
+    put(&second, 0o755, format!("#!{}\n", script.display()).as_bytes());
+    says(&second, &[], "by a shell\n");
+}
+
+#[test]
+fn libraries_are_found_beside_the_program() {
+    if !root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run_paths = ("-Wl,-rpath,$ORIGIN", "-Wl,-rpath,${ORIGIN}/../lib");
+    let program = tower(folder.path(), run_paths.0, run_paths.1);
+    says(&program, &[], "42\n");
+    let link = folder.path().join("link");
+    symlink("bin/tower", &link).unwrap();
+    says(&link, &[], "42\n");
+}
+
+#[test]
+fn the_old_path_of_a_program_serves_its_libraries_and_the_new_one_does_not() {
+    let old = tempfile::tempdir().unwrap();
+    let program = tower(old.path(), "", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../lib");
+    let files = closure(&program).unwrap();
+    let inner = old.path().canonicalize().unwrap().join("lib/libinner.so");
+    assert!(files.iter().any(|(guest, _)| *guest == inner), "{files:?}");
+    if root() {
+        says(&program, &[], "42\n");
+    }
+    let new = tempfile::tempdir().unwrap();
+    let program = tower(new.path(), "", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib");
+    let Failure::Unsupported(said) = refused(&program) else { panic!("it is there") };
+    assert!(said.contains("libouter.so needs libinner.so, and no folder"), "{said}");
+    // With the user's help it is found; the first folder counts.
+    let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
+    let search = Search { library_path, ..Search::of_this_process() };
+    let files = closure_with(&search, &program).unwrap();
+    let inner = new.path().join("lib/libinner.so");
+    assert!(files.contains(&(inner.clone(), inner)), "{files:?}");
+}
+
+#[test]
+fn configured_folders_count_and_bring_the_cache_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (conf, more) = (folder.path().join("ld.so.conf"), folder.path().join("more"));
+    let library = folder.path().join("lib");
+    put(&conf, 0o644, b"# folders\ninclude more/*.conf nowhere\n  /nowhere # none\n");
+    put(&more.join("a.conf"), 0o644, format!("{}\n", library.display()).as_bytes());
+    put(&more.join("b.conf"), 0o644, b"include *.conf\n/b\n");
+    let configured = search::configured(&conf);
+    assert_eq!(configured, [library.as_path(), Path::new("/b"), Path::new("/nowhere")]);
+    let program = tower(folder.path(), "", "");
+    let search = Search { configured, ..Search::default() };
+    let files = closure_with(&search, &program).unwrap();
+    let guest: Vec<_> = files.iter().map(|(guest, _)| guest.display().to_string()).collect();
+    assert_eq!(guest.iter().filter(|path| *path == search::CACHE).count(), 1, "{guest:?}");
+    assert!(
+        !closure(Path::new("/bin/sh"))
+            .unwrap()
+            .iter()
+            .any(|(guest, _)| guest == Path::new("/etc/ld.so.cache"))
+    );
+}
+
+#[test]
+fn a_static_program_needs_nothing() {
+    let this = std::env::current_exe().unwrap();
+    assert_eq!(closure(&this).unwrap(), []);
+}
+
+#[test]
+fn what_cannot_run_gets_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program");
+    let name = path.display().to_string();
+    let failed = |why: &str| Failure::Failed(format!("{name}: {why}"));
+    assert_eq!(refused(&path), failed("No such file or directory (os error 2)"));
+    let Failure::Failed(said) = refused(folder.path()) else { panic!("it is a folder") };
+    assert!(said.ends_with("this is a folder: name a program in it"), "{said}");
+    put(&path, 0o644, b"#!/bin/sh\n");
+    assert_eq!(refused(&path), failed("this may not be executed: chmod +x makes it a program"));
+    put(&path, 0o755, b"#!/no/such/shell -e\n");
+    let said = format!("{name} is run by /no/such/shell, which is not there: install it");
+    assert_eq!(refused(&path), Failure::Unsupported(said));
+    put(&path, 0o755, b"#!/usr/bin/env nosuchshell\n");
+    let said = format!("{name} is run by nosuchshell, which is in no folder of PATH: install it");
+    assert_eq!(refused(&path), Failure::Unsupported(said));
+    let neither = "this is neither a program for x86-64 nor a script that begins with #!";
+    put(&path, 0o755, b"echo text\n");
+    assert_eq!(refused(&path), failed(neither));
+    // The class and the machine of an ELF file.
+    let program = fs::read("/bin/sh").unwrap();
+    for (at, value) in [(4, 1), (18, 183)] {
+        let mut other = program.clone();
+        other[at] = value;
+        put(&path, 0o755, &other);
+        assert_eq!(refused(&path), failed(neither));
+    }
+    put(&path, 0o755, &program[..40]);
+    assert!(matches!(refused(&path), Failure::Failed(_)));
+}
+
+#[test]
+fn a_missing_library_is_named_with_who_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = tower(folder.path(), "", "-Wl,-rpath,$ORIGIN/../lib");
+    // A library for another machine is none.
+    let outer = folder.path().join("lib/libouter.so");
+    let mut bytes = fs::read(&outer).unwrap();
+    bytes[18] = 183;
+    put(&outer, 0o755, &bytes);
+    let program = program.canonicalize().unwrap();
+    let said = format!(
+        "{} needs libouter.so, and no library folder has it for x86-64: install its \
+         package, or name its folder in LD_LIBRARY_PATH",
+        program.display()
+    );
+    assert_eq!(refused(&program), Failure::Unsupported(said));
+    let program = compile(
+        folder.path(),
+        "int main() { return 0; }",
+        "odd",
+        "-Wl,--dynamic-linker=/no/such/loader.so",
+    );
+    let Failure::Unsupported(said) = refused(&program) else { panic!("it has no loader") };
+    assert!(said.contains("odd is loaded by /no/such/loader.so, which can't be read"), "{said}");
+}
+
+#[test]
+fn a_tree_is_every_file_below_links_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    put(&top.join("data/b"), 0o644, b"b");
+    put(&top.join("data/deep/a"), 0o644, b"a");
+    put(&top.join("elsewhere/c"), 0o644, b"c");
+    symlink("../elsewhere", top.join("data/link")).unwrap();
+    symlink("..", top.join("data/deep/loop")).unwrap();
+    symlink("/no/such/file", top.join("data/nowhere")).unwrap();
+    let guest = |path: &str| -> Vec<PathBuf> {
+        let files = tree(&top.join(path)).unwrap();
+        files.into_iter().map(|(guest, _)| guest).collect()
+    };
+    let expected = ["data/b", "data/deep/a", "data/link/c"].map(|path| top.join(path));
+    assert_eq!(guest("data"), expected);
+    assert_eq!(guest("data/deep/../b"), [top.join("data/b")]);
+    let here = tree(&top.join("data/link/c")).unwrap();
+    assert_eq!(fs::read(&here[0].1).unwrap(), b"c");
+    let refused = |path: &Path| tree(path).unwrap_err().to_string();
+    let large = top.join("large");
+    fs::File::create(&large).unwrap().set_len(1 << 32).unwrap();
+    let name = large.display();
+    let said = format!("{name}: this file is too large to be packed: 4 GiB is the limit");
+    assert_eq!(refused(&top), said);
+    let none = top.join("none");
+    assert_eq!(
+        refused(&none),
+        format!("{}: No such file or directory (os error 2)", none.display())
+    );
+    let said = "/dev/null: this is neither a file nor a folder, and can't be packed";
+    assert_eq!(refused(Path::new("/dev/null")), said);
+}

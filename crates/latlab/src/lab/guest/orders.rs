@@ -1,0 +1,79 @@
+//! The orders of a guest: one file in its initramfs.
+
+use latlab_core::machine::TimeDomain;
+use latlab_core::plan::Plan;
+use latlab_core::time::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Path of the orders in the guest.
+pub(super) const ORDERS: &str = "/latlab.orders";
+/// Path of this program in the guest.
+pub(crate) const PROGRAM: &str = "/latlab";
+/// The folder of the modules that the guest loads.
+pub(super) const MODULES: &str = "/modules";
+/// The size of a page of memory, bytes.
+const PAGE: usize = 4096;
+
+/// What a guest is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Orders {
+    /// What its clock counts.
+    pub(super) time_domain: TimeDomain,
+    /// The modules in [`MODULES`] with their parameters, in the order to load them.
+    pub(super) modules: Vec<String>,
+    /// Values to write, by file.
+    pub(super) files: BTreeMap<String, String>,
+    /// The folder that lies on a disk.
+    pub(super) disk: Option<PathBuf>,
+    pub(super) job: Job,
+}
+
+impl Orders {
+    /// The contents of the file. It fills whole pages: otherwise one more digit in a plan would move
+    /// what the guest has in memory, and change its figures.
+    pub(super) fn text(&self) -> Vec<u8> {
+        let mut text = serde_json::to_vec(self).expect("orders are plain data");
+        text.resize(text.len().next_multiple_of(PAGE), b' ');
+        text
+    }
+}
+
+/// What a guest does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Job {
+    /// Carry out a plan.
+    Run(Box<Plan>),
+    /// Start a program: the words after `latlab exec`, the current folder, and the search paths of
+    /// programs and libraries.
+    Exec { words: Vec<String>, folder: PathBuf, paths: BTreeMap<String, String> },
+    /// Report what the kernel calibrates at each boot.
+    Calibrate,
+    /// Send the symbols of the kernel and of the modules that this plan needs.
+    Symbols(Box<Plan>),
+}
+
+impl Job {
+    /// How long the job takes in the guest's time, apart from what its plan measures.
+    pub(super) fn shortest(&self) -> Nanos {
+        match self {
+            Job::Exec { .. } => Nanos::from_secs(10),
+            Job::Run(_) | Job::Calibrate | Job::Symbols(_) => Nanos::from_secs(2),
+        }
+    }
+
+    /// Whether parts that lack something are left out, which the guest finds out.
+    pub(crate) fn may_lack(&self) -> bool {
+        self.plan().is_some_and(|plan| plan.skip_missing)
+    }
+
+    /// The plan whose parts the guest is equipped for.
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        match self {
+            Job::Run(plan) | Job::Symbols(plan) => Some(plan),
+            Job::Exec { .. } | Job::Calibrate => None,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What QEMU's plugin is told to record.
+
+use latlab_core::time::Nanos;
+use std::path::PathBuf;
+
+/// The plugin that records executed instructions, and which samples it records.
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    /// The shared library.
+    pub(crate) library: PathBuf,
+    /// The samples: index and latency.
+    pub(crate) samples: Vec<(u64, Nanos)>,
+    /// Entry addresses of the kernel's fault handlers.
+    pub(crate) faults: Vec<u64>,
+    /// Address of the per-CPU preemption counter, where the kernel has one.
+    pub(crate) preempt_count: Option<u64>,
+}
+
+impl Plugin {
+    /// The value of QEMU's option `-plugin`; the recording goes to the file `out`.
+    pub(super) fn argument(&self, out: &str) -> String {
+        let samples =
+            self.samples.iter().map(|(index, latency)| format!(",sample={index}:{}", latency.0));
+        let faults = self.faults.iter().map(|address| format!(",fault={address:x}"));
+        let preempt = self.preempt_count.iter().map(|address| format!(",preempt={address:x}"));
+        let rest: String = samples.chain(faults).chain(preempt).collect();
+        // QEMU reads two commas as one comma of the name.
+        let library = self.library.display().to_string().replace(',', ",,");
+        format!("file={library},out={out}{rest}")
+    }
+}

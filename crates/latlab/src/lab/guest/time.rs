@@ -1,0 +1,22 @@
+//! What the clock of a guest counts.
+
+use crate::session::Accel;
+use latlab_core::machine::TimeDomain;
+
+/// What the clock of a guest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuestTime {
+    /// Executed instructions, one nanosecond each; idle time is skipped.
+    Instructions,
+    /// Wall-clock time of the host.
+    Wall(Accel),
+}
+
+impl GuestTime {
+    pub(super) fn domain(self) -> TimeDomain {
+        match self {
+            GuestTime::Instructions => TimeDomain::Instructions,
+            GuestTime::Wall(_) => TimeDomain::Virtualized,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The laboratory's kernels: their sources, and the cache that holds them ready to boot.
+
+mod added;
+mod apt;
+pub(crate) mod build;
+mod driver;
+mod headers;
+mod image;
+mod package;
+mod plugin;
+mod product;
+mod store;
+mod work;
+
+pub(crate) use store::Facts;
+
+use super::arch::GUEST;
+use crate::failure::{Failure, Result};
+use crate::part::About;
+use crate::progress::Progress;
+use latlab_core::suggest;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::path::{Path, PathBuf};
+use store::Store;
+
+/// The source of a kernel, as profiles name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    /// A package known to apt, or one that depends on the newest of a series.
+    Package(String),
+    /// One of [`build::BUILDS`].
+    Build(String),
+    /// A bzImage or vmlinux in a file.
+    Image(PathBuf),
+    /// A kernel that `latlab kernel add` stored under this name.
+    Added(String),
+}
+
+impl Source {
+    /// Its value in a profile, without the kind.
+    fn name(&self) -> String {
+        match self {
+            Source::Package(name) | Source::Build(name) | Source::Added(name) => name.clone(),
+            Source::Image(path) => path.display().to_string(),
+        }
+    }
+
+    /// As a profile writes it: `{ package = "linux-image-6.12-amd64" }`.
+    pub(crate) fn in_profile(&self) -> String {
+        let kind = match self {
+            Source::Package(_) => "package",
+            Source::Build(_) => "build",
+            Source::Image(_) => "image",
+            Source::Added(_) => "added",
+        };
+        format!("{{ {kind} = \"{}\" }}", self.name())
+    }
+}
+
+/// A kernel that is ready to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kernel {
+    /// As `latlab kernel list` shows it: `debian-6.12.117-amd64`.
+    pub(crate) name: String,
+    /// Its release, as `uname -r` prints it.
+    pub(crate) release: String,
+    /// The file for QEMU's `-kernel`: the ELF vmlinux where it has a PVH entry, else the bzImage.
+    pub(crate) image: PathBuf,
+    /// The folder `…/lib/modules/RELEASE`, if it has modules.
+    pub(crate) modules: Option<PathBuf>,
+    /// SHA-256 of the file it was read from, the bzImage, in hexadecimal.
+    pub(crate) digest: String,
+    /// Its folder in the cache.
+    pub(crate) folder: PathBuf,
+}
+
+/// The packages that are fetched where no other is named, and that the profiles use.
+pub(crate) fn packages() -> &'static [About] {
+    GUEST.packages
+}
+
+/// The kernel of `source`, from the cache. A package that is not cached is fetched, with `progress`.
+/// A build takes minutes and is never started unasked: it is `Unsupported`, with the command.
+pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
+    let store = Store::open()?;
+    match source {
+        Source::Package(name) => match store.newest(source)? {
+            Some((kernel, _)) => Ok(kernel),
+            None => package::fetch(&store, name, progress).map(Fetched::kernel),
+        },
+        Source::Build(name) => build::ready(&store, name),
+        Source::Image(path) => added::image(&store, path, progress),
+        Source::Added(name) => match store.newest(source)? {
+            Some((kernel, _)) => Ok(kernel),
+            None => Err(unknown(&store, name)),
+        },
+    }
+}
+
+/// The test driver for a kernel: built when first needed, kept beside the kernel. `Unsupported`
+/// where it can't be built here, with what is missing.
+pub(crate) fn driver(kernel: &Kernel, progress: &mut dyn Progress) -> Result<PathBuf> {
+    driver::ready(&Store::open()?, kernel, progress)
+}
+
+/// The QEMU plugin that records instructions: built when first needed, kept in the cache.
+/// `Unsupported` where it can't be built here, with what is missing.
+pub(crate) fn plugin(progress: &mut dyn Progress) -> Result<PathBuf> {
+    plugin::ready(&Store::open()?, progress)
+}
+
+/// The result of fetching or building a kernel.
+#[derive(Debug)]
+pub(crate) enum Fetched {
+    /// It was added to the cache.
+    New(Kernel),
+    /// It was cached already.
+    Known(Kernel),
+}
+
+impl Fetched {
+    pub(crate) fn kernel(self) -> Kernel {
+        match self {
+            Fetched::New(kernel) | Fetched::Known(kernel) => kernel,
+        }
+    }
+}
+
+/// Fetches the newest kernel of the package `name`, unless it is cached.
+pub(crate) fn fetch(name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
+    package::fetch(&Store::open()?, name, progress)
+}
+
+/// Builds one of [`build::BUILDS`], unless it is cached.
+pub(crate) fn build(name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
+    build::build(&Store::open()?, name, progress)
+}
+
+/// Adds a kernel from a file to the cache. The default name is its release; the default modules are
+/// those that this machine has installed for that release. It replaces an added kernel of the same
+/// name.
+pub(crate) fn add(
+    file: &Path,
+    name: Option<&str>,
+    modules: Option<&Path>,
+    progress: &mut dyn Progress,
+) -> Result<Kernel> {
+    added::add(&Store::open()?, file, name, modules, progress)
+}
+
+/// All cached kernels, with their facts and size in bytes.
+pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
+    let kernels = Store::open()?.kernels()?;
+    Ok(kernels
+        .into_iter()
+        .map(|(kernel, facts)| {
+            let size = store::size(&kernel.folder);
+            (kernel, facts, size)
+        })
+        .collect())
+}
+
+/// The names of added kernels.
+pub(crate) fn added() -> Result<Vec<String>> {
+    let kernels = Store::open()?.kernels()?;
+    let serves = kernels.into_iter().flat_map(|(_, facts)| facts.origin.serves);
+    let name = |source| if let Source::Added(name) = source { Some(name) } else { None };
+    Ok(serves.filter_map(name).collect())
+}
+
+/// Removes a kernel from the cache.
+pub(crate) fn remove(name: &str, progress: &mut dyn Progress) -> Result<()> {
+    let store = Store::open()?;
+    let kernels = store.kernels()?;
+    match kernels.iter().find(|(kernel, _)| kernel.name == name) {
+        Some((kernel, _)) => store.remove(kernel, progress),
+        None => Err(unknown(&store, name)),
+    }
+}
+
+/// The cache folder, created on demand: `$XDG_CACHE_HOME/latlab`, else `~/.cache/latlab`.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches =
+        folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let caches = caches.ok_or_else(|| {
+        Failure::Failed("the cache has no folder: set XDG_CACHE_HOME or HOME".to_owned())
+    })?;
+    let cache = caches.join("latlab");
+    std::fs::create_dir_all(&cache).map_err(|e| {
+        let elsewhere = "set XDG_CACHE_HOME to a writable folder";
+        Failure::Failed(format!("{} can't be created ({e}): {elsewhere}", cache.display()))
+    })?;
+    Ok(cache)
+}
+
+/// Passes notes to a function; nobody ends the work. For tests.
+#[cfg(test)]
+struct Notes<'a>(&'a mut dyn FnMut(&str));
+
+#[cfg(test)]
+impl Progress for Notes<'_> {
+    fn note(&mut self, text: &str) {
+        (self.0)(text);
+    }
+    fn at(&mut self, _: u64, _: u64) {}
+    fn pause(&mut self) -> bool {
+        latlab_sys::clock::sleep_for(latlab_core::time::Nanos::from_millis(50));
+        false
+    }
+}
+
+fn unknown(store: &Store, name: &str) -> Failure {
+    let kernels = store.kernels().unwrap_or_default();
+    let names: Vec<&str> = kernels.iter().map(|(kernel, _)| kernel.name.as_str()).collect();
+    let hint = match names.as_slice() {
+        [] => "latlab kernel list shows what can be fetched or built".to_owned(),
+        names => suggest::hint(name, names),
+    };
+    Failure::Failed(format!("there is no kernel '{name}' in the cache: {hint}"))
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

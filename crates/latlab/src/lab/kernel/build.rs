@@ -1,0 +1,180 @@
+//! Kernels that no distribution has: built from Debian's sources with a configuration of ours.
+
+mod recipe;
+
+use super::store::{Draft, Origin, Store};
+use super::work::{explain, log_file, make, run, tool};
+use super::{Fetched, Kernel, Progress, Source, apt, headers, image};
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use crate::part::About;
+use latlab_core::suggest;
+use recipe::Recipe;
+use std::path::{Path, PathBuf};
+
+/// A kernel that latlab can build.
+#[derive(Debug)]
+pub(crate) struct Build {
+    pub(crate) about: About,
+    /// The options asked for, on top of none.
+    config: &'static str,
+    /// Lines of the source that are changed, as TOML.
+    edits: &'static str,
+    /// How many objects are made, about: so that a bar has an end.
+    objects: u64,
+}
+
+/// Every build, in the order `latlab kernel list` shows them.
+pub(crate) static BUILDS: &[Build] = &[
+    Build {
+        about: About {
+            name: "monolithic",
+            summary: "PREEMPT_NONE without preemption points, HZ=100 (2.2/2.4-era)",
+        },
+        config: concat!(
+            include_str!("build/historic.config"),
+            include_str!("build/monolithic.config")
+        ),
+        edits: include_str!("build/historic.toml"),
+        objects: 1_350,
+    },
+    Build {
+        about: About {
+            name: "preemptible",
+            summary: "preemptible where no lock is held, HZ=100 (2.4-era patches)",
+        },
+        config: concat!(
+            include_str!("build/historic.config"),
+            include_str!("build/preemptible.config")
+        ),
+        edits: include_str!("build/historic.toml"),
+        objects: 1_350,
+    },
+    Build {
+        about: About { name: "lab-full", summary: "every tracer, BPF with types, sched_ext" },
+        config: include_str!("build/lab-full.config"),
+        edits: "",
+        objects: 1_350,
+    },
+];
+
+/// The package with the source that is built.
+const SOURCE: &str = "linux-source-6.12";
+
+/// The kernel of a build, where it was built from what the recipe says today.
+pub(crate) fn ready(store: &Store, name: &str) -> Result<Kernel> {
+    let recipe = Recipe::of(find(name)?)?;
+    match store.newest(&source(name))? {
+        Some((kernel, facts)) if facts.origin.what == recipe.digest => Ok(kernel),
+        found => {
+            let why =
+                if found.is_some() { "was built by another recipe" } else { "is not built yet" };
+            Err(Failure::Unsupported(format!(
+                "the kernel {name} {why}: latlab kernel build {name} does it, in minutes"
+            )))
+        }
+    }
+}
+
+/// Builds a kernel, unless the same was built before from the newest source.
+pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
+    let build = find(name)?;
+    let recipe = Recipe::of(build)?;
+    let draft = store.begin(&format!("build-{name}"), &format!("building {name}"), progress)?;
+    let package = apt::find(SOURCE, &draft.folder.join("update.log"), progress, apt::show)?;
+    if let Some((kernel, facts)) = store.newest(&source(name))?
+        && facts.origin.what == recipe.digest
+        && facts.origin.version == package.version
+        && headers::are_with(&kernel)
+    {
+        return Ok(Fetched::Known(kernel));
+    }
+    recipe.check_tools()?;
+    draft.need_space(package.size + package.unpacked + recipe.room())?;
+    let tree = source_tree(&draft, &package, progress)?;
+    let log = log_file(&format!("kernel-{name}"))?;
+    let make = Make { tree: &tree, log: &log };
+    progress.note(&format!("building {name} of {SOURCE} {}", package.version));
+    let ended = recipe.edit(&tree).and_then(|()| make.configure(&recipe, progress));
+    let ended = ended.and_then(|()| make.build(build.objects, progress));
+    let kept = draft.folder.join("headers");
+    let ended = ended.and_then(|()| headers::collect(&tree, &kept, &log, progress));
+    ended.map_err(|failure| explain(name, &log, failure, progress))?;
+    let origin =
+        Origin { what: recipe.digest, version: package.version, serves: vec![source(name)] };
+    install(draft, &tree, origin).map(Fetched::New)
+}
+
+fn find(name: &str) -> Result<&'static Build> {
+    BUILDS.iter().find(|build| build.about.name == name).ok_or_else(|| {
+        let names: Vec<&str> = BUILDS.iter().map(|build| build.about.name).collect();
+        Failure::Failed(format!("there is no build '{name}': {}", suggest::hint(name, &names)))
+    })
+}
+
+fn source(name: &str) -> Source {
+    Source::Build(name.to_owned())
+}
+
+/// Fetches and unpacks the source.
+fn source_tree(
+    draft: &Draft,
+    package: &apt::Package,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    progress.note(&format!("fetching {} ({} MB)", package.name, package.size / 1_000_000));
+    let deb = apt::download(package, &draft.folder, progress)?;
+    let (outer, tree) = (draft.folder.join("package"), draft.folder.join("linux"));
+    apt::unpack(&deb, &outer, progress)?;
+    std::fs::create_dir(&tree).map_err(|e| failed(&tree.display().to_string(), e))?;
+    let archive = outer.join(format!("usr/src/{SOURCE}.tar.xz"));
+    let mut tar = tool("tar");
+    tar.arg("-xf").arg(archive).arg("--strip-components=1").arg("-C").arg(&tree);
+    run(&mut tar, &draft.folder.join("tar.log"), progress, &mut |_| ())?;
+    Ok(tree)
+}
+
+/// The kernel's own build system, in a tree.
+struct Make<'a> {
+    tree: &'a Path,
+    log: &'a Path,
+}
+
+impl Make<'_> {
+    /// Makes the configuration of no option but those asked for, and sees that they are kept:
+    /// the build system drops what depends on something that is missing, and says nothing.
+    fn configure(&self, recipe: &Recipe, progress: &mut dyn Progress) -> Result<()> {
+        let asked = self.tree.join("latlab.config");
+        latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
+            .map_err(|e| failed(&asked.display().to_string(), e))?;
+        let mut configure = make(self.tree, &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
+        run(&mut configure, self.log, progress, &mut |_| ())?;
+        let path = self.tree.join(".config");
+        let result = std::fs::read_to_string(&path);
+        recipe.check_kept(&result.map_err(|e| failed(&path.display().to_string(), e))?)
+    }
+
+    fn build(&self, objects: u64, progress: &mut dyn Progress) -> Result<()> {
+        let jobs = format!("-j{}", std::thread::available_parallelism().map_or(1, usize::from));
+        let look = &mut |progress: &mut dyn Progress| {
+            let log = std::fs::read(self.log).unwrap_or_default();
+            let objects_so_far =
+                log.split(|b| *b == b'\n').filter(|line| line.starts_with(b"  CC ")).count();
+            progress.at((objects_so_far as u64).min(objects), objects);
+        };
+        // There are no modules; but what those of others are checked against is made with them.
+        run(&mut make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
+    }
+}
+
+/// Makes a kernel of a tree that was built.
+fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
+    let file = tree.join(GUEST.kernel_image);
+    let shown = file.display().to_string();
+    let bytes = std::fs::read(&file).map_err(|e| failed(&shown, e))?;
+    let image = image::read(&bytes).map_err(|e| failed(&shown, e))?;
+    draft.take(&tree.join(".config"), "config")?;
+    draft.take(&draft.folder.join("headers"), headers::PLACE)?;
+    let name = format!("built-{}", image.release);
+    draft.finish(&name, &bytes, image, origin)
+}

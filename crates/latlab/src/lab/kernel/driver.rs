@@ -1,0 +1,61 @@
+//! The test driver, built for a kernel of the laboratory when it is first needed.
+
+use super::product::Product;
+use super::store::Store;
+use super::work::{check_tools, make};
+use super::{Kernel, Progress, headers, unknown};
+use crate::failure::Result;
+use std::path::PathBuf;
+
+/// The sources of the driver, as they lie in `kmod/`.
+const SOURCES: &[(&str, &str)] = &[
+    ("Makefile", include_str!("../../../../../kmod/Makefile")),
+    ("device.c", include_str!("../../../../../kmod/device.c")),
+    ("driver.h", include_str!("../../../../../kmod/driver.h")),
+    ("edu.c", include_str!("../../../../../kmod/edu.c")),
+    ("inject.c", include_str!("../../../../../kmod/inject.c")),
+    ("interrupt.c", include_str!("../../../../../kmod/interrupt.c")),
+    ("latlab.h", include_str!("../../../../../kmod/latlab.h")),
+    ("loop.c", include_str!("../../../../../kmod/loop.c")),
+    ("schedule.c", include_str!("../../../../../kmod/schedule.c")),
+];
+
+/// What has to be on the machine.
+const TOOLS: &[(&str, &str)] = &[("gcc", "gcc"), ("make", "make")];
+
+/// The driver for `kernel`, beside it.
+pub(crate) fn ready(
+    store: &Store,
+    kernel: &Kernel,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let product = Product {
+        what: &format!("the test driver for {}", kernel.name),
+        key: &format!("driver-{}", kernel.name),
+        sources: SOURCES,
+        file: "latlab.ko",
+        kept: (&kernel.folder, "latlab"),
+    };
+    product.ready(store, progress, |folder, draft, progress| {
+        check_tools("the test driver", TOOLS)?;
+        let kernels = store.kernels()?;
+        let facts = kernels.iter().find(|(other, _)| other.name == kernel.name);
+        let (_, facts) = facts.ok_or_else(|| unknown(store, &kernel.name))?;
+        let tree = headers::of(kernel, facts, draft, progress)?;
+        let module = format!("M={}", folder.display());
+        // What only debuggers read is most of it, and names the folder it was built in.
+        let words = ["CC=gcc", "CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=", &module];
+        Ok(make(&tree, &[&words[..], &["modules"]].concat()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::kernel::product::assert_complete;
+
+    #[test]
+    fn every_source_is_built_in() {
+        assert_complete(SOURCES, "kmod");
+    }
+}

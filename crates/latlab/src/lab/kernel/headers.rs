@@ -1,0 +1,158 @@
+//! What modules are built against: the headers of a kernel, and the programs of its build system.
+
+use super::store::{Draft, Facts};
+use super::work::{run, tool};
+use super::{Kernel, Progress, Source, apt};
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use latlab_sys::file;
+use std::path::{Path, PathBuf};
+
+/// The folder beside a kernel in which they lie.
+pub(crate) const PLACE: &str = "headers";
+
+/// Whether they lie beside a kernel.
+pub(crate) fn are_with(kernel: &Kernel) -> bool {
+    kernel.folder.join(PLACE).is_dir()
+}
+
+/// The folder that make is started in to build modules for a kernel. Those of a package are
+/// fetched when they are first needed.
+pub(crate) fn of(
+    kernel: &Kernel,
+    facts: &Facts,
+    draft: &Draft,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf> {
+    let there = kernel.folder.join(PLACE);
+    match facts.origin.serves.first() {
+        Some(Source::Package(_)) => {
+            if !are_with(kernel) {
+                fetch(kernel, facts, draft, progress)?;
+            }
+            Ok(there.join(below(&package_name(&facts.origin.what))))
+        }
+        Some(Source::Build(_)) if are_with(kernel) => Ok(there),
+        Some(Source::Build(name)) => Err(Failure::Unsupported(format!(
+            "the kernel {name} was built without what modules are built against: latlab kernel \
+             build {name} builds it again, in minutes"
+        ))),
+        _ => installed(&kernel.release),
+    }
+}
+
+/// Copies them out of a tree in which a kernel was built.
+pub(crate) fn collect(
+    tree: &Path,
+    to: &Path,
+    log: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let mut script = tool("sh");
+    script.arg("scripts/package/install-extmod-build").arg(to).current_dir(tree);
+    script.env("srctree", ".").env("SRCARCH", GUEST.source_folder).env("CC", "gcc").env("HOSTCC", "gcc");
+    run(&mut script, log, progress, &mut |_| ())
+}
+
+/// Those that this machine has installed, for a kernel that came out of a file.
+fn installed(release: &str) -> Result<PathBuf> {
+    let folder = Path::new("/lib/modules").join(release).join("build");
+    if folder.join("Makefile").is_file() {
+        return Ok(folder);
+    }
+    Err(Failure::Unsupported(format!(
+        "there is nothing to build modules of {release} against: its headers have to be \
+         installed, so that {} is there",
+        folder.display()
+    )))
+}
+
+/// The package that has the headers of the kernel in this package.
+fn package_name(kernel: &str) -> String {
+    kernel.trim_end_matches("-unsigned").replacen("linux-image-", "linux-headers-", 1)
+}
+
+/// Where a package of headers puts them.
+fn below(package: &str) -> PathBuf {
+    Path::new("usr/src").join(package)
+}
+
+/// Fetches the headers and lays them beside the kernel.
+fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progress) -> Result<()> {
+    let packages = packages(kernel, facts, draft, progress)?;
+    let fetched = packages.iter().map(|package| package.size).sum::<u64>();
+    let unpacked = packages.iter().map(|package| package.unpacked).sum::<u64>();
+    draft.need_space(fetched + unpacked)?;
+    let name = package_name(&facts.origin.what);
+    progress.note(&format!("fetching {name} ({} MB)", fetched / 1_000_000));
+    let tree = draft.folder.join("tree");
+    for package in &packages {
+        let folder = draft.folder.join(&package.name);
+        std::fs::create_dir(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        let deb = apt::download(package, &folder, progress)?;
+        apt::unpack(&deb, &tree, progress)?;
+    }
+    settle(&tree.join(below(&name)))?;
+    let place = kernel.folder.join(PLACE);
+    std::fs::rename(&tree, &place).map_err(|e| failed(&place.display().to_string(), e))
+}
+
+/// The three packages: the headers of this kernel, those that all of its version share, and the
+/// programs of the build system.
+fn packages(
+    kernel: &Kernel,
+    facts: &Facts,
+    draft: &Draft,
+    progress: &mut dyn Progress,
+) -> Result<Vec<apt::Package>> {
+    let name = package_name(&facts.origin.what);
+    let first = apt::find(&name, &draft.folder.join("update.log"), progress, apt::show)?;
+    if first.version != facts.origin.version {
+        let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
+        return Err(Failure::Unsupported(format!(
+            "the headers of {} {} are not to be had any more, only {}: latlab kernel fetch \
+             {source} brings that kernel",
+            kernel.name, facts.origin.version, first.version
+        )));
+    }
+    let needed =
+        |name: &&String| name.starts_with("linux-headers-") || name.starts_with("linux-kbuild-");
+    let others: Vec<String> = first.depends.iter().filter(needed).cloned().collect();
+    let other = |other: &String| {
+        let unknown = || Failure::Failed(format!("{name} needs {other}, which apt does not know"));
+        apt::show(other)?.ok_or_else(unknown)
+    };
+    std::iter::once(Ok(first)).chain(others.iter().map(other)).collect()
+}
+
+/// The packages expect to lie below `/usr/src`: their one absolute path is made a relative one.
+fn settle(folder: &Path) -> Result<()> {
+    let path = folder.join("Makefile");
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(&path).map_err(|e| failed(&shown, e))?;
+    let text = text.replace("include /usr/src/", "include ../");
+    file::write_atomically(&path, text.as_bytes()).map_err(|e| failed(&shown, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_named_as_their_kernel() {
+        let rt = "linux-image-6.12.117+deb12-rt-amd64-unsigned";
+        assert_eq!(package_name(rt), "linux-headers-6.12.117+deb12-rt-amd64");
+        assert_eq!(package_name("linux-image-6.1.0-56-amd64"), "linux-headers-6.1.0-56-amd64");
+    }
+
+    #[test]
+    fn the_one_absolute_path_becomes_a_relative_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let makefile = folder.path().join("Makefile");
+        let text = b"include /usr/src/linux-headers-6.1.0-56-common/Makefile\n";
+        file::write_atomically(&makefile, text).unwrap();
+        settle(folder.path()).unwrap();
+        let settled = std::fs::read_to_string(&makefile).unwrap();
+        assert_eq!(settled, "include ../linux-headers-6.1.0-56-common/Makefile\n");
+    }
+}

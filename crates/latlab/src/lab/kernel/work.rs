@@ -1,0 +1,199 @@
+//! The programs that fetch, unpack and build: started, watched, ended.
+
+use super::{Progress, cache};
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use latlab_sys::process::{self, Running};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program of the system, whose messages are those that everybody can look up.
+pub(crate) fn tool(program: &str) -> Command {
+    let mut command = process::tied(program);
+    command.env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// What a program says that answers at once; none where it fails.
+pub(crate) fn ask(command: &mut Command) -> Result<Option<String>> {
+    let output = command.output().map_err(|e| missing(command, &e))?;
+    Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+/// Runs a program to its end, what it says going to `log`, and `look` being called meanwhile.
+pub(crate) fn run(
+    command: &mut Command,
+    log: &Path,
+    progress: &mut dyn Progress,
+    look: &mut dyn FnMut(&mut dyn Progress),
+) -> Result<()> {
+    let path = log.display().to_string();
+    let file = File::options().append(true).create(true).open(log);
+    let file = file.map_err(|e| failed(&path, e))?;
+    let twin = file.try_clone().map_err(|e| failed(&path, e))?;
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.stdout(twin).stderr(file);
+    let mut running = Running::start(command).map_err(|e| missing(command, &e))?;
+    loop {
+        let status = running.child().try_wait().map_err(|e| failed(&name, e))?;
+        match status {
+            Some(status) if status.success() => return Ok(()),
+            // Ctrl-C reaches it as it reaches us, and it may be the first to end.
+            _ if progress.pause() => return Err(interrupted()),
+            Some(status) => return Err(complaint(&name, log, &status.to_string())),
+            None => look(progress),
+        }
+    }
+}
+
+/// make with these words, in a process group that dies with us: its compilers are no children of
+/// ours, so a shell that waits for the end of our pipe ends them all. What says who built where
+/// and when is the same everywhere, so that what is built is.
+pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
+    const TIED: &str = "exec 3<&0; { read -r _ <&3; kill -KILL 0; } & \
+                        exec nice -n 10 make \"$@\" 3<&- </dev/null";
+    let mut command = tool("sh");
+    command.stdin(Stdio::piped()).process_group(0).current_dir(tree);
+    for name in ["MAKEFLAGS", "MFLAGS", "CROSS_COMPILE", "LLVM", "KBUILD_OUTPUT", "KCFLAGS"] {
+        command.env_remove(name);
+    }
+    command.env("KBUILD_BUILD_TIMESTAMP", "2020-01-01");
+    command.env("KBUILD_BUILD_USER", "latlab").env("KBUILD_BUILD_HOST", "lab");
+    let here = format!("-ffile-prefix-map={}=.", tree.display());
+    command.arg("-c").arg(TIED).arg("make").arg(format!("ARCH={}", GUEST.make_arch)).args(words);
+    command.arg(format!("KCFLAGS={here}")).arg(format!("KAFLAGS={here}"));
+    command
+}
+
+/// Fails where something that is needed to build `what` is not on this machine: commands or
+/// headers, each with its package in Debian.
+pub(crate) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
+    if !GUEST.is_host() {
+        let why = format!("kernels and modules for {} are built on {0} only", GUEST.title);
+        return Err(Failure::Unsupported(why));
+    }
+    let missing = tools.iter().filter(|(tool, _)| !is_there(tool));
+    let packages: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Unsupported(format!(
+        "to build {what} something is missing; install it with: apt-get install {}",
+        packages.join(" ")
+    )))
+}
+
+/// Whether a header, or a command on the search path, is there.
+fn is_there(what: &str) -> bool {
+    if what.starts_with('/') {
+        return Path::new(what).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(what).is_file())
+}
+
+/// Where what a build says is kept, also of one that failed.
+pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
+    let logs = cache()?.join("logs");
+    std::fs::create_dir_all(&logs).map_err(|e| failed(&logs.display().to_string(), e))?;
+    let log = logs.join(format!("{name}.log"));
+    File::create(&log).map_err(|e| failed(&log.display().to_string(), e))?;
+    Ok(log)
+}
+
+/// Shows how the log of a failed build ends, and says where to read on.
+pub(crate) fn explain(
+    what: &str,
+    log: &Path,
+    failure: Failure,
+    progress: &mut dyn Progress,
+) -> Failure {
+    const LINES: usize = 12;
+    let Failure::Failed(why) = &failure else { return failure };
+    if failure == interrupted() {
+        return failure;
+    }
+    let said = std::fs::read(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let lines: Vec<&str> = said.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let log = log.display();
+    progress.note(&format!("the end of {log}:\n{}", last.join("\n")));
+    Failure::Failed(format!("{what} could not be built: {why}; see {log}"))
+}
+
+/// What is said where the user asked to end.
+pub(crate) fn interrupted() -> Failure {
+    Failure::Failed("ended on request: nothing was changed".to_owned())
+}
+
+/// The program's own last complaint, else how it ended.
+fn complaint(name: &str, log: &Path, status: &str) -> Failure {
+    let said = std::fs::read(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let last = said.lines().rev().find(|line| line.starts_with("E: "));
+    let last = last.or_else(|| said.lines().rev().find(|line| !line.trim().is_empty()));
+    let words = last.map_or(status, |line| line.trim_start_matches("E: ").trim());
+    Failure::Failed(format!("{name}: {words}"))
+}
+
+fn missing(command: &Command, error: &std::io::Error) -> Failure {
+    let name = command.get_program().to_string_lossy();
+    if error.kind() == ErrorKind::NotFound {
+        return Failure::Unsupported(format!("there is no {name} on this machine"));
+    }
+    failed(&name, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::time::Nanos;
+    use latlab_sys::{clock, file};
+
+    /// How many processes of the group are at work.
+    fn at_work(group: u32) -> usize {
+        let stat =
+            |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+        let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(stat);
+        let state_and_group = processes.filter_map(|stat| {
+            // The name in parentheses may hold anything.
+            let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+            Some((fields.next()?.to_owned(), fields.nth(1)?.to_owned()))
+        });
+        state_and_group.filter(|(state, of)| *of == group.to_string() && state != "Z").count()
+    }
+
+    fn until(so: impl Fn() -> bool) {
+        let deadline = clock::now() + Nanos::from_secs(60);
+        while !so() {
+            assert!(clock::now() < deadline);
+            clock::sleep_for(Nanos::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn what_make_has_started_ends_with_us_even_where_we_are_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = b"bzImage:\n\tsleep 1000 & sleep 1000\n";
+        file::write_atomically(&folder.path().join("Makefile"), rules).unwrap();
+        let start = || {
+            let mut command = make(folder.path(), &["bzImage"]);
+            let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
+            let group = running.child().id();
+            // make, its shell, two sleepers, and who waits for our end.
+            until(|| at_work(group) == 5);
+            (running, group)
+        };
+        let (mut running, group) = start();
+        // What the kernel does with the pipes of a process that is killed.
+        drop(running.child().stdin.take());
+        until(|| at_work(group) == 0);
+        let (running, group) = start();
+        drop(running);
+        until(|| at_work(group) == 0);
+    }
+}

@@ -1,0 +1,128 @@
+//! The microscope: a run repeated with QEMU's plugin, which records the instructions of its worst
+//! samples.
+
+use super::guest::{Cell, GuestTime, Plugin};
+use super::prepare;
+use super::run::{carry_out_one, run};
+use super::symbols::Symbols;
+use crate::engine::{Outcome, Prepared};
+use crate::failure::{Failure, Result, failed};
+use crate::session::Session;
+use latlab_core::path::{Path, Watched};
+use latlab_core::record::{Record, Sample};
+use latlab_core::scan::{Section, Scan};
+use latlab_core::time::Nanos;
+
+/// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples the
+/// path of its instructions. Fails if the two runs differ in anything else.
+pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outcome> {
+    let target = &plan.plan().target;
+    refuse_several_cpus(target, session)?;
+    let library = super::kernel::plugin(session.progress)?;
+    let symbols = Symbols::of(plan, session)?;
+    let outcome = run(std::slice::from_ref(plan), GuestTime::Instructions, session);
+    let mut outcome = outcome.into_iter().next().expect("one plan, one outcome")?;
+    let plugin = Plugin {
+        library,
+        samples: wanted(&outcome.record)?,
+        faults: symbols.faults().collect(),
+        preempt_count: symbols.preempt_count,
+    };
+    session.watch.note("");
+    let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
+    let cell = Cell { plugin: Some(plugin), ..cell };
+    let answer = carry_out_one(cell, session, &mut |_, _| Ok(()))?;
+    let trace = Watched::read(&answer.trace).map_err(|e| failed(target, e))?;
+    let again = answer.outcome(plan.plan())?.record;
+    check_same(target, &outcome.record, &again)?;
+    add_paths(target, &mut outcome.record, &trace, &symbols)?;
+    Ok(outcome)
+}
+
+/// Adds to each of the worst samples its path, and to each named section its function.
+fn add_paths(
+    target: &str,
+    record: &mut Record,
+    trace: &[Watched],
+    symbols: &Symbols,
+) -> Result<()> {
+    let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.nth) == index);
+    let mut missing = Vec::new();
+    for sample in &mut record.worst {
+        match recorded(sample.index) {
+            Some(watched) => sample.path = Some(path(target, watched, symbols)?),
+            None => missing.extend(sample.index),
+        }
+    }
+    for section in record.scans.iter_mut().flat_map(|scan| &mut scan.sections) {
+        let path = recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
+        section.function = path.as_ref().and_then(Path::culprit);
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let why = format!("the plugin recorded nothing for the samples {missing:?}");
+    Err(Failure::Failed(format!("{target}: {why}")))
+}
+
+/// Refuses guests with several CPUs: the order of samples is unique on one CPU only.
+fn refuse_several_cpus(target: &str, session: &mut Session<'_>) -> Result<()> {
+    let cpus = prepare::kernel(target, session)?.0.cpus;
+    if cpus == 1 {
+        return Ok(());
+    }
+    let why = format!("its guest has {cpus} CPUs, and samples are identified on one CPU only");
+    let remedy = "use a profile with cpus = 1";
+    Err(Failure::Unsupported(format!("{target}: {why}: {remedy}")))
+}
+
+/// As many samples as the plugin accepts.
+const MOST_SAMPLES: usize = 64;
+
+/// The samples to record: index and latency.
+fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
+    let index = |sample: &Sample| Some((sample.index?, sample.latency));
+    let sections = record.scans.iter().flat_map(longest);
+    let sections = sections.filter_map(|section| Some((section.nth?, section.peak)));
+    let wanted: Vec<_> =
+        record.worst.iter().filter_map(index).chain(sections).take(MOST_SAMPLES).collect();
+    if wanted.is_empty() {
+        let why = "no probe of this run takes samples that the plugin can identify: cyclic does";
+        return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
+    }
+    Ok(wanted)
+}
+
+/// The sections of a scan that get a function's name: the longest, if longer than a plain wake-up.
+fn longest(scan: &Scan) -> Vec<&Section> {
+    const NAMED: usize = 10;
+    let long = |section: &&Section| section.length() > scan.baseline;
+    let mut sections: Vec<&Section> = scan.sections.iter().filter(long).collect();
+    sections.sort_by_key(|section| std::cmp::Reverse(section.length()));
+    sections.truncate(NAMED);
+    sections
+}
+
+/// Fails where the run with the plugin differs from the run without it.
+fn check_same(target: &str, without: &Record, with: &Record) -> Result<()> {
+    let (without, with) = (without.to_json(), with.to_json());
+    let mut lines = without.lines().zip(with.lines());
+    if without == with {
+        return Ok(());
+    }
+    let (a, b) = lines.find(|(a, b)| a != b).unwrap_or_default();
+    Err(Failure::Failed(format!(
+        "{target}: the run with the plugin differs from the run without it, so nothing is explained: \
+         '{}' became '{}'",
+        a.trim(),
+        b.trim()
+    )))
+}
+
+fn path(target: &str, watched: &Watched, symbols: &Symbols) -> Result<Path> {
+    if watched.apart > 0 {
+        let why = format!("the plugin's count of instructions is off by {}", watched.apart);
+        return Err(Failure::Failed(format!("{target}: {why}: nothing is explained")));
+    }
+    Ok(Path::of(watched, |address| symbols.place(address)))
+}

@@ -1,0 +1,194 @@
+//! The guests that run at the same time, and the answers they have given.
+
+use super::answer::Answer;
+use super::cache;
+use super::guest::{Cell, Guest, Job};
+use crate::failure::Result;
+use crate::message::{Message, Stream, output_bytes};
+use crate::session::Session;
+use latlab_core::time::Nanos;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The running guests, and the answers of those that have finished, by index of their cell.
+pub(super) struct Pool {
+    total: usize,
+    running: Vec<Running>,
+    answers: BTreeMap<usize, Result<Answer>>,
+    /// Cells whose answer is complete and was not handed out yet.
+    new: Vec<usize>,
+    /// What programs wrote and was not forwarded yet.
+    output: Vec<(Stream, Vec<u8>)>,
+    has_written: bool,
+}
+
+/// A guest that carries out a cell.
+struct Running {
+    index: usize,
+    target: String,
+    fingerprint: String,
+    guest: Guest,
+    /// What it does now, for the progress line.
+    state: String,
+    /// The file that will keep its answer.
+    kept: Option<PathBuf>,
+}
+
+impl Pool {
+    /// A pool for this many cells, none of them started.
+    pub(super) fn new(total: usize) -> Pool {
+        Pool {
+            total,
+            running: Vec::new(),
+            answers: BTreeMap::new(),
+            new: Vec::new(),
+            output: Vec::new(),
+            has_written: false,
+        }
+    }
+
+    /// Starts a guest for a cell. The answer is complete at once where the cell failed, or where
+    /// its answer is kept and the session accepts that.
+    pub(super) fn start(&mut self, index: usize, cell: Result<Cell>, session: &Session<'_>) {
+        let started = cell.and_then(|cell| self.try_start(index, &cell, session));
+        if let Err(failure) = started {
+            self.answer(index, Err(failure));
+        }
+    }
+
+    fn try_start(&mut self, index: usize, cell: &Cell, session: &Session<'_>) -> Result<()> {
+        let boot = cell.boot()?;
+        let fingerprint = cache::fingerprint(cell, &boot)?;
+        let kept = cache::path(cell, &boot, &fingerprint)?;
+        // The plugin records nothing unless the guest runs.
+        let fresh = session.fresh || cell.plugin.is_some();
+        let messages = kept.as_ref().filter(|_| !fresh).and_then(|path| cache::load(path));
+        let target = cell.target.clone();
+        if let Some(messages) = messages {
+            for message in messages {
+                if let Some(last) = self.receive(message)? {
+                    let (complaints, trace) = (Vec::new(), String::new());
+                    let (target, fingerprint) = (target.clone(), fingerprint.clone());
+                    self.answer(index, Ok(Answer { target, fingerprint, last, complaints, trace }));
+                }
+            }
+            return Ok(());
+        }
+        let patience = match cell.job {
+            Job::Calibrate => cell.patience(),
+            _ => session.limit.unwrap_or_else(|| cell.patience()),
+        };
+        let guest = Guest::start(cell, &boot, patience)?;
+        let state = "boots".to_owned();
+        self.running.push(Running { index, target, fingerprint, guest, state, kept });
+        Ok(())
+    }
+
+    /// Receives what the guests have sent, and drops those that are done. Whether one was.
+    pub(super) fn poll(&mut self) -> bool {
+        let before = self.running.len();
+        for mut running in std::mem::take(&mut self.running) {
+            match self.poll_one(&mut running).transpose() {
+                Some(answer) => self.answer(running.index, answer),
+                None => self.running.push(running),
+            }
+        }
+        self.running.len() < before
+    }
+
+    /// The answer, once it is complete.
+    fn poll_one(&mut self, running: &mut Running) -> Result<Option<Answer>> {
+        // In this order: messages sent before the guest ended still count.
+        let failure = running.guest.failure();
+        for message in running.guest.messages()? {
+            if let Message::Begin { probe, .. } = &message {
+                running.state = format!("measures {probe}");
+            }
+            if let Some(last) = self.receive(message)? {
+                return running.answer(last).map(Some);
+            }
+        }
+        failure.map_or(Ok(None), Err)
+    }
+
+    /// Collects output; returns the last message of a guest.
+    fn receive(&mut self, message: Message) -> Result<Option<Message>> {
+        match message {
+            Message::Begin { .. } | Message::Update { .. } | Message::End => Ok(None),
+            Message::Output { stream, base64 } => {
+                self.output.push((stream, output_bytes(&base64)?));
+                Ok(None)
+            }
+            last => Ok(Some(last)),
+        }
+    }
+
+    fn answer(&mut self, index: usize, answer: Result<Answer>) {
+        self.answers.insert(index, answer);
+        self.new.push(index);
+    }
+
+    /// Answers without a failure since the last call, with the index of their cell.
+    pub(super) fn newly_answered(&mut self) -> impl Iterator<Item = (usize, &Answer)> {
+        let new = std::mem::take(&mut self.new);
+        new.into_iter().filter_map(|index| Some((index, self.answers[&index].as_ref().ok()?)))
+    }
+
+    /// Takes what programs wrote since the last call.
+    pub(super) fn take_output(&mut self) -> Vec<(Stream, Vec<u8>)> {
+        self.has_written |= !self.output.is_empty();
+        std::mem::take(&mut self.output)
+    }
+
+    /// Whether a program has written anything: a progress line would be mixed with it.
+    pub(super) fn has_written(&self) -> bool {
+        self.has_written
+    }
+
+    /// How many guests run.
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How many cells have their answer.
+    pub(super) fn answered(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// How many cells there are.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// The answers in the order of the cells; none for those that were not started or not finished.
+    pub(super) fn into_answers(mut self) -> impl Iterator<Item = Option<Result<Answer>>> {
+        (0..self.total).map(move |index| self.answers.remove(&index))
+    }
+
+    /// The progress line.
+    pub(super) fn state(&self) -> String {
+        let guest = |running: &Running| {
+            let seconds = running.guest.age().0 / Nanos::from_secs(1).0;
+            format!("{} {} ({seconds} s)", running.target, running.state)
+        };
+        let guests: Vec<String> = self.running.iter().map(guest).collect();
+        match self.total {
+            1 => guests.join(", "),
+            total => format!("{} of {total} done; {}", self.answered(), guests.join(", ")),
+        }
+    }
+}
+
+impl Running {
+    /// The answer; it is kept where the same cell would answer the same again.
+    fn answer(&mut self, last: Message) -> Result<Answer> {
+        let complaints = self.guest.kernel_complaints();
+        let good = last.is_answer() && complaints.is_empty();
+        if let Some(path) = self.kept.as_ref().filter(|_| good) {
+            cache::keep(path, &self.guest.transcript()?);
+        }
+        let trace = self.guest.trace()?;
+        let (target, fingerprint) = (self.target.clone(), self.fingerprint.clone());
+        Ok(Answer { target, fingerprint, last, complaints, trace })
+    }
+}

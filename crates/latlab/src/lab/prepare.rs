@@ -1,0 +1,133 @@
+//! From a plan or a program to a cell: its profile, kernel, test driver and calibration.
+
+use super::guest::{self, Cell, GuestTime, Job, Program, calibration};
+use super::kernel::{self, Kernel};
+use super::profile::{self, Profile};
+use super::run::ask;
+use crate::engine::Prepared;
+use crate::failure::{Failure, Result};
+use crate::message::{Calibration, Message};
+use crate::part::needs::Needs;
+use crate::progress::Progress;
+use crate::session::Session;
+use std::path::PathBuf;
+
+/// The cell that carries out a plan.
+pub(super) fn plan(plan: &Prepared, time: GuestTime, session: &mut Session<'_>) -> Result<Cell> {
+    let job = Job::Run(Box::new(plan.plan().clone()));
+    let cell = equipped(plan, time, job, session)?;
+    Ok(Cell { expected: plan.duration(), ..cell })
+}
+
+/// The cell that sends the symbols of the kernel on which `plan` runs.
+pub(super) fn symbols(plan: &Prepared, session: &mut Session<'_>) -> Result<Cell> {
+    let job = Job::Symbols(Box::new(plan.plan().clone()));
+    equipped(plan, GuestTime::Instructions, job, session)
+}
+
+/// The cell that starts a program.
+pub(super) fn program(
+    target: &str,
+    program: &Program,
+    time: GuestTime,
+    session: &mut Session<'_>,
+) -> Result<Cell> {
+    let cell = cell(target, time, program.job()?, Needs::default(), session)?;
+    Ok(Cell { files: program.files()?, links: program.links(), ..cell })
+}
+
+fn equipped(
+    plan: &Prepared,
+    time: GuestTime,
+    job: Job,
+    session: &mut Session<'_>,
+) -> Result<Cell> {
+    cell(&plan.plan().target, time, job, plan.needs(), session)
+}
+
+fn cell(
+    target: &str,
+    time: GuestTime,
+    job: Job,
+    needs: Needs,
+    session: &mut Session<'_>,
+) -> Result<Cell> {
+    let (profile, kernel) = kernel(target, session)?;
+    let (driver, no_driver) = driver(&profile, &kernel, &job, &needs, session)?;
+    let timer = match time {
+        GuestTime::Instructions => calibration(target, &kernel, session)?.apic_timer,
+        GuestTime::Wall(_) => None,
+    };
+    let cell = Cell::of(target, profile, kernel, time, job);
+    Ok(Cell { timer, needs, driver, no_driver, ..cell })
+}
+
+/// The profile that `target` names, and its kernel.
+pub(super) fn kernel(target: &str, session: &mut Session<'_>) -> Result<(Profile, Kernel)> {
+    session.check_not_ended(target)?;
+    let (kind, name) = target.split_once(':').unwrap_or((target, ""));
+    if name.is_empty() {
+        let why = format!("{target} names no profile: write {kind}:NAME (latlab list profiles)");
+        return Err(Failure::Failed(why));
+    }
+    let profile = profile::find(name, &kernel::added()?)?;
+    session.watch.note("");
+    let kernel = kernel::ready(&profile.kernel, &mut Fetching::new(session))?;
+    Ok((profile, kernel))
+}
+
+/// Progress of a fetch or a build that also tells the session when the user ends it.
+struct Fetching<'a> {
+    progress: &'a mut dyn Progress,
+    ended: &'a mut bool,
+}
+
+impl<'a> Fetching<'a> {
+    fn new(session: &'a mut Session<'_>) -> Fetching<'a> {
+        Fetching { progress: &mut *session.progress, ended: &mut session.ended }
+    }
+}
+
+impl Progress for Fetching<'_> {
+    fn note(&mut self, text: &str) {
+        self.progress.note(text);
+    }
+    fn at(&mut self, done: u64, total: u64) {
+        self.progress.at(done, total);
+    }
+    fn pause(&mut self) -> bool {
+        *self.ended |= self.progress.pause();
+        *self.ended
+    }
+}
+
+/// The test driver where the job needs it, or why it is missing where parts may be left out.
+fn driver(
+    profile: &Profile,
+    kernel: &Kernel,
+    job: &Job,
+    needs: &Needs,
+    session: &mut Session<'_>,
+) -> Result<(Option<PathBuf>, Option<String>)> {
+    if !guest::is_driver_needed(profile, job, needs) {
+        return Ok((None, None));
+    }
+    match kernel::driver(kernel, &mut Fetching::new(session)) {
+        Err(Failure::Unsupported(why)) if job.may_lack() => Ok((None, Some(why))),
+        built => built.map(|driver| (Some(driver), None)),
+    }
+}
+
+/// The calibration of a kernel; a first boot measures it where none is kept.
+fn calibration(target: &str, kernel: &Kernel, session: &mut Session<'_>) -> Result<Calibration> {
+    if let Some(calibration) = calibration::kept(kernel) {
+        return Ok(calibration);
+    }
+    session.watch.note(&format!("{} boots for the first time", kernel.name));
+    let first = Cell::plain(target, kernel.clone(), GuestTime::Instructions, Job::Calibrate);
+    let Message::Calibration(calibration) = ask(first, session)? else {
+        return Ok(Calibration::default());
+    };
+    calibration::keep(calibration, kernel);
+    Ok(calibration)
+}

@@ -1,0 +1,155 @@
+//! Profiles: a kernel, its command line and its run-time settings, under a name.
+
+use crate::failure::{Failure, Result, failed};
+use crate::lab::kernel::Source;
+use latlab_core::size::Bytes;
+use latlab_core::suggest;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One kernel as the laboratory boots it. A profile is a file of TOML in `profile/`, or one of
+/// the user's.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Profile {
+    /// What the user types; the file's name.
+    #[serde(skip)]
+    pub(crate) name: String,
+    /// One sentence on what is special about it.
+    pub(crate) summary: String,
+    /// Which kernels of the papers it stands for.
+    #[serde(default)]
+    pub(crate) paper: String,
+    /// Where the kernel comes from.
+    pub(crate) kernel: Source,
+    /// What is added to the kernel's command line.
+    #[serde(default)]
+    pub(crate) cmdline: String,
+    /// Modules that are loaded before anything is measured.
+    #[serde(default)]
+    pub(crate) modules: Vec<String>,
+    /// What is written to which files of the guest (debugfs, sysctl) before anything is measured.
+    #[serde(default)]
+    pub(crate) files: BTreeMap<String, String>,
+    /// The guest's memory.
+    #[serde(default = "memory", deserialize_with = "size")]
+    pub(crate) memory: Bytes,
+    /// The guest's processors. With more than one, instruction time has them take turns, so that
+    /// one waits for another as no real processor does: good for races, not for latencies.
+    #[serde(default = "cpus")]
+    pub(crate) cpus: u32,
+}
+
+impl Profile {
+    /// A kernel as it comes.
+    pub(crate) fn plain(name: &str, kernel: Source) -> Profile {
+        Profile {
+            name: name.to_owned(),
+            summary: "a kernel of yours, as it comes".to_owned(),
+            paper: String::new(),
+            kernel,
+            cmdline: String::new(),
+            modules: Vec::new(),
+            files: BTreeMap::new(),
+            memory: memory(),
+            cpus: cpus(),
+        }
+    }
+}
+
+fn memory() -> Bytes {
+    Bytes(1 << 30)
+}
+
+fn cpus() -> u32 {
+    1
+}
+
+/// A size with its unit, as `512MiB`.
+fn size<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Bytes, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+// `SHIPPED`: name and text of every file in `profile/`, by name.
+include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
+
+/// Every profile that comes with latlab.
+pub(crate) fn shipped() -> Vec<Profile> {
+    let read = |(name, text): &(&str, &str)| read(name, text).expect("the tests have read it");
+    SHIPPED.iter().map(read).collect()
+}
+
+/// The profile behind what the user typed after `lab:` or `vm:`: a name, a kernel that was added
+/// under it, or the path of a kernel or of a profile.
+pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
+    if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+        return read(name, text);
+    }
+    if name.contains('/') {
+        return at(name);
+    }
+    if added.iter().any(|added| added == name) {
+        return Ok(Profile::plain(name, Source::Added(name.to_owned())));
+    }
+    let names: Vec<&str> =
+        SHIPPED.iter().map(|(name, _)| *name).chain(added.iter().map(String::as_str)).collect();
+    Err(Failure::Failed(format!(
+        "there is no profile '{name}': {} (a kernel's or a profile's path has a '/')",
+        suggest::hint(name, &names)
+    )))
+}
+
+fn at(path: &str) -> Result<Profile> {
+    if Path::new(path).extension().is_some_and(|extension| extension == "toml") {
+        let text = std::fs::read_to_string(path).map_err(|e| failed(path, e))?;
+        return read(path, &text);
+    }
+    Ok(Profile::plain(path, Source::Image(path.into())))
+}
+
+fn read(name: &str, text: &str) -> Result<Profile> {
+    let profile: Profile = toml::from_str(text).map_err(|e| {
+        let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        failed(&format!("the profile {name}, line {line}"), e.message().replace('\n', " "))
+    })?;
+    if profile.cpus == 0 || profile.memory.0 < 128 << 20 {
+        let why = format!("the profile {name}: a guest needs a CPU, and 128MiB of memory");
+        return Err(Failure::Failed(why));
+    }
+    Ok(Profile { name: name.to_owned(), ..profile })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shipped_can_be_read_and_says_what_it_is() {
+        for profile in shipped() {
+            assert!(profile.summary.len() <= 72, "{}", profile.name);
+            assert!(!profile.paper.is_empty(), "{}", profile.name);
+            assert!(find(&profile.name, &[]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_gets_the_nearest() {
+        let error = find("rt-lasy", &[]).unwrap_err().to_string();
+        assert!(error.contains("rt-lazy"), "{error}");
+    }
+
+    #[test]
+    fn a_profile_with_a_wrong_key_or_without_a_cpu_is_refused_with_the_place() {
+        let kernel = "summary = 'x'\nkernel = { image = '/boot/vmlinuz' }\n";
+        let error =
+            read("mine.toml", &format!("{kernel}cmdlin = 'quiet'")).unwrap_err().to_string();
+        assert!(error.contains("cmdlin") && error.contains("line 3"), "{error}");
+        let half = read("mine.toml", &format!("{kernel}memory = '512MiB'")).unwrap();
+        assert_eq!(half.memory, Bytes(512 << 20));
+        let error = read("mine.toml", &format!("{kernel}cpus = 0")).unwrap_err();
+        assert!(error.to_string().contains("needs a CPU"), "{error}");
+        assert!(read("mine.toml", kernel).is_ok());
+    }
+}

@@ -1,0 +1,131 @@
+//! The symbols of a guest's kernel: read from a guest once, kept beside the kernel.
+
+use super::guest::Cell;
+use super::kernel;
+use super::prepare;
+use super::run::carry_out_one;
+use crate::engine::Prepared;
+use crate::failure::{Failure, Result, failed};
+use crate::session::Session;
+use flate2::read::GzDecoder;
+use latlab_core::path::Place;
+use latlab_core::symbols::{Entry, preemption_counter};
+use latlab_sys::file;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+/// Addresses and names of `/proc/kallsyms`.
+#[derive(Debug)]
+pub(super) struct Symbols {
+    /// Address and name, sorted by address.
+    functions: Vec<(u64, String)>,
+    /// Offset of the preemption counter in a CPU's own memory, where the kernel has one.
+    pub(super) preempt_count: Option<u64>,
+}
+
+impl Symbols {
+    /// The symbols of the guest that carries out `plan`. Its addresses are not randomized, and its
+    /// modules are loaded in the same order.
+    pub(super) fn of(plan: &Prepared, session: &mut Session<'_>) -> Result<Symbols> {
+        let cell = prepare::symbols(plan, session)?;
+        let (target, path) = (cell.target.clone(), path(&cell)?);
+        let packed = match std::fs::read(&path) {
+            Ok(packed) => packed,
+            Err(_) => ask(cell, session)?,
+        };
+        let mut text = String::new();
+        let read = GzDecoder::new(packed.as_slice()).read_to_string(&mut text);
+        read.map_err(|e| failed(&format!("{}: the symbols of its kernel", target), e))?;
+        let symbols = Symbols::parse(&text);
+        if symbols.functions.is_empty() {
+            let why = "its kernel shows no symbols: one with CONFIG_KALLSYMS does";
+            return Err(Failure::Unsupported(format!("{}: {why}", target)));
+        }
+        // A cache that can't be written costs time, not results.
+        if !path.exists() {
+            let _ = file::write_atomically(&path, &packed);
+        }
+        Ok(symbols)
+    }
+
+    fn parse(text: &str) -> Symbols {
+        let mut symbols = Symbols { functions: Vec::new(), preempt_count: None };
+        for entry in text.lines().filter_map(Entry::parse) {
+            match preemption_counter(entry.name) {
+                Some(offset) => symbols.preempt_count = Some(entry.address + u64::from(offset)),
+                None if entry.is_function() => {
+                    let module = entry.module.map(|module| format!(" [{module}]"));
+                    let name = entry.name.to_owned() + &module.unwrap_or_default();
+                    symbols.functions.push((entry.address, name));
+                }
+                None => {}
+            }
+        }
+        // Of several names for one address the first stays: it is the one the kernel prints.
+        symbols.functions.sort_by_key(|(address, _)| *address);
+        symbols.functions.dedup_by_key(|(address, _)| *address);
+        symbols
+    }
+
+    /// The function at an address.
+    pub(super) fn place(&self, address: u64) -> Option<Place<'_>> {
+        let after = self.functions.partition_point(|(begin, _)| *begin <= address);
+        let (begin, function) = self.functions.get(after.checked_sub(1)?)?;
+        Some(Place { function, offset: address - begin })
+    }
+
+    /// Entry addresses of exceptions after which the interrupted instruction starts again;
+    /// breakpoints follow their instruction and are left out.
+    pub(super) fn faults(&self) -> impl Iterator<Item = u64> {
+        let is_fault = |name: &str| {
+            let exception = name.strip_prefix("asm_exc_");
+            exception.is_some_and(|name| !matches!(name, "int3" | "debug" | "overflow" | "nmi"))
+        };
+        self.functions.iter().filter(move |(_, name)| is_fault(name)).map(|(address, _)| *address)
+    }
+}
+
+/// Reads the symbols, compressed, from a guest.
+fn ask(cell: Cell, session: &mut Session<'_>) -> Result<Vec<u8>> {
+    session.watch.note(&format!("{}: reading the kernel's symbols", cell.kernel.name));
+    let mut packed = Vec::new();
+    let answer = carry_out_one(cell, session, &mut |_, bytes| {
+        packed.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    answer.exited()?;
+    Ok(packed)
+}
+
+/// The file that keeps them, by the digest of what addresses depend on.
+fn path(cell: &Cell) -> Result<PathBuf> {
+    let boot = cell.boot()?;
+    let text =
+        format!("{}\n{}\n{:?}\n{:?}", cell.kernel.digest, boot.cmdline, boot.modules, cell.driver);
+    let digest = kernel::digest(text.as_bytes());
+    Ok(cell.kernel.folder.join(format!("symbols-{}.gz", &digest[..16])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_place_an_address_in_its_function() {
+        let text = "\
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000100 t asm_exc_page_fault
+ffffffff81000180 T asm_exc_int3
+ffffffffc0000000 t do_it\t[latlab]
+0000000000034a40 D pcpu_hot
+";
+        let symbols = Symbols::parse(text);
+        let at = |address| symbols.place(address).map(|place| (place.function, place.offset));
+        assert_eq!(at(0xffff_ffff_8100_0004), Some(("_stext", 4)));
+        assert_eq!(at(0xffff_ffff_c000_0000), Some(("do_it [latlab]", 0)));
+        assert_eq!(at(0x40_0000), None);
+        assert_eq!(symbols.preempt_count, Some(0x34a48));
+        assert_eq!(symbols.faults().collect::<Vec<_>>(), [0xffff_ffff_8100_0100]);
+    }
+}

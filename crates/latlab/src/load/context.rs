@@ -1,0 +1,86 @@
+//! The worker process of a load: its orders, and what the load does its work with.
+
+use super::LOADS;
+use crate::failure::{Failure, Result, failed};
+use crate::part;
+use latlab_core::cpulist::CpuList;
+use latlab_core::plan::Part;
+use latlab_core::time::Nanos;
+use latlab_sys::process::{self, Forked, SingleThread};
+use latlab_sys::shared::SharedPage;
+use latlab_sys::{clock, cpu as affinity, signal};
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// A worker's orders, an argument of its command line.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Orders {
+    pub(super) part: Part,
+    pub(super) seed: u64,
+    pub(super) cpus: CpuList,
+    /// The file descriptor of the page shared with the parent.
+    pub(super) shared: i32,
+    /// The process that gives the orders.
+    pub(super) parent: u32,
+}
+
+/// What a worker process has: a counter, a seed, and the request to stop.
+pub(crate) struct LoadContext {
+    progress: SharedPage,
+    /// Different for each worker; the same in each run with the same `--seed`.
+    pub(crate) seed: u64,
+    single: SingleThread,
+}
+
+impl LoadContext {
+    /// Reports that everything is set up; the probes wait for this.
+    pub(crate) fn ready(&self) {
+        self.progress.set_ready();
+    }
+
+    /// Whether to continue.
+    #[expect(clippy::unused_self, reason = "only a worker may ask")]
+    pub(crate) fn running(&self) -> bool {
+        !signal::terminated()
+    }
+
+    /// Counts work.
+    pub(crate) fn done(&self, units: u64) {
+        self.progress.add(units);
+    }
+
+    /// Leaves the work to children until the worker is told to stop, then ends them. Fails where a
+    /// child has ended by itself.
+    pub(crate) fn leave_to(&self, children: Vec<Forked>) -> io::Result<()> {
+        self.ready();
+        let mut at_work = Ok(());
+        while at_work.is_ok() && self.running() {
+            clock::sleep_for(Nanos::from_millis(100));
+            at_work = process::all_at_work();
+        }
+        process::end_all(children);
+        at_work
+    }
+
+    /// The right to fork: a worker has one thread.
+    pub(crate) fn single(&self) -> &SingleThread {
+        &self.single
+    }
+}
+
+/// Runs a worker process: `latlab load-worker ORDERS`.
+pub(crate) fn serve(orders: &str) -> Result<()> {
+    let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
+    let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
+    // The kernel resets this when it executes a program with file capabilities.
+    process::die_with(orders.parent).map_err(|e| broken(&e))?;
+    // Without this the process would have the name of the link by which it was started.
+    process::call_itself(&orders.part.name).map_err(|e| broken(&e))?;
+    let load = part::build("load", LOADS, &orders.part)?;
+    let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
+    signal::note_termination().map_err(|e| broken(&e))?;
+    affinity::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
+    let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
+    let context = LoadContext { progress, seed: orders.seed, single };
+    load.work(&context).map_err(|e| failed(&orders.part.name, e))
+}

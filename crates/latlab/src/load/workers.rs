@@ -1,0 +1,112 @@
+//! The loads of a run at work: one worker process per CPU, or one per load.
+
+use super::Placed;
+use super::context::Orders;
+use crate::failure::{Failure, Result, failed};
+use latlab_core::cpulist::CpuList;
+use latlab_core::record::{Warning, Work};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use latlab_sys::process::Worker;
+use latlab_sys::signal::{Event, Signals};
+
+/// All loads of a run at work. Dropping it ends them.
+pub(crate) struct Loads(Vec<Workers>);
+
+/// The workers of one load.
+struct Workers {
+    name: String,
+    unit: &'static str,
+    workers: Vec<Worker>,
+}
+
+impl Loads {
+    /// Starts all loads and waits until each worker is ready.
+    pub(crate) fn start(loads: &[Placed], seed: u64, signals: &Signals) -> Result<Loads> {
+        let mut started = Loads(Vec::new());
+        for (index, load) in (0..).zip(loads) {
+            started.0.push(Workers::start(load, seed ^ (index << 32))?);
+        }
+        started.wait_until_ready(signals)?;
+        Ok(started)
+    }
+
+    fn wait_until_ready(&mut self, signals: &Signals) -> Result<()> {
+        const PATIENCE: Nanos = Nanos::from_secs(20);
+        let deadline = clock::now() + PATIENCE;
+        for load in &mut self.0 {
+            for worker in &mut load.workers {
+                wait_for(worker, &load.name, deadline, signals)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Stops all loads. Returns their work, and a warning for each that ended too early.
+    pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
+        let mut warnings = Vec::new();
+        for worker in self.0.iter_mut().flat_map(|load| &mut load.workers) {
+            worker.ask_to_stop();
+        }
+        let work = self.0.iter_mut().map(|load| load.stop(&mut warnings)).collect();
+        (work, warnings)
+    }
+}
+
+/// Waits until a worker is ready.
+fn wait_for(worker: &mut Worker, name: &str, deadline: Nanos, signals: &Signals) -> Result<()> {
+    while !worker.progress().is_ready() {
+        if !worker.is_alive() {
+            return Err(Failure::Failed(last_words(worker)));
+        }
+        if clock::now() > deadline {
+            return Err(Failure::Failed(format!("{name}: it was not ready within 20 s")));
+        }
+        if signals.wait(Nanos::from_millis(1)) == Event::End {
+            return Err(Failure::Failed("ended before anything was measured".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// The last line that a worker wrote to stderr, without latlab's own name.
+fn last_words(worker: &mut Worker) -> String {
+    worker.last_words().trim_start_matches("latlab: ").to_owned()
+}
+
+impl Workers {
+    fn start(load: &Placed, seed: u64) -> Result<Workers> {
+        let mut started =
+            Workers { name: load.name().to_owned(), unit: load.load.unit(), workers: Vec::new() };
+        for (index, cpus) in (0..).zip(load.workers()) {
+            started.workers.push(worker(load, seed.wrapping_add(index), cpus)?);
+        }
+        Ok(started)
+    }
+
+    fn stop(&mut self, warnings: &mut Vec<Warning>) -> Work {
+        let (mut done, mut cpu_ns) = (0, Nanos(0));
+        for worker in &mut self.workers {
+            if worker.ended_by_itself() {
+                let why = last_words(worker);
+                let text = format!("the load {} ended before the run did: {why}", self.name);
+                warnings.push(Warning::new("load-ended", text));
+            }
+            cpu_ns = cpu_ns + worker.stop();
+            done += worker.progress().done();
+        }
+        Work { load: self.name.clone(), unit: self.unit.to_owned(), done, cpu_ns }
+    }
+}
+
+fn worker(load: &Placed, seed: u64, cpus: CpuList) -> Result<Worker> {
+    let part = load.load.part.clone();
+    let orders = |shared| {
+        let parent = std::process::id();
+        let orders = Orders { part, seed, cpus, shared, parent };
+        let orders = serde_json::to_string(&orders).expect("orders are plain data");
+        vec!["load-worker".to_owned(), orders]
+    };
+    let started = Worker::start(orders);
+    started.map_err(|e| failed(&format!("{}: a worker could not be started", load.name()), e))
+}

@@ -1,0 +1,264 @@
+//! Parts: what a probe, a load, a call, a cause, a mechanism and a target have in common, and how
+//! `name:key=value` becomes one.
+
+pub(crate) mod driver;
+pub(crate) mod needs;
+pub(crate) mod permission;
+
+use crate::failure::{Failure, Result};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Args, Command};
+use latlab_core::plan::Part;
+use latlab_core::suggest;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::error::Error as _;
+use std::fmt::Debug;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The description of a part. Its long text is the doc comment of its struct.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    /// What the user types.
+    pub(crate) name: &'static str,
+    /// One line of at most 72 columns.
+    pub(crate) summary: &'static str,
+}
+
+/// A part of any kind: it has a name and a description.
+pub(crate) trait Describe {
+    const ABOUT: About;
+}
+
+/// Parameters: `key=value` on the command line, JSON in plans and records. The doc comments of
+/// the fields are their help.
+pub(crate) trait Params:
+    Args + Serialize + DeserializeOwned + Debug + Send + Sync + 'static
+{
+}
+impl<T: Args + Serialize + DeserializeOwned + Debug + Send + Sync + 'static> Params for T {}
+
+/// The parameters of a part as plans keep them.
+pub(crate) type ReadParams = std::result::Result<Map<String, Value>, clap::Error>;
+
+/// One line of a table of parts.
+pub(crate) struct Entry<T: ?Sized> {
+    pub(crate) about: About,
+    /// The part's parameters as clap knows them, for help and for reading them.
+    pub(crate) keys: fn() -> Command,
+    /// Makes parameters, defaults included, from `--key=value` words.
+    pub(crate) read: fn(&[String]) -> ReadParams,
+    /// Makes the part from its parameters.
+    pub(crate) build: fn(Map<String, Value>) -> serde_json::Result<Box<T>>,
+}
+
+impl<T: ?Sized> Debug for Entry<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entry").field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+/// A part of a plan, built once from its name and parameters. Clones share it.
+pub(crate) struct Built<T: ?Sized> {
+    /// Its name and parameters, as the plan has them.
+    pub(crate) part: Part,
+    built: Arc<T>,
+}
+
+impl<T: ?Sized> Built<T> {
+    /// Builds the part of a plan from the table of its kind.
+    pub(crate) fn new(kind: &str, table: &'static [Entry<T>], part: &Part) -> Result<Built<T>> {
+        let built = Arc::from(build(kind, table, part)?);
+        Ok(Built { part: part.clone(), built })
+    }
+
+    /// What the user types.
+    pub(crate) fn name(&self) -> &str {
+        &self.part.name
+    }
+}
+
+impl<T: ?Sized> Clone for Built<T> {
+    fn clone(&self) -> Built<T> {
+        Built { part: self.part.clone(), built: Arc::clone(&self.built) }
+    }
+}
+
+impl<T: ?Sized> Deref for Built<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.built
+    }
+}
+
+impl<T: ?Sized> Debug for Built<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.part.fmt(f)
+    }
+}
+
+/// The parameters of `P` as clap knows them, without clap's own options.
+pub(crate) fn keys<P: Params>() -> Command {
+    P::augment_args(Command::new("part")).no_binary_name(true).disable_help_flag(true)
+}
+
+/// Reads the parameters of `P` from `--key=value` words.
+pub(crate) fn read<P: Params>(words: &[String]) -> ReadParams {
+    let part = P::from_arg_matches(&keys::<P>().try_get_matches_from(words)?)?;
+    match serde_json::to_value(part).expect("parameters are plain data") {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. `defaults` apply
+/// to a part that has such a key, unless the text gives it.
+pub(crate) fn parse<T: ?Sized>(
+    kind: &str,
+    table: &'static [Entry<T>],
+    text: &str,
+    defaults: &[(&str, String)],
+) -> Result<Part> {
+    let (name, values) = text.split_once(':').unwrap_or((text, ""));
+    let entry = find(kind, table, name)?;
+    let command = (entry.keys)();
+    let known: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
+    let mut given = pairs(name, values, &known)?;
+    for (key, value) in defaults {
+        if known.contains(key) && !given.iter().any(|(k, _)| k == key) {
+            given.push((key, value));
+        }
+    }
+    let words: Vec<String> = given.iter().map(|(key, value)| format!("--{key}={value}")).collect();
+    let params = (entry.read)(&words).map_err(|error| refusal(name, &error))?;
+    Ok(Part { name: name.to_owned(), params })
+}
+
+/// The line of `table` with this name, or a failure with the nearest names.
+pub(crate) fn find<T: ?Sized>(
+    kind: &str,
+    table: &'static [Entry<T>],
+    name: &str,
+) -> Result<&'static Entry<T>> {
+    table.iter().find(|entry| entry.about.name == name).ok_or_else(|| {
+        let names: Vec<&str> = table.iter().map(|entry| entry.about.name).collect();
+        Failure::Failed(format!("there is no {kind} '{name}': {}", suggest::hint(name, &names)))
+    })
+}
+
+/// Makes a part from its name and parameters in a plan.
+pub(crate) fn build<T: ?Sized>(
+    kind: &str,
+    table: &'static [Entry<T>],
+    part: &Part,
+) -> Result<Box<T>> {
+    let entry = find(kind, table, &part.name)?;
+    (entry.build)(part.params.clone())
+        .map_err(|e| Failure::Failed(format!("{kind} {}: {e}", part.name)))
+}
+
+/// Splits `key=value,value,…` and assigns a key to each value.
+fn pairs<'a>(name: &str, text: &'a str, known: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>> {
+    let failed = |why: String| Failure::Failed(format!("{name}: {why}"));
+    let mut given: Vec<(&str, &str)> = Vec::new();
+    for (place, word) in text.split(',').filter(|word| !word.is_empty()).enumerate() {
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) if known.contains(&key) => (key, value),
+            Some((key, _)) => {
+                return Err(failed(format!(
+                    "there is no key '{key}': {}",
+                    suggest::hint(key, known)
+                )));
+            }
+            None => match known.get(place) {
+                Some(key) => (*key, word),
+                None => return Err(failed(format!("'{word}' is one value too many"))),
+            },
+        };
+        if given.iter().any(|(earlier, _)| *earlier == key) {
+            return Err(failed(format!("{key} is given twice")));
+        }
+        given.push((key, value));
+    }
+    Ok(given)
+}
+
+/// clap's error about a key, as one sentence.
+fn refusal(name: &str, error: &clap::Error) -> Failure {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    };
+    let argument = context(ContextKind::InvalidArg);
+    let key = argument.trim_start_matches('-').split([' ', '=']).next().unwrap_or_default();
+    let value = context(ContextKind::InvalidValue);
+    Failure::Failed(match (error.kind(), error.source()) {
+        (ErrorKind::ValueValidation, Some(why)) => format!("{name}: {key}: {why}"),
+        (ErrorKind::InvalidValue, _) => {
+            let valid = context(ContextKind::ValidValue);
+            let valid: Vec<&str> = valid.split(", ").collect();
+            format!("{name}: {key} can't be '{value}': {}", suggest::hint(&value, &valid))
+        }
+        (ErrorKind::MissingRequiredArgument, _) => format!("{name}: {key} is missing"),
+        _ => format!("{name}: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::time::Nanos;
+
+    /// Reads a file in pieces.
+    #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+    struct Read {
+        #[arg(long)]
+        path: String,
+        #[arg(long, default_value = "1ms")]
+        every: Nanos,
+        #[arg(long, default_value = "cold", value_parser = ["cold", "warm"])]
+        cache: String,
+    }
+
+    static TABLE: &[Entry<Read>] = &[Entry {
+        about: About { name: "read", summary: "reads" },
+        keys: keys::<Read>,
+        read: read::<Read>,
+        build: |params| Ok(Box::new(serde_json::from_value(Value::Object(params))?)),
+    }];
+
+    fn refused(text: &str) -> String {
+        parse("load", TABLE, text, &[]).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn part_assigns_values_without_a_key_in_order() {
+        let part = parse("load", TABLE, "read:/etc/hosts,2ms,cache=warm", &[]).unwrap();
+        let read = build("load", TABLE, &part).unwrap();
+        assert_eq!((read.path.as_str(), read.every), ("/etc/hosts", Nanos::from_millis(2)));
+        assert_eq!(read.cache, "warm");
+    }
+
+    #[test]
+    fn part_default_yields_to_a_given_value() {
+        let outside = [("every", "5s".to_owned()), ("nonsense", "1".to_owned())];
+        let every = |text| parse("load", TABLE, text, &outside).unwrap().params["every"].clone();
+        assert_eq!(every("read:x"), 5_000_000_000_u64);
+        assert_eq!(every("read:x,every=1s"), 1_000_000_000_u64);
+    }
+
+    #[test]
+    fn part_refuses_bad_input_in_one_sentence_with_a_hint() {
+        assert_eq!(refused("raed:x"), "there is no load 'raed': did you mean read?");
+        assert_eq!(refused("read:x,evry=1s"), "read: there is no key 'evry': did you mean every?");
+        assert_eq!(refused("read:x,5"), "read: every: '5' has no unit: write 5us, 5ms or 5s");
+        assert_eq!(refused("read:x,cache=warn"), "read: cache can't be 'warn': did you mean warm?");
+        assert_eq!(refused("read:x,path=y"), "read: path is given twice");
+        assert_eq!(refused("read:a,1s,warm,b"), "read: 'b' is one value too many");
+        assert_eq!(refused("read"), "read: path is missing");
+    }
+}

@@ -1,0 +1,56 @@
+//! What a part needs beyond a kernel: a guest gets it, any other machine has it or not.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// What a part needs beyond a kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    /// The test driver.
+    pub(crate) driver: bool,
+    /// The test driver's only interrupt.
+    pub(crate) interrupt: bool,
+    /// Folders that must lie on a disk.
+    pub(crate) folders: BTreeSet<PathBuf>,
+    /// Kernel modules by name, unless they are built in.
+    pub(crate) modules: BTreeSet<&'static str>,
+    /// Hardware that not every guest gets.
+    pub(crate) devices: BTreeSet<Device>,
+}
+
+/// Hardware that a guest gets only where a part needs it: each device brings interrupts and a
+/// driver, which affect what other parts measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Device {
+    /// A VGA card, for a console with pixels.
+    Display,
+    /// An interrupt line for the HPET's timers.
+    Hpet,
+}
+
+impl Needs {
+    /// The test driver only.
+    pub(crate) fn driver() -> Needs {
+        Needs { driver: true, ..Needs::default() }
+    }
+
+    /// The test driver and its interrupt.
+    pub(crate) fn interrupt() -> Needs {
+        Needs { interrupt: true, ..Needs::driver() }
+    }
+
+    /// A folder on a disk.
+    pub(crate) fn folder(folder: impl Into<PathBuf>) -> Needs {
+        Needs { folders: BTreeSet::from([folder.into()]), ..Needs::default() }
+    }
+
+    /// The union of both.
+    pub(crate) fn and(mut self, other: Needs) -> Needs {
+        self.driver |= other.driver;
+        self.interrupt |= other.interrupt;
+        self.folders.extend(other.folders);
+        self.modules.extend(other.modules);
+        self.devices.extend(other.devices);
+        self
+    }
+}

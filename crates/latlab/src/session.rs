@@ -1,0 +1,79 @@
+//! How plans are carried out, apart from what they measure.
+
+use crate::engine::{Outcome, Prepared};
+use crate::failure::{Failure, Result};
+use crate::message::Stream;
+use crate::progress::Progress;
+use crate::rig::Watch;
+use latlab_core::record::Record;
+use latlab_core::time::Nanos;
+use latlab_sys::signal::{Event, Signals};
+
+/// Carries out a plan on the machine that latlab runs on.
+pub(crate) type RunHere = fn(&Prepared, &Signals, &mut dyn Watch) -> Result<Outcome>;
+
+/// Receives what a program on a target writes.
+pub(crate) type Output<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
+
+/// Receives each record as soon as it is complete, with the index of its plan.
+pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
+
+/// What executes the instructions of a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Accel {
+    /// The processor, through the kernel's KVM.
+    Kvm,
+    /// QEMU's translator (Tiny Code Generator).
+    Tcg,
+}
+
+/// What a target needs besides plans. Nothing in it changes a record.
+pub(crate) struct Session<'a> {
+    /// Carries out a plan on this machine.
+    pub(crate) here: RunHere,
+    /// Requests to end.
+    pub(crate) signals: &'a Signals,
+    /// Shows the progress of measuring.
+    pub(crate) watch: &'a mut dyn Watch,
+    /// Shows the progress of fetching and building kernels.
+    pub(crate) progress: &'a mut dyn Progress,
+    /// Receives records before all are complete.
+    pub(crate) keep: Option<&'a mut Keep<'a>>,
+    /// How many guests may run at the same time.
+    pub(crate) jobs: usize,
+    /// Whether to ignore cached answers.
+    pub(crate) fresh: bool,
+    /// The accelerator that the user asked for.
+    pub(crate) accel: Option<Accel>,
+    /// Wall-clock time that a plan or a program may take; each target has its own default.
+    pub(crate) limit: Option<Nanos>,
+    /// Whether the user has asked to end: nothing new is started.
+    pub(crate) ended: bool,
+}
+
+impl Session<'_> {
+    /// Waits for at most this time. Whether a request to end arrived meanwhile.
+    pub(crate) fn pause(&mut self, at_most: Nanos) -> bool {
+        let asked = self.signals.wait(at_most) == Event::End;
+        self.ended |= asked;
+        asked
+    }
+
+    /// Hands on the outcome of the plan with this index. A record that the user ended early is the
+    /// last one.
+    pub(crate) fn finished(&mut self, index: usize, outcome: &Result<Outcome>) {
+        let Ok(outcome) = outcome else { return };
+        self.ended |= outcome.record.warnings.iter().any(|one| one.code == "interrupted");
+        if let Some(keep) = &mut self.keep {
+            keep(index, &outcome.record);
+        }
+    }
+
+    /// Refuses to start anything on `target` once the user has asked to end.
+    pub(crate) fn check_not_ended(&self, target: &str) -> Result<()> {
+        if self.ended {
+            return Err(Failure::Failed(format!("{target}: ended before it was started")));
+        }
+        Ok(())
+    }
+}

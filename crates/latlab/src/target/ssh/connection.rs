@@ -1,0 +1,219 @@
+//! One connection of the OpenSSH client: bytes in, lines out.
+
+use super::host::Host;
+use crate::session::Session;
+use crate::failure::{Failure, Result, failed};
+use latlab_core::time::Nanos;
+use latlab_sys::process::{self, Running};
+use latlab_sys::terminal::Settings;
+use latlab_sys::{clock, signal};
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Read, Write as _};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::time::Duration;
+
+/// The next event of a connection.
+pub(super) enum Event {
+    /// A line on the client's stdout.
+    Line(String),
+    /// The user here asked to end.
+    RequestToEnd,
+    /// The connection is closed, for this reason.
+    Closed(String),
+}
+
+/// A line from one of the client's two pipes.
+enum Line {
+    Stdout(String),
+    /// Written by the client, or by programs on the host.
+    Stderr(String),
+}
+
+/// A running OpenSSH client. Dropping it ends it.
+pub(super) struct Connection {
+    client: Running,
+    /// Restored after the client has ended, which may be while it asks for a password.
+    _terminal: Settings,
+    /// Bytes for its stdin, which is closed when this is dropped.
+    input: Option<Sender<Vec<u8>>>,
+    lines: Receiver<Line>,
+    complaints: VecDeque<String>,
+    host: String,
+    deadline: Nanos,
+}
+
+/// How many of the last lines of stderr are kept.
+const COMPLAINTS: usize = 20;
+
+/// Options that override the user's configuration. The connection is not shared, and ends with
+/// latlab; a dead one is noticed within 15 s, in which a busy board still answers.
+const OPTIONS: &[&str] = &[
+    "ControlPath=none",
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "ConnectTimeout=15",
+    "ServerAliveInterval=3",
+    "ServerAliveCountMax=5",
+];
+
+impl Connection {
+    /// Connects and runs `script`, which must not contain a single quote, in a shell on the host.
+    /// After `limit` the connection is closed.
+    pub(super) fn open(host: &Host, script: &str, limit: Option<Nanos>) -> Result<Connection> {
+        let mut command = process::sheltered("ssh");
+        configure(&mut command);
+        // The login shell may be any shell.
+        command.args(host.words()).arg(format!("exec sh -c '{script}'"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let terminal = Settings::keep();
+        let mut client = Running::start(&mut command).map_err(|e| unable(&e))?;
+        let child = client.child();
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            unreachable!("all three were asked for");
+        };
+        let ((input, chunks), (tell, lines)) = (mpsc::channel(), mpsc::channel());
+        thread(move || write(stdin, &chunks))?;
+        let complain = tell.clone();
+        thread(move || read(stdout, Line::Stdout, tell))?;
+        thread(move || read(stderr, Line::Stderr, complain))?;
+        Ok(Connection {
+            client,
+            _terminal: terminal,
+            input: Some(input),
+            lines,
+            complaints: VecDeque::new(),
+            host: host.to_string(),
+            deadline: limit.map_or(Nanos::MAX, |limit| clock::now() + limit),
+        })
+    }
+
+    /// Queues bytes for the host. If nobody reads them any more, [`Connection::next`] reports it.
+    pub(super) fn send(&mut self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            let _ = input.send(bytes);
+        }
+    }
+
+    /// Queues one word on a line of its own.
+    pub(super) fn send_word(&mut self, word: &str) {
+        self.send(format!("{word}\n").into_bytes());
+    }
+
+    /// Waits for the next event.
+    pub(super) fn next(&mut self, session: &mut Session<'_>) -> Event {
+        loop {
+            match self.next_line() {
+                Ok(Line::Stdout(line)) => return Event::Line(line),
+                Ok(Line::Stderr(line)) => {
+                    session.watch.note(&format!("{}: {line}", self.host));
+                    self.complain(line);
+                }
+                Err(TryRecvError::Disconnected) => return Event::Closed(self.last_complaint()),
+                Err(TryRecvError::Empty) if clock::now() >= self.deadline => {
+                    self.kill();
+                    return Event::Closed("the time limit (--limit) has passed".to_owned());
+                }
+                Err(TryRecvError::Empty) => {
+                    if session.pause(session.watch.pace()) {
+                        return Event::RequestToEnd;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keeps a line that may explain why the connection is closed.
+    pub(super) fn complain(&mut self, line: String) {
+        if self.complaints.len() == COMPLAINTS {
+            self.complaints.pop_front();
+        }
+        self.complaints.push_back(line);
+    }
+
+    /// The last line of stderr: usually the reason.
+    pub(super) fn last_complaint(&self) -> String {
+        self.complaints.back().cloned().unwrap_or_else(|| "ssh ended without a message".to_owned())
+    }
+
+    /// The last lines of stderr.
+    pub(super) fn complaints(&mut self) -> impl Iterator<Item = String> {
+        self.complaints.drain(..)
+    }
+
+    /// Drops the lines of stderr until now: they were harmless.
+    pub(super) fn forget_complaints(&mut self) {
+        self.complaints.clear();
+    }
+
+    /// Closes the connection now.
+    pub(super) fn kill(&mut self) {
+        // A client that can't be killed has ended.
+        let _ = self.client.kill();
+    }
+
+    /// Closes the host's stdin and waits until it has ended by itself.
+    pub(super) fn close(mut self, session: &mut Session<'_>) {
+        const PATIENCE: Nanos = Nanos::from_secs(5);
+        self.input = None;
+        self.deadline = clock::now() + PATIENCE;
+        while !matches!(self.next(session), Event::Closed(_)) {}
+    }
+
+    fn next_line(&mut self) -> std::result::Result<Line, TryRecvError> {
+        // Another process, such as a ProxyCommand, may keep the pipes open.
+        const LINGER: Duration = Duration::from_secs(1);
+        if matches!(self.client.child().try_wait(), Ok(None)) {
+            return self.lines.try_recv();
+        }
+        self.lines.recv_timeout(LINGER).map_err(|_| TryRecvError::Disconnected)
+    }
+}
+
+fn configure(command: &mut Command) {
+    command.args(OPTIONS.iter().flat_map(|option| ["-o", option]));
+    if !io::stdin().is_terminal() {
+        // In a script nobody answers a question.
+        command.args(["-o", "BatchMode=yes"]);
+    }
+}
+
+fn unable(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::Unsupported(
+            "ssh is not installed: apt-get install openssh-client".to_owned(),
+        ),
+        _ => failed("ssh can't be started", error),
+    }
+}
+
+fn thread(life: impl FnOnce() + Send + 'static) -> Result<()> {
+    let thread = std::thread::Builder::new().name("ssh".to_owned()).spawn(life);
+    thread.map(drop).map_err(|e| failed("a thread could not be started", e))
+}
+
+fn write(mut to: ChildStdin, chunks: &Receiver<Vec<u8>>) {
+    for chunk in chunks {
+        if to.write_all(&chunk).is_err() {
+            return;
+        }
+    }
+}
+
+/// Forwards a pipe line by line and wakes the waiting thread, also at its end.
+fn read(pipe: impl Read, kind: fn(String) -> Line, to: Sender<Line>) {
+    for line in BufReader::new(pipe).split(b'\n').map_while(io::Result::ok) {
+        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let wanted = line.is_empty() || to.send(kind(line)).is_ok();
+        if !wanted {
+            return;
+        }
+        signal::tell();
+    }
+    drop(to);
+    signal::tell();
+}

@@ -1,0 +1,7 @@
+//! Workloads that probes and loads share, and what measures them.
+
+pub(crate) mod hackbench;
+pub(crate) mod netbench;
+pub(crate) mod perf_counters;
+pub(crate) mod token_ring;
+pub(crate) mod worker;
