@@ -1,4 +1,4 @@
-//! Profiles: a kernel, its command line and its run-time settings, under a name.
+//! Profiles: named combinations of a kernel, its command line and run-time settings.
 
 use crate::failure::{Failure, Result, failed};
 use crate::lab::kernel::Source;
@@ -8,45 +8,44 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// One kernel as the laboratory boots it. A profile is a file of TOML in `profile/`, or one of
-/// the user's.
+/// A kernel as the laboratory boots it: a TOML file in `profile/`, or a file of the user.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
-    /// What the user types; the file's name.
+    /// What the user types: the file's name.
     #[serde(skip)]
     pub(crate) name: String,
-    /// One sentence on what is special about it.
+    /// Its distinctive settings, in one line.
     pub(crate) summary: String,
-    /// Which kernels of the papers it stands for.
+    /// The kernels of the papers that it stands for.
     #[serde(default)]
     pub(crate) paper: String,
-    /// Where the kernel comes from.
+    /// The source of the kernel.
     pub(crate) kernel: Source,
-    /// What is added to the kernel's command line.
+    /// Additional kernel parameters.
     #[serde(default)]
     pub(crate) cmdline: String,
-    /// Modules that are loaded before anything is measured.
+    /// Modules loaded before measuring.
     #[serde(default)]
     pub(crate) modules: Vec<String>,
-    /// What is written to which files of the guest (debugfs, sysctl) before anything is measured.
+    /// Values written to files of the guest (debugfs, sysctl) before measuring, by path.
     #[serde(default)]
     pub(crate) files: BTreeMap<String, String>,
     /// The guest's memory.
     #[serde(default = "memory", deserialize_with = "size")]
     pub(crate) memory: Bytes,
-    /// The guest's processors. With more than one, instruction time has them take turns, so that
-    /// one waits for another as no real processor does: good for races, not for latencies.
+    /// The guest's processors. In instruction time several processors take turns, so that one waits
+    /// for another as no real processor does: useful for races, not for latencies.
     #[serde(default = "cpus")]
     pub(crate) cpus: u32,
 }
 
 impl Profile {
-    /// A kernel as it comes.
+    /// A kernel without settings.
     pub(crate) fn plain(name: &str, kernel: Source) -> Profile {
         Profile {
             name: name.to_owned(),
-            summary: "a kernel of yours, as it comes".to_owned(),
+            summary: "your own kernel without settings".to_owned(),
             paper: String::new(),
             kernel,
             cmdline: String::new(),
@@ -74,14 +73,14 @@ fn size<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Bytes,
 // `SHIPPED`: name and text of every file in `profile/`, by name.
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
-/// Every profile that comes with latlab.
+/// Every profile that latlab ships.
 pub(crate) fn shipped() -> Vec<Profile> {
     let read = |(name, text): &(&str, &str)| read(name, text).expect("the tests have read it");
     SHIPPED.iter().map(read).collect()
 }
 
-/// The profile behind what the user typed after `lab:` or `vm:`: a name, a kernel that was added
-/// under it, or the path of a kernel or of a profile.
+/// The profile that the user typed after `lab:` or `vm:`: a shipped name, the name of an added
+/// kernel, or the path of a kernel or of a profile.
 pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, text);
@@ -95,7 +94,7 @@ pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
     let names: Vec<&str> =
         SHIPPED.iter().map(|(name, _)| *name).chain(added.iter().map(String::as_str)).collect();
     Err(Failure::Failed(format!(
-        "there is no profile '{name}': {} (a kernel's or a profile's path has a '/')",
+        "there is no profile '{name}': {} (the path of a kernel or a profile must contain a '/')",
         suggest::hint(name, &names)
     )))
 }
@@ -115,7 +114,7 @@ fn read(name: &str, text: &str) -> Result<Profile> {
         failed(&format!("the profile {name}, line {line}"), e.message().replace('\n', " "))
     })?;
     if profile.cpus == 0 || profile.memory.0 < 128 << 20 {
-        let why = format!("the profile {name}: a guest needs a CPU, and 128MiB of memory");
+        let why = format!("the profile {name}: a guest needs at least 1 CPU and 128MiB of memory");
         return Err(Failure::Failed(why));
     }
     Ok(Profile { name: name.to_owned(), ..profile })
@@ -126,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shipped_can_be_read_and_says_what_it_is() {
+    fn shipped_profiles_are_valid_and_documented() {
         for profile in shipped() {
             assert!(profile.summary.len() <= 72, "{}", profile.name);
             assert!(!profile.paper.is_empty(), "{}", profile.name);
@@ -135,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_gets_the_nearest() {
+    fn find_suggests_the_nearest_profile() {
         let error = find("rt-lasy", &[]).unwrap_err().to_string();
         assert!(error.contains("rt-lazy"), "{error}");
     }
 
     #[test]
-    fn a_profile_with_a_wrong_key_or_without_a_cpu_is_refused_with_the_place() {
+    fn read_refuses_wrong_keys_and_guests_without_cpu() {
         let kernel = "summary = 'x'\nkernel = { image = '/boot/vmlinuz' }\n";
         let error =
             read("mine.toml", &format!("{kernel}cmdlin = 'quiet'")).unwrap_err().to_string();
@@ -149,7 +148,7 @@ mod tests {
         let half = read("mine.toml", &format!("{kernel}memory = '512MiB'")).unwrap();
         assert_eq!(half.memory, Bytes(512 << 20));
         let error = read("mine.toml", &format!("{kernel}cpus = 0")).unwrap_err();
-        assert!(error.to_string().contains("needs a CPU"), "{error}");
+        assert!(error.to_string().contains("at least 1 CPU"), "{error}");
         assert!(read("mine.toml", kernel).is_ok());
     }
 }

@@ -84,7 +84,7 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
     refused("add vmlinux --name ../x", &["'../x'", "letters"]);
     refused("add vmlinux --name rt", &["rt is a profile's name", "--name"]);
     refused("add vmlinux --modules .", &["no modules of 6.1.9"]);
-    refused("fetch ../linux", &["'../linux'", "no name of a package"]);
+    refused("fetch ../linux", &["'../linux'", "not a package name"]);
     refused("build monolitic", &["no build 'monolitic'", "monolithic"]);
     assert!(!folder.join("latlab/kernels").exists() || kernels(folder).is_empty());
 }

@@ -1,18 +1,18 @@
-//! The archive that a guest's kernel unpacks as its root: cpio in the form "newc".
+//! The initramfs: a cpio archive in the format "newc", which the guest's kernel unpacks as its root.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-// The types of files (inode(7)), as the upper bits of the mode.
+// File types (inode(7)): the upper bits of the mode.
 const FOLDER: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
 /// An archive in memory (`Documentation/driver-api/early-userspace/buffer-format.rst`). The same
-/// calls give the same bytes: everything belongs to root and is of 1970. Folders above an entry
-/// are added by themselves; of two entries with the same path the first counts. Paths are those
-/// in the guest, from its root, without `..`.
+/// calls give the same bytes: everything belongs to root and is dated 1970. Parent folders are added
+/// automatically; of two entries with one path the first counts. Paths are absolute paths of the
+/// guest, without `..`.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -20,17 +20,17 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// One without entries.
+    /// An empty archive.
     pub(crate) fn new() -> Archive {
         Archive::default()
     }
 
-    /// Adds a folder that everybody may read.
+    /// Adds a folder with mode 755.
     pub(crate) fn folder(&mut self, path: impl AsRef<Path>) {
         self.add(path.as_ref(), FOLDER | 0o755, &[]);
     }
 
-    /// Adds a file with these permissions. The format holds less than 4 GiB of it.
+    /// Adds a file with these permissions. The format allows less than 4 GiB per file.
     pub(crate) fn file(&mut self, path: impl AsRef<Path>, mode: u32, bytes: &[u8]) {
         self.add(path.as_ref(), FILE | (mode & 0o7777), bytes);
     }
@@ -40,12 +40,12 @@ impl Archive {
         self.add(path.as_ref(), LINK | 0o777, target.as_ref().as_os_str().as_bytes());
     }
 
-    /// What is in it so far.
+    /// Its bytes so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The archive as the kernel takes it.
+    /// The complete archive.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.write(0, Path::new("TRAILER!!!"), 0, &[]);
         self.bytes
@@ -67,8 +67,8 @@ impl Archive {
     fn write(&mut self, inode: usize, path: &Path, mode: u32, bytes: &[u8]) {
         let path = path.as_os_str().as_bytes();
         let (size, path_size) = (bytes.len(), path.len() + 1);
-        // Magic, inode, mode, user, group, links, time, size, two numbers of the device it lies
-        // on, two of the device it is, length of the path, checksum.
+        // Magic, inode, mode, user, group, links, time, size, major and minor of the file system's
+        // device, major and minor of a device file, length of the path, checksum.
         let header = format!(
             "070701{inode:08X}{mode:08X}{0:08X}{0:08X}{1:08X}{0:08X}{size:08X}{0:08X}{0:08X}\
              {0:08X}{0:08X}{path_size:08X}{0:08X}",
@@ -100,7 +100,7 @@ mod tests {
     /// Path, mode and contents.
     type Entry = (String, u32, Vec<u8>);
 
-    /// What another reader of the format finds, in order.
+    /// The entries that another reader of the format finds, in order.
     fn read(archive: &[u8]) -> Vec<Entry> {
         let (mut entries, mut rest) = (Vec::new(), archive);
         loop {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_in_order_with_their_folders_once() {
+    fn archive_adds_each_parent_folder_once_and_first() {
         let entry =
             |path: &str, mode, bytes: &[u8]| -> Entry { (path.to_owned(), mode, bytes.to_owned()) };
         let expected = [
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn cpio_lists_the_same() {
+    fn archive_is_listed_by_cpio() {
         let mut cpio = process::tied("cpio");
         let cpio = cpio.args(["--list", "--verbose", "--numeric-uid-gid", "--quiet"]);
         cpio.env("TZ", "UTC").env("LC_ALL", "C");
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_packed_comes_back(
+        fn archive_returns_every_packed_file(
             files in prop::collection::btree_map("[a-c]{1,3}(/[d-f]{1,5}){0,2}/[g-z]{1,9}",
                 prop::collection::vec(any::<u8>(), 0..99), 0..20)
         ) {

@@ -1,4 +1,4 @@
-//! What a program needs to run in a root that holds nothing else: its interpreter and libraries.
+//! The files that a program needs in an otherwise empty root: its interpreter and libraries.
 
 mod elf;
 mod search;
@@ -15,20 +15,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
-/// Every file to pack along: the program's interpreter and libraries, as (path in the guest, path
-/// here). They are looked for as `ld.so(8)` does it, without running anything, in the order and
-/// with the user's own `LD_LIBRARY_PATH` and `PATH`, which the guest has to set as well. The
-/// program itself is to lie in the guest where it lies here once symbolic links are followed:
-/// `$ORIGIN` is that folder.
+/// The program's interpreter and libraries, as (path in the guest, path on the host). They are
+/// searched as in `ld.so(8)`, without running anything, with the user's `LD_LIBRARY_PATH` and
+/// `PATH`, which the guest must set as well. In the guest the program must have its real path, since
+/// `$ORIGIN` is the folder of that.
 ///
-/// What a program opens while it runs can't be known: glibc's modules for host names and users
-/// (NSS) and its locales, and whatever is opened with `dlopen`, are not among them.
+/// Files that a program opens at run time are unknown and not included: glibc's modules for host
+/// names and users (NSS), its locales, and anything opened with `dlopen`.
 pub(crate) fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     closure_with(&Search::of_this_process(), program)
 }
 
-/// The same for a file that a program opens by itself: the libraries of a library, too. What is
-/// neither program nor library needs nothing.
+/// The same for a file that a program opens at run time, which may be a library. Any other file
+/// needs nothing.
 pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
@@ -41,16 +40,16 @@ pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     Ok(packing.files)
 }
 
-/// The files of a folder and all below it, or one file, as (path in the guest, path here):
-/// symbolic links are followed, and the guest's path is the absolute one. What is neither file
-/// nor folder, links to nothing and links back to a folder above are left out.
+/// One file, or all files below a folder, as (absolute path in the guest, path on the host).
+/// Symbolic links are followed. Other file types, broken links and links to a parent folder are left
+/// out.
 pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    /// What an archive can hold of one file.
+    /// The largest file of an archive, bytes.
     const LARGEST: u64 = u32::MAX as u64;
     let name = path.display().to_string();
     let top = path.metadata().map_err(|e| failed(&name, e))?;
     if !top.is_file() && !top.is_dir() {
-        return Err(failed(&name, "this is neither a file nor a folder, and can't be packed"));
+        return Err(failed(&name, "this is neither a file nor a folder, and can't be brought along"));
     }
     let mut files = Vec::new();
     for entry in WalkDir::new(path).follow_links(true).sort_by_file_name() {
@@ -65,7 +64,7 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
         let here = entry.path();
         let size = entry.metadata().map_err(|e| failed(&name, e))?.len();
         if size > LARGEST {
-            let too_large = "this file is too large to be packed: 4 GiB is the limit";
+            let too_large = "this file is too large: 4 GiB is the limit";
             return Err(failed(&here.display().to_string(), too_large));
         }
         files.push((in_guest(here)?, here.to_owned()));
@@ -73,29 +72,29 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     Ok(files)
 }
 
-/// Whether what was met is a symbolic link to nothing.
+/// Whether the error is a broken symbolic link.
 fn leads_nowhere(error: &walkdir::Error) -> bool {
     let missing = error.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound);
     missing && error.path().is_some_and(Path::is_symlink)
 }
 
-/// [`closure`], in these surroundings.
+/// [`closure`] with these search paths.
 fn closure_with(search: &Search, program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let mut packing = Packing { search, files: Vec::new(), seen: BTreeSet::new() };
     packing.program(program)?;
     Ok(packing.files)
 }
 
-/// Files that are being collected.
+/// The files collected so far.
 struct Packing<'a> {
     search: &'a Search,
     files: Vec<(PathBuf, PathBuf)>,
-    /// Programs that were looked into, by their real paths.
+    /// Real paths of programs already read.
     seen: BTreeSet<PathBuf>,
 }
 
 impl Packing<'_> {
-    /// Packs what a program needs, not itself.
+    /// Adds what a program needs, without the program.
     fn program(&mut self, program: &Path) -> Result<()> {
         let name = program.display().to_string();
         let real = program.canonicalize().map_err(|e| failed(&name, e))?;
@@ -107,10 +106,10 @@ impl Packing<'_> {
             return Err(failed(&name, "this is a folder: name a program in it"));
         }
         if !metadata.is_file() {
-            return Err(failed(&name, "this is no file, so it is no program"));
+            return Err(failed(&name, "this is not a file, so it is not a program"));
         }
         if metadata.permissions().mode() & 0o111 == 0 {
-            return Err(failed(&name, "this may not be executed: chmod +x makes it a program"));
+            return Err(failed(&name, "this is not executable: use chmod +x"));
         }
         let bytes = std::fs::read(&real).map_err(|e| failed(&name, e))?;
         if let Some(line) = bytes.strip_prefix(b"#!") {
@@ -125,7 +124,7 @@ impl Packing<'_> {
         }
     }
 
-    /// Packs what the script needs that begins with `#!` and this.
+    /// Adds what a script needs whose first line is `#!` and `line`.
     fn script(&mut self, name: &str, line: &[u8]) -> Result<()> {
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
@@ -141,7 +140,7 @@ impl Packing<'_> {
             };
             let Some(interpreter) = self.search.command(command) else {
                 return Err(Failure::Unsupported(format!(
-                    "{name} is run by {command}, which is in no folder of PATH: install it"
+                    "{name} is run by {command}, which is not in PATH: install it"
                 )));
             };
             self.interpreter(name, &interpreter)?;
@@ -149,22 +148,22 @@ impl Packing<'_> {
         Ok(())
     }
 
-    /// Packs the interpreter of a script, and what it needs.
+    /// Adds the interpreter of a script, and what that needs.
     fn interpreter(&mut self, script: &str, interpreter: &Path) -> Result<()> {
         if !interpreter.exists() {
             let interpreter = interpreter.display();
             return Err(Failure::Unsupported(format!(
-                "{script} is run by {interpreter}, which is not there: install it"
+                "{script} is run by {interpreter}, which does not exist: install it"
             )));
         }
         self.add(interpreter)?;
         self.program(interpreter)
     }
 
-    /// Packs the loader of a program and the libraries that it will load, breadth first as it
-    /// does: of two libraries of one name the first serves everybody.
+    /// Adds the loader of a program and the libraries that it will load, breadth first as the loader
+    /// does: the first library of a name is used by all.
     fn libraries(&mut self, program: Loaded) -> Result<()> {
-        // A library has none; who opens it brings one.
+        // A library has no loader; the program that opens it has one.
         let mut names = match program.elf.interpreter.clone() {
             Some(loader) => self.loader(&program, &loader)?,
             None => BTreeSet::new(),
@@ -196,7 +195,7 @@ impl Packing<'_> {
         Ok(())
     }
 
-    /// Packs the loader of a program. The names under which it is a library itself.
+    /// Adds the loader of a program. Returns the names under which it is a library itself.
     fn loader(&mut self, program: &Loaded, loader: &Path) -> Result<BTreeSet<String>> {
         let bytes = std::fs::read(loader).map_err(|e| {
             let (program, loader) = (program.path.display(), loader.display());
@@ -220,7 +219,7 @@ impl Packing<'_> {
     }
 }
 
-/// The name of a file in the guest, where no folder is a symbolic link.
+/// The path of a file in the guest, where no folder is a symbolic link.
 fn in_guest(here: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(here);
     let absolute = absolute.map_err(|e| failed(&here.display().to_string(), e))?;

@@ -1,4 +1,4 @@
-//! Modules of a kernel: which ones a guest has to load, in which order, and their bytes.
+//! Kernel modules that a guest loads: which, in which order, and their bytes.
 
 use crate::failure::{Failure, Result, failed};
 use flate2::read::MultiGzDecoder;
@@ -18,16 +18,16 @@ use walkdir::WalkDir;
 pub(crate) struct Module {
     /// Its name as in `/proc/modules`.
     pub(crate) name: String,
-    /// What `finit_module` takes: the module, not compressed.
+    /// The uncompressed module, as `finit_module` takes it.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The modules `wanted` and all that they depend on, in the order to load them. What is built into
-/// the kernel is left out. `folder` is the kernel's own, `…/lib/modules/RELEASE`; depmod need not
-/// have seen it. A kernel without one is taken to have everything built in.
+/// The modules `wanted` and their dependencies, in the order to load them; built-in ones are left
+/// out. `folder` is `…/lib/modules/RELEASE`, where depmod need not have run. A kernel without such a
+/// folder is assumed to have everything built in.
 ///
-/// A module is known by its name, with `-` or `_`. An algorithm of cryptography is also known by
-/// its own, as `crypto-crc32c`: the kernel asks for those by itself.
+/// A module is found by its name, with `-` or `_`. A cryptographic algorithm is also found by the
+/// alias with which the kernel requests it, such as `crypto-crc32c`.
 pub(crate) fn closure(folder: Option<&Path>, wanted: &[String]) -> Result<Vec<Module>> {
     let Some(folder) = folder else { return Ok(Vec::new()) };
     let mut kernel = Kernel::read(folder)?;
@@ -40,7 +40,7 @@ pub(crate) fn closure(folder: Option<&Path>, wanted: &[String]) -> Result<Vec<Mo
     Ok(order.modules)
 }
 
-/// Modules, each after those that it depends on.
+/// Modules, each after its dependencies.
 #[derive(Default)]
 struct Order {
     modules: Vec<Module>,
@@ -48,7 +48,7 @@ struct Order {
 }
 
 impl Order {
-    /// Adds a module, and before it what it depends on. Whether the kernel has it.
+    /// Adds a module after its dependencies. Whether the kernel has it.
     fn add(&mut self, kernel: &mut Kernel, name: &str) -> Result<bool> {
         let name = match kernel.find(&underscored(name))? {
             Found::File(name) => name,
@@ -62,7 +62,7 @@ impl Order {
         let bytes = read(path)?;
         let info = Info::read(path, &bytes)?;
         for other in &info.before {
-            // A wish, not a need: what it stands for may be built in under another name.
+            // A soft dependency: it may be built in under another name.
             self.add(kernel, other)?;
         }
         for other in &info.depends {
@@ -75,20 +75,20 @@ impl Order {
     }
 }
 
-/// Where a module is.
+/// Where a module was found.
 enum Found {
     File(String),
     BuiltIn,
     Nowhere,
 }
 
-/// What a kernel's folder says of its modules.
+/// The modules of a kernel, as its folder lists them.
 struct Kernel {
     release: String,
     files: BTreeMap<String, PathBuf>,
-    /// Names and aliases of what is built in.
+    /// Names and aliases of built-in modules.
     built_in: BTreeSet<String>,
-    /// Which module has which algorithm; read when first asked for.
+    /// The module of each algorithm; read on first use.
     algorithms: Option<BTreeMap<String, String>>,
 }
 
@@ -97,7 +97,7 @@ impl Kernel {
         let mut files = BTreeMap::new();
         for entry in WalkDir::new(folder).sort_by_file_name() {
             let path = entry.map_err(|e| failed("the kernel's modules", e))?.into_path();
-            // One in updates/ comes later than the one in kernel/, and takes its place.
+            // A module in updates/ comes later and replaces the one in kernel/.
             files.extend(module_name(&path).map(|name| (name, path)));
         }
         let names = text(&folder.join("modules.builtin"))?;
@@ -123,8 +123,8 @@ impl Kernel {
         Ok(self.algorithms()?.get(name).cloned().map_or(Found::Nowhere, Found::File))
     }
 
-    /// All algorithms that are in modules. Without depmod's tables every module would have to be
-    /// read, which takes a quarter of a minute; the kernel keeps these in folders of their own.
+    /// All algorithms in modules. Without depmod's tables every module would have to be read, which
+    /// takes 15 s; the kernel keeps algorithms in folders of their own.
     fn algorithms(&mut self) -> Result<&BTreeMap<String, String>> {
         if self.algorithms.is_none() {
             let mut algorithms = BTreeMap::new();
@@ -147,7 +147,7 @@ impl Kernel {
         let names: Vec<&str> = self.files.keys().map(String::as_str).collect();
         let near = suggest::nearest(&wanted, &names);
         let way_out = if near.is_empty() {
-            "take a kernel that has it".to_owned()
+            "use a kernel that has it".to_owned()
         } else {
             format!("did you mean {}?", near.join(" or "))
         };
@@ -155,27 +155,27 @@ impl Kernel {
     }
 }
 
-/// What comes first when several modules have an algorithm: the one for every processor, so that
-/// a guest does the same everywhere.
+/// Sort key of modules with the same algorithm: the generic one first, so that a guest runs the same
+/// code on every host.
 fn preference(name: &str, path: &Path) -> (bool, bool) {
-    let of_a_machine = path.iter().any(|folder| folder == "arch" || folder == "drivers");
-    (!name.ends_with("_generic"), of_a_machine)
+    let is_specific = path.iter().any(|folder| folder == "arch" || folder == "drivers");
+    (!name.ends_with("_generic"), is_specific)
 }
 
-/// What a module says of itself in its section `.modinfo`.
+/// A module's section `.modinfo`.
 struct Info {
-    /// What has to be loaded before it.
+    /// Modules to load before it.
     depends: Vec<String>,
-    /// What it would like to be loaded before it.
+    /// Modules to load before it if they exist.
     before: Vec<String>,
-    /// What it may be asked for as.
+    /// Its aliases.
     aliases: Vec<String>,
 }
 
 impl Info {
     fn read(path: &Path, bytes: &[u8]) -> Result<Info> {
         let section = modinfo(bytes).map_err(|e| {
-            failed(&path.display().to_string(), format!("this is no kernel module: {e}"))
+            failed(&path.display().to_string(), format!("this is not a kernel module: {e}"))
         })?;
         let text = String::from_utf8_lossy(section);
         let mut info = Info { depends: Vec::new(), before: Vec::new(), aliases: Vec::new() };
@@ -203,7 +203,7 @@ fn before(softdep: &str) -> impl Iterator<Item = &str> {
     words.take_while(|word| *word != "post:")
 }
 
-/// The name of the module in a file of this name; none where it holds no module.
+/// The name of the module in a file of this name, if it is a module.
 fn module_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let (name, compression) = file.rsplit_once(".ko")?;
@@ -214,7 +214,7 @@ fn underscored(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The text of a file that need not be there.
+/// The text of a file; empty if it does not exist.
 fn text(path: &Path) -> Result<String> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -223,7 +223,7 @@ fn text(path: &Path) -> Result<String> {
     }
 }
 
-/// The contents of a module's file, not compressed.
+/// The uncompressed contents of a module's file.
 fn read(path: &Path) -> Result<Vec<u8>> {
     let contents = std::fs::read(path);
     let contents = contents.and_then(|bytes| unpacked(bytes, path.extension()));
@@ -244,7 +244,7 @@ fn unpacked(packed: Vec<u8>, extension: Option<&OsStr>) -> io::Result<Vec<u8>> {
 fn unpack_zstd(packed: &[u8], bytes: &mut Vec<u8>) -> io::Result<usize> {
     let mut reader = StreamingDecoder::new(packed).map_err(io::Error::other)?;
     let size = reader.read_to_end(bytes)?;
-    // The other two compare checksums by themselves.
+    // The other two formats verify their checksums themselves.
     match reader.decoder.get_checksum_from_data() {
         Some(sum) if reader.decoder.get_calculated_checksum() != Some(sum) => {
             Err(io::Error::new(ErrorKind::InvalidData, "its checksum is wrong"))
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// A file system that needs a journal and, by the name of the algorithm, a checksum.
+    /// A file system that depends on a journal and, by alias, on a checksum algorithm.
     fn file_system() -> Folder {
         let folder = Folder::new();
         let needs = ["softdep=pre: crypto-crc32c nowhere post: last", "depends=journal,crc16"];
@@ -311,20 +311,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_depends_on_is_loaded_before_it_and_once() {
+    fn closure_loads_dependencies_first_and_once() {
         let loaded = file_system().closure(&["fs-four", "journal", "fs_four"]).unwrap();
         assert_eq!(loaded, ["crc32c_generic", "crc16", "journal", "fs_four"]);
     }
 
     #[test]
-    fn an_algorithm_comes_from_the_module_for_every_processor() {
+    fn closure_prefers_the_generic_module_of_an_algorithm() {
         let folder = file_system();
         assert_eq!(folder.closure(&["crypto_crc32c"]).unwrap(), ["crc32c_generic"]);
         assert_eq!(folder.closure(&["crypto-crc32c-quick"]).unwrap(), ["crc32c_intel"]);
     }
 
     #[test]
-    fn what_is_built_in_is_left_out() {
+    fn closure_leaves_out_built_in_modules() {
         let folder = file_system();
         folder.put("modules.builtin", b"kernel/drivers/virtio-blk.ko\n");
         folder.put("modules.builtin.modinfo", b"crc.author=X\0crc.alias=crypto-crc32c\0");
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn a_module_in_updates_takes_the_place_of_the_kernels_own() {
+    fn closure_prefers_a_module_in_updates() {
         let folder = file_system();
         folder.put("updates/dkms/crc16.ko", &module(&["depends=last"]));
         assert_eq!(folder.closure(&["crc16"]).unwrap(), ["last", "crc16"]);
     }
 
     #[test]
-    fn what_is_nowhere_gets_one_sentence() {
+    fn closure_names_a_missing_module_in_one_sentence() {
         let folder = file_system();
         let lacks =
             |text: &str| Err(Failure::Unsupported(format!("kernel 6.1-test has no {text}")));
@@ -349,15 +349,15 @@ mod tests {
         assert_eq!(said, lacks("module fs_fuor: did you mean fs_four?"));
         folder.put("kernel/broken.ko", &module(&["depends=xyzzy"]));
         let said = folder.closure(&["broken"]);
-        assert_eq!(said, lacks("module xyzzy, which broken needs: take a kernel that has it"));
+        assert_eq!(said, lacks("module xyzzy, which broken needs: use a kernel that has it"));
         let path = folder.put("kernel/text.ko", b"this is text").display().to_string();
         let Err(Failure::Failed(said)) = folder.closure(&["text"]) else { panic!("it is text") };
-        assert!(said.starts_with(&format!("{path}: this is no kernel module: ")), "{said}");
+        assert!(said.starts_with(&format!("{path}: this is not a kernel module: ")), "{said}");
     }
 
     #[test]
     fn compressed_modules_are_unpacked_and_damaged_ones_refused() {
-        // As the kernel's build calls them (`scripts/Makefile.modinst`).
+        // As the kernel's build compresses them (`scripts/Makefile.modinst`).
         let tools: [&[&str]; 3] = [
             &["gzip", "-n", "-f", "--keep"],
             &["xz", "--check=crc32", "--lzma2=dict=1MiB", "-f", "--keep"],
@@ -380,7 +380,7 @@ mod tests {
             bytes[middle] ^= 0x10;
             file::write_atomically(&packed, &bytes).unwrap();
             let Err(Failure::Failed(said)) = folder.closure(&["one"]) else {
-                panic!("{extension}: damage goes unnoticed")
+                panic!("{extension}: damage was not noticed")
             };
             assert!(said.starts_with(&packed.display().to_string()), "{said}");
         }

@@ -1,12 +1,12 @@
-//! Kernels out of files that users have.
+//! Kernels from files of the user.
 
 use super::store::{self, Origin, Store, modules_place};
 use super::{Kernel, Progress, Source, digest, image};
 use crate::failure::{Failure, Result, failed};
 use std::path::{Path, PathBuf};
 
-/// The kernel in a file that a profile names. Its name has a part of its digest, so that two of
-/// one release, as one gets by building again, stay two.
+/// The kernel in a file that a profile names. Its name includes a part of its digest, so that two
+/// builds of one release stay apart.
 pub(crate) fn image(store: &Store, path: &Path, progress: &mut dyn Progress) -> Result<Kernel> {
     let file = File::read(path)?;
     if let Some(kernel) = file.known(store)? {
@@ -17,7 +17,7 @@ pub(crate) fn image(store: &Store, path: &Path, progress: &mut dyn Progress) -> 
     file.keep(store, &name, image, None, Source::Image(path.to_owned()), progress)
 }
 
-/// Brings a kernel in; see [`super::add`].
+/// Adds a kernel; see [`super::add`].
 pub(crate) fn add(
     store: &Store,
     path: &Path,
@@ -46,7 +46,7 @@ impl File<'_> {
         if !there.is_file() || there.len() > image::LARGEST.into() {
             return Err(failed(
                 &shown,
-                "this is no kernel: it is no file, or larger than any kernel",
+                "this is not a kernel: it is not a file, or larger than any kernel",
             ));
         }
         let bytes = std::fs::read(path).map_err(|e| failed(&shown, e))?;
@@ -58,8 +58,8 @@ impl File<'_> {
         image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
     }
 
-    /// The kernel in the cache that came in the same bytes, wherever they were, and as a file: one
-    /// of a package has modules, and what it gives must not depend on what else was fetched.
+    /// The cached kernel with the same bytes that came from a file, whichever. A package's kernel has
+    /// modules: figures must not depend on what else was fetched.
     fn known(&self, store: &Store) -> Result<Option<Kernel>> {
         let is_image = |source: &Source| matches!(source, Source::Image(_));
         let kernels = store.kernels()?.into_iter();
@@ -79,7 +79,7 @@ impl File<'_> {
     ) -> Result<Kernel> {
         let modules = modules.or_else(|| own_modules(self.path, &image.release));
         let draft = store.begin(&format!("add-{name}"), &format!("adding {name}"), progress)?;
-        // Somebody else may have added the same while we waited, and be booting it by now.
+        // Another process may have added the same kernel meanwhile, and may be booting it.
         let same = |kernel: &Kernel| kernel.name == name && kernel.digest == self.digest;
         let there = store.kernels()?.into_iter().map(|(kernel, _)| kernel).find(same);
         if let (Some(kernel), None) = (there, &modules) {
@@ -96,29 +96,29 @@ impl File<'_> {
     }
 }
 
-/// A name that users give becomes a folder's.
+/// Checks a name, which becomes the name of a folder.
 fn checked(name: &str) -> Result<&str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "+-._".contains(c);
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
         return Ok(name);
     }
     Err(Failure::Failed(format!(
-        "a kernel can't be called '{name}': a name has letters, digits, and + - . _ after the first"
+        "'{name}' is not a valid kernel name: use letters and digits, and + - . _ after the first"
     )))
 }
 
-/// The modules of `release` in a folder that a user named: it, or one that has `lib/modules`.
+/// The modules of `release` in a folder that the user named, or in its `lib/modules`.
 fn modules_in(folder: &Path, release: &str) -> Result<PathBuf> {
     let places = [folder.to_owned(), folder.join(release), folder.join(modules_place(release))];
     places.into_iter().find(|place| place.join("modules.order").is_file()).ok_or_else(|| {
         let folder = folder.display();
         Failure::Failed(format!(
-            "{folder}: there are no modules of {release} (no modules.order) in it"
+            "{folder}: it has no modules of {release} (no modules.order)"
         ))
     })
 }
 
-/// The modules of a kernel that this machine has installed, where they may be read.
+/// The modules of a kernel installed on this machine, if readable.
 fn own_modules(file: &Path, release: &str) -> Option<PathBuf> {
     let installed = Path::new("/boot").join(format!("vmlinuz-{release}"));
     let is_it = file.canonicalize().ok()? == installed.canonicalize().ok()?;
@@ -133,7 +133,7 @@ mod tests {
     use latlab_sys::file::write_atomically;
 
     #[test]
-    fn two_images_of_one_release_stay_two() {
+    fn image_keeps_two_builds_of_one_release_apart() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::within(folder.path());
         let path = folder.path().join("vmlinux");

@@ -1,5 +1,5 @@
-//! Debian's packages: what apt knows of them, fetching and unpacking. apt checks signatures and
-//! digests itself, and needs no privilege for this.
+//! Debian's packages through apt: look up, download, unpack. apt verifies signatures and digests
+//! itself, and needs no privilege for this.
 
 use super::Progress;
 use super::work::{ask, interrupted, run, tool};
@@ -7,35 +7,35 @@ use crate::failure::{Failure, Result};
 use latlab_sys::process;
 use std::path::{Path, PathBuf};
 
-/// What apt knows of a package that it can fetch.
+/// A package that apt can download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// The names of the packages that it depends on, alternatives left out.
+    /// The packages that it depends on, without alternatives.
     pub(crate) depends: Vec<String>,
-    /// How many bytes there are to fetch.
+    /// Size of the download, bytes.
     pub(crate) size: u64,
-    /// How many bytes it has when it is unpacked.
+    /// Size after unpacking, bytes.
     pub(crate) unpacked: u64,
 }
 
-/// The newest version of the package; none where apt knows none.
+/// The newest version of the package; none if apt does not know it.
 pub(crate) fn show(name: &str) -> Result<Option<Package>> {
     let mut command = tool("apt-cache");
-    // What follows is a name, whatever it looks like.
+    // What follows is a name, even if it looks like an option.
     command.args(["show", "--no-all-versions", "--", name]);
     Ok(on_debian(ask(&mut command))?.as_deref().and_then(parse))
 }
 
-/// The names that begin so, as far as apt has heard of them.
+/// All package names with this prefix that apt knows.
 pub(crate) fn names(prefix: &str) -> Result<Vec<String>> {
     let said = on_debian(ask(tool("apt-cache").args(["pkgnames", "--", prefix])))?;
     Ok(said.unwrap_or_default().lines().map(str::to_owned).collect())
 }
 
-/// What `look` finds. Where it finds nothing, and we may, apt is first told to look what there
-/// is to fetch by now.
+/// The result of `look`. If it finds nothing and latlab runs as root, the package lists are updated
+/// first.
 pub(crate) fn find(
     name: &str,
     log: &Path,
@@ -50,21 +50,21 @@ pub(crate) fn find(
         if let Some(package) = look(name)? {
             return Ok(package);
         }
-        return Err(Failure::Failed(format!("apt knows no package '{name}': {ELSEWHERE}")));
+        return Err(Failure::Failed(format!("apt does not know the package '{name}': {ELSEWHERE}")));
     }
     let advice = "run apt-get update as root first";
-    Err(Failure::Unsupported(format!("apt knows no package '{name}': {advice}, or {ELSEWHERE}")))
+    Err(Failure::Unsupported(format!("apt does not know the package '{name}': {advice}, or {ELSEWHERE}")))
 }
 
-const ELSEWHERE: &str = "bring a kernel of your own with latlab kernel add FILE";
+const ELSEWHERE: &str = "add a kernel of your own with latlab kernel add FILE";
 
-/// Has apt look what there is to fetch.
+/// Updates the package lists.
 fn update(log: &Path, progress: &mut dyn Progress) -> Result<()> {
-    progress.note("apt-get update, to know what there is");
+    progress.note("updating package lists (apt-get update)");
     run(tool("apt-get").args(["update", "-q"]), log, progress, &mut |_| ())
 }
 
-/// Fetches the package into `folder`; where it lies then.
+/// Downloads the package into `folder` and returns its path.
 pub(crate) fn download(
     package: &Package,
     folder: &Path,
@@ -100,24 +100,24 @@ fn debs(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where there is no apt, there is another way.
+/// Names the alternative on machines without apt.
 fn on_debian<T>(answer: Result<T>) -> Result<T> {
     answer.map_err(|failure| match failure {
         Failure::Unsupported(why) => {
-            Failure::Unsupported(format!("{why}, and packages are fetched with apt: {ELSEWHERE}"))
+            Failure::Unsupported(format!("{why}, which fetches packages: {ELSEWHERE}"))
         }
         other => other,
     })
 }
 
-/// Reads the first record that `apt-cache show` gives.
+/// Reads the first record of `apt-cache show`.
 fn parse(text: &str) -> Option<Package> {
     let record = text.split("\n\n").next()?;
     let field =
         |name: &str| record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     let number = |name| field(name).and_then(|text| text.trim().parse::<u64>().ok());
     let first_word = |text: &str| text.split([' ', '|', '(']).next().unwrap_or_default().to_owned();
-    // A package that is installed and can't be fetched has no file.
+    // A package that is installed but can't be downloaded has no file.
     field("Filename")?;
     Some(Package {
         name: field("Package")?.trim().to_owned(),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_of_apt_is_read() {
+    fn parse_reads_a_record_of_apt() {
         let text = "Package: linux-image-6.12-amd64\nVersion: 6.12.117-1\nInstalled-Size: 12\n\
                     Depends: linux-image-6.12.117-amd64 (= 6.12.117-1), kmod | busybox\n\
                     Filename: pool/x.deb\nSize: 1476\nDescription: Linux\n for: PCs\n\nPackage: old\n";

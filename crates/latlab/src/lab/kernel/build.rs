@@ -1,4 +1,4 @@
-//! Kernels that no distribution has: built from Debian's sources with a configuration of ours.
+//! Kernels that no distribution ships: built from Debian's sources with latlab's configuration.
 
 mod recipe;
 
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Build {
     pub(crate) about: About,
-    /// The options asked for, on top of none.
+    /// The options set, on top of `allnoconfig`.
     config: &'static str,
-    /// Lines of the source that are changed, as TOML.
+    /// Edits of the source, as TOML.
     edits: &'static str,
-    /// How many objects are made, about: so that a bar has an end.
+    /// Approximate number of objects, for the progress bar.
     objects: u64,
 }
 
@@ -58,25 +58,25 @@ pub(crate) static BUILDS: &[Build] = &[
     },
 ];
 
-/// The package with the source that is built.
+/// The package with the source.
 const SOURCE: &str = "linux-source-6.12";
 
-/// The kernel of a build, where it was built from what the recipe says today.
+/// The kernel of a build, if it was built with the current recipe.
 pub(crate) fn ready(store: &Store, name: &str) -> Result<Kernel> {
     let recipe = Recipe::of(find(name)?)?;
     match store.newest(&source(name))? {
         Some((kernel, facts)) if facts.origin.what == recipe.digest => Ok(kernel),
         found => {
             let why =
-                if found.is_some() { "was built by another recipe" } else { "is not built yet" };
+                if found.is_some() { "was built with another recipe" } else { "is not built yet" };
             Err(Failure::Unsupported(format!(
-                "the kernel {name} {why}: latlab kernel build {name} does it, in minutes"
+                "the kernel {name} {why}: run latlab kernel build {name}, which takes minutes"
             )))
         }
     }
 }
 
-/// Builds a kernel, unless the same was built before from the newest source.
+/// Builds a kernel, unless it was built before with the same recipe from the newest source.
 pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> Result<Fetched> {
     let build = find(name)?;
     let recipe = Recipe::of(build)?;
@@ -94,7 +94,7 @@ pub(crate) fn build(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     let tree = source_tree(&draft, &package, progress)?;
     let log = log_file(&format!("kernel-{name}"))?;
     let make = Make { tree: &tree, log: &log };
-    progress.note(&format!("building {name} of {SOURCE} {}", package.version));
+    progress.note(&format!("building {name} from {SOURCE} {}", package.version));
     let ended = recipe.edit(&tree).and_then(|()| make.configure(&recipe, progress));
     let ended = ended.and_then(|()| make.build(build.objects, progress));
     let kept = draft.folder.join("headers");
@@ -134,15 +134,15 @@ fn source_tree(
     Ok(tree)
 }
 
-/// The kernel's own build system, in a tree.
+/// The kernel's build system, in a source tree.
 struct Make<'a> {
     tree: &'a Path,
     log: &'a Path,
 }
 
 impl Make<'_> {
-    /// Makes the configuration of no option but those asked for, and sees that they are kept:
-    /// the build system drops what depends on something that is missing, and says nothing.
+    /// Configures the tree with the recipe's options only, and checks that they are kept: the build
+    /// system silently drops options with unmet dependencies.
     fn configure(&self, recipe: &Recipe, progress: &mut dyn Progress) -> Result<()> {
         let asked = self.tree.join("latlab.config");
         latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
@@ -162,12 +162,12 @@ impl Make<'_> {
                 log.split(|b| *b == b'\n').filter(|line| line.starts_with(b"  CC ")).count();
             progress.at((objects_so_far as u64).min(objects), objects);
         };
-        // There are no modules; but what those of others are checked against is made with them.
+        // There are no modules, but this target makes Module.symvers, which other modules need.
         run(&mut make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
     }
 }
 
-/// Makes a kernel of a tree that was built.
+/// Makes a cached kernel from a built tree.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let file = tree.join(GUEST.kernel_image);
     let shown = file.display().to_string();

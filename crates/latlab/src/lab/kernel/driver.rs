@@ -1,4 +1,4 @@
-//! The test driver, built for a kernel of the laboratory when it is first needed.
+//! The test driver, built for a kernel when first needed.
 
 use super::product::Product;
 use super::store::Store;
@@ -7,7 +7,7 @@ use super::{Kernel, Progress, headers, unknown};
 use crate::failure::Result;
 use std::path::PathBuf;
 
-/// The sources of the driver, as they lie in `kmod/`.
+/// The sources of the driver, from `kmod/`.
 const SOURCES: &[(&str, &str)] = &[
     ("Makefile", include_str!("../../../../../kmod/Makefile")),
     ("device.c", include_str!("../../../../../kmod/device.c")),
@@ -20,10 +20,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("schedule.c", include_str!("../../../../../kmod/schedule.c")),
 ];
 
-/// What has to be on the machine.
+/// Required programs and their packages.
 const TOOLS: &[(&str, &str)] = &[("gcc", "gcc"), ("make", "make")];
 
-/// The driver for `kernel`, beside it.
+/// The driver for `kernel`, kept beside the kernel.
 pub(crate) fn ready(
     store: &Store,
     kernel: &Kernel,
@@ -43,7 +43,7 @@ pub(crate) fn ready(
         let (_, facts) = facts.ok_or_else(|| unknown(store, &kernel.name))?;
         let tree = headers::of(kernel, facts, draft, progress)?;
         let module = format!("M={}", folder.display());
-        // What only debuggers read is most of it, and names the folder it was built in.
+        // Debug information is most of the module, and contains the name of the build folder.
         let words = ["CC=gcc", "CONFIG_DEBUG_INFO=", "CONFIG_DEBUG_INFO_BTF_MODULES=", &module];
         Ok(make(&tree, &[&words[..], &["modules"]].concat()))
     })
@@ -55,7 +55,7 @@ mod tests {
     use crate::lab::kernel::product::assert_complete;
 
     #[test]
-    fn every_source_is_built_in() {
+    fn driver_sources_are_complete() {
         assert_complete(SOURCES, "kmod");
     }
 }

@@ -1,4 +1,4 @@
-//! What modules are built against: the headers of a kernel, and the programs of its build system.
+//! Kernel headers and build programs, against which modules are built.
 
 use super::store::{Draft, Facts};
 use super::work::{run, tool};
@@ -8,16 +8,16 @@ use crate::lab::arch::GUEST;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 
-/// The folder beside a kernel in which they lie.
+/// Their folder, beside the kernel.
 pub(crate) const PLACE: &str = "headers";
 
-/// Whether they lie beside a kernel.
+/// Whether a kernel has its headers beside it.
 pub(crate) fn are_with(kernel: &Kernel) -> bool {
     kernel.folder.join(PLACE).is_dir()
 }
 
-/// The folder that make is started in to build modules for a kernel. Those of a package are
-/// fetched when they are first needed.
+/// The folder in which make builds modules for a kernel. A package's headers are fetched when first
+/// needed.
 pub(crate) fn of(
     kernel: &Kernel,
     facts: &Facts,
@@ -34,14 +34,14 @@ pub(crate) fn of(
         }
         Some(Source::Build(_)) if are_with(kernel) => Ok(there),
         Some(Source::Build(name)) => Err(Failure::Unsupported(format!(
-            "the kernel {name} was built without what modules are built against: latlab kernel \
-             build {name} builds it again, in minutes"
+            "the kernel {name} was built without headers for modules: run latlab kernel build \
+             {name}, which takes minutes"
         ))),
         _ => installed(&kernel.release),
     }
 }
 
-/// Copies them out of a tree in which a kernel was built.
+/// Copies them from a built kernel tree.
 pub(crate) fn collect(
     tree: &Path,
     to: &Path,
@@ -54,30 +54,30 @@ pub(crate) fn collect(
     run(&mut script, log, progress, &mut |_| ())
 }
 
-/// Those that this machine has installed, for a kernel that came out of a file.
+/// The headers installed on this machine, for a kernel from a file.
 fn installed(release: &str) -> Result<PathBuf> {
     let folder = Path::new("/lib/modules").join(release).join("build");
     if folder.join("Makefile").is_file() {
         return Ok(folder);
     }
     Err(Failure::Unsupported(format!(
-        "there is nothing to build modules of {release} against: its headers have to be \
-         installed, so that {} is there",
+        "modules for {release} can't be built without its kernel headers: install them, so that \
+         {} exists",
         folder.display()
     )))
 }
 
-/// The package that has the headers of the kernel in this package.
+/// The headers package of a kernel package.
 fn package_name(kernel: &str) -> String {
     kernel.trim_end_matches("-unsigned").replacen("linux-image-", "linux-headers-", 1)
 }
 
-/// Where a package of headers puts them.
+/// The folder inside a headers package.
 fn below(package: &str) -> PathBuf {
     Path::new("usr/src").join(package)
 }
 
-/// Fetches the headers and lays them beside the kernel.
+/// Fetches the headers and puts them beside the kernel.
 fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progress) -> Result<()> {
     let packages = packages(kernel, facts, draft, progress)?;
     let fetched = packages.iter().map(|package| package.size).sum::<u64>();
@@ -97,8 +97,8 @@ fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progr
     std::fs::rename(&tree, &place).map_err(|e| failed(&place.display().to_string(), e))
 }
 
-/// The three packages: the headers of this kernel, those that all of its version share, and the
-/// programs of the build system.
+/// The three packages: the headers of this kernel, the headers common to its version, and the build
+/// programs.
 fn packages(
     kernel: &Kernel,
     facts: &Facts,
@@ -125,7 +125,7 @@ fn packages(
     std::iter::once(Ok(first)).chain(others.iter().map(other)).collect()
 }
 
-/// The packages expect to lie below `/usr/src`: their one absolute path is made a relative one.
+/// Makes the only absolute path of the packages, below `/usr/src`, relative.
 fn settle(folder: &Path) -> Result<()> {
     let path = folder.join("Makefile");
     let shown = path.display().to_string();
@@ -139,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_named_as_their_kernel() {
+    fn package_name_follows_the_kernel_package() {
         let rt = "linux-image-6.12.117+deb12-rt-amd64-unsigned";
         assert_eq!(package_name(rt), "linux-headers-6.12.117+deb12-rt-amd64");
         assert_eq!(package_name("linux-image-6.1.0-56-amd64"), "linux-headers-6.1.0-56-amd64");
     }
 
     #[test]
-    fn the_one_absolute_path_becomes_a_relative_one() {
+    fn settle_makes_the_absolute_path_relative() {
         let folder = tempfile::tempdir().unwrap();
         let makefile = folder.path().join("Makefile");
         let text = b"include /usr/src/linux-headers-6.1.0-56-common/Makefile\n";

@@ -1,7 +1,7 @@
-//! Kernel images: what a file that is said to be an x86-64 kernel holds, and how QEMU boots it best.
+//! Kernel images: reads a bzImage or vmlinux for x86-64, and finds the fastest way to boot it.
 //!
-//! Formats: `Documentation/arch/x86/boot.rst`, and for the entry that spares the guest the
-//! decompression, the x86/HVM direct boot ABI (PVH).
+//! Formats: `Documentation/arch/x86/boot.rst`; the x86/HVM direct boot ABI (PVH), which avoids the
+//! decompression in the guest.
 
 use object::LittleEndian;
 use object::elf::{EM_X86_64, FileHeader64, NoteType};
@@ -9,16 +9,16 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// An x86-64 kernel, read.
+/// An x86-64 kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// What `uname -r` says in it.
+    /// Its release, as `uname -r` prints it.
     pub(crate) release: String,
     pub(crate) boot: Boot,
 }
 
 impl Image {
-    /// How many bytes came out of the file that it was compressed in.
+    /// Size of the decompressed kernel, bytes; 0 if it boots compressed.
     pub(crate) fn unpacked(&self) -> usize {
         match &self.boot {
             Boot::AsIs => 0,
@@ -27,34 +27,34 @@ impl Image {
     }
 }
 
-/// What QEMU is to be given.
+/// The file that QEMU boots.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Boot {
     /// The file as it is.
     AsIs,
-    /// The vmlinux that was compressed in it, which has a PVH entry.
+    /// The decompressed vmlinux, which has a PVH entry.
     Vmlinux(Vec<u8>),
 }
 
-/// Why a file is no kernel that the laboratory can boot.
+/// Why the laboratory can't boot a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoKernel {
-    #[error("this is no Linux kernel: it is neither a bzImage nor a vmlinux")]
+    #[error("this is not a Linux kernel: it is neither a bzImage nor a vmlinux")]
     Unknown,
-    #[error("this is no kernel: it is only {0} bytes long")]
+    #[error("this is not a kernel: it has only {0} bytes")]
     Short(usize),
     #[error("this is compressed with gzip: unpack it first (gzip -d)")]
     Gzip,
-    #[error("this is a kernel for arm64, and the laboratory's machine is an x86-64")]
+    #[error("this is a kernel for arm64, and the laboratory emulates x86-64")]
     Arm64,
     #[error("this is a 32-bit kernel, and latlab is a 64-bit program")]
     ThirtyTwoBit,
-    #[error("this is an ELF file for another machine (number {0}) than x86-64")]
+    #[error("this is an ELF file for machine number {0}, not for x86-64")]
     OtherMachine(u16),
     #[error("this is a program or a library, not a kernel")]
     Program,
     #[error(
-        "this vmlinux has no PVH entry (CONFIG_PVH) by which QEMU could start it: take its bzImage"
+        "this vmlinux has no PVH entry (CONFIG_PVH) by which QEMU could boot it: use its bzImage"
     )]
     NoEntry,
     #[error("this is a damaged kernel: {0}")]
@@ -86,11 +86,11 @@ const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
 
-/// No kernel has more bytes, debug information included; what claims more is damaged, or made to
-/// fill our memory.
+/// Upper bound of a kernel's size, debug information included, bytes; a file that claims more is
+/// damaged or malicious.
 pub(crate) const LARGEST: u32 = 1 << 31;
 
-/// A flag in the setup header that tells a bzImage from its forerunner, the zImage.
+/// The setup header's flag that distinguishes a bzImage from its predecessor, the zImage.
 const LOADED_HIGH: u8 = 1;
 
 fn vmlinux(bytes: &[u8]) -> Result<Image> {
@@ -107,21 +107,21 @@ fn vmlinux(bytes: &[u8]) -> Result<Image> {
 }
 
 fn parse(bytes: &[u8]) -> Result<&FileHeader64<LittleEndian>> {
-    FileHeader64::parse(bytes).map_err(|_| NoKernel::Damaged("its ELF header makes no sense"))
+    FileHeader64::parse(bytes).map_err(|_| NoKernel::Damaged("its ELF header is invalid"))
 }
 
-/// The release in "Linux version RELEASE (…", which every kernel holds for `/proc/version`.
+/// The release in "Linux version RELEASE (…", which every kernel contains for `/proc/version`.
 fn banner(bytes: &[u8]) -> Option<String> {
     const START: &[u8] = b"Linux version ";
     let after = |at: usize| release(&bytes[at + START.len()..]);
     let found = |at: &usize| bytes[*at..].starts_with(START);
-    // Of the few places in a kernel that read so, one is its own format string.
+    // A kernel also contains the format string of this text.
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == START[0]);
     starts.map(|(at, _)| at).filter(found).find_map(after)
 }
 
-/// The release that a version string begins with. It names folders, so nothing but what a release
-/// is made of is let through.
+/// The release at the start of a version string. It becomes the name of a folder: other characters
+/// than those of a release are refused.
 fn release(version: &[u8]) -> Option<String> {
     const LONGEST: usize = 64;
     let end = version.iter().take(LONGEST + 1).position(|byte| matches!(byte, b' ' | 0))?;
@@ -131,13 +131,13 @@ fn release(version: &[u8]) -> Option<String> {
     (starts && release.chars().all(fits)).then(|| release.to_owned())
 }
 
-/// Whether QEMU can start it as it is: a note of the name "Xen" says where
+/// Whether QEMU can boot it directly: a note named "Xen" contains the entry
 /// (`XEN_ELFNOTE_PHYS32_ENTRY`, `include/xen/interface/elfnote.h`).
 fn has_pvh_entry(vmlinux: &[u8]) -> Result<bool> {
     const PHYS32_ENTRY: NoteType = NoteType(18);
     let segments = parse(vmlinux)?.program_headers(LittleEndian, vmlinux).unwrap_or_default();
     let notes = segments.iter().filter_map(|s| s.notes(LittleEndian, vmlinux).ok().flatten());
-    // What can't be read of the notes of a segment ends them.
+    // A damaged note ends the notes of its segment.
     let mut notes = notes.flat_map(|mut notes| std::iter::from_fn(move || notes.next().ok()?));
     let is_entry = |note: object::read::elf::Note<'_, FileHeader64<LittleEndian>>| {
         note.n_type(LittleEndian) == PHYS32_ENTRY && note.name() == b"Xen"

@@ -31,8 +31,8 @@ pub(crate) fn fetch(store: &Store, name: &str, progress: &mut dyn Progress) -> R
     install(draft, &tree, origin).map(Fetched::New)
 }
 
-/// A name that users give becomes a file's, so nothing but what a package's name is made of is
-/// let through (Debian Policy, 5.6.1).
+/// Checks a name, which becomes the name of a file: only characters of a package name are allowed
+/// (Debian Policy, 5.6.1).
 fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits) {
@@ -44,9 +44,9 @@ fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// The package that has the kernel which `name` stands for: it, the one that it depends on, or
-/// the newest of its series, where this Debian names things differently. Of the two that hold
-/// the same kernel, signed for booting a PC and not, the one without.
+/// The package with the kernel of `name`: the package itself, the one it depends on, or the newest
+/// of its series, if this Debian release uses other names. The unsigned package is preferred to the
+/// one signed for secure boot: both hold the same kernel.
 fn resolve(name: &str) -> Result<Option<apt::Package>> {
     let Some(package) = apt::show(name)? else {
         return newest(name);
@@ -60,13 +60,13 @@ fn resolve(name: &str) -> Result<Option<apt::Package>> {
     }
 }
 
-/// The newest package of the series and kind in a name as `linux-image-6.12-rt-amd64`.
+/// The newest package of the series and kind of a name such as `linux-image-6.12-rt-amd64`.
 fn newest(name: &str) -> Result<Option<apt::Package>> {
     let Some((start, kind)) = series(name) else { return Ok(None) };
     let mut names = apt::names(&start)?;
     names.retain(|name| of_kind(name, &start, kind));
     names.sort_by_cached_key(|name| version_key(name));
-    // apt lists names that it has only heard of, too.
+    // apt also lists names without a package.
     for name in names.iter().rev() {
         if let Some(package) = apt::show(name)? {
             return Ok(Some(package));
@@ -75,7 +75,7 @@ fn newest(name: &str) -> Result<Option<apt::Package>> {
     Ok(None)
 }
 
-/// What the names of a series begin with, and the kind they end with.
+/// The prefix of a series, and the kind at the end of the name.
 fn series(name: &str) -> Option<(String, &str)> {
     let (series, kind) = name.strip_prefix("linux-image-")?.split_once('-')?;
     series
@@ -83,15 +83,15 @@ fn series(name: &str) -> Option<(String, &str)> {
         .then(|| (format!("linux-image-{series}."), kind))
 }
 
-/// Whether a name is that of an unsigned kernel of this kind: between series and kind stands what
-/// has no '-'.
+/// Whether a name is that of an unsigned kernel of this kind: the part between series and kind has
+/// no '-'.
 fn of_kind(name: &str, start: &str, kind: &str) -> bool {
     let rest = name.strip_prefix(start).and_then(|rest| rest.strip_suffix("-unsigned"));
     let rest = rest.and_then(|rest| rest.strip_suffix(kind)?.strip_suffix('-'));
     rest.is_some_and(|number| !number.contains('-'))
 }
 
-/// Makes a kernel of an unpacked package.
+/// Makes a cached kernel from an unpacked package.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();
@@ -110,7 +110,7 @@ fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     draft.finish(&called(&release), &bytes, image, origin)
 }
 
-/// The kernel in the package, and the release it is installed as.
+/// The kernel in the package, and its release.
 fn vmlinuz(tree: &Path, package: &str) -> Result<(PathBuf, String)> {
     let entries = std::fs::read_dir(tree.join("boot")).into_iter().flatten().flatten();
     let mut found = entries.filter_map(|entry| {
@@ -118,11 +118,11 @@ fn vmlinuz(tree: &Path, package: &str) -> Result<(PathBuf, String)> {
         Some((entry.path(), release))
     });
     found.next().ok_or_else(|| {
-        Failure::Failed(format!("the package {package} has no kernel in it (no /boot/vmlinuz-…)"))
+        Failure::Failed(format!("the package {package} contains no kernel (no /boot/vmlinuz-…)"))
     })
 }
 
-/// `debian-6.12.117-amd64`: the release without Debian's own version, which says nothing here.
+/// `debian-6.12.117-amd64`: the release without Debian's own version.
 fn called(release: &str) -> String {
     let (number, rest) = release.split_once('+').unwrap_or((release, ""));
     let kind = rest.split_once('-').map_or(String::new(), |(_, kind)| format!("-{kind}"));
@@ -134,13 +134,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_is_called_by_its_release() {
+    fn kernel_name_follows_its_release() {
         assert_eq!(called("6.12.117+deb12-rt-amd64"), "debian-6.12.117-rt-amd64");
         assert_eq!(called("6.1.0-25-amd64"), "debian-6.1.0-25-amd64");
     }
 
     #[test]
-    fn only_kernels_of_the_series_and_kind_are_taken() {
+    fn of_kind_accepts_series_and_kind_only() {
         let (start, kind) = series("linux-image-6.12-amd64").unwrap();
         let fits = |name: &str| of_kind(name, &start, kind);
         assert!(fits("linux-image-6.12.57+deb13-amd64-unsigned"));

@@ -1,4 +1,4 @@
-//! The plugin that watches the laboratory's guests, built for this machine when it is first needed.
+//! The QEMU plugin that records instructions, built for this machine when first needed.
 
 use super::product::Product;
 use super::store::Store;
@@ -7,7 +7,7 @@ use super::{Progress, cache};
 use crate::failure::Result;
 use std::path::PathBuf;
 
-/// Its sources, as they lie in `plugin/`.
+/// The sources of the plugin, from `plugin/`.
 const SOURCES: &[(&str, &str)] = &[
     ("Makefile", include_str!("../../../../../plugin/Makefile")),
     ("block.c", include_str!("../../../../../plugin/block.c")),
@@ -16,14 +16,14 @@ const SOURCES: &[(&str, &str)] = &[
     ("qemu.h", include_str!("../../../../../plugin/qemu.h")),
 ];
 
-/// What has to be on the machine.
+/// Required programs and headers, and their packages.
 const TOOLS: &[(&str, &str)] =
     &[("gcc", "gcc"), ("make", "make"), ("/usr/include/stdio.h", "libc6-dev")];
 
-/// The plugin, in the cache.
+/// The plugin, kept in the cache.
 pub(super) fn ready(store: &Store, progress: &mut dyn Progress) -> Result<PathBuf> {
     let product = Product {
-        what: "the laboratory's microscope",
+        what: "the QEMU plugin",
         key: "plugin",
         sources: SOURCES,
         file: "latlab.so",
@@ -43,7 +43,7 @@ mod tests {
     use crate::lab::kernel::product::assert_complete;
 
     #[test]
-    fn every_source_is_built_in() {
+    fn plugin_sources_are_complete() {
         assert_complete(SOURCES, "plugin");
     }
 }

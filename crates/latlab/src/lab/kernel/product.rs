@@ -1,4 +1,4 @@
-//! What is made of sources that the program has, when it is first needed, and kept.
+//! Files built from sources in the program when first needed, and kept.
 
 use super::store::{Draft, Store};
 use super::work::{explain, log_file, run};
@@ -8,24 +8,24 @@ use latlab_sys::file;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Something that `make` makes.
+/// A file that `make` builds.
 pub(super) struct Product<'a> {
-    /// What it is, in words.
+    /// Its name in messages.
     pub(super) what: &'a str,
-    /// What its draft and its log are called.
+    /// The name of its draft and of its log.
     pub(super) key: &'a str,
-    /// Its sources: the names of the files, and what is in them.
+    /// Its sources: file names and contents.
     pub(super) sources: &'a [(&'a str, &'a str)],
-    /// The file that is made.
+    /// The name of the built file.
     pub(super) file: &'a str,
-    /// Where it is kept, and under which name but for the digest of its sources, so that other
-    /// sources give another one.
+    /// Folder and name prefix of the kept file; the digest of the sources follows, so that changed
+    /// sources make a new file.
     pub(super) kept: (&'a Path, &'a str),
 }
 
 impl Product<'_> {
-    /// Where it is kept, once it is there: where it is not, `make` says how it is made out of the
-    /// folder of its sources.
+    /// The path of the kept file. If it does not exist, it is built with the command that `make`
+    /// returns for the folder of its sources.
     pub(super) fn ready<M>(
         &self,
         store: &Store,
@@ -41,7 +41,7 @@ impl Product<'_> {
         }
         let what = format!("building {}", self.what);
         let draft = store.begin(self.key, &what, progress)?;
-        // Another may have built it while we waited.
+        // Another process may have built it meanwhile.
         if !place.is_file() {
             let folder = draft.folder.join("sources");
             let command = make(&folder, &draft, progress)?;
@@ -59,7 +59,7 @@ impl Product<'_> {
         folder.join(format!("{name}-{}.{kind}", &digest[..16]))
     }
 
-    /// Where it lies then.
+    /// Builds it and returns its path.
     fn build(
         &self,
         folder: &Path,
@@ -75,11 +75,11 @@ impl Product<'_> {
         if built.is_file() {
             Ok(built)
         } else {
-            Err(Failure::Failed(format!("{}: make made nothing", self.what)))
+            Err(Failure::Failed(format!("{}: make did not build the file", self.what)))
         }
     }
 
-    /// Writes the sources down.
+    /// Writes the sources into a folder.
     fn unpack(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
         self.sources.iter().try_for_each(|(name, text)| {
@@ -90,8 +90,8 @@ impl Product<'_> {
     }
 }
 
-/// Asserts that `sources` are those in a folder of the tree: the Makefile, and whose names have one
-/// dot. What a build leaves has two.
+/// Asserts that `sources` are all sources in a folder of the tree: the Makefile and the `.c` and `.h`
+/// files. Build products have two dots.
 #[cfg(test)]
 pub(super) fn assert_complete(sources: &[(&str, &str)], folder: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);

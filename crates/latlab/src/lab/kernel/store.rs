@@ -1,8 +1,8 @@
-//! The cache of kernels: a folder for each, which appears whole or not at all.
+//! The cache of kernels: one folder per kernel, which appears complete or not at all.
 //!
-//! A kernel is made in a draft, a hidden folder beside the kernels that is locked while somebody
-//! works on it, and gets its name by being renamed. A draft that nobody holds was left by a
-//! process that was killed; the next that begins the same removes it.
+//! A kernel is prepared in a draft, a hidden folder beside the kernels that is locked by the process
+//! that writes it, and then renamed. An unlocked draft was left by a killed process; the next
+//! process that starts the same draft removes it.
 
 use super::image::{Boot, Image};
 use super::{Kernel, Progress, Source, cache, digest, work};
@@ -12,40 +12,40 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// What is kept beside a kernel.
+/// The file beside a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     release: String,
-    /// The name of the file that QEMU gets.
+    /// The name of the file that QEMU boots.
     image: String,
     digest: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
 }
 
-/// What a kernel was made from.
+/// The origin of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The package, the file, or for a build the digest of its recipe.
+    /// The package, the file, or the digest of a build's recipe.
     pub(crate) what: String,
     /// The version of the package, or of the source that was built; empty for a file.
     pub(crate) version: String,
-    /// What profiles may call it.
+    /// The sources by which profiles name it.
     pub(crate) serves: Vec<Source>,
 }
 
 impl Origin {
-    /// What it was made from, in a few words.
+    /// The origin in a few words.
     pub(crate) fn from(&self) -> String {
         match self.serves.first() {
-            Some(Source::Build(_)) => format!("built of source {}", self.version),
+            Some(Source::Build(_)) => format!("built from source {}", self.version),
             Some(Source::Package(_)) => format!("package version {}", self.version),
             _ => format!("file {}", self.what),
         }
     }
 }
 
-/// The file that makes a folder a kernel.
+/// The file that marks a folder as a kernel.
 const FACTS: &str = "kernel.json";
 
 /// The folder of all kernels.
@@ -64,7 +64,7 @@ impl Store {
         Store { folder: cache.join("kernels") }
     }
 
-    /// All kernels that are whole, from the oldest release to the newest.
+    /// All complete kernels, sorted by release, oldest first.
     pub(crate) fn kernels(&self) -> Result<Vec<(Kernel, Facts)>> {
         let entries = match fs::read_dir(&self.folder) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -83,7 +83,7 @@ impl Store {
         Ok(kernels.rfind(|(_, facts)| facts.origin.serves.contains(source)))
     }
 
-    /// Removes a kernel: first its name, then what is in it.
+    /// Removes a kernel: renames its folder, then deletes it.
     pub(crate) fn remove(&self, kernel: &Kernel, progress: &mut dyn Progress) -> Result<()> {
         let name = &kernel.name;
         let draft = self.begin(&format!("remove-{name}"), &format!("removing {name}"), progress)?;
@@ -91,7 +91,7 @@ impl Store {
         fs::rename(&kernel.folder, away).map_err(|e| at(&kernel.folder, &e))
     }
 
-    /// Begins what only one process at a time may do, waiting for another that does `what`.
+    /// Starts a draft, which only one process at a time may hold; waits for another that does `what`.
     pub(crate) fn begin(
         &self,
         key: &str,
@@ -125,17 +125,17 @@ impl Store {
     }
 }
 
-/// A folder in which a kernel is made. Dropping it removes what is in it.
+/// A folder in which a kernel is prepared. Dropping it removes the folder.
 #[derive(Debug)]
 pub(crate) struct Draft {
     kernels: PathBuf,
     pub(crate) folder: PathBuf,
-    /// Given back last, when the folder is gone.
+    /// Released last, after the folder is removed.
     _lock: File,
 }
 
 impl Draft {
-    /// Fails where there is less space than will be needed.
+    /// Fails if less space is free than needed.
     pub(crate) fn need_space(&self, bytes: u64) -> Result<()> {
         let free = file::free_space(&self.folder).map_err(|e| at(&self.folder, &e))?;
         if free >= bytes {
@@ -143,20 +143,20 @@ impl Draft {
         }
         let (mega, folder) = (|bytes| bytes / 1_000_000, self.kernels.display());
         Err(Failure::Failed(format!(
-            "{folder}: it takes {} MB and {} MB are free: latlab kernel remove makes space",
+            "{folder}: {} MB are needed and {} MB are free: latlab kernel remove frees space",
             mega(bytes),
             mega(free)
         )))
     }
 
-    /// The folder that becomes the kernel's, made on demand.
+    /// The folder that becomes the kernel's, created on demand.
     fn whole(&self) -> Result<PathBuf> {
         let whole = self.folder.join("whole");
         fs::create_dir_all(&whole).map_err(|e| at(&whole, &e))?;
         Ok(whole)
     }
 
-    /// Takes a file or folder into the kernel's folder, from elsewhere in this draft.
+    /// Moves a file or folder of this draft into the kernel's folder.
     pub(crate) fn take(&self, from: &Path, place: &str) -> Result<()> {
         let to = self.whole()?.join(place);
         let folder = to.parent().expect("it lies in the draft");
@@ -164,13 +164,13 @@ impl Draft {
         fs::rename(from, &to).map_err(|e| at(&to, &e))
     }
 
-    /// Copies modules from elsewhere on the machine.
+    /// Copies modules into the kernel's folder.
     pub(crate) fn copy_modules(&self, from: &Path, release: &str) -> Result<()> {
         copy(from, &self.whole()?.join(modules_place(release)))
     }
 
-    /// Gives the kernel that came in a file of these `bytes` its name. One of the same name
-    /// from elsewhere stays, and it fails.
+    /// Publishes the kernel that was read from a file with these `bytes` under its name. Fails if a
+    /// kernel of that name has another origin.
     pub(crate) fn finish(
         self,
         name: &str,
@@ -205,12 +205,12 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // What stays is removed by the next.
+        // A remaining folder is removed by the next draft.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// From now on the kernel serves this source, too.
+/// Adds a source to those that the kernel serves.
 pub(crate) fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result<()> {
     if facts.origin.serves.contains(&source) {
         return Ok(());
@@ -219,7 +219,7 @@ pub(crate) fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result
     write(&kernel.folder.join(FACTS), &json(&facts))
 }
 
-/// The kernel in a folder, where there is a whole one.
+/// The kernel in a folder, if it is complete.
 fn kernel(folder: &Path) -> Option<(Kernel, Facts)> {
     let name = folder.file_name()?.to_str().filter(|name| !name.starts_with('.'))?;
     let facts: Facts = serde_json::from_slice(&fs::read(folder.join(FACTS)).ok()?).ok()?;
@@ -235,12 +235,12 @@ fn kernel(folder: &Path) -> Option<(Kernel, Facts)> {
     Some((kernel, facts))
 }
 
-/// Where modules lie, below a root folder.
+/// The folder of modules, relative to the root folder.
 pub(crate) fn modules_place(release: &str) -> String {
     format!("lib/modules/{release}")
 }
 
-/// Copies folders and files; links lead out of a folder of modules, to sources, and are left out.
+/// Copies folders and files without links, which lead from modules to sources.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).map_err(|e| at(to, &e))?;
     for entry in fs::read_dir(from).map_err(|e| at(from, &e))? {
@@ -256,7 +256,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bytes in all files of a folder; what can't be read counts nothing.
+/// Bytes in all readable files of a folder.
 pub(crate) fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -268,7 +268,7 @@ pub(crate) fn size(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Removes a folder that may not be there.
+/// Removes a folder if it exists.
 fn clear(folder: &Path) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(at(folder, &e)),
@@ -288,14 +288,14 @@ fn at(path: &Path, error: &std::io::Error) -> Failure {
     failed(&path.display().to_string(), error)
 }
 
-/// One piece of a version: digits count as a number.
+/// A part of a version: digits are compared as a number.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     Number(u64),
     Text(String),
 }
 
-/// What versions are ordered by: 6.12.9 comes before 6.12.117.
+/// The sort key of a version: 6.12.9 comes before 6.12.117.
 pub(crate) fn version_key(version: &str) -> Vec<Piece> {
     let digit = |byte: &u8| byte.is_ascii_digit();
     let pieces = version.as_bytes().chunk_by(|a, b| digit(a) == digit(b));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_release_serves() {
+    fn newest_returns_the_newest_release_that_serves_the_source() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::within(folder.path());
         let (series, other) = (Source::Package("s".to_owned()), Source::Package("o".to_owned()));
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_replaced_only_by_its_own() {
+    fn finish_replaces_only_a_kernel_of_the_same_origin() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::within(folder.path());
         let (mine, yours) = (Source::Added("x".to_owned()), Source::Build("x".to_owned()));

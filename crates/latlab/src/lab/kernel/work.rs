@@ -1,4 +1,4 @@
-//! The programs that fetch, unpack and build: started, watched, ended.
+//! The programs that fetch, unpack and build.
 
 use super::{Progress, cache};
 use crate::failure::{Failure, Result, failed};
@@ -10,20 +10,20 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program of the system, whose messages are those that everybody can look up.
+/// A program of the system, with untranslated messages.
 pub(crate) fn tool(program: &str) -> Command {
     let mut command = process::tied(program);
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
 }
 
-/// What a program says that answers at once; none where it fails.
+/// The output of a program that answers at once; none if it fails.
 pub(crate) fn ask(command: &mut Command) -> Result<Option<String>> {
     let output = command.output().map_err(|e| missing(command, &e))?;
     Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// Runs a program to its end, what it says going to `log`, and `look` being called meanwhile.
+/// Runs a program to its end. Its output goes to `log`; `look` is called meanwhile.
 pub(crate) fn run(
     command: &mut Command,
     log: &Path,
@@ -41,7 +41,7 @@ pub(crate) fn run(
         let status = running.child().try_wait().map_err(|e| failed(&name, e))?;
         match status {
             Some(status) if status.success() => return Ok(()),
-            // Ctrl-C reaches it as it reaches us, and it may be the first to end.
+            // Ctrl-C reaches the program too, and it may end first.
             _ if progress.pause() => return Err(interrupted()),
             Some(status) => return Err(complaint(&name, log, &status.to_string())),
             None => look(progress),
@@ -49,9 +49,9 @@ pub(crate) fn run(
     }
 }
 
-/// make with these words, in a process group that dies with us: its compilers are no children of
-/// ours, so a shell that waits for the end of our pipe ends them all. What says who built where
-/// and when is the same everywhere, so that what is built is.
+/// `make` with these arguments, in a process group that dies with latlab: compilers are not our
+/// children, so a shell that waits for the end of our pipe kills the group. User, host and time of
+/// the build are fixed, so that builds are reproducible.
 pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
     const TIED: &str = "exec 3<&0; { read -r _ <&3; kill -KILL 0; } & \
                         exec nice -n 10 make \"$@\" 3<&- </dev/null";
@@ -68,8 +68,8 @@ pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Fails where something that is needed to build `what` is not on this machine: commands or
-/// headers, each with its package in Debian.
+/// Fails if a command or header needed to build `what` is missing; `tools` pairs each with its
+/// Debian package.
 pub(crate) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
     if !GUEST.is_host() {
         let why = format!("kernels and modules for {} are built on {0} only", GUEST.title);
@@ -81,12 +81,12 @@ pub(crate) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "to build {what} something is missing; install it with: apt-get install {}",
+        "to build {what}, install what is missing: apt-get install {}",
         packages.join(" ")
     )))
 }
 
-/// Whether a header, or a command on the search path, is there.
+/// Whether a header, or a command in PATH, exists.
 fn is_there(what: &str) -> bool {
     if what.starts_with('/') {
         return Path::new(what).exists();
@@ -95,7 +95,7 @@ fn is_there(what: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(what).is_file())
 }
 
-/// Where what a build says is kept, also of one that failed.
+/// The log of a build, kept even if it fails.
 pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
     let logs = cache()?.join("logs");
     std::fs::create_dir_all(&logs).map_err(|e| failed(&logs.display().to_string(), e))?;
@@ -104,7 +104,7 @@ pub(crate) fn log_file(name: &str) -> Result<PathBuf> {
     Ok(log)
 }
 
-/// Shows how the log of a failed build ends, and says where to read on.
+/// Shows the end of a failed build's log, and its path.
 pub(crate) fn explain(
     what: &str,
     log: &Path,
@@ -125,12 +125,12 @@ pub(crate) fn explain(
     Failure::Failed(format!("{what} could not be built: {why}; see {log}"))
 }
 
-/// What is said where the user asked to end.
+/// The failure when the user asked to end.
 pub(crate) fn interrupted() -> Failure {
     Failure::Failed("ended on request: nothing was changed".to_owned())
 }
 
-/// The program's own last complaint, else how it ended.
+/// The program's last error message, else its exit status.
 fn complaint(name: &str, log: &Path, status: &str) -> Failure {
     let said = std::fs::read(log).unwrap_or_default();
     let said = String::from_utf8_lossy(&said).into_owned();
@@ -143,7 +143,7 @@ fn complaint(name: &str, log: &Path, status: &str) -> Failure {
 fn missing(command: &Command, error: &std::io::Error) -> Failure {
     let name = command.get_program().to_string_lossy();
     if error.kind() == ErrorKind::NotFound {
-        return Failure::Unsupported(format!("there is no {name} on this machine"));
+        return Failure::Unsupported(format!("{name} is not installed"));
     }
     failed(&name, error)
 }
@@ -154,13 +154,13 @@ mod tests {
     use latlab_core::time::Nanos;
     use latlab_sys::{clock, file};
 
-    /// How many processes of the group are at work.
+    /// How many processes of the group are running.
     fn at_work(group: u32) -> usize {
         let stat =
             |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
         let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(stat);
         let state_and_group = processes.filter_map(|stat| {
-            // The name in parentheses may hold anything.
+            // The name in parentheses may contain anything.
             let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
             Some((fields.next()?.to_owned(), fields.nth(1)?.to_owned()))
         });
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_make_has_started_ends_with_us_even_where_we_are_killed() {
+    fn make_and_its_children_end_when_latlab_is_killed() {
         let folder = tempfile::tempdir().unwrap();
         let rules = b"bzImage:\n\tsleep 1000 & sleep 1000\n";
         file::write_atomically(&folder.path().join("Makefile"), rules).unwrap();
@@ -184,12 +184,12 @@ mod tests {
             let mut command = make(folder.path(), &["bzImage"]);
             let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
             let group = running.child().id();
-            // make, its shell, two sleepers, and who waits for our end.
+            // make, its shell, two sleeps, and the shell that waits for our end.
             until(|| at_work(group) == 5);
             (running, group)
         };
         let (mut running, group) = start();
-        // What the kernel does with the pipes of a process that is killed.
+        // As the kernel closes the pipes of a killed process.
         drop(running.child().stdin.take());
         until(|| at_work(group) == 0);
         let (running, group) = start();

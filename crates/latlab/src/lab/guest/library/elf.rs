@@ -1,4 +1,4 @@
-//! What the dynamic loader reads in a program or library (elf(5)).
+//! The fields of an ELF file that the dynamic loader reads (elf(5)).
 
 use object::LittleEndian;
 use object::elf::{
@@ -9,26 +9,26 @@ use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use std::path::PathBuf;
 use crate::lab::arch::GUEST;
 
-/// The first bytes of every program and library that is 64-bit and little-endian.
+/// The first bytes of a 64-bit little-endian ELF file.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
 
 /// A program or library for the guest's architecture.
 #[derive(Debug, Default)]
 pub(super) struct Elf {
-    /// The loader; none for a library and a static program.
+    /// The loader; none for a library or a static program.
     pub(super) interpreter: Option<PathBuf>,
-    /// The name that a library gives itself.
+    /// The library's own name.
     pub(super) soname: Option<String>,
     /// The libraries that it needs.
     pub(super) needed: Vec<String>,
-    /// Folders for its libraries and for theirs, separated by colons.
+    /// Folders for its libraries and their libraries, separated by colons.
     pub(super) rpath: Option<String>,
-    /// Folders for its libraries, separated by colons; `rpath` does not count beside it.
+    /// Folders for its libraries only, separated by colons; it overrides `rpath`.
     pub(super) runpath: Option<String>,
 }
 
 impl Elf {
-    /// Reads a whole file; none where it is something else. An error where it is damaged.
+    /// Reads a whole file; none if it is not such a file, an error if it is damaged.
     pub(super) fn read(bytes: &[u8]) -> object::Result<Option<Elf>> {
         if !bytes.starts_with(MAGIC) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Where libraries are looked for: what `ld.so(8)` says, read where `ldconfig(8)` reads it.
+//! The search for libraries, as in `ld.so(8)`, with the folders that `ldconfig(8)` reads.
 
 use super::elf::Elf;
 use crate::lab::arch::GUEST;
@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folders of `ld.so.conf` as the loader knows them: it does not read that file itself.
+/// The loader's cache of the folders in `ld.so.conf`, which it does not read itself.
 pub(super) const CACHE: &str = "/etc/ld.so.cache";
 
-/// A program or library that is in memory once the program runs.
+/// A program or library that the loader maps.
 pub(super) struct Loaded {
     pub(super) path: PathBuf,
     pub(super) elf: Elf,
-    /// Which one asked for it.
+    /// Index of the object that needs it.
     asked_by: Option<usize>,
 }
 
 impl Loaded {
-    /// The program itself, under its real path.
+    /// The program, with its real path.
     pub(super) fn program(path: PathBuf, elf: Elf) -> Loaded {
         Loaded { path, elf, asked_by: None }
     }
@@ -29,26 +29,26 @@ impl Loaded {
         texts.filter(|text| !text.is_empty()).map(|text| self.expand(text)).collect()
     }
 
-    /// A path in which `$ORIGIN` is the folder that this one lies in.
+    /// A path with `$ORIGIN` replaced by the folder of this object.
     fn expand(&self, text: &str) -> PathBuf {
         let origin = self.path.parent().unwrap_or(Path::new("/")).to_string_lossy();
         text.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", &origin).into()
     }
 }
 
-/// What the user and the machine say of where things are.
+/// The search paths of a process.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// `LD_LIBRARY_PATH`.
     pub(super) library_path: Vec<PathBuf>,
     /// `PATH`.
     pub(super) path: Vec<PathBuf>,
-    /// The folders that `ld.so.conf` names.
+    /// The folders in `ld.so.conf`.
     pub(super) configured: Vec<PathBuf>,
 }
 
 impl Search {
-    /// As a program would find it that this process starts.
+    /// The search paths of a program started by this process.
     pub(super) fn of_this_process() -> Search {
         let folders = |text: OsString| std::env::split_paths(&text).collect::<Vec<_>>();
         let variable = |name| std::env::var_os(name).map(folders).unwrap_or_default();
@@ -59,13 +59,13 @@ impl Search {
         }
     }
 
-    /// The program that `PATH` leads to.
+    /// The program of this name in `PATH`.
     pub(super) fn command(&self, name: &str) -> Option<PathBuf> {
         self.path.iter().map(|folder| folder.join(name)).find(|path| path.is_file())
     }
 
-    /// The library that the object `at` gets when it asks for `name`. Of a library in several
-    /// variants (`glibc-hwcaps`) it is the one for every processor.
+    /// The library `name` that the object `at` gets. Of several variants (`glibc-hwcaps`) it is the
+    /// generic one.
     pub(super) fn library(&self, name: &str, objects: &[Loaded], at: usize) -> Option<Loaded> {
         let asking = &objects[at];
         let candidates = if name.contains('/') {
@@ -80,7 +80,7 @@ impl Search {
         })
     }
 
-    /// The folders in which a library for the object `at` is looked for, the first one first.
+    /// The folders searched for libraries of the object `at`, in order.
     fn folders(&self, objects: &[Loaded], at: usize) -> Vec<PathBuf> {
         let asking = &objects[at];
         let mut folders = Vec::new();
@@ -100,7 +100,7 @@ impl Search {
         folders
     }
 
-    /// Whether a loader finds this library only in its cache.
+    /// Whether the loader finds this library through its cache only.
     pub(super) fn only_cached(&self, library: &Path) -> bool {
         let Some(folder) = library.parent() else { return false };
         let standard = GUEST.library_folders.iter().any(|standard| Path::new(standard) == folder);
@@ -108,8 +108,8 @@ impl Search {
     }
 }
 
-/// The folders that a file in the form of `ld.so.conf` names, and those that it includes. None
-/// where there is no such file.
+/// The folders named in a file in the format of `ld.so.conf` and in the files it includes. None if
+/// the file does not exist.
 pub(super) fn configured(file: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     read(file, &mut folders, &mut BTreeSet::new());

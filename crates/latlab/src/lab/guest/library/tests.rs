@@ -1,4 +1,4 @@
-//! Real programs run in roots that hold nothing but what was found for them.
+//! Real programs run in roots that hold only the files found for them.
 
 use super::*;
 use latlab_sys::{file, process};
@@ -23,8 +23,8 @@ fn put(path: &Path, mode: u32, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs a program in a root made of itself, these files, and `/proc`: there the loader reads what
-/// `$ORIGIN` is.
+/// Runs a program in a root that holds the program, these files, and `/proc`, from which the loader
+/// reads `$ORIGIN`.
 fn run_alone(program: &Path, files: &[(PathBuf, PathBuf)], arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let real = program.canonicalize().unwrap();
@@ -38,7 +38,7 @@ fn run_alone(program: &Path, files: &[(PathBuf, PathBuf)], arguments: &[&str]) -
     alone.args(arguments).env_remove("LD_LIBRARY_PATH").output().unwrap()
 }
 
-/// Asserts that a program runs alone and says this.
+/// Asserts that a program runs alone and prints this.
 fn says(program: &Path, arguments: &[&str], expected: &str) {
     let files = closure(program).unwrap();
     let said = run_alone(program, &files, arguments);
@@ -75,7 +75,7 @@ fn refused(program: &Path) -> Failure {
 }
 
 #[test]
-fn programs_of_this_machine_run_alone() {
+fn closure_suffices_for_programs_of_this_machine() {
     if !root() {
         return;
     }
@@ -87,7 +87,7 @@ fn programs_of_this_machine_run_alone() {
 }
 
 #[test]
-fn scripts_run_alone_with_the_interpreter_they_name() {
+fn closure_suffices_for_scripts() {
     if !root() {
         return;
     }
@@ -103,7 +103,7 @@ fn scripts_run_alone_with_the_interpreter_they_name() {
 }
 
 #[test]
-fn libraries_are_found_beside_the_program() {
+fn closure_finds_libraries_by_origin() {
     if !root() {
         return;
     }
@@ -117,7 +117,7 @@ fn libraries_are_found_beside_the_program() {
 }
 
 #[test]
-fn the_old_path_of_a_program_serves_its_libraries_and_the_new_one_does_not() {
+fn closure_applies_rpath_to_indirect_libraries_but_not_runpath() {
     let old = tempfile::tempdir().unwrap();
     let program = tower(old.path(), "", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../lib");
     let files = closure(&program).unwrap();
@@ -129,8 +129,8 @@ fn the_old_path_of_a_program_serves_its_libraries_and_the_new_one_does_not() {
     let new = tempfile::tempdir().unwrap();
     let program = tower(new.path(), "", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib");
     let Failure::Unsupported(said) = refused(&program) else { panic!("it is there") };
-    assert!(said.contains("libouter.so needs libinner.so, and no folder"), "{said}");
-    // With the user's help it is found; the first folder counts.
+    assert!(said.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
+    // LD_LIBRARY_PATH finds it; its first folder counts.
     let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
     let search = Search { library_path, ..Search::of_this_process() };
     let files = closure_with(&search, &program).unwrap();
@@ -139,7 +139,7 @@ fn the_old_path_of_a_program_serves_its_libraries_and_the_new_one_does_not() {
 }
 
 #[test]
-fn configured_folders_count_and_bring_the_cache_along() {
+fn closure_uses_configured_folders_and_adds_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let (conf, more) = (folder.path().join("ld.so.conf"), folder.path().join("more"));
     let library = folder.path().join("lib");
@@ -162,13 +162,13 @@ fn configured_folders_count_and_bring_the_cache_along() {
 }
 
 #[test]
-fn a_static_program_needs_nothing() {
+fn closure_of_a_static_program_is_empty() {
     let this = std::env::current_exe().unwrap();
     assert_eq!(closure(&this).unwrap(), []);
 }
 
 #[test]
-fn what_cannot_run_gets_one_sentence() {
+fn closure_refuses_files_that_cannot_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program");
     let name = path.display().to_string();
@@ -177,12 +177,12 @@ fn what_cannot_run_gets_one_sentence() {
     let Failure::Failed(said) = refused(folder.path()) else { panic!("it is a folder") };
     assert!(said.ends_with("this is a folder: name a program in it"), "{said}");
     put(&path, 0o644, b"#!/bin/sh\n");
-    assert_eq!(refused(&path), failed("this may not be executed: chmod +x makes it a program"));
+    assert_eq!(refused(&path), failed("this is not executable: use chmod +x"));
     put(&path, 0o755, b"#!/no/such/shell -e\n");
-    let said = format!("{name} is run by /no/such/shell, which is not there: install it");
+    let said = format!("{name} is run by /no/such/shell, which does not exist: install it");
     assert_eq!(refused(&path), Failure::Unsupported(said));
     put(&path, 0o755, b"#!/usr/bin/env nosuchshell\n");
-    let said = format!("{name} is run by nosuchshell, which is in no folder of PATH: install it");
+    let said = format!("{name} is run by nosuchshell, which is not in PATH: install it");
     assert_eq!(refused(&path), Failure::Unsupported(said));
     let neither = "this is neither a program for x86-64 nor a script that begins with #!";
     put(&path, 0o755, b"echo text\n");
@@ -200,10 +200,10 @@ fn what_cannot_run_gets_one_sentence() {
 }
 
 #[test]
-fn a_missing_library_is_named_with_who_needs_it() {
+fn closure_names_a_missing_library_and_what_needs_it() {
     let folder = tempfile::tempdir().unwrap();
     let program = tower(folder.path(), "", "-Wl,-rpath,$ORIGIN/../lib");
-    // A library for another machine is none.
+    // A library for another machine does not count.
     let outer = folder.path().join("lib/libouter.so");
     let mut bytes = fs::read(&outer).unwrap();
     bytes[18] = 183;
@@ -226,7 +226,7 @@ fn a_missing_library_is_named_with_who_needs_it() {
 }
 
 #[test]
-fn a_tree_is_every_file_below_links_followed() {
+fn tree_holds_every_file_with_links_followed() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     put(&top.join("data/b"), 0o644, b"b");
@@ -248,13 +248,13 @@ fn a_tree_is_every_file_below_links_followed() {
     let large = top.join("large");
     fs::File::create(&large).unwrap().set_len(1 << 32).unwrap();
     let name = large.display();
-    let said = format!("{name}: this file is too large to be packed: 4 GiB is the limit");
+    let said = format!("{name}: this file is too large: 4 GiB is the limit");
     assert_eq!(refused(&top), said);
     let none = top.join("none");
     assert_eq!(
         refused(&none),
         format!("{}: No such file or directory (os error 2)", none.display())
     );
-    let said = "/dev/null: this is neither a file nor a folder, and can't be packed";
+    let said = "/dev/null: this is neither a file nor a folder, and can't be brought along";
     assert_eq!(refused(Path::new("/dev/null")), said);
 }

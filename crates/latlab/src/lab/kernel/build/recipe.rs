@@ -1,4 +1,4 @@
-//! What a build is made by: the options asked for, and the lines of the source that are changed.
+//! The recipe of a build: configuration options and edits of the source.
 
 use super::Build;
 use crate::failure::{Failure, Result, failed};
@@ -8,17 +8,17 @@ use latlab_sys::file;
 use serde::Deserialize;
 use std::path::Path;
 
-/// What a build is made by, read.
+/// The recipe of a build.
 #[derive(Debug)]
 pub(super) struct Recipe {
     name: &'static str,
     pub(super) config: &'static str,
     edits: Vec<Edit>,
-    /// Of all that matters in it, in hexadecimal: the same means the same kernel of the same source.
+    /// SHA-256 of the recipe, in hexadecimal: equal recipes build the same kernel from the same source.
     pub(super) digest: String,
 }
 
-/// Text in the source that is replaced. It must stand there once.
+/// A replacement of text that must occur exactly once in the source.
 #[derive(Debug, Deserialize)]
 struct Edit {
     file: String,
@@ -33,7 +33,7 @@ struct Edits {
     edit: Vec<Edit>,
 }
 
-/// What must be on the machine to build: a command or a header, and its package in Debian.
+/// Required commands and headers, and their Debian packages.
 const TOOLS: &[(&str, &str)] = &[
     ("gcc", "gcc"),
     ("make", "make"),
@@ -60,20 +60,20 @@ impl Recipe {
         self.config.lines().any(|line| line == "CONFIG_DEBUG_INFO_BTF=y")
     }
 
-    /// Bytes that the unpacked source (1.7 GB) and what is made of it take, and some more: debug
-    /// information, of which types are made, took 1.2 GB in lab-full.
+    /// Disk space for the build, bytes: 1.7 GB of source and its products; debug information, from
+    /// which BTF is made, took 1.2 GB in lab-full.
     pub(super) fn room(&self) -> u64 {
         if self.has_types() { 3_500_000_000 } else { 2_300_000_000 }
     }
 
-    /// Fails where something that is needed to build is not on this machine.
+    /// Fails if a program needed to build is missing.
     pub(super) fn check_tools(&self) -> Result<()> {
         let types = self.has_types().then_some(("pahole", "dwarves"));
         let tools: Vec<(&str, &str)> = TOOLS.iter().copied().chain(types).collect();
         check_tools(self.name, &tools)
     }
 
-    /// Changes the source.
+    /// Edits the source.
     pub(super) fn edit(&self, tree: &Path) -> Result<()> {
         for edit in &self.edits {
             let path = tree.join(&edit.file);
@@ -84,7 +84,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Fails where an option asked for does not stand in the configuration that was made.
+    /// Fails if an option of the recipe is missing in the resulting configuration.
     pub(super) fn check_kept(&self, made: &str) -> Result<()> {
         let made: Vec<&str> = made.lines().collect();
         let is_set = |name: &str| {
@@ -96,7 +96,7 @@ impl Recipe {
         if lost.is_empty() {
             return Ok(());
         }
-        Err(Failure::Failed(format!("this source does not know or allow {}", lost.join(", "))))
+        Err(Failure::Failed(format!("this source does not support {}", lost.join(", "))))
     }
 }
 
@@ -105,19 +105,19 @@ impl Edit {
         match text.matches(&self.from).count() {
             1 => Ok(text.replace(&self.from, &self.to)),
             n => Err(Failure::Failed(format!(
-                "this source is not the one that the edit of {} is for: '{}' stands in it {n} times",
+                "the edit of {} does not fit this source: '{}' occurs {n} times",
                 self.file, self.from
             ))),
         }
     }
 }
 
-/// The lines of a configuration that say something, not why.
+/// The lines of a configuration without comments.
 fn options(config: &str) -> impl Iterator<Item = &str> {
     config.lines().filter(|line| line.starts_with("CONFIG_") || switched_off(line).is_some())
 }
 
-/// The option that a line switches off; to the build system such lines are no comments.
+/// The option that a line disables; the build system does not treat such lines as comments.
 fn switched_off(line: &str) -> Option<&str> {
     line.strip_prefix("# ")?.strip_suffix(" is not set")
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_was_dropped_is_named() {
+    fn check_kept_names_dropped_options() {
         let recipe = recipe("# why\nCONFIG_A=y\n\nCONFIG_B=\"x\"\n# CONFIG_C is not set\n");
         assert_eq!(recipe.check_kept("CONFIG_A=y\nCONFIG_B=\"x\"\nCONFIG_CC=y\n"), Ok(()));
         let lost =
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_fits_once_or_not_at_all() {
+    fn edit_must_match_exactly_once() {
         let edit =
             Edit { file: "a.c".to_owned(), from: "if (x)".to_owned(), to: "if (0)".to_owned() };
         assert_eq!(edit.apply("{ if (x) y(); }").unwrap(), "{ if (0) y(); }");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_builds_say_their_name_in_the_release_and_have_no_modules_of_their_own() {
+    fn builds_have_their_name_in_the_release_and_no_modules() {
         for build in BUILDS {
             let recipe = Recipe::of(build).unwrap();
             let version = format!("CONFIG_LOCALVERSION=\"-{}\"", build.about.name);
