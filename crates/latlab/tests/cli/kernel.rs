@@ -77,9 +77,9 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
     let refused = |words: &str, saying: &[&str]| {
         run(&mut in_cache(folder, words)).refused(2, saying);
     };
-    refused("add noise", &["noise", "no Linux kernel"]);
+    refused("add noise", &["noise", "not a Linux kernel"]);
     refused("add /proc/self/exe", &["/proc/self/exe", "a program"]);
-    refused("add /dev/zero", &["/dev/zero", "no kernel"]);
+    refused("add /dev/zero", &["/dev/zero", "not a kernel"]);
     refused("add absent", &["absent", "No such file"]);
     refused("add vmlinux --name ../x", &["'../x'", "letters"]);
     refused("add vmlinux --name rt", &["rt is a profile's name", "--name"]);
@@ -175,14 +175,14 @@ fn a_full_disk_is_said_before_and_leaves_nothing() {
     let script = "mkdir \"$1/c\"; mount -t tmpfs -o size=2m none \"$1/c\"; cd \"$1\"";
     let said =
         run(behind(script, folder, "kernel add vmlinux").env("XDG_CACHE_HOME", folder.join("c")));
-    said.refused(2, &["latlab/kernels", "it takes 5 MB and 2 MB are free"]);
+    said.refused(2, &["latlab/kernels", "5 MB are needed and 2 MB are free"]);
 }
 
 #[test]
 fn where_there_is_no_apt_there_is_another_way() {
     let folder = folder();
     let said = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
-    said.refused(3, &["no apt-cache", "latlab kernel add FILE"]);
+    said.refused(3, &["apt-cache is not installed", "latlab kernel add FILE"]);
 }
 
 /// Whether this is a Debian whose packages can be fetched.
