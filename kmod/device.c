@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test driver of latlab: a loop in the kernel that can or can't be preempted, an interrupt at
- * a known time in the middle of it, a task that waits for the interrupt, how long the scheduler
- * takes to switch to one, and delays of known cause.
+ * The test driver of latlab: a loop in the kernel, preemptible or not, an interrupt at a known time
+ * in the middle of it, a task that waits for the interrupt, timing of the scheduler's switches to a
+ * task, and delays of known cause.
  *
  * After "Preemption concepts, Rhealstone Benchmark and scheduler analysis of Linux 2.4"
  * (Heursch et al. 2001), sections 2.5 to 2.7.
@@ -17,15 +17,15 @@
 
 #include "driver.h"
 
-/* What is going on: of each of these, only one at a time. */
+/* Activities, of each of which only one is allowed at a time. */
 enum { RUNNING, ARMING, WAITING, WATCHING };
 
 static unsigned long busy;
-/* How many have it open: who is interrupted and who waits for it may be two programs. */
+/* Number of openers: the interrupted and the waiting task may belong to two programs. */
 static DEFINE_MUTEX(opened_mutex);
 static unsigned int opened;
 static u64 iterations_per_second;
-/* Too large for the stack; belongs to whoever has RUNNING. */
+/* Too large for the stack; owned by the holder of RUNNING. */
 static struct latlab_run the_run;
 
 static long run(void __user *user)
@@ -138,7 +138,7 @@ static long latlab_ioctl(struct file *file, unsigned int number, unsigned long a
 		return alone(WATCHING, watch, user);
 	case LATLAB_IOC_SWITCHES:
 		return alone(WATCHING, switches, user);
-	/* Nothing is shared by two of these: there may be one on each processor. */
+	/* These share no state: there may be one on each processor. */
 	case LATLAB_IOC_INJECT:
 		return inject(user);
 	default:
@@ -156,7 +156,7 @@ static int latlab_open(struct inode *inode, struct file *file)
 	return nonseekable_open(inode, file);
 }
 
-/* After the last one nobody is in a call any more, nobody is watched, and no interrupt comes. */
+/* The last release ends the timing of switches and cancels pending interrupts. */
 static int latlab_release(struct inode *inode, struct file *file)
 {
 	mutex_lock(&opened_mutex);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the files of the driver know of each other. */
+/* Interfaces between the files of the driver. */
 #ifndef LATLAB_DRIVER_H
 #define LATLAB_DRIVER_H
 
@@ -9,11 +9,11 @@
 
 #include "latlab.h"
 
-/* loop.c: what cannot be preempted. */
+/* loop.c: the non-preemptible loop. */
 u64 latlab_calibrate(void);
 int latlab_run(struct latlab_run *run, u64 iterations_per_second);
 
-/* interrupt.c: what interrupts it, and who waits for that. */
+/* interrupt.c: the interrupt and the task that waits for it. */
 void latlab_interrupt_init(void);
 void latlab_interrupt_reset(void);
 int latlab_arm(struct latlab_arm *arm);
@@ -21,10 +21,10 @@ int latlab_wait(struct latlab_wait *wait);
 void latlab_keep_busy(u64 served, u64 busy);
 void latlab_interrupted(u64 due, u64 served);
 
-/* inject.c: what makes others late, and for how long. */
+/* inject.c: delays of known cause and length. */
 int latlab_inject(const struct latlab_inject *inject);
 
-/* schedule.c: how long it takes to switch to a task. */
+/* schedule.c: duration of a switch to a task. */
 int latlab_watch(struct latlab_watch *watch);
 int latlab_switches(struct latlab_switches *answer);
 void latlab_unwatch(void);

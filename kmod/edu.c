@@ -2,13 +2,13 @@
 /*
  * QEMU's "edu" device (docs/specs/edu.rst in QEMU's sources) as a source of interrupts.
  *
- * A guest without fine timers can't place an interrupt between two ticks by itself. This device
- * can: when a transfer of its DMA engine is started, it sets a timer of QEMU's to the current
- * millisecond of virtual time + 100 ms, and raises its interrupt when that expires. Where QEMU
- * counts instructions (-icount shift=0), virtual time in nanoseconds is what the guest's TSC
- * shows, so that the time of the interrupt is known exactly.
+ * A guest without high-resolution timers cannot place an interrupt between two ticks. This device
+ * can: at the start of a DMA transfer it sets a timer of QEMU to the current millisecond of virtual
+ * time + 100 ms, and raises its interrupt when that expires. Where QEMU counts instructions
+ * (-icount shift=0), the guest's TSC shows virtual time in nanoseconds, so the time of the
+ * interrupt is known exactly.
  *
- * Nothing is transferred: the device is not allowed to be a bus master.
+ * Nothing is transferred, because the device may not be a bus master.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -31,9 +31,9 @@
 #define EDU_DMA_COMMAND		0x98
 #define EDU_DMA_START		0x01
 #define EDU_DMA_IRQ		0x04
-/* Any number: the device has it as its status until it is acknowledged. */
+/* Any number: the device returns it as its status until it is acknowledged. */
 #define EDU_RAISED		0x02
-/* Where the device sees its own memory. */
+/* Address of the device's own memory, as the device sees it. */
 #define EDU_BUFFER		0x40000
 #define EDU_DMA_TIME_MS		100
 
@@ -47,7 +47,7 @@ struct edu {
 	u64 served;
 };
 
-/* There is at most one; the mutex keeps it while it is used. */
+/* The only device, protected by the mutex while it is used. */
 static DEFINE_MUTEX(edu_mutex);
 static struct edu *the_edu;
 
@@ -88,8 +88,8 @@ bool latlab_device_there(void)
 }
 
 /*
- * Whether a TSC cycle is a nanosecond of virtual time, and the kernel's clock is the TSC. The
- * kernel measures the TSC's frequency against other clocks, and so may be off by a little.
+ * Returns whether a TSC cycle is a nanosecond of virtual time and the kernel's clock is the TSC.
+ * The kernel calibrates the TSC's frequency against other clocks, so it may be slightly off.
  */
 static bool time_is_known(void)
 {
@@ -102,7 +102,7 @@ static bool time_is_known(void)
 	return now.cycles >= before && now.cycles <= rdtsc_ordered();
 }
 
-/* The time on the kernel's clock at which the TSC will show @cycles. */
+/* Returns the CLOCK_MONOTONIC time at which the TSC will show @cycles. */
 static u64 time_of(u64 cycles, const struct system_time_snapshot *now)
 {
 	u64 mono = ktime_to_ns(now->real) - ktime_to_ns(ktime_mono_to_real(0));
@@ -110,7 +110,7 @@ static u64 time_of(u64 cycles, const struct system_time_snapshot *now)
 	return mono + div_u64((cycles - now->cycles) * NSEC_PER_MSEC, tsc_khz);
 }
 
-/* Starts a transfer; the CLOCK_MONOTONIC time at which it ends. */
+/* Starts a transfer and returns the CLOCK_MONOTONIC time at which it ends. */
 static u64 edu_start(struct edu *edu)
 {
 	const u64 close = 20 * NSEC_PER_USEC;
@@ -118,7 +118,7 @@ static u64 edu_start(struct edu *edu)
 	u64 millisecond;
 	u32 within;
 
-	/* Not where the next millisecond may begin before the device looks at its clock. */
+	/* Not so late that a millisecond could begin before the device reads its clock. */
 	local_irq_disable();
 	do {
 		millisecond = div_u64_rem(rdtsc_ordered(), NSEC_PER_MSEC, &within);
@@ -129,7 +129,7 @@ static u64 edu_start(struct edu *edu)
 	return time_of((millisecond + EDU_DMA_TIME_MS) * NSEC_PER_MSEC, &now);
 }
 
-/* Has it interrupt without any transfer. */
+/* Interrupts without a transfer. */
 static void edu_raise(struct edu *edu)
 {
 	edu->due = ktime_get_ns();
@@ -143,7 +143,7 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 
 	if (!at_once && !time_is_known())
 		return -EOPNOTSUPP;
-	/* A transfer can't be called back: the one that was armed before has to end. */
+	/* A transfer cannot be cancelled: one in progress has to end first. */
 	if (readl(edu->registers + EDU_DMA_COMMAND) & EDU_DMA_START)
 		return -EBUSY;
 	edu->busy = arm->busy;
@@ -157,7 +157,7 @@ static int edu_arm(struct edu *edu, struct latlab_arm *arm)
 	writel(EDU_BUFFER, edu->registers + EDU_DMA_DESTINATION);
 	writel(1, edu->registers + EDU_DMA_COUNT);
 	WRITE_ONCE(edu->wanted, true);
-	/* It takes 99 ms at least: long enough to know the time before it ends. */
+	/* It takes at least 99 ms, so the due time is stored before it ends. */
 	edu->due = edu_start(edu);
 	arm->time = edu->due;
 	return 0;
@@ -204,10 +204,10 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 	if (!edu->registers)
 		return -ENOMEM;
 	pci_clear_master(pci);
-	/* A line that is raised before anybody listens may never be heard. */
+	/* An interrupt raised before the handler is registered may never be delivered. */
 	writel(readl(edu->registers + EDU_IRQ_STATUS), edu->registers + EDU_IRQ_ACKNOWLEDGE);
 	edu->irq = pci->irq;
-	/* The handler is no thread, not even where all are: ARM says what is wanted. */
+	/* The handler is never forced into a thread: LATLAB_THREADED selects that. */
 	err = request_threaded_irq(edu->irq, edu_interrupt, edu_thread,
 				   IRQF_SHARED | IRQF_NO_THREAD, "latlab", edu);
 	if (err)
@@ -225,7 +225,7 @@ static int edu_probe(struct pci_dev *pci, const struct pci_device_id *id)
 	return err;
 }
 
-/* Lets a transfer end while its interrupt is still served; nobody else would lower the line. */
+/* Waits for the end of a transfer while its interrupt is still handled and acknowledged. */
 static void edu_let_end(struct edu *edu)
 {
 	int tries;

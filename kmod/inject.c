@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Delays of known cause: the processor of the caller is kept from the tasks that want it, in a way
- * and for a time that the caller says. What explains why a task was late is tried out on them.
+ * Delays of known cause: other tasks are kept off the caller's processor, by a cause and for a time
+ * that the caller chooses. They test explanations of late wake-ups.
  *
- * Each way has a function of its own that keeps the processor: its name is what is to be found.
- * Nothing is kept in common, so that there may be a delay on each processor.
+ * Each cause keeps the processor in a function of its own, whose name the explanation has to find.
+ * There is no shared state, so each processor can have a delay at the same time.
  */
 #include <linux/compiler.h>
 #include <linux/container_of.h>
@@ -25,7 +25,7 @@ static __always_inline void keep_until(u64 until)
 		barrier();
 }
 
-/* With everything on: whoever has a higher priority gets the processor meanwhile. */
+/* Waits with interrupts and preemption enabled, so that higher-priority tasks can run. */
 static noinline void latlab_wait_until(u64 at)
 {
 	while (ktime_get_ns() < at)
@@ -48,7 +48,7 @@ static noinline void latlab_preemption_off(u64 until)
 	preempt_enable();
 }
 
-/* The lock is nobody else's: what is shown is not that tasks wait for each other. */
+/* The lock is private: the delay comes from holding it, not from contention. */
 static noinline void latlab_raw_spinlock(u64 until)
 {
 	raw_spinlock_t lock;
@@ -71,8 +71,8 @@ static noinline void latlab_softirq(struct tasklet_struct *tasklet)
 }
 
 /*
- * Softirqs are served when they are allowed again: here, and on PREEMPT_RT here too, but as a part
- * of the task, which can be preempted as it can be anywhere else.
+ * Pending softirqs run when they are enabled again, in local_bh_enable(). On PREEMPT_RT they run
+ * there as part of the task, which stays preemptible.
  */
 static void serve_softirq(u64 until)
 {
@@ -82,7 +82,7 @@ static void serve_softirq(u64 until)
 	local_bh_disable();
 	tasklet_schedule(&softirq.tasklet);
 	local_bh_enable();
-	/* It may have been left to ksoftirqd. */
+	/* ksoftirqd may have taken it over. */
 	tasklet_kill(&softirq.tasklet);
 }
 
@@ -108,7 +108,7 @@ static void setup(struct hrtimer *timer)
 #endif
 }
 
-/* The timer interrupts the wait. Where it only fires at ticks, it may come too late to do so. */
+/* The timer interrupts the wait. If timers fire at ticks only, it may expire after the wait. */
 static void set_timer(u64 at, u64 until)
 {
 	struct callback callback = { .until = until };

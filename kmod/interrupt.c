@@ -2,8 +2,8 @@
 /*
  * The interrupt at a known time, and the task that waits for it.
  *
- * Who waits is woken out of the interrupt handler itself, by a simple wait queue: that is the same
- * on PREEMPT_RT, where ordinary wait queues can't be woken there.
+ * The interrupt handler itself wakes the task, through a simple wait queue. This works on
+ * PREEMPT_RT too, where ordinary wait queues cannot be used in hard interrupt context.
  */
 #include <linux/compiler.h>
 #include <linux/hrtimer.h>
@@ -19,25 +19,25 @@ static struct hrtimer timer;
 static u64 timer_due, timer_busy;
 
 static DECLARE_SWAIT_QUEUE_HEAD(queue);
-/* Ends a wait that nothing else ends. */
+/* Limits the length of a wait. */
 static struct hrtimer patience;
 static bool lost_patience;
 
-/* The last interrupt that came, and what keeps it whole. */
+/* The last interrupt, and the lock that protects it. */
 static DEFINE_RAW_SPINLOCK(last_lock);
 static struct latlab_wait last;
 
-/* Of an interrupt handler that runs since @served: what others do with their devices meanwhile. */
+/* Runs until @busy after @served, as a handler that services a real device. For handlers. */
 void latlab_keep_busy(u64 served, u64 busy)
 {
-	/* Who is not to be busy does not even read the clock: that would be measured. */
+	/* Without a busy time the clock is not read: that would add to the latency. */
 	if (!busy)
 		return;
 	while (ktime_get_ns() - served < busy)
 		barrier();
 }
 
-/* Of an interrupt handler or its thread. */
+/* Called by an interrupt handler or its thread. */
 void latlab_interrupted(u64 due, u64 served)
 {
 	unsigned long flags;
@@ -83,7 +83,7 @@ void latlab_interrupt_init(void)
 	setup(&patience, patience_expired, HRTIMER_MODE_REL_HARD);
 }
 
-/* As if none had ever come, and none is to come. */
+/* Cancels pending interrupts and forgets the last one. */
 void latlab_interrupt_reset(void)
 {
 	hrtimer_cancel(&timer);
@@ -129,8 +129,8 @@ int latlab_wait(struct latlab_wait *wait)
 	int err;
 
 	/*
-	 * What bounds the wait is not cancelled after it: that would cost time between the
-	 * interrupt and the one who waits. If it ever expires, it finds nobody.
+	 * The timeout is not cancelled after the wait: that would cost time between the interrupt
+	 * and the task. If it expires later, no task is waiting.
 	 */
 	hrtimer_cancel(&patience);
 	lost_patience = false;

@@ -2,7 +2,7 @@
 /*
  * The interface of /dev/latlab, the test driver of latlab.
  *
- * All times are nanoseconds of CLOCK_MONOTONIC. A call that is not understood ends with EINVAL.
+ * All times are nanoseconds of CLOCK_MONOTONIC. Invalid arguments end a call with EINVAL.
  */
 #ifndef LATLAB_H
 #define LATLAB_H
@@ -10,108 +10,108 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Raised with every change of what a call means. */
+/* Incremented with every change of the interface. */
 #define LATLAB_VERSION		4
 
-/* A call of the loop returns the times of so many of its parts, the first ones. */
+/* Number of parts of the loop, from the first, whose times are returned. */
 #define LATLAB_PARTS		64
-/* The most preemption points of one loop. */
+/* Maximum number of preemption points of one loop. */
 #define LATLAB_MAX_POINTS	1023
-/* An interrupt may be so far away, and is waited for so long. */
+/* Maximum time until an armed interrupt, and maximum wait for one. */
 #define LATLAB_LONGEST_NS	10000000000ULL
-/* The longest that a handler keeps its processor. */
+/* Maximum run time of an interrupt handler. */
 #define LATLAB_BUSIEST_NS	1000000ULL
-/* The longest delay, and how far ahead it may be. */
+/* Maximum length of a delay, and maximum time until it begins. */
 #define LATLAB_LONGEST_DELAY_NS	10000000ULL
-/* So many switches to a task are remembered until it asks. */
+/* Number of switches to a task that are kept until it asks for them. */
 #define LATLAB_SWITCHES		16
 
-/* What the driver is, and what it has. */
+/* Version and abilities of the driver. */
 struct latlab_version {
 	__u32 version;			/* LATLAB_VERSION */
-	__u32 device;			/* 1: LATLAB_DEVICE can interrupt, else 0 */
-	__u64 iterations_per_second;	/* of the loop; also the most for one call */
+	__u32 device;			/* 1 if LATLAB_DEVICE can interrupt, else 0 */
+	__u64 iterations_per_second;	/* of the loop; also the maximum of one call */
 };
 
-/* In what the loop runs. */
+/* Context of the loop. */
 enum latlab_mode {
-	LATLAB_PLAIN,		/* in nothing: preemptible where the kernel is */
+	LATLAB_PLAIN,		/* unprotected: preemptible where the kernel is */
 	LATLAB_SPIN,		/* each part under a spinlock */
 	LATLAB_RAW_SPIN,	/* each part under a raw spinlock */
 	LATLAB_PREEMPT_OFF,	/* each part with preemption disabled */
 	LATLAB_IRQ_OFF,		/* each part with interrupts disabled */
-	LATLAB_LOCK_BREAK,	/* all under one spinlock, dropped at a point if somebody waits */
-	LATLAB_MODES		/* not a mode: how many there are */
+	LATLAB_LOCK_BREAK,	/* all under one spinlock, dropped at a point if a task waits */
+	LATLAB_MODES		/* not a mode: their number */
 };
 
-/* One part of the loop; the time of whoever preempted it is in it. */
+/* One part of the loop, including the time of tasks that preempted it. */
 struct latlab_part {
 	__u64 begin;		/* after the lock was taken */
 	__u64 end;		/* before it is released */
 };
 
-/* A loop of equal parts, between which the processor is given to whoever waits for it. */
+/* A loop of equal parts with preemption points between them. */
 struct latlab_run {
-	__u64 iterations;	/* in: of all parts together; one part has at least one */
-	__u32 points;		/* in: preemption points; there is one part more */
+	__u64 iterations;	/* in: of all parts together; at least one per part */
+	__u32 points;		/* in: preemption points, one fewer than parts */
 	__u32 mode;		/* in: enum latlab_mode */
-	__u32 parts;		/* out: how many of part[] are set, at most LATLAB_PARTS */
+	__u32 parts;		/* out: number of entries in part[], at most LATLAB_PARTS */
 	__u32 zero;		/* in: 0 */
 	struct latlab_part part[LATLAB_PARTS];	/* out */
 };
 
-/* Where an interrupt comes from. */
+/* Source of an interrupt. */
 enum latlab_source {
-	LATLAB_TIMER,		/* a timer of the kernel, served in hard interrupt context */
+	LATLAB_TIMER,		/* a kernel timer, served in hard interrupt context */
 	LATLAB_DEVICE,		/* QEMU's "edu" device */
-	LATLAB_SOURCES		/* not a source: how many there are */
+	LATLAB_SOURCES		/* not a source: their number */
 };
 
-/* The interrupt handler of the device wakes a thread, and that wakes who waits. */
+/* The device's interrupt handler wakes a thread, which wakes the waiting task. */
 #define LATLAB_THREADED		1
-/* The device interrupts now, and not when it has done something. */
+/* The device interrupts at once instead of at the end of a transfer. */
 #define LATLAB_AT_ONCE		2
 
-/* The next interrupt. One that was armed before and has not come does not come. */
+/* The next interrupt. Replaces an armed interrupt that has not come. */
 struct latlab_arm {
-	__u64 time;		/* in, timer: when, a past time at once; out: when it comes */
+	__u64 time;		/* in, timer: due time, past: at once; out: due time */
 	__u32 source;		/* in: enum latlab_source */
 	__u32 flags;		/* in, device: any of LATLAB_THREADED, LATLAB_AT_ONCE */
-	__u64 busy;		/* in: its handler takes so long, at most LATLAB_BUSIEST_NS */
+	__u64 busy;		/* in: run time of the handler, at most LATLAB_BUSIEST_NS */
 };
 
 /* An interrupt that came. */
 struct latlab_wait {
-	__u64 sequence;		/* in: of the last one seen, first 0; out: of this one. They are
-				 * counted from 1 while anybody has the driver open
+	__u64 sequence;		/* in: of the last one seen, initially 0; out: of this one.
+				 * Counted from 1 while anybody has the driver open
 				 */
-	__u64 time;		/* out: when it was to come */
+	__u64 time;		/* out: when it was due */
 	__u64 served;		/* out: first instruction of its service routine */
 };
 
-/* The scheduler is watched: how long it takes to switch to the caller. */
+/* Starts timing the scheduler's switches to the caller. */
 struct latlab_watch {
-	__u64 cost;		/* out: of watching; to be taken off each time below */
+	__u64 cost;		/* out: cost of timing, to be subtracted from each time below */
 };
 
-/* The switches to the caller since it asked last. */
+/* The switches to the caller since its last request. */
 struct latlab_switches {
-	__u32 count;		/* out: how many of took[] are set */
-	__u32 lost;		/* out: of how many besides it is not known */
-	__u64 took[LATLAB_SWITCHES];	/* out: how long each took */
+	__u32 count;		/* out: number of entries in took[] */
+	__u32 lost;		/* out: number of further switches, not timed */
+	__u64 took[LATLAB_SWITCHES];	/* out: duration of each */
 };
 
-/* What keeps the processor of the caller from the tasks that want it. */
+/* What keeps other tasks off the caller's processor. */
 enum latlab_cause {
-	LATLAB_INTERRUPTS_OFF,	/* interrupts are off */
-	LATLAB_PREEMPTION_OFF,	/* preemption is off */
-	LATLAB_RAW_SPINLOCK,	/* a raw spinlock is held, and interrupts are off */
+	LATLAB_INTERRUPTS_OFF,	/* interrupts are disabled */
+	LATLAB_PREEMPTION_OFF,	/* preemption is disabled */
+	LATLAB_RAW_SPINLOCK,	/* a raw spinlock is held, interrupts are disabled */
 	LATLAB_SOFTIRQ,		/* a tasklet runs */
 	LATLAB_TIMER_CALLBACK,	/* the callback of a high-resolution timer runs */
-	LATLAB_CAUSES		/* not a cause: how many there are */
+	LATLAB_CAUSES		/* not a cause: their number */
 };
 
-/* A delay. The call returns when it is over; it begins at once if its time is past. */
+/* A delay. Begins at once if its time is past; the call returns when it is over. */
 struct latlab_inject {
 	__u64 at;		/* in: when it begins, at most LATLAB_LONGEST_DELAY_NS ahead */
 	__u64 until;		/* in: when it ends, at most LATLAB_LONGEST_DELAY_NS after that */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The loop: parts that can't be preempted, and points between them where it can be. */
+/* The loop: non-preemptible parts with preemption points between them. */
 #include <linux/irqflags.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -14,7 +14,7 @@
 static DEFINE_SPINLOCK(lock);
 static DEFINE_RAW_SPINLOCK(raw_lock);
 
-/* What is seen on the stack of a processor that is late because of us. */
+/* The function that stack traces show while the loop delays its processor. */
 static noinline void latlab_loop(u64 iterations)
 {
 	while (iterations--)
@@ -22,8 +22,8 @@ static noinline void latlab_loop(u64 iterations)
 }
 
 /*
- * Interrupts make a round longer; the shortest of some has had none. 0 where the clock is too
- * coarse to tell: then nothing would bound a loop.
+ * Returns the iterations per second of the loop, from the shortest of several rounds, which had no
+ * interrupts. Returns 0 if the clock is too coarse: then nothing would bound a loop.
  */
 u64 latlab_calibrate(void)
 {
@@ -81,7 +81,7 @@ static void part(struct latlab_run *run, u64 iterations, u32 nth)
 	}
 }
 
-/* The conditional preemption point of the paper: it is one on every kernel. */
+/* The conditional preemption point of the paper. It works on every kernel. */
 static void preemption_point(void)
 {
 	if (need_resched())
@@ -100,7 +100,7 @@ static void parts(struct latlab_run *run)
 	}
 }
 
-/* As cond_resched_lock() does, on those kernels too where cond_resched() does nothing. */
+/* Like cond_resched_lock(), but also on kernels where cond_resched() does nothing. */
 static void lock_break(struct latlab_run *run)
 {
 	u64 iterations = div_u64(run->iterations, run->points + 1);
@@ -119,7 +119,7 @@ static void lock_break(struct latlab_run *run)
 	spin_unlock(&lock);
 }
 
-/* At most about a second: @iterations_per_second is the most of them. */
+/* Runs the loop for at most about a second, @iterations_per_second iterations. */
 int latlab_run(struct latlab_run *run, u64 iterations_per_second)
 {
 	if (run->mode >= LATLAB_MODES || run->zero || run->points > LATLAB_MAX_POINTS)

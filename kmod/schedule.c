@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long the scheduler takes to switch to a task: from the first instruction of __schedule() to
- * that of finish_task_switch(), which is the first function to run as the task switched to. That
- * is what puts away the task that ran, chooses the next one, and switches memory and stack.
+ * Duration of the scheduler's switches to a task: from the first instruction of __schedule() to
+ * that of finish_task_switch(), the first function that runs as the next task. This covers putting
+ * away the previous task, choosing the next one, and switching memory and stack.
  *
- * Both ends are kprobes. What these take themselves is part of what they measure: it is measured
- * with two empty functions, one called after the other, of which each has a kprobe of the same
- * kind.
+ * Both ends are kprobes. Their own cost is part of each time. It is measured with two empty
+ * functions, called in succession, that have kprobes of the same kind.
  */
 #include <linux/compiler.h>
 #include <linux/irqflags.h>
@@ -21,12 +20,12 @@
 
 #include "driver.h"
 
-/* When the scheduler was entered on this processor; 0 once it has switched. */
+/* Time at which the scheduler was entered on this processor; 0 after the switch. */
 static DEFINE_PER_CPU(u64, entered);
 
-/* Only compared with current: it may be gone. */
+/* Only compared with current: the task may have exited. */
 static struct task_struct *watched;
-/* Written while it is switched to, and read by itself: never both. */
+/* Written during a switch to the task and read by the task, so never at the same time. */
 static u64 took[LATLAB_SWITCHES];
 static u32 switches, lost;
 static u64 cost;
@@ -49,7 +48,7 @@ static int on_switch(struct kprobe *kprobe, struct pt_regs *regs)
 	this_cpu_write(entered, 0);
 	if (current != READ_ONCE(watched))
 		return 0;
-	/* A kprobe that is hit while another one is at work is missed. */
+	/* A kprobe that is hit while another one runs is missed. */
 	if (!began || nth == LATLAB_SWITCHES) {
 		WRITE_ONCE(lost, lost + 1);
 		return 0;
@@ -60,14 +59,14 @@ static int on_switch(struct kprobe *kprobe, struct pt_regs *regs)
 }
 
 /*
- * A kprobe that has something to do afterwards is never turned into a jump, which the kernel does
- * to others some time after they were set, and which would change what they take.
+ * A kprobe with a post handler is never optimised into a jump. The kernel does that to others some
+ * time after they were set, which would change their cost.
  */
 static void afterwards(struct kprobe *kprobe, struct pt_regs *regs, unsigned long flags)
 {
 }
 
-/* As __schedule(), of which ftrace does not know, and as finish_task_switch(), of which it does. */
+/* Like __schedule(), not traced by ftrace; the second like finish_task_switch(), traced by it. */
 static noinline notrace void latlab_first(void)
 {
 	asm volatile("nop");
@@ -80,7 +79,7 @@ static noinline void latlab_second(void)
 
 static int place(struct kprobe *kprobe, const char *symbol, kprobe_pre_handler_t handler)
 {
-	/* What an earlier one left in it would be refused. */
+	/* A used kprobe cannot be registered again. */
 	*kprobe = (struct kprobe) {
 		.symbol_name = symbol,
 		.pre_handler = handler,
@@ -89,7 +88,7 @@ static int place(struct kprobe *kprobe, const char *symbol, kprobe_pre_handler_t
 	return register_kprobe(kprobe);
 }
 
-/* Compilers give functions they have changed a name with a tail. */
+/* Compilers append a suffix to the names of functions they have transformed. */
 static int place_switch(struct kprobe *kprobe)
 {
 	static const char * const names[] = {
@@ -106,7 +105,7 @@ static int place_switch(struct kprobe *kprobe)
 	return err;
 }
 
-/* The least of some calls; the caller is being watched. */
+/* Returns the minimum cost of several calls; the caller is being watched. */
 static u64 least_cost(void)
 {
 	u64 least = U64_MAX;
@@ -135,7 +134,7 @@ static int measure_cost(void)
 	err = place(&second, "latlab_second", on_switch);
 	if (err)
 		goto only_first;
-	/* Those that go through ftrace do not take what others take. */
+	/* Kprobes based on ftrace have another cost than the others. */
 	cost = least_cost();
 	if (cost == U64_MAX || kprobe_ftrace(&first) != kprobe_ftrace(&entry) ||
 	    kprobe_ftrace(&second) != kprobe_ftrace(&end))
@@ -168,11 +167,11 @@ only_entry:
 	return err;
 }
 
-/* Watches the caller, and nobody else any more. */
+/* Watches the caller instead of the task watched so far. */
 int latlab_watch(struct latlab_watch *watch)
 {
 	WRITE_ONCE(watched, current);
-	/* Whatever it is: there are no kprobes, or these functions are not there. */
+	/* There are no kprobes, or not these functions. */
 	if (!watching && begin()) {
 		WRITE_ONCE(watched, NULL);
 		return -EOPNOTSUPP;
@@ -195,12 +194,12 @@ void latlab_unwatch(void)
 	watching = false;
 }
 
-/* Only the one who is watched may ask. */
+/* Only the watched task may ask. */
 int latlab_switches(struct latlab_switches *answer)
 {
 	if (current != READ_ONCE(watched))
 		return -EPERM;
-	/* It is not switched to meanwhile. */
+	/* No switch to this task happens in between. */
 	preempt_disable();
 	answer->count = switches;
 	answer->lost = lost;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What instructions do, as far as it matters: read from their bytes (Intel SDM, volume 2). */
+/* Decodes the instructions that matter from their bytes (Intel SDM, volume 2). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,8 +47,8 @@ bool is_mark(const struct qemu_plugin_insn *insn)
 }
 
 /*
- * The page lies at a fixed address of the kernel, 0xffffffffff5f.000, which
- * all but its last two bytes of say.
+ * The APIC page is at a fixed kernel address, 0xffffffffff5f.000, and is
+ * recognized by all but the last two bytes of the address.
  */
 bool ends_interrupt(const struct qemu_plugin_insn *insn)
 {
@@ -62,7 +62,7 @@ bool ends_interrupt(const struct qemu_plugin_insn *insn)
 	return false;
 }
 
-/* What is added to the preemption counter at `address`; 0 for anything else. */
+/* Returns what is added to the preemption counter at `address`, else 0. */
 static int32_t preemption(const struct code *code, uint64_t next, uint64_t address)
 {
 	uint8_t op = code->op[0], modrm = code->length > 5 ? code->op[1] : 0;
@@ -73,7 +73,7 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	if (op == 0xff && (modrm == 0x05 || modrm == 0x0d))
 		by = modrm == 0x05 ? 1 : -1;
 	else if (op == 0x01 && (modrm & 0xc7) == 0x05)
-		/* By a register in __local_bh_enable_ip() only: all but one of what was added. */
+		/* A register only in __local_bh_enable_ip(), which subtracts all but one. */
 		by = -(0x200 - 1);
 	else if (op == 0x83 && (modrm == 0x05 || modrm == 0x2d) && code->length == 7)
 		by = sign * (int8_t)code->op[6];
@@ -84,13 +84,13 @@ static int32_t preemption(const struct code *code, uint64_t next, uint64_t addre
 	return next + (int64_t)number(code->op + 2) == address ? by : 0;
 }
 
-/* Whether the kernel goes back to a program with it. */
+/* Returns whether the instruction returns from the kernel to user space. */
 static bool leaves(const struct code *code)
 {
 	return code->op[0] == 0xcf || IS(code, "\x0f\x07") || IS(code, "\x0f\x35");
 }
 
-/* The event that an instruction is; its kind is 0 for most. */
+/* Returns the event of an instruction; for most its kind is 0. */
 static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preempt_count)
 {
 	struct code code = code_of(insn);
@@ -98,7 +98,7 @@ static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preem
 	struct event event = { 0 };
 	uint8_t op = code.op[0];
 	bool indirect = op == 0xff && code.length > 1;
-	/* Calls over a single byte fill the return stack buffer; nobody returns from them. */
+	/* Calls over a single byte fill the return stack buffer and never return. */
 	bool direct = op == 0xe8 && code.length == 5 && number(code.op + 1) != 1;
 
 	if (direct || (indirect && (code.op[1] >> 3 & 7) == 2))
@@ -118,7 +118,7 @@ static struct event event_of(const struct qemu_plugin_insn *insn, uint64_t preem
 	return event;
 }
 
-/* Whether it says itself where to go on. */
+/* Returns whether the instruction determines the next address itself. */
 static bool jumps(const struct code *code)
 {
 	uint8_t op = code->op[0];
@@ -129,7 +129,7 @@ static bool jumps(const struct code *code)
 	return conditional || call || indirect || IS(code, "\x0f\x05");
 }
 
-/* How often a jump touches memory: the stack, and where its target stands. Anything else: 0. */
+/* Returns the memory accesses of a jump: to the stack, and to its target address; else 0. */
 static uint64_t touches(const struct code *code)
 {
 	uint8_t op = code->op[0], modrm = code->length > 1 ? code->op[1] : 0;
@@ -139,8 +139,8 @@ static uint64_t touches(const struct code *code)
 }
 
 /*
- * Whether a block that ends here does so as its page does: QEMU translates no
- * further, and not beyond an instruction that would reach into the next page.
+ * Returns whether a block that ends here ends because its page does: QEMU translates
+ * neither beyond the page nor an instruction that might reach into the next one.
  */
 static bool ends_page(uint64_t next)
 {
@@ -152,7 +152,7 @@ static bool ends_page(uint64_t next)
 struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
 {
 	size_t length = qemu_plugin_tb_n_insns(tb);
-	/* Kept as long as QEMU lives: it does not say when it forgets a translation. */
+	/* Never freed: QEMU does not report when it drops a translation. */
 	struct block *block = malloc(sizeof(*block) + length * sizeof(struct event));
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, length - 1);
 	struct code code = code_of(last);
@@ -164,7 +164,7 @@ struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count)
 	block->last = qemu_plugin_insn_vaddr(last);
 	block->halts = code.op[0] == 0xf4 || IS(&code, "\x0f\x01\xc9");
 	block->touches = touches(&code);
-	/* The kernel's own code is all there. */
+	/* The kernel's own code is always present. */
 	block->fetches = is_kernel(block->address)
 				 ? leaves(&code)
 				 : jumps(&code) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocks of instructions as QEMU translates them, and what is to know of each. */
+/* Blocks of instructions as QEMU translates them, with their properties. */
 #ifndef LATLAB_PLUGIN_BLOCK_H
 #define LATLAB_PLUGIN_BLOCK_H
 
@@ -8,18 +8,18 @@
 enum kind {
 	CALL = 'c',
 	RETURN = 'r',
-	/* Back from an interrupt, or to a program. */
+	/* Return from an interrupt, or to user space. */
 	LEAVE = 'l',
 	INTERRUPTS_OFF = 'd',
 	INTERRUPTS_ON = 'e',
-	/* Flags out of memory: interrupts are as they were. */
+	/* Flags restored from memory, including the interrupt flag. */
 	RESTORE = 'p',
 	/* The preemption counter changes. */
 	PREEMPT = 'n',
 };
 
 struct event {
-	/* So many instructions of the block are through then. */
+	/* Number of instructions of the block completed at the event. */
 	uint16_t after;
 	char kind;
 	int32_t by;
@@ -29,31 +29,31 @@ struct block {
 	uint64_t address;
 	uint64_t last;
 	uint32_t length;
-	/* What the last instruction does. */
+	/* The last instruction halts the CPU. */
 	bool halts;
-	/* How often it touches memory, as far as that is known. */
+	/* Memory accesses of the last instruction, as far as known. */
 	uint64_t touches;
-	/* What follows may lie on a page that is not there. */
+	/* The next instruction may be on a page that is not present. */
 	bool fetches;
-	/* It is of a program, not of the kernel. */
+	/* The last instruction reads the clock, in user space. */
 	bool reads_clock;
-	/* The sample for which it was last described. */
+	/* The sample for which the block was last written. */
 	uint64_t told;
 	size_t events;
 	struct event event[];
 };
 
-/* The upper half of all addresses is the kernel's. */
+/* Returns whether an address is in the kernel's half. */
 static inline bool is_kernel(uint64_t address)
 {
 	return address >> 63;
 }
 
-/* `preempt_count` is where the preemption counter lies; 0 where that is not known. */
+/* `preempt_count` is the address of the preemption counter, 0 if unknown. */
 struct block *block_of(const struct qemu_plugin_tb *tb, uint64_t preempt_count);
-/* Whether latlab marks a sample with it. */
+/* Returns whether the instruction is latlab's mark of a sample. */
 bool is_mark(const struct qemu_plugin_insn *insn);
-/* Whether it writes into the local APIC's page, as the end of each interrupt does. */
+/* Returns whether it writes to the local APIC's page, as the end of each interrupt does. */
 bool ends_interrupt(const struct qemu_plugin_insn *insn);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Watches every instruction of a guest, and writes down what was executed
- * before chosen samples. It takes no time of the guest. See README.md.
+ * Traces every instruction of a guest, and writes what was executed before
+ * chosen samples, without taking guest time. See README.md.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,40 +12,40 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* One block, executed one or several times in a row; without a block, idle. */
+/* One block, executed once or repeatedly; without a block, idle time. */
 struct run {
 	struct block *block;
-	/* Instructions each time; of idle time, nanoseconds. */
+	/* Instructions of each execution; for idle time, nanoseconds. */
 	uint64_t executed;
 	uint64_t times;
 };
 
 #define RING (1u << 20)
 static struct run ring[RING];
-/* Runs so far. The ring has the last of them. */
+/* Number of runs so far. The ring holds the last of them. */
 static uint64_t runs;
 
-/* Instructions begun, and those of them that were begun twice. */
+/* Instructions started, and those among them that were started twice. */
 static uint64_t begun;
 static uint64_t repeated;
 
-/* How often the last instructions of blocks have touched memory. */
+/* Memory accesses by last instructions of blocks. */
 static uint64_t touched;
 
-/* The block that is being executed, and `begun` and `touched` when it was entered. */
+/* The block being executed, and `begun` and `touched` at its entry. */
 static struct block *current;
 static uint64_t entered;
 static uint64_t untouched;
 
-/* `runs` when a program last read its clock. */
+/* `runs` at a program's last clock reading. */
 static uint64_t clock_read;
-/* The guest's time without its instructions, at the last look. */
+/* The guest's time minus its instructions, at the last query. */
 static int64_t idle_before;
 static bool looked;
 /* The run that stands for the time since the CPU halted. */
 static uint64_t halted;
 static bool is_halted;
-/* How far time and instructions were last found apart while nothing was idle, and `runs` then. */
+/* Last difference of time and instructions without idle time, and `runs` at that point. */
 static uint64_t apart;
 static uint64_t apart_at;
 
@@ -83,11 +83,11 @@ static bool is_fault(uint64_t address)
 }
 
 /*
- * The current block is over, and `next` follows. An instruction that faulted
- * was begun and will be begun again; QEMU counts it once. Where all of a block
- * was executed that may be its last instruction, or what was to follow on a page
- * that is not there: the former if it touched memory less often than it does
- * when it is through.
+ * The current block is over, and `next` follows. A faulting instruction was
+ * started and will be started again; QEMU counts it once. If the whole block was
+ * executed, either its last instruction faulted or the one after it, on a page
+ * that is not present. It was the last instruction if it touched memory less often
+ * than when it completes.
  */
 static void close_current(const struct block *next)
 {
@@ -126,8 +126,8 @@ static void on_block(unsigned int cpu, void *data)
 }
 
 /*
- * The end of an interrupt: the one moment in each when the guest's time may
- * be asked for. What it went on by more than its instructions, it was idle.
+ * The end of an interrupt, the only point in each where the guest's time may be
+ * queried. Time that advanced beyond the instructions was idle time.
  */
 static void on_end_of_interrupt(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t address,
 				void *data)
@@ -165,7 +165,7 @@ static void describe(struct block *block, uint64_t nth)
 	fputc('\n', out);
 }
 
-/* Writes down what was executed up to the last reading of the clock. */
+/* Writes what was executed up to the last clock reading. */
 static void write_down(const struct wanted *sample)
 {
 	uint64_t first = clock_read, sum = 0;
@@ -174,7 +174,7 @@ static void write_down(const struct wanted *sample)
 	while (first > oldest && sum < sample->latency) {
 		const struct run *run = &ring[--first % RING];
 
-		/* How long that was is not known yet. */
+		/* Its length is not known yet. */
 		if (is_halted && first == halted)
 			break;
 		sum += run->executed * run->times;
@@ -231,7 +231,7 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 }
 
-/* What comes after `key`, where `word` begins with it. */
+/* Returns the text after `key` if `word` begins with it. */
 static const char *value(const char *word, const char *key)
 {
 	size_t length = strlen(key);

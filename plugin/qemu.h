@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is used of QEMU's plugin interface, version 1 (QEMU 7.2,
- * docs/devel/tcg-plugins.rst). Debian packages no header of it.
+ * The part of QEMU's plugin interface in use, version 1 (QEMU 7.2,
+ * docs/devel/tcg-plugins.rst). Debian packages no header for it.
  */
 #ifndef LATLAB_PLUGIN_QEMU_H
 #define LATLAB_PLUGIN_QEMU_H
@@ -63,10 +63,9 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
 /*
- * No part of the interface, but part of the program where it is built with
- * modules, as Debian's is: the time of the guest. Only to be asked while an
- * instruction accesses a device. Without it, how long a CPU was idle is
- * not known.
+ * The time of the guest. Not part of the interface, but exported by QEMU if it
+ * is built with modules, as Debian's is. May be called only while an instruction
+ * accesses a device. Without it, idle time is unknown.
  */
 #define QEMU_CLOCK_VIRTUAL 1
 int64_t qemu_clock_get_ns(int clock) __attribute__((weak));

@@ -1,4 +1,4 @@
-"""In the book, files of the source tree that are no pages of it are named, not linked."""
+"""Replaces links to source files, which are not pages of the book, by their paths."""
 import posixpath
 import re
 
