@@ -63,7 +63,10 @@ impl Probe for Context {
             &spans,
             Rhythm::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
-            |sampler| self.measure(sampler, &mut *unpoisoned(results.lock())),
+            |sampler| {
+                let mut results = unpoisoned(results.lock());
+                self.measure(sampler, &mut results)
+            },
         );
         self.report(rig, &unpoisoned(results.into_inner()));
         done
@@ -95,8 +98,8 @@ impl Context {
     /// Measures one ring after another.
     fn measure(&self, sampler: &mut Lane<'_>, results: &mut Vec<RingResult>) -> io::Result<()> {
         sampler.set_collecting();
-        let samples = Samples::of(1)?;
-        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
+        let shared = Samples::of(1)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&shared))?;
         let clock_read = clock::read_cost();
         let (sizes, numbers) = (self.size.get(), self.processes.get());
         let all = sizes.iter().flat_map(|size| numbers.iter().map(|number| (*number, *size)));
@@ -107,7 +110,7 @@ impl Context {
             let switches = Histogram::new();
             results.push(RingResult { processes, size, overhead, clock_read, switches });
             if let Some(result) = results.last_mut() {
-                result.collect(sampler, left, &samples, &mut worker)?;
+                result.collect(sampler, left, &shared, &mut worker)?;
             }
             left -= 1;
         }

@@ -64,7 +64,10 @@ impl Probe for Netbench {
             &spans,
             Rhythm::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
-            |sampler| self.collect(sampler, &mut *unpoisoned(transferred.lock())),
+            |sampler| {
+                let mut transferred = unpoisoned(transferred.lock());
+                self.collect(sampler, &mut transferred)
+            },
         );
         report(rig, &unpoisoned(transferred.into_inner()));
         done
@@ -91,23 +94,23 @@ impl Netbench {
     fn collect(&self, sampler: &mut Lane<'_>, transferred: &mut Transferred) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_millis(10);
         sampler.set_collecting();
-        let samples = Samples::of(self.clients as usize)?;
-        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
+        let shared = Samples::of(self.clients as usize)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&shared))?;
         let (mut taken, mut lost) = (Vec::new(), 0);
         while sampler.running() {
             if worker.receive_within::<Reading>(PACE)?.is_some() {
                 return Err(io::Error::other("the clients ended before they were told to stop"));
             }
-            samples.take(&mut taken);
+            shared.take(&mut taken);
             taken.iter().all(|sample| record(sampler, *sample, transferred));
             if let Some(last) = taken.last() {
-                sampler.advance(last.at, samples.lost() - lost);
-                lost = samples.lost();
+                sampler.advance(last.at, shared.lost() - lost);
+                lost = shared.lost();
             }
         }
-        samples.set_stopped(true);
+        shared.set_stopped(true);
         transferred.cost = worker.receive_last()?;
-        transferred.requests = samples.written() + samples.lost();
+        transferred.requests = shared.written() + shared.lost();
         Ok(())
     }
 }

@@ -44,6 +44,9 @@ pub(super) struct Noise {
     scheduling: Scheduling,
 }
 
+/// Name of the probe.
+const NAME: &str = "noise";
+
 /// Returns when the run ends, beyond which the loop must not sleep.
 fn end_of(sampler: &Lane<'_>) -> Nanos {
     match sampler.next_share(1) {
@@ -54,7 +57,7 @@ fn end_of(sampler: &Lane<'_>) -> Nanos {
 
 impl Probe for Noise {
     const ABOUT: About =
-        About { name: "noise", summary: "time that a busy loop loses to everything else" };
+        About { name: NAME, summary: "time that a busy loop loses to everything else" };
 
     fn comes(&self) -> bool {
         false

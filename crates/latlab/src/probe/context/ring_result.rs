@@ -27,23 +27,23 @@ impl RingResult {
         &mut self,
         sampler: &mut Lane<'_>,
         left: u64,
-        samples: &Samples,
+        shared: &Samples,
         worker: &mut Worker,
     ) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_millis(10);
-        let (share, mut taken, lost) = (sampler.next_share(left), Vec::new(), samples.lost());
+        let (share, mut taken, lost) = (sampler.next_share(left), Vec::new(), shared.lost());
         while sampler.running_in(share) {
             if worker.receive_within::<Nanos>(PACE)?.is_some() {
                 return Err(io::Error::other("the ring ended before it was told to stop"));
             }
-            samples.take(&mut taken);
+            shared.take(&mut taken);
             taken.iter().all(|sample| self.record(sampler, share, *sample));
         }
-        samples.set_stopped(true);
+        shared.set_stopped(true);
         worker.receive_last::<Nanos>()?;
         // Samples after the end of the share are dropped.
-        samples.take(&mut taken);
-        sampler.advance(clock::now(), samples.lost() - lost);
+        shared.take(&mut taken);
+        sampler.advance(clock::now(), shared.lost() - lost);
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 //! Time that a busy loop lost on one CPU.
 
-use super::Noise;
-use crate::probe::Probe;
+use super::NAME;
 use crate::rig::Rig;
 use latlab_core::time::Nanos;
 
@@ -42,7 +41,7 @@ impl LostTime {
             return;
         }
         let mut figure = |what: &str, value: f64, unit| {
-            rig.figure(Noise::ABOUT.name, &format!("{what} on CPU {}", self.cpu), value, unit);
+            rig.figure(NAME, &format!("{what} on CPU {}", self.cpu), value, unit);
         };
         let share = self.lost.0 as f64 / self.watched.0.max(1) as f64;
         figure("share lost", 100.0 * share, "%");

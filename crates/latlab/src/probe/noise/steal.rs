@@ -1,7 +1,6 @@
 //! Steal time and firmware interrupts: lost time that others count.
 
-use super::Noise;
-use crate::probe::Probe;
+use super::NAME;
 use crate::rig::Rig;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::Machine;
@@ -25,14 +24,13 @@ impl StealAndSmi {
     #[expect(clippy::cast_precision_loss, reason = "what is lost is below what can be measured")]
     pub(super) fn report(&self, rig: &mut Rig<'_>, before: &StealAndSmi) {
         const TICK_MS: f64 = 10.0;
-        let name = Noise::ABOUT.name;
         let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?) as f64);
         for ((cpu, steal, smi), (_, steal_before, smi_before)) in self.0.iter().zip(&before.0) {
             if let Some(ticks) = grown(*steal, *steal_before) {
-                rig.figure(name, &format!("steal time on CPU {cpu}"), ticks * TICK_MS, "ms");
+                rig.figure(NAME, &format!("steal time on CPU {cpu}"), ticks * TICK_MS, "ms");
             }
             if let Some(times) = grown(*smi, *smi_before) {
-                rig.figure(name, &format!("SMI on CPU {cpu}"), times, "interrupts");
+                rig.figure(NAME, &format!("SMI on CPU {cpu}"), times, "interrupts");
             }
         }
     }
