@@ -95,8 +95,8 @@ impl Probe for Inject {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let late = AtomicU64::new(0);
         let (name, spans) = (Self::ABOUT.name, [("timer expiry", "thread running")]);
-        let rhythm = Rhythm::Periodic(self.interval);
-        let done = rig.on_each_cpu(name, &spans, rhythm, &self.scheduling, |sampler| {
+        let pacing = Rhythm::Periodic(self.interval);
+        let done = rig.on_each_cpu(name, &spans, pacing, &self.scheduling, |sampler| {
             let request = DelayRequest { sent: Semaphore::futex(0), due: AtomicU64::new(0) };
             let driver = self.cause.needs().driver.then(Driver::open).transpose();
             let injector = self.cause.injector(driver.map_err(io::Error::other)?);

@@ -61,8 +61,8 @@ impl Probe for Migrate {
             Trigger::Affinity => [("asked to move", "running on the other CPU")],
             Trigger::Wakeup => [("woken from another CPU", "running")],
         };
-        let (name, rhythm) = (Self::ABOUT.name, Rhythm::BackToBack(TIMEOUT));
-        rig.on_all_cpus(name, &spans, rhythm, &self.scheduling, |sampler| match self.by {
+        let (name, pacing) = (Self::ABOUT.name, Rhythm::BackToBack(TIMEOUT));
+        rig.on_all_cpus(name, &spans, pacing, &self.scheduling, |sampler| match self.by {
             Trigger::Affinity => migrate(sampler, &bindings),
             Trigger::Wakeup => self.wake(sampler, &bindings),
         })

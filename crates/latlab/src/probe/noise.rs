@@ -81,8 +81,8 @@ impl Probe for Noise {
         let before = StealAndSmi::read(&root, &machine, &cpus);
         let losses = Mutex::new(Vec::new());
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
-        let (name, rhythm) = (Self::ABOUT.name, Rhythm::Irregular);
-        let done = rig.on_cpu_sets(&each, name, &[span], rhythm, &self.scheduling, |sampler| {
+        let (name, pacing) = (Self::ABOUT.name, Rhythm::Irregular);
+        let done = rig.on_cpu_sets(&each, name, &[span], pacing, &self.scheduling, |sampler| {
             let lost = self.measure(sampler, cpu::current()?);
             unpoisoned(losses.lock()).push(lost);
             Ok(())
