@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What adapting saves while a real-time task is served: probes of throughput beside realfeel, without
-# and with `latlab adapt`, each by a latlab of its own in one guest. Rows of a table, with ratios; of
-# several pairs in turns (on vm:, whose time is the wall's) the medians of the ratios. With a kernel
-# without preemption to compare with, such as lab:utime: how much of what the other one costs is won back.
+# Throughput that adapting recovers while a real-time task runs: throughput probes together with
+# realfeel, without and with `latlab adapt`, each in a latlab process of its own in one guest. Prints
+# table rows with ratios; of several alternate pairs (on vm:, which has wall-clock time) the medians of
+# the ratios. With a kernel without preemption as VANILLA, such as lab:utime, also the share of the
+# cost of preemption that is recovered.
 # Usage: [LATLAB=PROGRAM] [PAIRS=1] [LIMIT=1h] [VANILLA=lab:utime] adapt.sh lab:rt|vm:rt [PROBE…]
 set -euo pipefail
 latlab=$(realpath "${LATLAB:-$(dirname "$0")/../../../dist/latlab}")
@@ -13,7 +14,8 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# In a guest of this target: realfeel's record, then this probe's; with an argument more, adapted.
+# Runs realfeel and this probe in a guest of this target and prints both records. With a further
+# argument, with `latlab adapt`.
 measure() {
     local length="--count 1" target=$1
     shift
@@ -26,10 +28,10 @@ measure() {
             $script; kill \$adapt; wait \$adapt"
     fi
     "$latlab" exec --limit "${LIMIT:-1h}" --on "$target" --with /bin/sh --with /bin/sleep --with /bin/cat -- \
-        sh -c "$script" 2>"$work/said" || { cat "$work/said" >&2; exit 1; }
+        sh -c "$script" 2>"$work/errors" || { cat "$work/errors" >&2; exit 1; }
 }
 
-echo "| beside realfeel | time or throughput | ratio | context switches | ratio | realfeel's worst |${VANILLA:+ won back |}"
+echo "| with realfeel | time or throughput | ratio | context switches | ratio | realfeel's worst |${VANILLA:+ recovered |}"
 echo "| --- | --- | --- | --- | --- | --- |${VANILLA:+ --- |}"
 for probe in "$@"; do
     for pair in $(seq "${PAIRS:-1}"); do

@@ -1,8 +1,8 @@
-//! latlab's `cyclic` and rt-tests' `cyclictest`, in turns on one CPU: the same priority, interval
-//! and number of wake-ups. Quoted are medians and ratios; single times on a shared machine mean
-//! nothing.
+//! Comparison of latlab's `cyclic` with rt-tests' `cyclictest`: alternate runs on one CPU, with the
+//! same priority, interval and number of wake-ups. It prints medians and ratios, because single times
+//! on a shared machine are not significant.
 //!
-//! `make bench` runs it; arguments: number of pairs, wake-ups a run, CPU.
+//! `make bench` runs it; arguments: number of pairs, wake-ups per run, CPU.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::disallowed_methods, reason = "both programs are started as a user starts them")]
 
@@ -12,16 +12,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What one run of either program gave, in nanoseconds.
+/// Result of one run of either program, in nanoseconds.
 struct Run {
     min: f64,
     p50: f64,
     p99: f64,
-    /// CPU time of the whole process by wake-up, without what a run of one wake-up takes.
+    /// CPU time of the whole process per wake-up, without that of a run with one wake-up.
     cpu: f64,
 }
 
-/// The same for both programs: how often a run wakes, where, and whether the CPUs may sleep.
+/// Setting of both programs: number of wake-ups, CPU, and use of idle states.
 #[derive(Clone, Copy)]
 struct Setting {
     count: u64,
@@ -29,15 +29,16 @@ struct Setting {
     idle: Idle,
 }
 
-/// What keeps the CPU from sleeping between two wake-ups.
+/// Use of idle states between two wake-ups.
 #[derive(Clone, Copy, PartialEq)]
 enum Idle {
-    /// `/dev/cpu_dma_latency` held at 0, as cyclictest does unless told otherwise.
-    Held,
-    /// Nothing. But cyclictest's own main thread wakes on the same CPU every 10 ms.
-    Free,
-    /// A thread that wakes every 10 ms on that CPU beside latlab, as cyclictest has one itself.
-    Disturbed,
+    /// Disabled: `/dev/cpu_dma_latency` is held at 0, as cyclictest does by default.
+    Disabled,
+    /// Enabled. cyclictest's own main thread wakes up on the same CPU every 10 ms.
+    Enabled,
+    /// Enabled, with a thread besides latlab that wakes up every 10 ms on that CPU, as cyclictest's
+    /// main thread does.
+    EnabledWithWaker,
 }
 
 fn main() {
@@ -45,15 +46,15 @@ fn main() {
     let pairs = numbers.next().unwrap_or(12);
     let count = numbers.next().unwrap_or(3_000);
     let cpu = numbers.next().unwrap_or(0);
-    let start_up = Setting { count: 1, cpu, idle: Idle::Held };
+    let start_up = Setting { count: 1, cpu, idle: Idle::Disabled };
     let ours = median((0..9).map(|_| timed(&mut latlab_command(start_up)).1));
     let theirs = median((0..9).map(|_| timed(&mut cyclictest_command(start_up)).1));
     println!(
-        "CPU time of a run of one wake-up: latlab {:.2} ms, cyclictest {:.2} ms\n",
+        "CPU time of a run with one wake-up: latlab {:.2} ms, cyclictest {:.2} ms\n",
         ours / 1e6,
         theirs / 1e6
     );
-    for idle in [Idle::Held, Idle::Free, Idle::Disturbed] {
+    for idle in [Idle::Disabled, Idle::Enabled, Idle::EnabledWithWaker] {
         compare(pairs, Setting { count, cpu, idle }, (ours, theirs));
     }
 }
@@ -61,7 +62,7 @@ fn main() {
 fn compare(pairs: u64, setting: Setting, start_up: (f64, f64)) {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // The order alternates, so that a drift of the machine falls on both alike.
+        // The order alternates, so that a drift of the machine affects both programs alike.
         if pair % 2 == 0 {
             ours.push(latlab(setting, start_up.0));
             theirs.push(cyclictest(setting, start_up.1));
@@ -72,10 +73,10 @@ fn compare(pairs: u64, setting: Setting, start_up: (f64, f64)) {
     }
     let Setting { count, cpu, idle } = setting;
     let idle = match idle {
-        Idle::Held => "cpu_dma_latency held at 0",
-        Idle::Free => "idle states as they are",
-        Idle::Disturbed => {
-            "idle states as they are, and beside latlab a thread that wakes every 10 ms"
+        Idle::Disabled => "cpu_dma_latency held at 0",
+        Idle::Enabled => "idle states enabled",
+        Idle::EnabledWithWaker => {
+            "idle states enabled, with a thread besides latlab that wakes up every 10 ms"
         }
     };
     println!("{pairs} pairs of {count} wake-ups every 1 ms, FIFO 90, CPU {cpu}, {idle}; µs");
@@ -114,14 +115,14 @@ fn latlab_command(setting: Setting) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
     command.args(["run", "cyclic:interval=1ms,priority=90", "--warm-up", "0", "--json"]);
     command.args(["--count", &setting.count.to_string(), "--cpus", &setting.cpu.to_string()]);
-    if setting.idle == Idle::Held {
+    if setting.idle == Idle::Disabled {
         command.args(["--set", "cpu_dma_latency=0"]);
     }
     command
 }
 
 fn latlab(setting: Setting, start_up: f64) -> Run {
-    let _beside = (setting.idle == Idle::Disturbed).then(|| Sleeper::start(setting.cpu));
+    let _waker = (setting.idle == Idle::EnabledWithWaker).then(|| Waker::start(setting.cpu));
     let (text, time) = timed(&mut latlab_command(setting));
     let record = Record::from_json(&text).expect("latlab prints a record");
     let series = &record.series[0];
@@ -131,46 +132,46 @@ fn latlab(setting: Setting, start_up: f64) -> Run {
     Run { min, p50, p99, cpu: (time - start_up) / per(setting.count) }
 }
 
-/// A thread that wakes every 10 ms on a CPU until it is dropped.
-struct Sleeper(Arc<AtomicBool>);
+/// A thread that wakes up every 10 ms on a CPU until this is dropped.
+struct Waker(Arc<AtomicBool>);
 
-impl Sleeper {
-    fn start(cpu: u64) -> Sleeper {
-        let go_on = Arc::new(AtomicBool::new(true));
-        let theirs = Arc::clone(&go_on);
+impl Waker {
+    fn start(cpu: u64) -> Waker {
+        let running = Arc::new(AtomicBool::new(true));
+        let is_running = Arc::clone(&running);
         std::thread::spawn(move || {
             let cpu = u32::try_from(cpu).expect("a CPU's number is small");
             latlab_sys::cpu::pin(&[cpu].into_iter().collect()).expect("the CPU exists");
-            while theirs.load(Relaxed) {
+            while is_running.load(Relaxed) {
                 latlab_sys::clock::sleep_for(Nanos::from_millis(10));
             }
         });
-        Sleeper(go_on)
+        Waker(running)
     }
 }
 
-impl Drop for Sleeper {
+impl Drop for Waker {
     fn drop(&mut self) {
         self.0.store(false, Relaxed);
     }
 }
 
-/// cyclictest, told to do the same.
+/// Returns the command of cyclictest with the same setting.
 fn cyclictest_command(setting: Setting) -> Command {
     let mut command = Command::new("cyclictest");
     command.args(["-q", "-m", "-p", "90", "-i", "1000", "-t", "1"]);
     command.args(["-l", &setting.count.to_string(), "-a", &setting.cpu.to_string()]);
-    if setting.idle != Idle::Held {
+    if setting.idle != Idle::Disabled {
         command.arg("--laptop");
     }
     command
 }
 
-/// Two runs: the histogram in nanoseconds costs cyclictest more than all it measures, so its CPU
-/// time is taken without.
+/// Runs cyclictest twice: its histogram in nanoseconds costs more CPU time than the measurement, so
+/// the CPU time is taken from a run without it.
 fn cyclictest(setting: Setting, start_up: f64) -> Run {
     let (_, time) = timed(&mut cyclictest_command(setting));
-    // Up to one millisecond: its histogram drops what is above.
+    // Its histogram drops samples above its limit of one millisecond.
     let (text, _) =
         timed(cyclictest_command(setting).args(["-N", "-h", "1000000", "--json=/dev/stdout"]));
     let from = text.find('{').expect("cyclictest prints JSON");
@@ -208,7 +209,7 @@ fn per(count: u64) -> f64 {
     count as f64
 }
 
-/// What a program prints, and the CPU time it took, from the kernel's account of ended children.
+/// Returns the output of a program and its CPU time, from the kernel's account of ended children.
 fn timed(command: &mut Command) -> (String, f64) {
     let before = latlab_sys::usage::of_children();
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What the laboratory promises, measured: the same bytes each time, and how long a cell takes.
-# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep|virtme]…   (all but the last without an
-# argument: it needs virtme-ng, from PyPI, and busybox-static, kmod, virtiofsd or a QEMU with it)
+# Benchmarks of the laboratory: reproducibility (the same bytes each time), and the time of a cell.
+# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep|virtme]…   (default: all but virtme,
+# which needs virtme-ng from PyPI, busybox-static, kmod, and virtiofsd or a QEMU that includes it)
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 latlab=dist/latlab
@@ -14,7 +14,7 @@ built="monolithic-hz100 monolithic-points-hz100 preemptible-hz100 monolithic mon
 on() { for profile in "$@"; do printf -- '--on lab:%s ' "$profile"; done; }
 seconds() { local TIMEFORMAT=%R; { time "$@" >/dev/null 2>&1 || true; } 2>&1; }
 
-# Every profile under every load, twice, and once more while both processors are busy.
+# Every profile under every load, twice, and once more while both CPUs are busy.
 repeat() {
     for load in none hackbench fork procfs memory disk; do
         with=(); [ $load = none ] || with=(--load $load)
@@ -23,17 +23,17 @@ repeat() {
                 for _ in 1 2; do (while :; do :; done) & busy+=($!); done
             fi
             # shellcheck disable=SC2046
-            $latlab run cyclic "${with[@]}" --count 200 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>"$work/said" || { cat "$work/said"; exit 1; }
+            $latlab run cyclic "${with[@]}" --count 200 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>"$work/errors" || { cat "$work/errors"; exit 1; }
             [ ${#busy[@]} = 0 ] || kill "${busy[@]}"
             busy=()
         done
         diff -rq "$work/$load-first" "$work/$load-second"
         diff -rq "$work/$load-first" "$work/$load-busy"
-        echo "$load: $(find "$work/$load-first" -type f | wc -l) profiles, three times the same bytes"
+        echo "$load: $(find "$work/$load-first" -type f | wc -l) profiles, identical bytes in three runs"
     done
 }
 
-# One cell of 3000 wake-ups at 1 ms, boot included.
+# Time of a cell of 3000 wake-ups at 1 ms, including the boot.
 cell() {
     for profile in $stock $built; do
         times=$(for _ in 1 2 3; do seconds $latlab run cyclic --on lab:$profile --count 3000 --fresh --json; done | sort -n | xargs)
@@ -41,7 +41,7 @@ cell() {
     done
 }
 
-# Eight cells, one after another and two at a time, in turns.
+# Time of eight cells, alternately one and two at a time.
 jobs() {
     # shellcheck disable=SC2086
     eight=$(on ${stock% *})
@@ -54,9 +54,10 @@ jobs() {
     done
 }
 
-# cyclictest, brought along, and our own probe: one CPU, priority 90, 1000 wake-ups at 1 ms, in
-# nanoseconds. Its histogram has a line for each of them, so only those that count leave the guest.
-# Where timers tick, that would be millions: there it is cyclictest's own minimum and average.
+# cyclictest, copied into the guest, and latlab's cyclic: one CPU, priority 90, 1000 wake-ups at 1 ms,
+# in nanoseconds. cyclictest's histogram has a line per nanosecond, so only lines with samples leave
+# the guest. Without high-resolution timers that would be millions of lines, so cyclictest's own
+# minimum and average are used there.
 cyclictest() {
     echo "profile | cyclictest min, median | latlab min, median (ns)"
     for profile in $stock $built; do
@@ -75,7 +76,7 @@ cyclictest() {
     done
 }
 
-# Sleeps of the periods of Rapid Reaction Linux: how much longer they are than asked.
+# Delay of relative sleeps, with the periods of Rapid Reaction Linux.
 sleep() {
     for profile in monolithic-hz100 rapid-reaction; do
         for period in 2ms 3.25ms 4ms 13.35ms 27.5ms 38.75ms 50ms 53.35ms; do
@@ -86,8 +87,8 @@ sleep() {
     done
 }
 
-# The time to the first command in a guest, in turns with virtme-ng, both by translation, on the same
-# kernel with the same processor and memory.
+# Time to the first command in a guest, alternately with virtme-ng, both with TCG, on the same kernel
+# with the same processor and memory.
 virtme() {
     (cd "$work" && apt-get download linux-image-6.12.117+deb12-amd64-unsigned >/dev/null && dpkg-deb -x ./*.deb kernel)
     release=$(ls "$work/kernel/lib/modules")

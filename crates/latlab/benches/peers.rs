@@ -1,9 +1,10 @@
-//! latlab's benchmarks and those of the field that ask the same, in turns on the same CPUs: rt-tests
-//! (hackbench, svsematest, ptsematest, pmqtest, `pi_stress`, signaltest, oslat) and dbench (tbench).
-//! Quoted are medians and the ratios pair by pair; single figures of a shared machine mean nothing.
+//! Comparison of latlab's probes with other tools that measure the same: alternate runs on the same
+//! CPUs of rt-tests (hackbench, svsematest, ptsematest, pmqtest, `pi_stress`, signaltest, oslat) and
+//! dbench (tbench). It prints medians and the ratios of pairs, because single figures of a shared
+//! machine are not significant.
 //!
-//! `make bench` runs it; arguments: number of pairs, the names of the benchmarks to compare, and
-//! `lab:PROFILE` to have both in the laboratory, where no other program disturbs them.
+//! `make bench` runs it; arguments: number of pairs, the names of the probes to compare, and
+//! `lab:PROFILE` to run both in the laboratory, where no other program disturbs them.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::disallowed_methods, reason = "both programs are started as a user starts them")]
 
@@ -11,20 +12,20 @@ use latlab_core::record::{Record, Series};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One question that two programs answer.
+/// A quantity that two programs measure.
 struct Peer {
-    /// Ours; theirs.
+    /// Names of latlab's probe and of the other program.
     names: (&'static str, &'static str),
-    /// What is compared, and its unit.
+    /// Quantity that is compared, and its unit.
     quantity: (&'static str, &'static str),
-    ours: fn(&Place) -> f64,
-    theirs: fn(&Place) -> f64,
+    ours: fn(&BenchTarget) -> f64,
+    theirs: fn(&BenchTarget) -> f64,
 }
 
-/// Where both run: on this machine, or in the laboratory, where one pair is enough.
-struct Place {
+/// Target of both programs: this machine, or the laboratory, where one pair is enough.
+struct BenchTarget {
     target: Option<String>,
-    /// The CPU that both are bound to where they measure on one.
+    /// CPU to which both are pinned if they measure on one.
     cpu: &'static str,
 }
 
@@ -33,7 +34,7 @@ static PEERS: &[Peer] = &[
         names: ("hackbench", "hackbench"),
         quantity: ("10 groups, 100 loops, 100 bytes", "s"),
         ours: |on| on.latlab("hackbench:groups=10,loops=100 --warm-up 0 --count 1").max("") / 1e9,
-        theirs: |on| after(&on.said("hackbench -g 10 -f 25 -l 100 -s 100"), "Time:"),
+        theirs: |on| after(&on.shell("hackbench -g 10 -f 25 -l 100 -s 100"), "Time:"),
     },
     Peer {
         names: ("hackbench", "hackbench"),
@@ -42,7 +43,7 @@ static PEERS: &[Peer] = &[
             let words = "hackbench:groups=10,loops=100,tasks=threads,over=pipes";
             on.latlab(&format!("{words} --warm-up 0 --count 1")).max("") / 1e9
         },
-        theirs: |on| after(&on.said("hackbench -g 10 -f 25 -l 100 -s 100 -T -p"), "Time:"),
+        theirs: |on| after(&on.shell("hackbench -g 10 -f 25 -l 100 -s 100 -T -p"), "Time:"),
     },
     Peer {
         names: ("netbench", "tbench"),
@@ -51,35 +52,35 @@ static PEERS: &[Peer] = &[
         theirs: |on| {
             let server = "tbench_srv >/dev/null 2>&1 & server=$!; sleep 0.3";
             let client = "tbench -t 4 2 127.0.0.1; kill $server";
-            after(&on.said(&format!("{server}; {client}")), "Throughput")
+            after(&on.shell(&format!("{server}; {client}")), "Throughput")
         },
     },
     Peer {
         names: ("rhealstone.semaphore", "svsematest"),
         quantity: ("System V, mean", "us"),
-        ours: |on| on.bound("rhealstone.semaphore").mean("System V"),
+        ours: |on| on.on_one_cpu("rhealstone.semaphore").mean("System V"),
         theirs: |on| on.rt_test("svsematest"),
     },
     Peer {
         names: ("mutex", "ptsematest"),
         quantity: ("without inheritance, mean", "us"),
-        ours: |on| on.bound("mutex").mean("plain"),
+        ours: |on| on.on_one_cpu("mutex").mean("plain"),
         theirs: |on| on.rt_test("ptsematest"),
     },
     Peer {
         names: ("rhealstone.message", "pmqtest"),
         quantity: ("POSIX queue, mean", "us"),
-        ours: |on| on.bound("rhealstone.message").mean("POSIX"),
+        ours: |on| on.on_one_cpu("rhealstone.message").mean("POSIX"),
         theirs: |on| on.rt_test("pmqtest"),
     },
     Peer {
         names: ("signal", "signaltest"),
         quantity: ("round of 2 tasks, least", "us"),
-        ours: |on| on.bound("signal").min("round"),
+        ours: |on| on.on_one_cpu("signal").min("round"),
         theirs: |on| {
             let cpu = on.cpu;
-            let said = on.said(&format!("signaltest -q -a {cpu} -t 2 -p 90 -l 5000 -m"));
-            after(said.lines().find(|line| line.contains("T: 0")).unwrap_or(&said), "Min:")
+            let output = on.shell(&format!("signaltest -q -a {cpu} -t 2 -p 90 -l 5000 -m"));
+            after(output.lines().find(|line| line.contains("T: 0")).unwrap_or(&output), "Min:")
         },
     },
     Peer {
@@ -87,16 +88,16 @@ static PEERS: &[Peer] = &[
         quantity: ("gaps of 1 us and more", "/s"),
         ours: |on| {
             let words = format!("noise:threshold=1us --cpus {} --for 5s", on.cpu);
-            // It rests a tenth of the time.
+            // The loop sleeps a tenth of the time.
             on.latlab(&words).recorded() / 4.5
         },
         theirs: |on| {
             let cpu = on.cpu;
-            let said = on.said(&format!(
+            let output = on.shell(&format!(
                 "oslat -c {cpu} -f 90 -D 5s -b 1024 -q --json /tmp/oslat.json >/dev/null; \
                  cat /tmp/oslat.json; rm /tmp/oslat.json"
             ));
-            gaps(&said) / 5.0
+            gaps(&output) / 5.0
         },
     },
 ];
@@ -113,24 +114,24 @@ fn main() {
         "{:<22}{:<12}{:<40}{:>10}{:>10}{:>28}",
         "latlab", "peer", "quantity", "latlab", "peer", "ratio: median (quartiles)"
     );
-    let place = Place { target, cpu };
+    let on = BenchTarget { target, cpu };
     for peer in PEERS {
         if named.is_empty() || named.iter().any(|name| *name == peer.names.0) {
-            compare(peer, &place, pairs);
+            compare(peer, &on, pairs);
         }
     }
 }
 
-fn compare(peer: &Peer, place: &Place, pairs: u32) {
+fn compare(peer: &Peer, on: &BenchTarget, pairs: u32) {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // The order alternates, so that a drift of the machine falls on both alike.
+        // The order alternates, so that a drift of the machine affects both programs alike.
         if pair % 2 == 0 {
-            ours.push((peer.ours)(place));
-            theirs.push((peer.theirs)(place));
+            ours.push((peer.ours)(on));
+            theirs.push((peer.theirs)(on));
         } else {
-            theirs.push((peer.theirs)(place));
-            ours.push((peer.ours)(place));
+            theirs.push((peer.theirs)(on));
+            ours.push((peer.ours)(on));
         }
     }
     let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
@@ -154,33 +155,33 @@ fn quantile(mut values: Vec<f64>, q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q).round() as usize]
 }
 
-impl Place {
+impl BenchTarget {
     fn target(&self) -> Vec<&str> {
         self.target.iter().flat_map(|target| ["--on", target]).collect()
     }
 
-    /// What a run of latlab with these words found.
-    fn latlab(&self, words: &str) -> Found {
+    /// Runs latlab with these arguments.
+    fn latlab(&self, words: &str) -> Results {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
         command.arg("run").args(words.split(' ')).args(self.target()).arg("--json");
-        Found(Record::from_json(&output(&mut command)).expect("latlab prints a record"))
+        Results(Record::from_json(&output(&mut command)).expect("latlab prints a record"))
     }
 
-    /// What a few thousand repetitions of a probe found on one CPU.
-    fn bound(&self, probe: &str) -> Found {
+    /// Runs 5000 repetitions of a probe on one CPU.
+    fn on_one_cpu(&self, probe: &str) -> Results {
         self.latlab(&format!("{probe} --cpus {} --count 5000", self.cpu))
     }
 
-    /// What a line of shell prints.
-    fn said(&self, line: &str) -> String {
+    /// Runs a shell command line and returns its output.
+    fn shell(&self, line: &str) -> String {
         let Some(target) = &self.target else {
             return output(Command::new("sh").args(["-c", line]));
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
         command.args(["exec", "--on", target]);
-        let is_file = |word: &&str| ["/bin", "/usr/bin"].iter().any(|at| there(at, word).exists());
+        let is_file = |word: &&str| ["/bin", "/usr/bin"].iter().any(|at| join(at, word).exists());
         for word in line.split([' ', ';']).filter(is_file) {
-            let path = ["/bin", "/usr/bin"].iter().map(|at| there(at, word)).find(|p| p.exists());
+            let path = ["/bin", "/usr/bin"].iter().map(|at| join(at, word)).find(|p| p.exists());
             command.arg("--with").args(path);
         }
         if line.contains("tbench") {
@@ -189,26 +190,27 @@ impl Place {
         output(command.args(["--", "/bin/sh", "-c", line]))
     }
 
-    /// The mean, in whole microseconds, that one of rt-tests' pairs of threads prints.
+    /// Returns the mean, in whole microseconds, that one of rt-tests' programs prints.
     fn rt_test(&self, program: &str) -> f64 {
         let cpu = self.cpu;
-        after(&self.said(&format!("{program} -a {cpu} -t 1 -p 90 -i 200 -l 5000 -q")), "Avg")
+        after(&self.shell(&format!("{program} -a {cpu} -t 1 -p 90 -i 200 -l 5000 -q")), "Avg")
     }
 }
 
-fn there(folder: &str, word: &str) -> PathBuf {
+fn join(folder: &str, word: &str) -> PathBuf {
     Path::new(folder).join(word)
 }
 
-/// What latlab found; times in microseconds.
-struct Found(Record);
+/// Results of latlab, in microseconds unless stated otherwise.
+struct Results(Record);
 
 #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
-impl Found {
-    /// The first series whose span speaks of this.
-    fn series(&self, of: &str) -> &Series {
-        let speaks = |series: &&Series| series.span.0.contains(of) || series.span.1.contains(of);
-        self.0.series.iter().find(speaks).expect("it was measured")
+impl Results {
+    /// Returns the first series whose span contains this text.
+    fn series(&self, text: &str) -> &Series {
+        let matches =
+            |series: &&Series| series.span.0.contains(text) || series.span.1.contains(text);
+        self.0.series.iter().find(matches).expect("it was measured")
     }
 
     fn mean(&self, of: &str) -> f64 {
@@ -219,7 +221,7 @@ impl Found {
         self.series(of).min.0 as f64 / 1e3
     }
 
-    /// In nanoseconds.
+    /// Returns the maximum in nanoseconds.
     fn max(&self, of: &str) -> f64 {
         self.series(of).max.0 as f64
     }
@@ -234,8 +236,8 @@ impl Found {
     }
 }
 
-/// How many loops of 1 us and more oslat has: in rt-tests 2.4 a bucket bears the time where it ends,
-/// and whole microseconds are rounded down.
+/// Returns the number of gaps of 1 us and more that oslat counted: in rt-tests 2.4 a bucket is named
+/// by its upper bound, and times are rounded down to whole microseconds.
 fn gaps(json: &str) -> f64 {
     let json: serde_json::Value = serde_json::from_str(json).expect("oslat writes JSON");
     let buckets = json["thread"]["0"]["histogram"].as_object().expect("oslat has buckets");
@@ -243,7 +245,7 @@ fn gaps(json: &str) -> f64 {
     long.filter_map(|(_, count)| count.as_f64()).sum()
 }
 
-/// The last number that stands behind this word.
+/// Returns the last number that follows this word.
 fn after(text: &str, word: &str) -> f64 {
     let number = |(at, _): (usize, &str)| {
         let number = text[at + word.len()..].trim_start();
@@ -251,12 +253,12 @@ fn after(text: &str, word: &str) -> f64 {
         number[..end].parse().ok()
     };
     let last = text.match_indices(word).filter_map(number).last();
-    last.unwrap_or_else(|| panic!("no number behind {word}: {text}"))
+    last.unwrap_or_else(|| panic!("no number after {word}: {text}"))
 }
 
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {complaints}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -1,7 +1,7 @@
-//! The apparatus of a probe: one pinned thread on each CPU, and the lanes that it records on.
+//! The measuring threads of a probe: one pinned thread per CPU, each with a sampler.
 //!
-//! What happens between two samples is in [`Lane`] and is short: no allocation, no lock, no
-//! formatting, no system call but the probe's own.
+//! The code between two samples is in [`Lane`] and is short: no allocation, no lock, no formatting,
+//! no system call but the probe's own.
 
 mod conditions;
 mod cost;
@@ -10,22 +10,22 @@ mod lane;
 mod life;
 mod looking;
 mod meeting;
-mod observing;
+mod observer;
 mod partner;
 mod scheduling;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use conditions::Rhythm;
-pub(crate) use cost::Cost;
-pub(crate) use lane::{Lane, Share, record_cost};
-pub(crate) use observing::Observer;
+pub(crate) use cost::{Cost, record_cost};
+pub(crate) use lane::{Lane, Share};
+pub(crate) use observer::Observer;
 pub(crate) use partner::Partner;
 pub(crate) use scheduling::{Phase, Scheduling, Tasks};
 
 use crate::failure::{Result, failed};
 use conditions::Conditions;
-use lane::Finished;
+use lane::Recording;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
@@ -33,73 +33,74 @@ use latlab_core::record::{Figure, Schedule, Warning};
 use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
-use life::live;
+use life::run_thread;
 use looking::Looking;
 use meeting::Meeting;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, LockResult, PoisonError};
 
-/// The two ends of a latency, in words.
+/// The two events between which a latency is measured, in words.
 pub(crate) type Span = (&'static str, &'static str);
 
-/// Who looks on while a probe measures.
+/// Shows the progress of a measurement.
 pub(crate) trait Watch {
-    /// A probe begins on these lanes, each with its CPUs.
-    fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]);
-    /// So much time has passed, out of about `total`.
+    /// A probe starts with these samplers: the CPUs of each, and the histogram it records into.
+    fn begin(&mut self, probe: &str, samplers: &[(String, Arc<Tally>)]);
+    /// `elapsed` has passed of about `total`.
     fn update(&mut self, elapsed: Nanos, total: Nanos);
     /// The probe has ended.
     fn end(&mut self);
-    /// What goes on besides measuring, in a few words; each takes the place of the one before.
+    /// Shows what is going on besides measuring, in a few words that replace the previous ones.
     fn note(&mut self, text: &str);
-    /// One of several guests has measured: so many are done, of so many.
+    /// `done` of `total` guests have measured.
     fn done(&mut self, _done: usize, _total: usize) {}
-    /// What made wake-ups late may be asked for, of `so_far`: that costs, so who does not show it
-    /// does not ask.
+    /// Offers the causes of late wake-ups found so far. Calling `so_far` is expensive, so a view
+    /// that does not show them must not call it.
     fn causes(&mut self, _elapsed: Nanos, _so_far: &mut dyn FnMut() -> Option<Explained>) {}
-    /// How often to call `update`; also how long it may take to see that a CPU is gone.
+    /// Interval between two calls of `update`. It also bounds how long an offline CPU goes
+    /// unnoticed.
     fn pace(&self) -> Nanos;
 }
 
-/// What measured on one CPU, or on several together, and what came out.
+/// Results of one measuring thread of a probe, on one CPU or on several CPUs together.
 pub(crate) struct Measured {
     pub(crate) probe: &'static str,
     pub(crate) spans: Vec<Span>,
     pub(crate) rhythm: Rhythm,
     pub(crate) cpus: CpuList,
     pub(crate) schedule: Schedule,
-    pub(crate) lane: Finished,
+    pub(crate) lane: Recording,
 }
 
 impl Measured {
-    /// The CPU, or the first of several.
+    /// Returns the CPU, or the first of several.
     pub(crate) fn first_cpu(&self) -> u32 {
         self.cpus.iter().next().unwrap_or_default()
     }
 }
 
-/// Everything a probe needs to measure, and what it has measured.
+/// Everything a probe needs to measure, and the results of the probes so far.
 pub(crate) struct Rig<'a> {
     cpus: CpuList,
     conditions: Conditions,
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
-    /// Who is told of each sample.
+    /// Receives each sample while it is measured.
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// What each CPU gave, probe by probe.
+    /// Results of each measuring thread, probe by probe.
     pub(crate) measured: Vec<Measured>,
-    /// What probes found that is no distribution.
+    /// Single values that probes found.
     pub(crate) figures: Vec<Figure>,
-    /// What the reader of their results must know.
+    /// Warnings for the reader of the results.
     pub(crate) warnings: Vec<Warning>,
-    /// CPUs that went offline under a probe.
+    /// CPUs that went offline during a measurement.
     pub(crate) lost: CpuList,
-    /// Whether the user ended it early.
+    /// Whether the user ended the measurement early.
     pub(crate) interrupted: bool,
 }
 
 impl<'a> Rig<'a> {
-    /// The apparatus for `plan`.
+    /// Returns the rig for `plan`.
     pub(crate) fn new(plan: &Plan, signals: &'a Signals, watch: &'a mut dyn Watch) -> Rig<'a> {
         let limit = plan.stop_above.unwrap_or(Nanos::MAX);
         Rig {
@@ -116,17 +117,17 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Whether nothing more is to be measured.
+    /// Whether the user or a sample above the limit has ended the measurement.
     pub(crate) fn is_over(&self) -> bool {
         self.interrupted || self.measured.iter().any(|m| m.lane.tripped.is_some())
     }
 
-    /// The CPUs under test.
+    /// The measured CPUs.
     pub(crate) fn cpus(&self) -> &CpuList {
         &self.cpus
     }
 
-    /// Keeps a single value that a probe found.
+    /// Adds a single value that a probe found.
     pub(crate) fn figure(&mut self, probe: &str, name: &str, value: f64, unit: &str) {
         self.figures.push(Figure {
             probe: probe.to_owned(),
@@ -138,17 +139,17 @@ impl<'a> Rig<'a> {
         });
     }
 
-    /// Measures with `part` several times, of which each takes its share of what was asked for.
-    pub(crate) fn in_parts<P>(
+    /// Calls `measure` for each step, with an equal share of the run's length.
+    pub(crate) fn for_each_step<S>(
         &mut self,
-        parts: impl ExactSizeIterator<Item = P>,
-        mut part: impl FnMut(&mut Self, P) -> Result<()>,
+        steps: impl ExactSizeIterator<Item = S>,
+        mut measure: impl FnMut(&mut Self, S) -> Result<()>,
     ) -> Result<()> {
         let whole = self.conditions;
-        self.conditions.length = whole.share(parts.len() as u64);
+        self.conditions.length = whole.share(steps.len() as u64);
         let mut ended = Ok(());
-        for each in parts {
-            ended = part(self, each);
+        for step in steps {
+            ended = measure(self, step);
             if ended.is_err() || self.is_over() {
                 break;
             }
@@ -157,13 +158,13 @@ impl<'a> Rig<'a> {
         ended
     }
 
-    /// Runs `body` on a thread of its own on each CPU, all starting together, and keeps what
-    /// their lanes recorded: one series for each span.
+    /// Runs `body` on one thread per CPU, all started together, and keeps what their samplers
+    /// recorded: one series for each span.
     pub(crate) fn on_each_cpu<F>(
         &mut self,
         probe: &'static str,
         spans: &[Span],
-        rhythm: Rhythm,
+        pacing: Rhythm,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
@@ -171,15 +172,15 @@ impl<'a> Rig<'a> {
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
         let each: Vec<CpuList> = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
-        self.on_each_of(&each, probe, spans, rhythm, scheduling, body)
+        self.on_cpu_sets(&each, probe, spans, pacing, scheduling, body)
     }
 
-    /// Runs `body` on one thread that may use all the CPUs.
+    /// Runs `body` on one thread that may use all measured CPUs.
     pub(crate) fn on_all_cpus<F>(
         &mut self,
         probe: &'static str,
         spans: &[Span],
-        rhythm: Rhythm,
+        pacing: Rhythm,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
@@ -187,59 +188,70 @@ impl<'a> Rig<'a> {
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
         let all = self.cpus.clone();
-        self.on_each_of(std::slice::from_ref(&all), probe, spans, rhythm, scheduling, body)
+        self.on_cpu_sets(std::slice::from_ref(&all), probe, spans, pacing, scheduling, body)
     }
 
-    /// Runs `body` on a thread of its own for each of these sets of CPUs.
-    pub(crate) fn on_each_of<F>(
+    /// Runs `body` on one thread for each of these sets of CPUs.
+    pub(crate) fn on_cpu_sets<F>(
         &mut self,
-        places: &[CpuList],
+        cpu_sets: &[CpuList],
         probe: &'static str,
         spans: &[Span],
-        rhythm: Rhythm,
+        pacing: Rhythm,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
     where
         F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
     {
-        let meeting = Meeting::of(places.len());
-        let interval = rhythm.interval();
-        let lanes: Vec<Lane<'_>> = (0..places.len())
-            .map(|place| Lane::new(place, spans.len(), interval, self.conditions, &meeting))
+        let meeting = Meeting::new(cpu_sets.len());
+        let interval = pacing.interval();
+        let samplers: Vec<Lane<'_>> = (0..cpu_sets.len())
+            .map(|index| Lane::new(index, spans.len(), interval, self.conditions, &meeting))
             .collect();
-        let views: Vec<(String, Arc<Tally>)> =
-            places.iter().map(CpuList::to_string).zip(lanes.iter().map(Lane::view)).collect();
+        let histograms: Vec<(String, Arc<Tally>)> = cpu_sets
+            .iter()
+            .map(CpuList::to_string)
+            .zip(samplers.iter().map(Lane::shared_histogram))
+            .collect();
         let observer = self.observer.clone();
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for (cpus, lane) in places.iter().zip(lanes) {
+            for (cpus, sampler) in cpu_sets.iter().zip(samplers) {
                 let (meeting, body) = (&meeting, &body);
                 let observer = observer.as_deref().map(|observer| (observer, probe));
-                let life = move || live(lane, cpus, interval, scheduling, observer, meeting, body);
-                // The kernel keeps fifteen letters of it.
+                let run = move || {
+                    run_thread(sampler, cpus, interval, scheduling, observer, meeting, body)
+                };
+                // The kernel keeps 15 characters of a thread's name.
                 let short = probe.rsplit('.').next().unwrap_or(probe);
                 let thread = std::thread::Builder::new().name(format!("{short}/{cpus}"));
-                match thread.stack_size(512 * 1024).spawn_scoped(scope, life) {
+                match thread.stack_size(512 * 1024).spawn_scoped(scope, run) {
                     Ok(thread) => threads.push(thread),
                     Err(e) => meeting.fail(failed("a thread could not be started", e)),
                 }
             }
-            self.watch.begin(probe, &views);
+            self.watch.begin(probe, &histograms);
             let warm_up = self.conditions.warm_up;
-            let mut looking = Looking::on(&meeting, places, &views, threads.len(), warm_up);
-            self.look_on(probe, &mut looking, rhythm);
+            let mut looking = Looking::new(&meeting, cpu_sets, &histograms, threads.len(), warm_up);
+            self.monitor(probe, &mut looking, pacing);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
         let failure = meeting.into_failure();
-        // A lane on which nothing came is no result of a probe that failed.
-        let is_result = |lane: &Finished| failure.is_none() || lane.first().recorded() > 0;
-        let finished = finished.into_iter().flatten().filter(|(_, _, lane)| is_result(lane));
-        self.measured.extend(finished.map(|(cpus, schedule, lane)| {
+        // Where the probe failed, a sampler without samples is not a result.
+        let is_result = |one: &Recording| failure.is_none() || one.first().recorded() > 0;
+        let finished = finished.into_iter().flatten().filter(|(_, _, one)| is_result(one));
+        self.measured.extend(finished.map(|(cpus, schedule, recording)| {
             let spans = spans.to_vec();
-            Measured { probe, spans, rhythm, cpus, schedule, lane }
+            Measured { probe, spans, rhythm: pacing, cpus, schedule, lane: recording }
         }));
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// Returns what a lock protects, also after a thread panicked while it held the lock: the rig
+/// reports that panic as the failure of the probe.
+pub(crate) fn unpoisoned<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
 }

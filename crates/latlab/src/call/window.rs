@@ -1,8 +1,8 @@
-//! The window of a scan: what lies between a call's begin and its end, and the interrupt within.
+//! The window of a scan: the time between begin and end of a call, with an interrupt at a set offset.
 //!
-//! Two tasks share a page of times. The *Consumer*, of low priority, makes the call; it is a
-//! process of its own. The *Producer*, of high priority, sleeps until the interrupt and notes when
-//! it runs. Both are bound to the CPU under test. (Heursch et al. 2001, figure 2)
+//! Two tasks share a page of times. The *Consumer*, of lower priority, makes the call; it is a
+//! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes when
+//! it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
 
 use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
 use latlab_core::time::Nanos;
@@ -14,19 +14,19 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, Write as _};
 
-/// Priority of who makes the call.
+/// Real-time priority of the task that makes the call.
 pub(crate) const CONSUMER: u32 = 50;
-/// And of who hears the marks of a program that makes it.
+/// Real-time priority of the task that reads the marks of a program that makes the call.
 pub(crate) const MARKS: u32 = 80;
 
-/// The places of the times in the shared page.
+/// Indices of the times in the shared page.
 const BEGIN: usize = 0;
 const END: usize = 1;
 const DUE: usize = 2;
 const SERVED: usize = 3;
 const WOKEN: usize = 4;
 
-/// The shared page, as both sides see it.
+/// Times shared by Consumer and Producer.
 #[derive(Debug)]
 pub(crate) struct Times(SharedPage);
 
@@ -35,77 +35,79 @@ impl Times {
         Times(page)
     }
 
-    /// The Producer runs: when, and when the service routine did if that is known.
+    /// Notes when the Producer ran, and when the interrupt service routine did, if that is known.
     #[inline]
     pub(crate) fn woken(&self, woken: Nanos, served: Option<Nanos>) {
         self.0.note(SERVED, served.unwrap_or_default());
         self.0.note(WOKEN, woken);
     }
 
-    /// What the page is to hand on to another process by.
+    /// Returns the page, to be handed to another process.
     pub(crate) fn page(&self) -> &SharedPage {
         &self.0
     }
 }
 
-/// The Consumer's side of a window.
+/// The Consumer's side of a scan.
 pub(crate) struct Window {
     times: Times,
     alarm: Alarm,
     single: SingleThread,
-    asked: Option<Offset>,
+    /// Wanted offset of the interrupt from the begin of the call; none for no interrupt.
+    offset: Option<Offset>,
     parts: RefCell<Vec<Part>>,
 }
 
-/// How the interrupt is set.
+/// The interrupt, and the means of arming it.
 pub(crate) struct Alarm {
     pub(crate) interrupt: Interrupt,
-    /// Where the Producer, asleep on a timer of its own, hears until when.
+    /// Pipe to the Producer, which tells it how long to sleep on its own timer.
     pub(crate) producer: File,
-    /// The test driver, where the call or the interrupt needs it.
+    /// The test driver, if the call or the interrupt needs it.
     pub(crate) driver: Option<Driver>,
 }
 
-/// Time for the Producer to hear when it is to be woken, and to fall asleep again.
+/// Time for the Producer to read when it is to wake up, and to fall asleep again.
 const LEAD: Nanos = Nanos::from_micros(150);
-/// What is longer is slept through rather than computed away.
-const LONG: Nanos = Nanos::from_millis(1);
-/// How long the Producer may keep us waiting.
+/// A longer wait for the begin of the window is slept instead of spun.
+const SPIN_AT_MOST: Nanos = Nanos::from_millis(1);
+/// Longest time from the interrupt until the Producer runs.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
 impl Window {
     pub(crate) fn new(times: Times, alarm: Alarm, single: SingleThread) -> Window {
-        Window { times, alarm, single, asked: None, parts: RefCell::default() }
+        Window { times, alarm, single, offset: None, parts: RefCell::default() }
     }
 
-    /// The right to fork: the Consumer has one thread.
+    /// Returns the proof that the Consumer has one thread and so may fork.
     pub(crate) fn single(&self) -> &SingleThread {
         &self.single
     }
 
-    /// The test driver.
+    /// Returns the test driver; fails if there is none.
     pub(crate) fn driver(&self) -> io::Result<&Driver> {
         self.alarm.driver.as_ref().ok_or_else(|| io::Error::other("there is no test driver"))
     }
 
-    /// Begins the window: the call has to follow at once. A child may do this for its parent.
+    /// Begins the window: the call must follow immediately. A child process may do this for its
+    /// parent.
     ///
-    /// The interrupt is set first, and then waited for until it is just as far away as is wanted.
+    /// Arms the interrupt first, and then spins until it is exactly the wanted time away.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        let begin = match self.asked {
+        let begin = match self.offset {
             None => clock::now(),
-            Some(asked) => self.set(asked)?,
+            Some(offset) => self.arm(offset)?,
         };
         self.times.0.note(BEGIN, Nanos(0));
         self.times.0.note(BEGIN, clock::spin_until(begin));
         Ok(())
     }
 
-    /// Sets the interrupt. When the window has to begin, so that it comes at the moment asked for.
-    fn set(&self, asked: Offset) -> io::Result<Nanos> {
-        let ahead = Nanos(asked.unsigned_abs());
+    /// Arms the interrupt. Returns when the window must begin for the interrupt to come at `offset`.
+    fn arm(&self, offset: Offset) -> io::Result<Nanos> {
+        let ahead = Nanos(offset.unsigned_abs());
         let soon = clock::now() + LEAD;
-        let wanted = if asked < 0 { soon } else { soon + ahead };
+        let wanted = if offset < 0 { soon } else { soon + ahead };
         let due = match self.alarm.interrupt {
             Interrupt::Timer => {
                 let mut producer = &self.alarm.producer;
@@ -116,24 +118,24 @@ impl Window {
             Interrupt::DeviceThread => self.driver()?.arm(Source::Device { threaded: true })?,
         };
         self.times.0.note(DUE, due);
-        let begin = if asked < 0 { due + ahead } else { due - ahead };
+        let begin = if offset < 0 { due + ahead } else { due - ahead };
         if begin < clock::now() && self.alarm.interrupt.is_device() {
             return Err(io::Error::other(format!(
-                "the device interrupts 99 ms after it is asked at the latest, and can't come {ahead} \
-                 into a call"
+                "the device can't interrupt a call after {ahead}: its interrupt comes at most 99 ms \
+                 after it is armed"
             )));
         }
-        // A device comes when it wants to. Where timers only fire at ticks, a sleep may last two
-        // of them longer than asked for.
-        let short = clock::resolution()?;
-        let near = begin - Nanos(3 * short.0) - LEAD;
-        if near > clock::now() + LONG {
-            clock::sleep_until(near);
+        // The device chooses the time of its interrupt. Where timers fire at ticks only, a sleep may
+        // take two ticks longer than requested.
+        let tick = clock::resolution()?;
+        let wake = begin - Nanos(3 * tick.0) - LEAD;
+        if wake > clock::now() + SPIN_AT_MOST {
+            clock::sleep_until(wake);
         }
         Ok(begin)
     }
 
-    /// Says what the call was made of, by its own account.
+    /// Notes the parts of the call, by the call's own account.
     pub(crate) fn made_of(&self, pieces: &Pieces) {
         let began = signed(self.times.0.noted(BEGIN));
         let part = |piece: &Piece| Part {
@@ -145,7 +147,7 @@ impl Window {
         parts.extend(pieces.get().iter().map(part));
     }
 
-    /// What the last call was made of, if it said so.
+    /// Returns the parts of the last call, if it has noted them.
     pub(crate) fn parts(&self) -> Vec<Part> {
         self.parts.borrow().clone()
     }
@@ -155,22 +157,21 @@ impl Window {
         self.times.0.note(END, clock::now());
     }
 
-    /// Makes a call in a window that is interrupted at this moment, or not at all. What came of
-    /// it.
+    /// Makes a call that is interrupted at `offset` from its begin, or not at all.
     pub(crate) fn measure(
         &mut self,
-        asked: Option<Offset>,
+        offset: Option<Offset>,
         call: impl FnOnce(&Window) -> io::Result<()>,
     ) -> io::Result<Measurement> {
-        self.asked = asked;
+        self.offset = offset;
         self.times.woken(Nanos(0), None);
         call(self)?;
-        let noted = |place| self.times.0.noted(place);
+        let noted = |index| self.times.0.noted(index);
         let duration = noted(END) - noted(BEGIN);
-        if asked.is_none() {
+        if offset.is_none() {
             return Ok(Measurement { offset: 0, pdlt: Nanos(0), irt: None, duration });
         }
-        self.wait_for_the_other()?;
+        self.wait_for_producer()?;
         let (begin, due, served) = (noted(BEGIN), noted(DUE), noted(SERVED));
         Ok(Measurement {
             offset: signed(due) - signed(begin),
@@ -180,13 +181,13 @@ impl Window {
         })
     }
 
-    /// Computes until the Producer has run: it is to find the CPU at work after the call as well.
-    fn wait_for_the_other(&self) -> io::Result<()> {
+    /// Spins until the Producer has run, so that the CPU is busy after the call as well.
+    fn wait_for_producer(&self) -> io::Result<()> {
         let deadline = self.times.0.noted(DUE) + PATIENCE;
         while self.times.0.noted(WOKEN) == Nanos(0) {
             if clock::now() > deadline {
                 return Err(io::Error::other(format!(
-                    "the task of high priority did not run within {PATIENCE} after its interrupt"
+                    "the higher-priority task did not run within {PATIENCE} of its interrupt"
                 )));
             }
         }

@@ -1,4 +1,4 @@
-//! Absolute sleeps: how late a thread runs after its timer expired.
+//! Absolute sleeps: time from timer expiry until the thread runs.
 
 use super::{Probe, interval};
 use crate::failure::Result;
@@ -8,18 +8,18 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
-/// Sleeps until a set time on each CPU and records how late it woke.
+/// Measures the time from the expiry of a thread's timer until the thread runs.
 ///
-/// One thread a CPU sleeps with clock_nanosleep, TIMER_ABSTIME on CLOCK_MONOTONIC. The wake-up
-/// times are absolute and never re-phased: a late wake-up does not move the next one, and the
-/// periods it slept through are counted as missed. This is cyclictest's question, asked so that
-/// a stall can't hide.
+/// One thread per CPU sleeps with clock_nanosleep, TIMER_ABSTIME on CLOCK_MONOTONIC. The wake-up
+/// times are absolute and never re-phased: a late wake-up does not delay the next one, and each
+/// period without a wake-up of its own is counted as missed. This is the measurement of
+/// cyclictest, without the coordinated omission that hides a stall.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cyclic {
     /// Time between two wake-ups
     #[arg(long, default_value = "1ms", value_parser = interval)]
     interval: Nanos,
-    /// Whether the CPUs wake spread over the period or at the same moment
+    /// Whether the CPUs wake up spread over the period or at the same time
     #[arg(long, default_value = "shifted")]
     phase: Phase,
     #[command(flatten)]
@@ -28,10 +28,8 @@ pub(super) struct Cyclic {
 }
 
 impl Probe for Cyclic {
-    const ABOUT: About = About {
-        name: "cyclic",
-        summary: "how late a sleeping thread runs after its timer expired",
-    };
+    const ABOUT: About =
+        About { name: "cyclic", summary: "time from timer expiry until the sleeping thread runs" };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
@@ -42,10 +40,10 @@ impl Probe for Cyclic {
         rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Every(self.interval),
+            Rhythm::Periodic(self.interval),
             &self.scheduling,
-            |lane| {
-                self.cycle(lane);
+            |sampler| {
+                self.cycle(sampler);
                 Ok(())
             },
         )
@@ -53,11 +51,11 @@ impl Probe for Cyclic {
 }
 
 impl Cyclic {
-    fn cycle(&self, lane: &mut Lane<'_>) {
-        let mut due = lane.begin(self.phase);
-        while lane.running() {
+    fn cycle(&self, sampler: &mut Lane<'_>) {
+        let mut due = sampler.first_due(self.phase);
+        while sampler.running() {
             if clock::sleep_until(due) {
-                due = lane.wakeup(due, clock::now());
+                due = sampler.record_wakeup(due, clock::now());
             }
         }
     }

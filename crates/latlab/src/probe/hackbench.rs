@@ -1,11 +1,11 @@
-//! Groups of tasks that send each other messages: how long all of them take, and what it costs.
+//! Groups of tasks that send messages to each other: time and cost of all messages.
 
 use super::Probe;
 use crate::failure::Result;
 use crate::groups::{self, Groups, Over, Role};
 use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
-use crate::rig::{Lane, Rhythm, Rig, Tasks};
+use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
 use crate::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
@@ -15,23 +15,23 @@ use latlab_sys::gate::Gate;
 use latlab_sys::process::{self, SingleThread};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// Groups of senders and receivers, in which each sender writes `loops` messages to each receiver:
-/// records from the moment at which all of them are let go to that at which the last has ended.
+/// Measures the time from releasing groups of senders and receivers until the last task has ended.
 ///
-/// hackbench (R. Russell, P. Zijlstra, I. Molnar; rt-tests), with which Seo et al. 2009 measure
-/// what full preemption costs (figures 2, 3, 7 and table I). `hackbench -g G -f F -l L -s S` of
-/// rt-tests is `groups=G,fan=F,loops=L,size=SB` here. Making the tasks is not in the time, taking
-/// them away is, as in hackbench. Figures are the messages that pass in a second and, for each
-/// repetition, the context switches of all tasks from their beginning to their end, and the
-/// misses of the data TLB and of the last-level cache where the processor counts them.
+/// Each sender writes `loops` messages to each receiver of its group. This is hackbench (R. Russell,
+/// P. Zijlstra, I. Molnar; rt-tests), with which Seo et al. 2009 measure the cost of full preemption
+/// (figures 2, 3, 7 and table I). `hackbench -g G -f F -l L -s S` of rt-tests is
+/// `groups=G,fan=F,loops=L,size=SB` here. As in hackbench, the time includes the exit of the tasks
+/// but not their creation. Figures are the messages per second and, per repetition, the context
+/// switches of all tasks over their whole lifetime, and the misses of the data TLB and of the
+/// last-level cache, if the processor counts them.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Hackbench {
-    /// Groups
+    /// Number of groups
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     groups: u32,
-    /// Senders in each group, and as many receivers
+    /// Number of senders in each group, and number of receivers
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=500))]
     fan: u32,
     /// Messages from each sender to each receiver of its group
@@ -40,10 +40,10 @@ pub(super) struct Hackbench {
     /// Length of a message
     #[arg(long, default_value = "100B", value_parser = groups::length)]
     size: Bytes,
-    /// What senders and receivers are
+    /// Kind of tasks
     #[arg(long, default_value = "processes")]
-    tasks: Kind,
-    /// What messages go through
+    tasks: TaskKind,
+    /// Transport of the messages
     #[arg(long, default_value = "sockets")]
     over: Over,
     #[command(flatten)]
@@ -53,12 +53,12 @@ pub(super) struct Hackbench {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum TaskKind {
     Processes,
     Threads,
 }
 
-/// What came of one repetition.
+/// Times and cost of one repetition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Repetition {
     begin: Nanos,
@@ -68,7 +68,7 @@ struct Repetition {
 
 impl Probe for Hackbench {
     const ABOUT: About =
-        About { name: "hackbench", summary: "how long groups take to send each other messages" };
+        About { name: "hackbench", summary: "time for groups of tasks to send all their messages" };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
@@ -76,30 +76,30 @@ impl Probe for Hackbench {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("all tasks let go", "last task ended")];
-        // Ten times what a message takes on a slow machine.
-        let patience = Nanos::from_secs(20) + Nanos(self.messages().saturating_mul(100_000));
-        let counted = Mutex::new(Vec::new());
+        // 100 us is ten times what a message takes on a slow machine.
+        let timeout = Nanos::from_secs(20) + Nanos(self.messages().saturating_mul(100_000));
+        let repetitions = Mutex::new(Vec::new());
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Within(patience),
+            Rhythm::BackToBack(timeout),
             &self.scheduling.scheduling(),
-            |lane| self.repeat(lane, &counted),
+            |sampler| self.repeat(sampler, &repetitions),
         );
-        self.report(rig, &counted.into_inner().unwrap_or_else(PoisonError::into_inner));
+        self.report(rig, &unpoisoned(repetitions.into_inner()));
         done
     }
 
-    fn work(&self, post: &Post) -> io::Result<()> {
+    fn work(&self, channel: &Post) -> io::Result<()> {
         process::allow_many_files()?;
         let message = groups::message(self.size);
-        while post.order::<()>()?.is_some() {
+        while channel.next_order::<()>()?.is_some() {
             let meter = Meter::start();
             let (begin, end) = match self.tasks {
-                Kind::Processes => self.in_processes(post.single(), &message)?,
-                Kind::Threads => self.in_threads(&message)?,
+                TaskKind::Processes => self.in_processes(channel.single(), &message)?,
+                TaskKind::Threads => self.in_threads(&message)?,
             };
-            post.say(Repetition { begin, end, cost: meter.read() })?;
+            channel.answer(Repetition { begin, end, cost: meter.read() })?;
         }
         Ok(())
     }
@@ -110,74 +110,84 @@ impl Hackbench {
         Groups { number: self.groups, fan: self.fan, over: self.over }
     }
 
-    /// Messages of one repetition.
+    /// Returns the number of messages of one repetition.
     fn messages(&self) -> u64 {
         let [groups, fan, loops] = [self.groups, self.fan, self.loops].map(u64::from);
         groups * fan * fan * loops
     }
 
-    fn repeat(&self, lane: &mut Lane<'_>, counted: &Mutex<Vec<Repetition>>) -> io::Result<()> {
-        lane.collect();
+    fn repeat(
+        &self,
+        sampler: &mut Lane<'_>,
+        repetitions: &Mutex<Vec<Repetition>>,
+    ) -> io::Result<()> {
+        sampler.set_collecting();
         let mut worker = Worker::start(Self::ABOUT.name, self, None)?;
-        while lane.running() {
-            worker.ask(&())?;
-            let Some(done) = worker.answer::<Repetition>(lane)? else { break };
-            lane.sample(0, done.end, done.end - done.begin);
-            lane.pass(done.end, 0);
-            if lane.counts() {
-                counted.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+        while sampler.running() {
+            worker.send(&())?;
+            let Some(done) = worker.receive::<Repetition>(sampler)? else { break };
+            sampler.record(0, done.end, done.end - done.begin);
+            sampler.advance(done.end, 0);
+            if sampler.is_counting() {
+                unpoisoned(repetitions.lock()).push(done);
             }
         }
         Ok(())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
-    fn report(&self, rig: &mut Rig<'_>, counted: &[Repetition]) {
-        let repetitions = counted.len() as u64;
-        let time: u64 = counted.iter().map(|one| (one.end - one.begin).0).sum();
+    fn report(&self, rig: &mut Rig<'_>, repetitions: &[Repetition]) {
+        let count = repetitions.len() as u64;
+        let time: u64 = repetitions.iter().map(|one| (one.end - one.begin).0).sum();
         if time > 0 {
-            let rate = (repetitions * self.messages()) as f64 * 1e9 / time as f64;
+            let rate = (count * self.messages()) as f64 * 1e9 / time as f64;
             rig.figure(Self::ABOUT.name, "messages", rate, "per second");
         }
-        let costs: Vec<Reading> = counted.iter().map(|one| one.cost.clone()).collect();
-        meter::report(rig, Self::ABOUT.name, &costs, repetitions, "per repetition");
+        let costs: Vec<Reading> = repetitions.iter().map(|one| one.cost.clone()).collect();
+        meter::report(rig, Self::ABOUT.name, &costs, count, "per repetition");
     }
 
     fn in_processes(&self, single: &SingleThread, message: &[u8]) -> io::Result<(Nanos, Nanos)> {
-        let gate = Gate::new()?;
-        let life = |role| live(self.loops, self.fan, &gate, role, &mut message.to_vec());
-        let children = self.groups().fork(single, life)?;
-        gate.gather(children.len(), process::all_at_work)?;
+        let barrier = Gate::new()?;
+        let body = |role| run_task(self.loops, self.fan, &barrier, role, &mut message.to_vec());
+        let children = self.groups().fork(single, body)?;
+        barrier.gather(children.len(), process::all_at_work)?;
         let begin = clock::now();
-        gate.open()?;
+        barrier.open()?;
         process::await_all(children)?;
         Ok((begin, clock::now()))
     }
 
-    /// Threads that can't all be made are left where they wait: the process ends with the error.
+    /// If not all threads can be created, the others are left waiting: the error ends the process.
     fn in_threads(&self, message: &[u8]) -> io::Result<(Nanos, Nanos)> {
-        let gate = Arc::new(Gate::new()?);
+        let barrier = Arc::new(Gate::new()?);
         let mut threads = Vec::with_capacity(self.groups().tasks());
         self.groups().start(|role| {
-            let (gate, mut message) = (Arc::clone(&gate), message.to_vec());
+            let (barrier, mut message) = (Arc::clone(&barrier), message.to_vec());
             let (loops, fan) = (self.loops, self.fan);
-            let life = move || live(loops, fan, &gate, role, &mut message);
+            let body = move || run_task(loops, fan, &barrier, role, &mut message);
             let thread = std::thread::Builder::new().stack_size(64 * 1024);
-            threads.push(thread.spawn(life)?);
+            threads.push(thread.spawn(body)?);
             Ok(())
         })?;
-        gate.gather(threads.len(), || Ok(()))?;
+        barrier.gather(threads.len(), || Ok(()))?;
         let begin = clock::now();
-        gate.open()?;
-        let panicked = |_| io::Error::other("a thread that takes part panicked");
+        barrier.open()?;
+        let panicked = |_| io::Error::other("a thread of the workload panicked");
         threads.into_iter().try_for_each(|thread| thread.join().map_err(panicked)?)?;
         Ok((begin, clock::now()))
     }
 }
 
-/// The life of a task: it waits to be let go, and does its part.
-fn live(loops: u32, fan: u32, gate: &Gate, role: Role, message: &mut [u8]) -> io::Result<()> {
-    gate.wait()?;
+/// Body of a task: waits for the start and plays its role.
+fn run_task(
+    loops: u32,
+    fan: u32,
+    barrier: &Gate,
+    role: Role,
+    message: &mut [u8],
+) -> io::Result<()> {
+    barrier.wait()?;
     match role {
         Role::Receiver(from) => {
             (0..u64::from(loops) * u64::from(fan)).try_for_each(|_| groups::receive(&from, message))

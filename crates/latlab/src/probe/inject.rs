@@ -1,4 +1,4 @@
-//! Delays of known cause and length: a thread that is late on purpose.
+//! Injected delays: late wake-ups of known cause and length.
 
 mod delay;
 
@@ -7,7 +7,7 @@ use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use crate::registry::About;
 use crate::rig::{Lane, Partner, Phase, Rhythm, Rig, Scheduling};
-use delay::{Bringer, Cause};
+use delay::{InjectedCause, Injector};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::size::Bytes;
@@ -19,24 +19,24 @@ use latlab_sys::semaphore::Semaphore;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Makes a sleeping thread late, by a cause and for a time that are known.
+/// Measures the time from timer expiry until a thread runs that is delayed by a known cause for a
+/// known time.
 ///
-/// It is the test of `latlab explain`, for anybody to repeat: `latlab explain
-/// inject:cause=interrupts-off,time=300us --count 23` has to name that cause, and to charge 300 us
-/// of each sample to it. One thread a CPU sleeps until a set time, as that of `cyclic`. Another one
-/// beside it keeps the CPU from a little before that time until `time` after it: in the kernel, by
-/// the test driver, or by computing with a priority that is higher, or as high. With `page-fault`
-/// the thread itself touches memory that is not there before it looks at the clock; with `none` the
-/// other one wakes and does nothing. Causes in the kernel need the module latlab (kmod/), which the
-/// laboratory brings along. Those that have to begin at a set time need timers that do, so no
-/// kernel with `highres=off`. On `PREEMPT_RT` softirqs belong to tasks and are preempted with them:
-/// `softirq` makes nobody late there. Nothing is subtracted.
+/// It is the test of `latlab explain`: `latlab explain inject:cause=interrupts-off,time=300us
+/// --count 23` must name that cause and charge 300 us of each sample to it. As in `cyclic`, one
+/// thread per CPU sleeps until a set time. A second task occupies the CPU from shortly before that
+/// time until `time` after it: in the kernel through the test driver, or by computing at a higher or
+/// equal priority. With `page-fault` the thread itself touches unpopulated memory before it reads the
+/// clock; with `none` the second task wakes up and does nothing. Causes in the kernel need the
+/// module latlab (kmod/), which the laboratory loads. Causes that start at a set time need
+/// high-resolution timers, so a kernel without `highres=off`. On `PREEMPT_RT` softirqs run in
+/// preemptible tasks, so that `softirq` delays no thread there. Nothing is subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Inject {
-    /// What makes the thread late
+    /// Cause of the delay
     #[arg(long, default_value = "higher-priority")]
-    cause: Cause,
-    /// How late it is made at least, 1us to 9ms; with cause=interrupt 900us at most
+    cause: InjectedCause,
+    /// Minimum delay, 1us to 9ms; at most 900us with cause=interrupt
     #[arg(long, default_value = "300us", value_parser = time)]
     time: Nanos,
     /// Time between two wake-ups
@@ -47,19 +47,19 @@ pub(super) struct Inject {
     scheduling: Scheduling,
 }
 
-/// How long before the thread is to wake the delay begins.
+/// Time from the begin of the delay to the wake-up of the thread.
 const LEAD: Nanos = Nanos::from_micros(10);
-/// How long before that the one who brings it about is awake.
+/// Time from the wake-up of the injecting task to the begin of the delay.
 const AHEAD: Nanos = Nanos::from_micros(200);
-/// What is left of an interval for everything but the delay, which takes no more than half of it.
+/// Part of an interval that is left for everything but the delay, which takes at most half of it.
 const REST: Nanos = Nanos::from_millis(1);
-/// Memory to be touched: more pages than the kernel finds in a millisecond.
+/// Memory to touch: more pages than the kernel can populate in a millisecond.
 const SIZE: Bytes = Bytes(4 << 20);
 
-/// What the thread that is late tells the one who sees to it.
-struct Order {
-    given: Semaphore,
-    /// When the thread is to wake.
+/// Request of the measuring thread to the injecting task.
+struct DelayRequest {
+    sent: Semaphore,
+    /// Time at which the measuring thread is due to wake up.
     due: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ fn time(text: &str) -> std::result::Result<Nanos, String> {
 impl Probe for Inject {
     const ABOUT: About = About {
         name: "inject",
-        summary: "a thread that is late by a known cause: the test of explain",
+        summary: "a wake-up delayed by a known cause: the test of explain",
     };
 
     fn needs(&self) -> Needs {
@@ -84,9 +84,9 @@ impl Probe for Inject {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.check_times()?;
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
-        if self.cause == Cause::HigherPriority && self.scheduling.priority == 99 {
-            let why = "cause=higher-priority: priority=99 leaves no room above it, where another \
-                       task is to stand: use priority=98 or less";
+        if self.cause == InjectedCause::HigherPriority && self.scheduling.priority == 99 {
+            let why = "cause=higher-priority needs a priority above priority=99: use priority=98 \
+                       or less";
             return Err(Failure::Failed(format!("inject: {why}")));
         }
         self.cause.check(Self::ABOUT.name)
@@ -95,22 +95,22 @@ impl Probe for Inject {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let late = AtomicU64::new(0);
         let (name, spans) = (Self::ABOUT.name, [("timer expiry", "thread running")]);
-        let rhythm = Rhythm::Every(self.interval);
-        let done = rig.on_each_cpu(name, &spans, rhythm, &self.scheduling, |lane| {
-            let order = Order { given: Semaphore::futex(0), due: AtomicU64::new(0) };
+        let pacing = Rhythm::Periodic(self.interval);
+        let done = rig.on_each_cpu(name, &spans, pacing, &self.scheduling, |sampler| {
+            let request = DelayRequest { sent: Semaphore::futex(0), due: AtomicU64::new(0) };
             let driver = self.cause.needs().driver.then(Driver::open).transpose();
-            let bringer = self.cause.bringer(driver.map_err(io::Error::other)?);
-            lane.beside(
-                self.scheduling.policy_at(bringer.above()),
-                |partner| self.bring_about(partner, &order, &bringer, &late),
-                |lane| self.be_late(lane, &order),
+            let injector = self.cause.injector(driver.map_err(io::Error::other)?);
+            sampler.with_second_task(
+                self.scheduling.policy_at(injector.priority_offset()),
+                |task| self.inject(task, &request, &injector, &late),
+                |sampler| self.measure(sampler, &request),
             )
         });
         let late = late.into_inner();
         if late > 0 {
             let text = format!(
-                "inject: {late} delays were begun too late, as the machine was busy: some threads \
-                 may have been late for another cause, or not at all"
+                "inject: {late} delays were started too late because the machine was busy: some \
+                 wake-ups may be late for another cause, or not at all"
             );
             rig.warnings.push(Warning::new("late-delay", text));
         }
@@ -128,80 +128,80 @@ impl Inject {
             )));
         }
         let longest = Source::BUSIEST - Nanos::from_micros(100);
-        if self.cause == Cause::Interrupt && self.time > longest {
+        if self.cause == InjectedCause::Interrupt && self.time > longest {
             return Err(Failure::Failed(format!(
-                "inject: the handler of cause=interrupt keeps the CPU for {longest} at most: give \
+                "inject: the handler of cause=interrupt runs for at most {longest}: use \
                  time={longest} or less"
             )));
         }
         Ok(())
     }
 
-    fn be_late(&self, lane: &mut Lane<'_>, order: &Order) -> io::Result<()> {
-        let mut fresh = match self.cause {
-            Cause::PageFault => Some(Fresh::new()?),
+    fn measure(&self, sampler: &mut Lane<'_>, request: &DelayRequest) -> io::Result<()> {
+        let mut memory = match self.cause {
+            InjectedCause::PageFault => Some(UntouchedMemory::new()?),
             _ => None,
         };
-        let mut due = lane.begin(Phase::Shifted);
-        while lane.running() {
-            if fresh.is_none() {
-                order.give(due)?;
+        let mut due = sampler.first_due(Phase::Shifted);
+        while sampler.running() {
+            if memory.is_none() {
+                request.send(due)?;
             }
-            if !lane.wait_for(|| Ok(clock::sleep_until(due)))? {
+            if !sampler.wait_for(|| Ok(clock::sleep_until(due)))? {
                 return Ok(());
             }
-            let now = match &mut fresh {
-                Some(fresh) => fresh.touch_until(due + self.time)?,
+            let now = match &mut memory {
+                Some(memory) => memory.touch_until(due + self.time)?,
                 None => clock::now(),
             };
-            due = lane.wakeup(due, now);
+            due = sampler.record_wakeup(due, now);
         }
         Ok(())
     }
 
-    /// The partner.
-    fn bring_about(
+    /// Body of the injecting task.
+    fn inject(
         &self,
-        partner: &Partner<'_>,
-        order: &Order,
-        bringer: &Bringer,
+        task: &Partner<'_>,
+        request: &DelayRequest,
+        injector: &Injector,
         late: &AtomicU64,
     ) -> io::Result<()> {
-        while partner.wait_for(|| order.given.wait())? {
-            let due = Nanos(order.due.load(Relaxed));
+        while task.wait_for(|| request.sent.wait())? {
+            let due = Nanos(request.due.load(Relaxed));
             let at = due - LEAD;
-            if !partner.wait_for(|| Ok(clock::sleep_until(at - AHEAD)))? {
+            if !task.wait_for(|| Ok(clock::sleep_until(at - AHEAD)))? {
                 break;
             }
-            if clock::now() > at && !matches!(bringer, Bringer::Nobody) {
+            if clock::now() > at && !matches!(injector, Injector::None) {
                 late.fetch_add(1, Relaxed);
             }
-            bringer.bring_about(at, due + self.time)?;
+            injector.inject(at, due + self.time)?;
         }
         Ok(())
     }
 }
 
-impl Order {
-    fn give(&self, due: Nanos) -> io::Result<()> {
+impl DelayRequest {
+    fn send(&self, due: Nanos) -> io::Result<()> {
         self.due.store(due.0, Relaxed);
-        self.given.post()
+        self.sent.post()
     }
 }
 
-/// Memory of which no page has been touched.
-struct Fresh(Mapping);
+/// Memory without populated pages.
+struct UntouchedMemory(Mapping);
 
-impl Fresh {
-    fn new() -> io::Result<Fresh> {
+impl UntouchedMemory {
+    fn new() -> io::Result<UntouchedMemory> {
         let mut memory = Mapping::new(SIZE)?;
         memory.prefer(Pages::Small);
-        // As it is locked, it has memory already.
+        // All memory is locked, so the pages of a new mapping are already present.
         memory.empty()?;
-        Ok(Fresh(memory))
+        Ok(UntouchedMemory(memory))
     }
 
-    /// Touches page after page, and gives the first reading of the clock that is not before `end`.
+    /// Touches page after page until `end`. Returns the first reading of the clock at or after it.
     fn touch_until(&mut self, end: Nanos) -> io::Result<Nanos> {
         let mut now = clock::now();
         while now < end {

@@ -1,4 +1,4 @@
-//! Migration: how long it takes until a task runs on another CPU.
+//! Migration: time until a task runs on another CPU.
 
 use super::Probe;
 use crate::failure::{Failure, Result};
@@ -12,17 +12,17 @@ use latlab_sys::futex::Futex;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
-/// Has a task run on one CPU after the other, and records how long each change takes.
+/// Measures the time from a request to run a task on another CPU until the task runs there.
 ///
-/// Either the task moves itself with `sched_setaffinity`, from the call until it runs on the CPU that
-/// it asked for, which takes the kernel's stopper thread of the CPU it leaves; or it is woken from
-/// another CPU, from the call that wakes it until it runs, which takes an interrupt between the
-/// two. What rt-migrate-test of rt-tests checks to happen at all is measured here.
+/// Either the task migrates itself: from the call of `sched_setaffinity` until it runs on the
+/// requested CPU, which involves the stopper thread of the CPU it leaves. Or it is woken from
+/// another CPU: from the call that wakes it until it runs, which involves an inter-processor
+/// interrupt. rt-migrate-test of rt-tests checks that this happens; here it is timed.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Migrate {
-    /// What makes the task run elsewhere: its own wish, or a wake-up from another CPU
+    /// Reason to run on another CPU: the task's own affinity, or a wake-up from another CPU
     #[arg(long, default_value = "affinity")]
-    by: By,
+    by: Trigger,
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
@@ -32,85 +32,88 @@ pub(super) struct Migrate {
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-enum By {
+enum Trigger {
     Affinity,
     Wakeup,
 }
 
 impl Probe for Migrate {
-    const ABOUT: About =
-        About { name: "migrate", summary: "how long until a task runs on another CPU" };
+    const ABOUT: About = About {
+        name: "migrate",
+        summary: "time from the request until a task runs on another CPU",
+    };
 
     fn check(&self, cpus: &CpuList) -> Result<()> {
         if cpus.len() > 1 {
-            return self.scheduling.check_bound(Self::ABOUT.name);
+            return self.scheduling.check_pinned(Self::ABOUT.name);
         }
         Err(Failure::Unsupported(format!(
-            "migrate: a task moves between two CPUs, and CPU {cpus} is one: name more with --cpus, \
-             or measure on a machine that has more (a profile with cpus = 2)"
+            "migrate: this needs two CPUs, and CPU {cpus} is one: name more with --cpus, or measure \
+             on a machine that has more (a profile with cpus = 2)"
         )))
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        const LIMIT: Nanos = Nanos::from_secs(10);
+        const TIMEOUT: Nanos = Nanos::from_secs(10);
         let bindings: Vec<(u32, Binding)> =
             rig.cpus().iter().map(|cpu| (cpu, Binding::to(&CpuList::from_iter([cpu])))).collect();
         let spans = match self.by {
-            By::Affinity => [("asked to move", "running on the other CPU")],
-            By::Wakeup => [("woken from another CPU", "running")],
+            Trigger::Affinity => [("asked to move", "running on the other CPU")],
+            Trigger::Wakeup => [("woken from another CPU", "running")],
         };
-        let (name, rhythm) = (Self::ABOUT.name, Rhythm::Within(LIMIT));
-        rig.on_all_cpus(name, &spans, rhythm, &self.scheduling, |lane| match self.by {
-            By::Affinity => move_on(lane, &bindings),
-            By::Wakeup => self.wake(lane, &bindings),
+        let (name, pacing) = (Self::ABOUT.name, Rhythm::BackToBack(TIMEOUT));
+        rig.on_all_cpus(name, &spans, pacing, &self.scheduling, |sampler| match self.by {
+            Trigger::Affinity => migrate(sampler, &bindings),
+            Trigger::Wakeup => self.wake(sampler, &bindings),
         })
     }
 }
 
-/// Moves from each CPU to the next, and from the last to the first.
-fn move_on(lane: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
+/// Migrates from each CPU to the next, and from the last to the first.
+fn migrate(sampler: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
     let (last, _) = bindings.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     last.1.take()?;
-    lane.begin_at(clock::now());
+    sampler.start_at(clock::now());
     for (cpu, binding) in bindings.iter().cycle() {
-        if !lane.running() {
+        if !sampler.running() {
             break;
         }
-        let asked = clock::now();
+        let requested = clock::now();
         binding.take()?;
         let now = clock::now();
-        is_on(*cpu)?;
-        lane.sample(0, now, now - asked);
-        lane.rest(now);
+        check_cpu(*cpu)?;
+        sampler.record(0, now, now - requested);
+        sampler.advance_and_pause(now);
     }
     Ok(())
 }
 
 impl Migrate {
     /// Wakes, from the first CPU, a task that sleeps on each of the others in turn.
-    fn wake(&self, lane: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
+    fn wake(&self, sampler: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
         let (first, others) = bindings.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let (bed, ran) = (Futex::new()?, AtomicU64::new(0));
+        let (futex, ran) = (Futex::new()?, AtomicU64::new(0));
         first.1.take()?;
-        let sleep = |partner: &Partner<'_>| sleep_on_each(partner, others, &bed, &ran);
-        lane.beside(self.scheduling.policy_at(0), sleep, |lane| {
-            lane.begin_at(clock::now());
-            while lane.running() {
-                let Some((woken, ran)) = wake_once(lane, &bed, &ran) else { break };
-                lane.sample(0, ran, ran - woken);
-                lane.rest(clock::now());
+        let sleep = |task: &Partner<'_>| sleep_on_each(task, others, &futex, &ran);
+        sampler.with_second_task(self.scheduling.policy_at(0), sleep, |sampler| {
+            sampler.start_at(clock::now());
+            while sampler.running() {
+                let Some((woken, ran)) = wake_once(sampler, &futex, &ran) else { break };
+                sampler.record(0, ran, ran - woken);
+                sampler.advance_and_pause(clock::now());
             }
             Ok(())
         })
     }
 }
 
-/// Wakes the task when it sleeps, and sleeps as long as it does not: it may have to come here
-/// first. When it was woken, and when it ran; None when it is over.
-fn wake_once(lane: &mut Lane<'_>, bed: &Futex, ran: &AtomicU64) -> Option<(Nanos, Nanos)> {
+/// Wakes the task once it sleeps. Until then this thread sleeps itself, since the task may have to
+/// run on this CPU first. Returns when the task was woken and when it ran; none at the end of the
+/// run.
+fn wake_once(sampler: &mut Lane<'_>, futex: &Futex, ran: &AtomicU64) -> Option<(Nanos, Nanos)> {
     let mut woken = clock::now();
-    while bed.wake_all() == 0 {
-        if !lane.running() {
+    while futex.wake_all() == 0 {
+        if !sampler.running() {
             return None;
         }
         clock::sleep_for(Nanos::from_micros(20));
@@ -118,7 +121,7 @@ fn wake_once(lane: &mut Lane<'_>, bed: &Futex, ran: &AtomicU64) -> Option<(Nanos
     }
     loop {
         match ran.swap(0, Acquire) {
-            0 if lane.running() => std::hint::spin_loop(),
+            0 if sampler.running() => std::hint::spin_loop(),
             0 => return None,
             time => return Some((woken, Nanos(time))),
         }
@@ -126,25 +129,26 @@ fn wake_once(lane: &mut Lane<'_>, bed: &Futex, ran: &AtomicU64) -> Option<(Nanos
 }
 
 fn sleep_on_each(
-    partner: &Partner<'_>,
+    task: &Partner<'_>,
     bindings: &[(u32, Binding)],
-    bed: &Futex,
+    futex: &Futex,
     ran: &AtomicU64,
 ) -> io::Result<()> {
     for (cpu, binding) in bindings.iter().cycle() {
         binding.take()?;
-        bed.wait();
+        futex.wait();
         let now = clock::now();
-        if !partner.running() {
+        if !task.running() {
             break;
         }
-        is_on(*cpu)?;
+        check_cpu(*cpu)?;
         ran.store(now.0, Release);
     }
     Ok(())
 }
 
-fn is_on(wanted: u32) -> io::Result<()> {
+/// Fails unless the calling thread runs on this CPU.
+fn check_cpu(wanted: u32) -> io::Result<()> {
     let cpu = cpu::current()?;
     if cpu == wanted {
         return Ok(());

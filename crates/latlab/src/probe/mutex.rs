@@ -1,4 +1,4 @@
-//! Mutexes: how soon after unlocking the next owner runs.
+//! Mutexes: time from unlocking until the next owner runs.
 
 use super::{Probe, check_inheritance};
 use crate::failure::Result;
@@ -12,12 +12,12 @@ use latlab_sys::semaphore::Semaphore;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Unlocks a mutex for which a task of higher priority waits.
+/// Measures the time from unlocking a mutex until the higher-priority task that waits for it runs.
 ///
-/// From before the unlocking until the next owner runs: what rt-tests' ptsematest asks, of mutexes
-/// with priority inheritance, whose holder loses the priority that it had inherited (`pi_stress`
-/// makes sure that it does; here it is timed), and in turns with it of plain ones. Subtracted is
-/// one reading of the clock. The mutexes are locked with a time limit.
+/// This is what rt-tests' ptsematest measures. It is measured alternately for mutexes with priority
+/// inheritance, whose holder drops its inherited priority (`pi_stress` checks that it does; here it
+/// is timed), and for plain ones. One reading of the clock is subtracted. The mutexes are locked
+/// with a timeout.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Mutex {
     #[command(flatten)]
@@ -25,24 +25,24 @@ pub(super) struct Mutex {
     scheduling: Scheduling,
 }
 
-/// How long the mutex is waited for at most.
-const AT_MOST: Nanos = Nanos::from_secs(2);
+/// Timeout of locking a mutex.
+const TIMEOUT: Nanos = Nanos::from_secs(2);
 
-/// What the two tasks have in common.
+/// State shared by the two tasks.
 struct Shared {
     mutexes: [mutex::Mutex; 2],
-    /// Whose turn it is.
+    /// Index of the mutex that is measured next.
     turn: AtomicUsize,
-    /// Lets the holder lock it, and says that it has.
+    /// Tells the holder to lock it, and that it is locked.
     lock: Semaphore,
     held: Semaphore,
-    /// When it was unlocked.
+    /// Time of the unlocking.
     unlocked: AtomicU64,
 }
 
 impl Probe for Mutex {
     const ABOUT: About =
-        About { name: "mutex", summary: "how soon after unlocking the next owner runs" };
+        About { name: "mutex", summary: "time from unlocking a mutex until its next owner runs" };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
@@ -54,65 +54,66 @@ impl Probe for Mutex {
             ("PI mutex unlocked", "next owner of PI mutex running"),
             ("plain mutex unlocked", "next owner of plain mutex running"),
         ];
-        let clock = Cost::of_the_clock();
+        let clock = Cost::of_clock_read();
         let name = Self::ABOUT.name;
-        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
-            let shared = Shared {
-                mutexes: [
-                    mutex::Mutex::new(Protocol::Inherit)?,
-                    mutex::Mutex::new(Protocol::None)?,
-                ],
-                turn: AtomicUsize::new(0),
-                lock: Semaphore::futex(0),
-                held: Semaphore::futex(0),
-                unlocked: AtomicU64::new(0),
-            };
-            let cost = clock.read_the_clock();
-            lane.beside(
-                self.scheduling.policy_at(-1),
-                |partner| shared.unlock(partner),
-                |lane| shared.wait(lane, cost),
-            )
-        });
-        rig.keep_cost(name, &clock);
+        let done =
+            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+                let shared = Shared {
+                    mutexes: [
+                        mutex::Mutex::new(Protocol::Inherit)?,
+                        mutex::Mutex::new(Protocol::None)?,
+                    ],
+                    turn: AtomicUsize::new(0),
+                    lock: Semaphore::futex(0),
+                    held: Semaphore::futex(0),
+                    unlocked: AtomicU64::new(0),
+                };
+                let cost = clock.measure_clock_read();
+                sampler.with_second_task(
+                    self.scheduling.policy_at(-1),
+                    |task| shared.unlock(task),
+                    |sampler| shared.wait(sampler, cost),
+                )
+            });
+        rig.add_cost(name, &clock);
         done
     }
 }
 
 impl Shared {
-    fn wait(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
-        lane.begin_at(clock::now());
-        while lane.running() {
+    fn wait(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             let mut now = Nanos(0);
             for (turn, mutex) in self.mutexes.iter().enumerate().rev() {
                 self.turn.store(turn, Relaxed);
                 self.lock.post()?;
-                if !lane.wait_for(|| self.held.wait())? {
+                if !sampler.wait_for(|| self.held.wait())? {
                     return Ok(());
                 }
-                let limit = clock::since_1970() + AT_MOST;
+                let limit = clock::since_1970() + TIMEOUT;
                 let asked = clock::now();
                 let held = mutex.lock_until(limit)?;
                 now = clock::now();
                 drop(held);
                 let unlocked = Nanos(self.unlocked.load(Relaxed));
-                // Else it was free before anybody waited.
+                // Otherwise the mutex was free before this task waited for it.
                 if unlocked > asked {
-                    lane.sample(turn, now, now - unlocked - cost);
+                    sampler.record(turn, now, now - unlocked - cost);
                 }
             }
-            lane.rest(now);
+            sampler.advance_and_pause(now);
         }
         Ok(())
     }
 
-    /// The holder.
-    fn unlock(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.wait_for(|| self.lock.wait())? {
+    /// Body of the holder.
+    fn unlock(&self, task: &Partner<'_>) -> io::Result<()> {
+        while task.wait_for(|| self.lock.wait())? {
             let mutex = &self.mutexes[self.turn.load(Relaxed)];
-            let held = mutex.lock_until(clock::since_1970() + AT_MOST)?;
+            let held = mutex.lock_until(clock::since_1970() + TIMEOUT)?;
             self.held.post()?;
-            // The other task has run, and waits for what is held here.
+            // The measuring task has run and waits for this mutex.
             self.unlocked.store(clock::now().0, Relaxed);
             drop(held);
         }

@@ -1,4 +1,4 @@
-//! Relative sleeps: how much longer than asked a sleep takes.
+//! Relative sleeps: how much longer than requested they take.
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
@@ -8,21 +8,21 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 
-/// Sleeps for a set time, again and again, and records slept − asked.
+/// Measures the time from the requested end of a relative sleep until the thread runs.
 ///
-/// The question of the Rapid Reaction Linux paper (Heursch and Rzehak 2001, tables 1 to 5): a
-/// kernel whose timers tick adds up to a tick to each sleep. The first sleep is also reported
-/// apart. With `spin`, the last part is waited for with a busy loop, as the paper does at and
-/// below 2 ms.
+/// This is the measurement of the Rapid Reaction Linux paper (Heursch and Rzehak 2001, tables 1 to
+/// 5): a kernel without high-resolution timers adds up to a tick to each sleep. The first sleep is
+/// also reported separately. With `spin`, the thread busy-waits for the last part of the interval,
+/// as the paper does at and below 2 ms.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Nanosleep {
-    /// How long each sleep is asked to take
+    /// Requested duration of each sleep
     #[arg(long, default_value = "50ms", value_parser = interval)]
     interval: Nanos,
-    /// How much of the interval, at its end, is busy waiting instead of sleep
+    /// Part of the interval, at its end, that is spent busy-waiting instead of sleeping
     #[arg(long, default_value = "0")]
     spin: Nanos,
-    /// Whether the CPUs begin spread over the interval or at the same moment
+    /// Whether the CPUs start spread over the interval or at the same time
     #[arg(long, default_value = "shifted")]
     phase: Phase,
     #[command(flatten)]
@@ -31,8 +31,10 @@ pub(super) struct Nanosleep {
 }
 
 impl Probe for Nanosleep {
-    const ABOUT: About =
-        About { name: "nanosleep", summary: "how much longer than asked a relative sleep takes" };
+    const ABOUT: About = About {
+        name: "nanosleep",
+        summary: "how much longer than requested a relative sleep takes",
+    };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.spin <= self.interval {
@@ -49,10 +51,10 @@ impl Probe for Nanosleep {
         rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Every(self.interval),
+            Rhythm::Periodic(self.interval),
             &self.scheduling,
-            |lane| {
-                self.sleep_again_and_again(lane);
+            |sampler| {
+                self.sleep_repeatedly(sampler);
                 Ok(())
             },
         )
@@ -60,10 +62,10 @@ impl Probe for Nanosleep {
 }
 
 impl Nanosleep {
-    fn sleep_again_and_again(&self, lane: &mut Lane<'_>) {
+    fn sleep_repeatedly(&self, sampler: &mut Lane<'_>) {
         let asleep = self.interval - self.spin;
-        clock::sleep_until(lane.begin(self.phase) - self.interval);
-        while lane.running() {
+        clock::sleep_until(sampler.first_due(self.phase) - self.interval);
+        while sampler.running() {
             let due = clock::now() + self.interval;
             if asleep > Nanos(0) && !clock::sleep_for(asleep) {
                 continue;
@@ -72,7 +74,7 @@ impl Nanosleep {
             while now < due && self.spin > Nanos(0) {
                 now = clock::now();
             }
-            lane.wakeup(due, now);
+            sampler.record_wakeup(due, now);
         }
     }
 }

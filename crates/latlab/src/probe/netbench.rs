@@ -1,10 +1,10 @@
-//! Requests and replies over TCP: how long each takes, and how much passes.
+//! Requests and replies over TCP: their latency, and the throughput.
 
 use super::Probe;
 use crate::failure::Result;
 use crate::meter::{self, Meter, Reading};
 use crate::registry::About;
-use crate::rig::{Lane, Rhythm, Rig, Tasks};
+use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
 use crate::traffic::{self, Client, Exchange};
 use crate::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
@@ -14,20 +14,20 @@ use latlab_sys::samples::{Sample, Samples};
 use latlab_sys::{clock, process};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-/// Clients that ask a server process each for files over TCP, on the loopback: records from the
-/// moment at which a request is sent to that at which all of its reply has come.
+/// Measures the time from sending a file request over TCP until its whole reply is received.
 ///
-/// tbench (A. Tridgell; dbench), with which Seo et al. 2009 measure what full preemption costs
-/// (figure 8): its protocol, message lengths and socket options (`TCP_NODELAY`), and the rates of
-/// operations of dbench's load for clients, as a thousand requests in an order that looks random,
-/// again and again. The throughput counts what tbench counts: bytes that are read from or written
-/// to files, in a million bytes a second, without the heads of messages. Context switches and
-/// misses are those of clients and servers, from their beginning to their end, for each request.
+/// Each client has a server process of its own and talks to it over the loopback interface. This is
+/// tbench (A. Tridgell; dbench), with which Seo et al. 2009 measure the cost of full preemption
+/// (figure 8): the same protocol, message lengths and socket options (`TCP_NODELAY`), and the rates
+/// of operations of dbench's client load file, as a thousand requests in a pseudo-random order,
+/// repeated. Throughput is that of tbench: bytes of file data read or written, in 10^6 bytes per
+/// second, without message headers. Context switches and misses are those of clients and servers
+/// over their whole lifetime, per request.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Netbench {
-    /// Clients, and as many servers
+    /// Number of clients, each with a server of its own
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
     #[command(flatten)]
@@ -35,20 +35,22 @@ pub(super) struct Netbench {
     scheduling: Tasks,
 }
 
-/// What passed while it was counted, and what all of it cost.
+/// File data transferred while samples counted, and the cost of all requests.
 #[derive(Debug, Default)]
-struct Passed {
+struct Transferred {
     since: Nanos,
     until: Nanos,
     bytes: u64,
-    /// Requests of which the cost is, the warm-up's included.
+    /// Requests that `cost` belongs to, including those of the warm-up.
     requests: u64,
     cost: Option<Reading>,
 }
 
 impl Probe for Netbench {
-    const ABOUT: About =
-        About { name: "netbench", summary: "how long requests for files take over TCP" };
+    const ABOUT: About = About {
+        name: "netbench",
+        summary: "time from a file request over TCP until its reply is received",
+    };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
@@ -56,74 +58,82 @@ impl Probe for Netbench {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let spans = [("request sent", "reply received")];
-        let passed = Mutex::new(Passed::default());
+        let transferred = Mutex::new(Transferred::default());
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Within(Nanos::from_secs(20)),
+            Rhythm::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
-            |lane| self.listen(lane, &mut passed.lock().unwrap_or_else(PoisonError::into_inner)),
+            |sampler| {
+                let mut transferred = unpoisoned(transferred.lock());
+                self.collect(sampler, &mut transferred)
+            },
         );
-        report(rig, &passed.into_inner().unwrap_or_else(PoisonError::into_inner));
+        report(rig, &unpoisoned(transferred.into_inner()));
         done
     }
 
-    fn work(&self, post: &Post) -> io::Result<()> {
+    fn work(&self, channel: &Post) -> io::Result<()> {
         let clients = self.clients as usize;
-        let (gate, meter) = (Gate::new()?, Meter::start());
-        let (mix, samples) = (traffic::mix(), post.samples()?);
-        let children = traffic::start(post.single(), clients, |nth, client| {
+        let (barrier, meter) = (Gate::new()?, Meter::start());
+        let (mix, samples) = (traffic::mix(), channel.samples()?);
+        let children = traffic::start(channel.single(), clients, |nth, client| {
             samples.touch(nth);
-            gate.wait()?;
-            ask(nth, client, &mix, samples)
+            barrier.wait()?;
+            send_requests(nth, client, &mix, samples)
         })?;
-        gate.gather(clients, process::all_at_work)?;
-        gate.open()?;
+        barrier.gather(clients, process::all_at_work)?;
+        barrier.open()?;
         process::await_all(children)?;
-        post.say(meter.read())
+        channel.answer(meter.read())
     }
 }
 
 impl Netbench {
-    /// Keeps what the clients see, until the run is over.
-    fn listen(&self, lane: &mut Lane<'_>, passed: &mut Passed) -> io::Result<()> {
+    /// Records the samples of the clients until the end of the run.
+    fn collect(&self, sampler: &mut Lane<'_>, transferred: &mut Transferred) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_millis(10);
-        lane.collect();
-        let samples = Samples::of(self.clients as usize)?;
-        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&samples))?;
+        sampler.set_collecting();
+        let shared = Samples::of(self.clients as usize)?;
+        let mut worker = Worker::start(Self::ABOUT.name, self, Some(&shared))?;
         let (mut taken, mut lost) = (Vec::new(), 0);
-        while lane.running() {
-            if worker.answer_within::<Reading>(PACE)?.is_some() {
-                return Err(io::Error::other("the clients ended before they were told to"));
+        while sampler.running() {
+            if worker.receive_within::<Reading>(PACE)?.is_some() {
+                return Err(io::Error::other("the clients ended before they were told to stop"));
             }
-            samples.take(&mut taken);
-            taken.iter().all(|sample| keep(lane, *sample, passed));
+            shared.take(&mut taken);
+            taken.iter().all(|sample| record(sampler, *sample, transferred));
             if let Some(last) = taken.last() {
-                lane.pass(last.at, samples.lost() - lost);
-                lost = samples.lost();
+                sampler.advance(last.at, shared.lost() - lost);
+                lost = shared.lost();
             }
         }
-        samples.set_stopped(true);
-        passed.cost = worker.last_answer()?;
-        passed.requests = samples.written() + samples.lost();
+        shared.set_stopped(true);
+        transferred.cost = worker.receive_last()?;
+        transferred.requests = shared.written() + shared.lost();
         Ok(())
     }
 }
 
-/// Records a sample. Whether to go on.
-fn keep(lane: &mut Lane<'_>, sample: Sample, passed: &mut Passed) -> bool {
-    lane.sample(0, sample.at, sample.latency);
-    lane.pass(sample.at, 0);
-    if let Some(since) = lane.counting_since() {
-        passed.since = since;
-        passed.until = sample.at;
-        passed.bytes += sample.amount;
+/// Records a sample. Returns whether to go on.
+fn record(sampler: &mut Lane<'_>, sample: Sample, transferred: &mut Transferred) -> bool {
+    sampler.record(0, sample.at, sample.latency);
+    sampler.advance(sample.at, 0);
+    if let Some(since) = sampler.counting_since() {
+        transferred.since = since;
+        transferred.until = sample.at;
+        transferred.bytes += sample.amount;
     }
-    lane.running()
+    sampler.running()
 }
 
-/// The life of a client: it asks until it is told to stop.
-fn ask(nth: usize, mut client: Client, mix: &[Exchange], samples: &Samples) -> io::Result<()> {
+/// Body of a client: sends requests until it is told to stop.
+fn send_requests(
+    nth: usize,
+    mut client: Client,
+    mix: &[Exchange],
+    samples: &Samples,
+) -> io::Result<()> {
     loop {
         for exchange in mix {
             if samples.is_stopped() {
@@ -139,12 +149,12 @@ fn ask(nth: usize, mut client: Client, mix: &[Exchange], samples: &Samples) -> i
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
-fn report(rig: &mut Rig<'_>, passed: &Passed) {
+fn report(rig: &mut Rig<'_>, transferred: &Transferred) {
     let name = Netbench::ABOUT.name;
-    let time = (passed.until - passed.since).0 as f64;
+    let time = (transferred.until - transferred.since).0 as f64;
     if time > 0.0 {
-        rig.figure(name, "throughput", passed.bytes as f64 * 1e3 / time, "MB/s");
+        rig.figure(name, "throughput", transferred.bytes as f64 * 1e3 / time, "MB/s");
     }
-    let cost = passed.cost.as_slice();
-    meter::report(rig, name, cost, passed.requests, "per request");
+    let cost = transferred.cost.as_slice();
+    meter::report(rig, name, cost, transferred.requests, "per request");
 }

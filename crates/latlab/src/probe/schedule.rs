@@ -1,4 +1,4 @@
-//! The scheduler: how long it takes to switch to a real-time task among many that are runnable.
+//! The scheduler: time to switch to a real-time task while many tasks are runnable.
 
 use super::{Probe, interval};
 use crate::driver;
@@ -16,29 +16,30 @@ use latlab_sys::clock;
 use latlab_sys::driver::Driver;
 use std::io;
 
-/// Wakes a task on the last CPU while more and more ordinary tasks are runnable there, and records
-/// how long the scheduler takes to switch to it.
+/// Measures the time from entering the scheduler until it has switched to a woken real-time task,
+/// on the last CPU, while a growing number of ordinary tasks is runnable there.
 ///
-/// The question of "Preemption concepts, Rhealstone Benchmark and scheduler analysis of Linux 2.4"
-/// (Heursch et al. 2001, figures 9 and 10, table 3), where each runnable task made it 260 ns
-/// longer. The test driver tells: from the first instruction of `__schedule` to that of
-/// `finish_task_switch`, with which the woken task goes on; what its kprobes take is taken off.
-/// Where there is no driver, the time from timer expiry to thread running is recorded instead,
-/// which has the interrupt, the wake-up and the way back to user space in it; the span says which.
+/// This is the measurement of "Preemption concepts, Rhealstone Benchmark and scheduler analysis of
+/// Linux 2.4" (Heursch et al. 2001, figures 9 and 10, table 3), where each runnable task added 260
+/// ns. The test driver takes the times, from the first instruction of `__schedule` to that of
+/// `finish_task_switch`, with which the woken task continues; the cost of its kprobes is subtracted.
+/// Without the driver, the time from timer expiry until the thread runs is recorded instead, which
+/// includes the interrupt, the wake-up and the return to user space. The span says which it is.
 ///
-/// Each number of tasks is a series and gets its share of the run. Figures of each: mean, min, max,
-/// stddev, stddev as a share of the mean, and the mean as a multiple of that with the fewest tasks;
-/// of all together the slope in ns per task, and whether the mean is flat, logarithmic or linear in
-/// the number of tasks, of those steps that have tasks: with none the scheduler leaves the idle
-/// task, which is another way through it.
+/// Each number of tasks is a series and gets an equal share of the run. Figures of each series:
+/// mean, min, max, stddev, stddev as a share of the mean, and the mean as a multiple of that with
+/// the fewest tasks. Figures of all series: the slope in ns per task, and whether the mean grows
+/// flat, logarithmically or linearly with the number of tasks. Steps without tasks are left out of
+/// the latter, because the scheduler then leaves the idle task, which is another code path.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Schedule {
-    /// How many tasks are runnable, one number after the other
+    /// Numbers of runnable tasks, measured one after the other
     #[arg(long, default_value = "0/10/25/50/75/100/150/200", value_parser = numbers)]
     tasks: List<u32>,
-    /// What is measured: the scheduler, by the driver; the dispatch latency; auto: what can be had
+    /// Method: driver times the scheduler, dispatch the latency from timer to task; auto: driver
+    /// if available
     #[arg(long, default_value = "auto")]
-    by: By,
+    by: Method,
     /// Time between two wake-ups
     #[arg(long, default_value = "1ms", value_parser = interval)]
     interval: Nanos,
@@ -51,40 +52,40 @@ pub(super) struct Schedule {
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-enum By {
+enum Method {
     Auto,
     Driver,
     Dispatch,
 }
 
-/// The most tasks: each is a thread with a locked stack.
-const MOST: u32 = 1_000;
+/// Maximum number of tasks: each is a thread with a locked stack.
+const MAX_TASKS: u32 = 1_000;
 
 impl Probe for Schedule {
     const ABOUT: About = About {
         name: "schedule",
-        summary: "how long the scheduler takes among many runnable tasks",
+        summary: "time of the scheduler to switch to a task among many runnable ones",
     };
 
     fn needs(&self) -> Needs {
-        if self.by == By::Dispatch { Needs::default() } else { Needs::driver() }
+        if self.by == Method::Dispatch { Needs::default() } else { Needs::driver() }
     }
 
     fn check(&self, _: &CpuList) -> Result<()> {
         match self.by {
-            By::Driver => {
+            Method::Driver => {
                 let refused = |why| driver::refused(why, Self::ABOUT.name, "by=dispatch");
-                watching().map(drop).map_err(refused)?;
+                open_watching().map(drop).map_err(refused)?;
             }
-            By::Auto | By::Dispatch => {}
+            Method::Auto | Method::Dispatch => {}
         }
-        self.scheduling.check_bound(Self::ABOUT.name)
+        self.scheduling.check_pinned(Self::ABOUT.name)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let driver = self.driver(rig)?;
         let mut steps: Vec<(u32, Histogram)> = Vec::new();
-        let done = rig.in_parts(self.tasks.get().iter().copied(), |rig, tasks| {
+        let done = rig.for_each_step(self.tasks.get().iter().copied(), |rig, tasks| {
             let before = rig.measured.len();
             let done = self.step(rig, tasks, driver.as_ref());
             let measured = rig.measured.get(before).map(|one| one.lane.first().histogram());
@@ -97,46 +98,47 @@ impl Probe for Schedule {
 }
 
 impl Schedule {
-    /// The driver, where it is to tell. Without it, as `auto` allows, why.
+    /// Returns the driver if it takes the times. If `auto` falls back to the dispatch latency, adds a
+    /// warning that says why.
     fn driver(&self, rig: &mut Rig<'_>) -> Result<Option<Driver>> {
-        match (self.by, watching()) {
-            (By::Dispatch, _) => Ok(None),
+        match (self.by, open_watching()) {
+            (Method::Dispatch, _) => Ok(None),
             (_, Ok(driver)) => Ok(Some(driver)),
-            (By::Auto, Err(why)) => {
+            (Method::Auto, Err(why)) => {
                 let text = format!("schedule measured dispatch latency, not the scheduler: {why}");
                 rig.warnings.push(Warning::new("dispatch-latency", text));
                 Ok(None)
             }
-            (By::Driver, Err(why)) => Err(why),
+            (Method::Driver, Err(why)) => Err(why),
         }
     }
 
-    /// Measures with so many runnable tasks.
+    /// Measures with this number of runnable tasks.
     fn step(&self, rig: &mut Rig<'_>, tasks: u32, driver: Option<&Driver>) -> Result<()> {
-        const LIMIT: Nanos = Nanos::from_secs(20);
+        const TIMEOUT: Nanos = Nanos::from_secs(20);
         let (from, to) = match driver {
             Some(_) => ("__schedule entered", "task switched to"),
             None => ("timer expiry", "thread running"),
         };
-        // Spans are static; these are a few bytes for each step.
+        // Spans are static: this leaks a few bytes per step.
         let spans = [(from, &*format!("{to}, {tasks} runnable").leak())];
         let last: CpuList = rig.cpus().iter().last().into_iter().collect();
-        let limit = Rhythm::Within(self.interval + LIMIT);
-        rig.on_each_of(&[last], Self::ABOUT.name, &spans, limit, &self.scheduling, |lane| {
-            lane.among(tasks, |lane| {
+        let pacing = Rhythm::BackToBack(self.interval + TIMEOUT);
+        rig.on_cpu_sets(&[last], Self::ABOUT.name, &spans, pacing, &self.scheduling, |sampler| {
+            sampler.with_runnable_tasks(tasks, |sampler| {
                 if let Some(driver) = driver {
-                    return self.watch(lane, driver);
+                    return self.measure_scheduler(sampler, driver);
                 }
-                self.dispatch(lane);
+                self.measure_dispatch(sampler);
                 Ok(())
             })
         })
     }
 
-    fn watch(&self, lane: &mut Lane<'_>, driver: &Driver) -> io::Result<()> {
+    fn measure_scheduler(&self, sampler: &mut Lane<'_>, driver: &Driver) -> io::Result<()> {
         let cost = driver.watch()?;
-        lane.begin_at(clock::now());
-        while lane.running() {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             if !clock::sleep_for(self.interval) {
                 continue;
             }
@@ -144,30 +146,30 @@ impl Schedule {
             let switches = driver.switches()?;
             for took in switches.get() {
                 if *took < cost {
-                    lane.early();
+                    sampler.count_below_zero();
                 }
-                lane.sample(0, now, *took - cost);
+                sampler.record(0, now, *took - cost);
             }
-            lane.pass(now, switches.lost.into());
+            sampler.advance(now, switches.lost.into());
         }
         Ok(())
     }
 
-    fn dispatch(&self, lane: &mut Lane<'_>) {
-        lane.begin_at(clock::now());
-        while lane.running() {
+    fn measure_dispatch(&self, sampler: &mut Lane<'_>) {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             let due = clock::now() + self.interval;
             if clock::sleep_until(due) {
                 let now = clock::now();
-                lane.sample(0, now, now - due);
-                lane.pass(now, 0);
+                sampler.record(0, now, now - due);
+                sampler.advance(now, 0);
             }
         }
     }
 }
 
-/// The driver, able to watch. What it watches by this is over when it is closed.
-fn watching() -> Result<Driver> {
+/// Opens the driver, with its probes in the scheduler until it is closed.
+fn open_watching() -> Result<Driver> {
     let driver = driver::open()?;
     match driver.watch() {
         Ok(_) => Ok(driver),
@@ -194,7 +196,7 @@ fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
         figure("min", of.min().0 as f64, "ns");
         figure("max", of.max().0 as f64, "ns");
         figure("stddev", stddev, "ns");
-        // Where all that was measured is less than what watching takes, there is no share of it.
+        // The mean is 0 if all times are below the cost of the kprobes.
         if mean > 0.0 {
             figure("stddev / mean", 100.0 * stddev / mean, "%");
         }
@@ -213,11 +215,13 @@ fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
     }
 }
 
-/// Reads numbers of tasks.
+/// Parses numbers of tasks.
 fn numbers(text: &str) -> std::result::Result<List<u32>, String> {
     let number = |word: &str| match word.parse() {
-        Ok(number) if number <= MOST => Ok(number),
-        _ => Err(format!("'{word}' is no number of tasks: write some of 0 to {MOST}, as 0/50/200")),
+        Ok(number) if number <= MAX_TASKS => Ok(number),
+        _ => Err(format!(
+            "'{word}' is not a number of tasks: write numbers from 0 to {MAX_TASKS}, as 0/50/200"
+        )),
     };
     List::read(text, number)
 }
@@ -227,9 +231,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_tasks_are_read_or_refused_in_a_sentence() {
+    fn task_numbers_are_parsed_or_refused() {
         assert_eq!(numbers("0/10/200").unwrap().get(), [0, 10, 200]);
-        assert!(numbers("0/x").unwrap_err().starts_with("'x' is no number of tasks"));
+        assert!(numbers("0/x").unwrap_err().starts_with("'x' is not a number of tasks"));
         assert!(numbers("").unwrap_err().contains("as 0/50/200"));
         assert!(numbers("1001").unwrap_err().contains("0 to 1000"));
     }

@@ -1,4 +1,4 @@
-//! Signals: how soon a task that waits for one runs.
+//! Signals: time from sending one until the waiting task runs.
 
 use super::Probe;
 use crate::failure::Result;
@@ -10,15 +10,15 @@ use latlab_sys::{clock, sched, signal};
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
-/// Sends a signal round a ring of tasks, each of which wakes the next.
+/// Measures the time from sending a signal until the higher-priority task that waits for it runs.
 ///
-/// Two series: from the sending to the running of the task that waits, which has a higher priority
-/// than the sender and takes the CPU from it, and all the way round through the tasks, which is
-/// what rt-tests' signaltest measures. They wait with sigwaitinfo, and send with tgkill. Subtracted
-/// is one reading of the clock.
+/// Tasks in a ring send the signal on, each to the next. There are two series: from sending to
+/// running of the task that preempts the sender, and once around the ring through all tasks, which
+/// is what rt-tests' signaltest measures. The tasks wait with sigwaitinfo and send with tgkill. One
+/// reading of the clock is subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Signal {
-    /// How many tasks are in the ring, on each CPU
+    /// Number of tasks in the ring, on each CPU
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=64))]
     tasks: u16,
     #[command(flatten)]
@@ -29,16 +29,16 @@ pub(super) struct Signal {
 const WAKE_UP: usize = 0;
 const ROUND: usize = 1;
 
-/// The tasks, and when the last of them sent its signal.
+/// The ring of tasks, and when its last task sent the signal.
 struct Relay {
-    /// The kernel's numbers; the first is the one that measures.
+    /// Thread IDs; the first task is the measuring one. 0 until a task has started.
     threads: Vec<AtomicI32>,
     sent: AtomicU64,
 }
 
 impl Probe for Signal {
     const ABOUT: About =
-        About { name: "signal", summary: "how soon a task that waits for a signal runs" };
+        About { name: "signal", summary: "time from sending a signal until the waiting task runs" };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)
@@ -49,81 +49,82 @@ impl Probe for Signal {
             ("signal sent", "task of higher priority running"),
             ("signal sent", "it has come round through all tasks"),
         ];
-        let clock = Cost::of_the_clock();
+        let clock = Cost::of_clock_read();
         let name = Self::ABOUT.name;
-        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
-            let cost = clock.read_the_clock();
-            let relay = Relay {
-                threads: (0..self.tasks).map(|_| AtomicI32::new(0)).collect(),
-                sent: AtomicU64::new(0),
-            };
-            relay.join(0);
-            self.beside_the_rest(lane, &relay, 1, cost)
-        });
-        rig.keep_cost(name, &clock);
+        let done =
+            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+                let cost = clock.measure_clock_read();
+                let relay = Relay {
+                    threads: (0..self.tasks).map(|_| AtomicI32::new(0)).collect(),
+                    sent: AtomicU64::new(0),
+                };
+                relay.join(0);
+                self.with_tasks_from(sampler, &relay, 1, cost)
+            });
+        rig.add_cost(name, &clock);
         done
     }
 }
 
 impl Signal {
-    /// Starts the tasks from this one on, and measures.
-    fn beside_the_rest(
+    /// Starts the tasks from this index on, and measures.
+    fn with_tasks_from(
         &self,
-        lane: &mut Lane<'_>,
+        sampler: &mut Lane<'_>,
         relay: &Relay,
-        place: usize,
+        index: usize,
         cost: Nanos,
     ) -> io::Result<()> {
-        if place == relay.threads.len() {
-            return relay.measure(lane, cost);
+        if index == relay.threads.len() {
+            return relay.measure(sampler, cost);
         }
-        lane.beside(
+        sampler.with_second_task(
             self.scheduling.policy_at(-1),
-            |partner| relay.pass_on(partner, place),
-            |lane| self.beside_the_rest(lane, relay, place + 1, cost),
+            |task| relay.pass_on(task, index),
+            |sampler| self.with_tasks_from(sampler, relay, index + 1, cost),
         )
     }
 }
 
 impl Relay {
-    fn join(&self, place: usize) {
-        self.threads[place].store(sched::thread_id(), Relaxed);
+    fn join(&self, index: usize) {
+        self.threads[index].store(sched::thread_id(), Relaxed);
     }
 
-    /// The task after this one, if it has come.
-    fn next(&self, place: usize) -> i32 {
-        self.threads[(place + 1) % self.threads.len()].load(Relaxed)
+    /// Returns the thread ID of the task after this one.
+    fn next(&self, index: usize) -> i32 {
+        self.threads[(index + 1) % self.threads.len()].load(Relaxed)
     }
 
-    fn measure(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
         const STEP: Nanos = Nanos::from_millis(1);
-        let all_are_here = || {
+        let all_have_started = || {
             clock::sleep_for(STEP);
             Ok(self.threads.iter().all(|thread| thread.load(Relaxed) != 0))
         };
-        if !lane.wait_for(all_are_here)? {
+        if !sampler.wait_for(all_have_started)? {
             return Ok(());
         }
-        lane.begin_at(clock::now());
-        while lane.running() {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             let begin = clock::now();
             signal::pass_to(self.next(0));
-            if !lane.wait_for(|| Ok(signal::await_passed()))? {
+            if !sampler.wait_for(|| Ok(signal::await_passed()))? {
                 return Ok(());
             }
             let now = clock::now();
-            lane.sample(ROUND, now, now - begin - cost);
-            lane.sample(WAKE_UP, now, now - Nanos(self.sent.load(Relaxed)) - cost);
-            lane.rest(now);
+            sampler.record(ROUND, now, now - begin - cost);
+            sampler.record(WAKE_UP, now, now - Nanos(self.sent.load(Relaxed)) - cost);
+            sampler.advance_and_pause(now);
         }
         Ok(())
     }
 
-    /// Each of the others.
-    fn pass_on(&self, partner: &Partner<'_>, place: usize) -> io::Result<()> {
-        self.join(place);
-        while partner.wait_for(|| Ok(signal::await_passed()))? {
-            let next = self.next(place);
+    /// Body of each task but the measuring one.
+    fn pass_on(&self, task: &Partner<'_>, index: usize) -> io::Result<()> {
+        self.join(index);
+        while task.wait_for(|| Ok(signal::await_passed()))? {
+            let next = self.next(index);
             self.sent.store(clock::now().0, Relaxed);
             signal::pass_to(next);
         }

@@ -1,9 +1,9 @@
-//! How long a probe measures, how its samples follow each other, and what ends it early.
+//! Length, warm-up and limit of a measurement, and when its samples are expected.
 
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 
-/// How long a lane measures, and what ends it early.
+/// How long a sampler measures, and which sample ends it early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
     pub(super) length: Length,
@@ -13,7 +13,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// The length of one of so many equal parts.
+    /// Returns the length of one of `parts` equal parts.
     pub(super) fn share(self, parts: u64) -> Length {
         match self.length {
             Length::For(time) => Length::For(Nanos((time.0 / parts).max(1))),
@@ -21,10 +21,10 @@ impl Conditions {
         }
     }
 
-    /// How long a run under these conditions should take, of which `elapsed` has passed and
-    /// `recorded` samples have come.
-    pub(super) fn about(self, rhythm: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
-        match (self.length, rhythm.interval()) {
+    /// Estimates the duration of a run of which `elapsed` has passed and `recorded` samples have
+    /// been taken.
+    pub(super) fn estimate(self, pacing: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
+        match (self.length, pacing.interval()) {
             (Length::For(time), _) => self.warm_up + time,
             (Length::Count(count), Some(interval)) => {
                 self.warm_up + Nanos(interval.0.saturating_mul(count))
@@ -38,43 +38,43 @@ impl Conditions {
     }
 }
 
-/// How the samples of a probe follow each other.
+/// When the samples of a probe are expected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rhythm {
-    /// Periodically.
-    Every(Nanos),
-    /// One after another. Where none comes for so long, a wake-up was lost or somebody who takes
-    /// part is dead: the probe ends as a failure.
-    Within(Nanos),
-    /// Whenever something happens, which may be never: only time ends it.
+    /// One per period.
+    Periodic(Nanos),
+    /// One after another. No sample for this long means that a wake-up was lost or that a task of
+    /// the probe is dead: the probe fails.
+    BackToBack(Nanos),
+    /// At unknown times, possibly never: only time ends the measurement.
     Irregular,
-    /// Periodically, as long as somebody else keeps the time, who may fall silent: where none
-    /// comes for so long, the probe ends as a failure, too.
-    Driven {
-        /// The period.
-        every: Nanos,
-        /// How long none may come.
-        within: Nanos,
+    /// One per period of an external device, which may stop: no sample for `timeout` fails the
+    /// probe.
+    External {
+        /// Period of the device.
+        period: Nanos,
+        /// Longest time without a sample.
+        timeout: Nanos,
     },
 }
 
 impl Rhythm {
-    /// Repetitions that take microseconds, on a machine that may be very busy.
-    pub(crate) const REPETITIONS: Rhythm = Rhythm::Within(Nanos::from_secs(5));
+    /// Repetitions of a few microseconds each. The timeout allows for a very busy machine.
+    pub(crate) const REPETITIONS: Rhythm = Rhythm::BackToBack(Nanos::from_secs(5));
 
-    /// The period, where there is one.
+    /// Returns the period, if there is one.
     pub(crate) fn interval(self) -> Option<Nanos> {
         match self {
-            Rhythm::Every(interval) | Rhythm::Driven { every: interval, .. } => Some(interval),
-            Rhythm::Within(_) | Rhythm::Irregular => None,
+            Rhythm::Periodic(period) | Rhythm::External { period, .. } => Some(period),
+            Rhythm::BackToBack(_) | Rhythm::Irregular => None,
         }
     }
 
-    /// How long no sample may come.
-    pub(super) fn limit(self) -> Option<Nanos> {
+    /// Returns the longest time without a sample, if it is limited.
+    pub(super) fn timeout(self) -> Option<Nanos> {
         match self {
-            Rhythm::Every(_) | Rhythm::Irregular => None,
-            Rhythm::Within(limit) | Rhythm::Driven { within: limit, .. } => Some(limit),
+            Rhythm::Periodic(_) | Rhythm::Irregular => None,
+            Rhythm::BackToBack(timeout) | Rhythm::External { timeout, .. } => Some(timeout),
         }
     }
 }

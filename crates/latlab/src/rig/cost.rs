@@ -1,63 +1,91 @@
-//! What measuring itself costs: found before the first sample, so that it can be taken off.
+//! Costs of measuring: the clock, recording a sample, and whatever else a probe subtracts.
 
-use super::Rig;
+use super::conditions::Conditions;
+use super::meeting::Meeting;
+use super::{Lane, Phase, Rig};
+use latlab_core::plan::Length;
+use latlab_core::random::Random;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The cost of something that is done once for each sample.
+/// Cost of an operation that is done once per sample, measured before the first sample.
 #[derive(Debug)]
 pub(crate) struct Cost {
     name: &'static str,
-    /// On the CPU where it is least.
-    least: AtomicU64,
+    /// Minimum over all CPUs.
+    min: AtomicU64,
 }
 
 impl Cost {
-    /// One that will be known under this name.
-    pub(crate) const fn of(name: &'static str) -> Cost {
-        Cost { name, least: AtomicU64::new(u64::MAX) }
+    /// Returns a cost, not yet measured, whose figure has this name.
+    pub(crate) const fn new(name: &'static str) -> Cost {
+        Cost { name, min: AtomicU64::new(u64::MAX) }
     }
 
-    /// One reading of the clock.
-    pub(crate) const fn of_the_clock() -> Cost {
-        Cost::of("one reading of the clock")
+    /// Returns the cost of one clock reading, not yet measured.
+    pub(crate) const fn of_clock_read() -> Cost {
+        Cost::new("one reading of the clock")
     }
 
-    /// What one reading of the clock costs on this CPU.
-    pub(crate) fn read_the_clock(&self) -> Nanos {
+    /// Measures one clock reading on this CPU.
+    pub(crate) fn measure_clock_read(&self) -> Nanos {
         self.note(clock::read_cost())
     }
 
-    /// What doing something once costs on this CPU: the least of several batches, back to back.
-    pub(crate) fn measure(&self, mut once: impl FnMut() -> io::Result<()>) -> io::Result<Nanos> {
+    /// Measures `operation` on this CPU: the minimum over several batches of back-to-back calls.
+    pub(crate) fn measure(
+        &self,
+        mut operation: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<Nanos> {
         const ROUNDS: u64 = 200;
-        let mut least = Nanos::MAX;
+        let mut min = Nanos::MAX;
         for _ in 0..5 {
             let begin = clock::now();
             for _ in 0..ROUNDS {
-                once()?;
+                operation()?;
             }
-            least = least.min(Nanos((clock::now() - begin).0 / ROUNDS));
+            min = min.min(Nanos((clock::now() - begin).0 / ROUNDS));
         }
-        Ok(self.note(least))
+        Ok(self.note(min))
     }
 
     fn note(&self, cost: Nanos) -> Nanos {
-        self.least.fetch_min(cost.0, Relaxed);
+        self.min.fetch_min(cost.0, Relaxed);
         cost
     }
 }
 
 impl Rig<'_> {
-    /// Keeps what was found of a cost.
+    /// Adds the figure of a cost, if it was measured: a probe may be stopped before.
     #[expect(clippy::cast_precision_loss, reason = "a cost has fewer than 52 bits")]
-    pub(crate) fn keep_cost(&mut self, probe: &str, cost: &Cost) {
-        let least = cost.least.load(Relaxed);
-        // Who was stopped before that has found none.
-        if least != u64::MAX {
-            self.figure(probe, cost.name, least as f64, "ns");
+    pub(crate) fn add_cost(&mut self, probe: &str, cost: &Cost) {
+        let min = cost.min.load(Relaxed);
+        if min != u64::MAX {
+            self.figure(probe, cost.name, min as f64, "ns");
         }
     }
+}
+
+/// Measures the cost of recording one sample: the minimum over several batches on a sampler of its
+/// own. The samples vary as real ones do, so that not all buckets are in the cache.
+pub(crate) fn record_cost() -> Nanos {
+    const SAMPLES: u16 = 2_000;
+    let meeting = Meeting::new(1);
+    let conditions =
+        Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
+    let mut sampler = Lane::new(0, 1, Some(Nanos::from_millis(1)), conditions, &meeting);
+    let mut due = sampler.first_due(Phase::Aligned);
+    let delays: Vec<Nanos> =
+        Random::new(0).map(|n| Nanos(3_000 + n % 30_000)).take(SAMPLES.into()).collect();
+    let mut batch = || {
+        let begin = clock::now();
+        for delay in &delays {
+            sampler.running();
+            due = sampler.record_wakeup(due, due + *delay);
+        }
+        (clock::now() - begin).0 / u64::from(SAMPLES)
+    };
+    Nanos((0..5).map(|_| batch()).min().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! Tasks that want to run on a lane's CPUs all the time, and have to wait for it.
+//! Tasks that are runnable all the time on the CPUs of a sampler.
 
 use super::Lane;
 use super::meeting::Meeting;
@@ -9,69 +9,70 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread::{Builder, Scope};
 
-/// So many tasks, and whether they are still wanted.
+/// Number of tasks that have started, and whether they are to end.
 #[derive(Default)]
 struct Crowd {
-    there: AtomicU32,
-    over: AtomicBool,
+    started: AtomicU32,
+    stop: AtomicBool,
 }
 
-/// Sends a crowd home, however the lane ends.
-struct Ending<'a>(&'a Crowd);
+/// Stops the tasks when dropped, however the measurement ends.
+struct StopRunnableTasks<'a>(&'a Crowd);
 
-impl Drop for Ending<'_> {
+impl Drop for StopRunnableTasks<'_> {
     fn drop(&mut self) {
-        self.0.over.store(true, Relaxed);
+        self.0.stop.store(true, Relaxed);
     }
 }
 
 impl Lane<'_> {
-    /// Measures with `body` among so many tasks that compute on the same CPUs, as ordinary ones.
-    /// They are as nice as can be: what watches this may have to run there, too.
-    pub(crate) fn among(
+    /// Measures with `body` while `tasks` ordinary tasks compute on the same CPUs. They run at nice
+    /// 19, because an observer may have to run on these CPUs as well.
+    pub(crate) fn with_runnable_tasks(
         &mut self,
         tasks: u32,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, place, crowd) = (self.meeting, self.place(), Crowd::default());
+        let (meeting, index, crowd) = (self.meeting, self.index(), Crowd::default());
         std::thread::scope(|scope| {
-            let _ending = Ending(&crowd);
-            (0..tasks).try_for_each(|_| crowd.add(scope, meeting))?;
-            crowd.gather(tasks, || meeting.is_stopped(place))?;
+            let _stop = StopRunnableTasks(&crowd);
+            (0..tasks).try_for_each(|_| crowd.spawn(scope, meeting))?;
+            crowd.wait_until_started(tasks, || meeting.is_stopped(index))?;
             body(self)
         })
     }
 }
 
 impl Crowd {
-    fn add<'scope>(
+    fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         meeting: &'scope Meeting,
     ) -> io::Result<()> {
         let thread = Builder::new().name("runnable".to_owned()).stack_size(64 * 1024);
-        thread.spawn_scoped(scope, || self.join(meeting)).map(drop)
+        thread.spawn_scoped(scope, || self.run(meeting)).map(drop)
     }
 
-    /// The life of one of them. It begins with the policy of the lane: so all are there as soon as
-    /// the lane sleeps, and none has to wait for its turn among the others first.
-    fn join(&self, meeting: &Meeting) {
-        self.there.fetch_add(1, Relaxed);
+    /// Body of one task. It starts with the policy of the measuring thread, so that all tasks have
+    /// started as soon as that thread sleeps, and none waits behind those that already compute.
+    fn run(&self, meeting: &Meeting) {
+        self.started.fetch_add(1, Relaxed);
         if let Err(error) = sched::stand_back() {
-            return meeting.fail(failed("a task that is to be runnable", error));
+            return meeting.fail(failed("a runnable task", error));
         }
-        while !self.over.load(Relaxed) {
+        while !self.stop.load(Relaxed) {
             std::hint::spin_loop();
         }
     }
 
-    /// Waits until all are there, or nobody wants them any more.
-    fn gather(&self, tasks: u32, is_stopped: impl Fn() -> bool) -> io::Result<()> {
-        const PATIENCE: Nanos = Nanos::from_secs(20);
-        let deadline = clock::now() + PATIENCE;
-        while self.there.load(Relaxed) < tasks && !is_stopped() {
+    /// Waits until all tasks have started or the sampler is to stop.
+    fn wait_until_started(&self, tasks: u32, is_stopped: impl Fn() -> bool) -> io::Result<()> {
+        const TIMEOUT: Nanos = Nanos::from_secs(20);
+        let deadline = clock::now() + TIMEOUT;
+        while self.started.load(Relaxed) < tasks && !is_stopped() {
             if clock::now() > deadline {
-                let why = format!("of {tasks} tasks not all ran within {PATIENCE}");
+                let started = self.started.load(Relaxed);
+                let why = format!("only {started} of {tasks} runnable tasks ran within {TIMEOUT}");
                 return Err(io::Error::other(why));
             }
             clock::sleep_for(Nanos::from_millis(1));

@@ -1,9 +1,9 @@
-//! The life of a measuring thread, from its policy to its last sample.
+//! The body of a measuring thread, from its scheduling policy to its recording.
 
 use super::Lane;
-use super::lane::Finished;
-use super::meeting::{Done, Meeting};
-use super::observing::{Observer, observe};
+use super::lane::Recording;
+use super::meeting::{FinishGuard, Meeting};
+use super::observer::{Observer, attach};
 use super::scheduling::{self, Scheduling};
 use crate::failure::failed;
 use latlab_core::cpulist::CpuList;
@@ -12,36 +12,37 @@ use latlab_core::time::Nanos;
 use latlab_sys::memory;
 use std::io;
 
-/// Sets it up, measures, and says what came out. None if it, or another, could not be set up.
-pub(super) fn live<F>(
-    mut lane: Lane<'_>,
+/// Sets the thread up, measures with `body`, and returns the recording. Returns none if this thread
+/// or another one could not be set up.
+pub(super) fn run_thread<F>(
+    mut sampler: Lane<'_>,
     cpus: &CpuList,
     interval: Option<Nanos>,
     scheduling: &Scheduling,
     observer: Option<(&dyn Observer, &'static str)>,
     meeting: &Meeting,
     body: &F,
-) -> Option<(CpuList, Schedule, Finished)>
+) -> Option<(CpuList, Schedule, Recording)>
 where
     F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 {
-    let place = lane.place();
-    let _done = Done(meeting, place);
+    let index = sampler.index();
+    let _finish = FinishGuard(meeting, index);
     memory::touch_stack();
     let schedule = scheduling::set_up(cpus, interval, scheduling)
         .and_then(|schedule| {
-            observe(&mut lane, cpus, observer)?;
+            attach(&mut sampler, cpus, observer)?;
             Ok(schedule)
         })
         .map_err(|failure| meeting.fail(failure))
         .ok()?;
-    let start = meeting.gather()?;
-    meeting.here(place);
-    lane.prepare(start);
-    if let Err(error) = body(&mut lane)
-        && !meeting.is_stopped(place)
+    let start = meeting.wait_for_start()?;
+    meeting.register_sampler(index);
+    sampler.start_at(start);
+    if let Err(error) = body(&mut sampler)
+        && !meeting.is_stopped(index)
     {
         meeting.fail(failed(&format!("measuring on CPU {cpus}"), error));
     }
-    Some((cpus.clone(), schedule, lane.finish()))
+    Some((cpus.clone(), schedule, sampler.finish()))
 }

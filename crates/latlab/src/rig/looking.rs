@@ -1,5 +1,4 @@
-//! What is seen from outside while the threads of a probe measure: how far they are, and whether
-//! they go on.
+//! Monitor of the measuring threads: their progress, their CPUs, and whether they have stalled.
 
 use super::meeting::Meeting;
 use super::{Rhythm, Rig};
@@ -12,64 +11,66 @@ use latlab_sys::signal::Event;
 use latlab_sys::{clock, cpu};
 use std::sync::Arc;
 
-/// What is seen from outside of the lanes of a probe.
+/// State of the monitor while a probe runs.
 pub(super) struct Looking<'a> {
     meeting: &'a Meeting,
-    places: &'a [CpuList],
-    views: &'a [(String, Arc<Tally>)],
+    cpu_sets: &'a [CpuList],
+    /// CPUs and histogram of each sampler.
+    histograms: &'a [(String, Arc<Tally>)],
     threads: usize,
     began: Nanos,
-    /// Samples of the warm-up are not counted.
+    /// Samples of the warm-up are not counted, so a stall is only detected after it.
     warm_up: Nanos,
-    /// For each lane, how many samples it had when that last changed, and when that was.
-    seen: Vec<(u64, Nanos)>,
-    /// Whether all lanes have been seen to be set up.
-    gathered: bool,
-    /// When a lane was first seen to be told to stop.
+    /// Number of samples of each sampler, and when it last changed.
+    progress: Vec<(u64, Nanos)>,
+    /// Whether all samplers have been set up.
+    set_up: bool,
+    /// When a sampler was first told to stop.
     stopping: Option<Nanos>,
 }
 
 impl Rig<'_> {
-    /// Waits until all threads have finished; meanwhile shows what they do, passes requests to
-    /// end on to them, and sees whether their CPUs are still there and samples still come.
-    pub(super) fn look_on(&mut self, probe: &str, looking: &mut Looking<'_>, rhythm: Rhythm) {
-        const URGENT: Nanos = Nanos::from_millis(20);
+    /// Waits until all threads have finished. Meanwhile it shows their progress, passes on requests
+    /// to stop, and checks that their CPUs are online and that samples are taken.
+    pub(super) fn monitor(&mut self, probe: &str, looking: &mut Looking<'_>, pacing: Rhythm) {
+        const WHILE_STOPPING: Nanos = Nanos::from_millis(20);
         let meeting = looking.meeting;
         while meeting.finished() < looking.threads {
-            let pace = match rhythm.limit() {
-                _ if meeting.is_stopping() => URGENT,
+            let pace = match pacing.timeout() {
+                _ if meeting.is_stopping() => WHILE_STOPPING,
                 None => self.watch.pace(),
-                Some(limit) => self.watch.pace().min(limit),
+                Some(timeout) => self.watch.pace().min(timeout),
             };
             if self.signals.wait(pace) == Event::End {
                 self.interrupted = true;
                 meeting.stop_all();
             }
-            self.look_for_lost_cpus(meeting, looking.places);
-            if let Some(limit) = rhythm.limit() {
-                looking.look_for_the_stuck(probe, limit);
+            self.stop_on_offline_cpus(meeting, looking.cpu_sets);
+            if let Some(timeout) = pacing.timeout() {
+                looking.fail_if_stalled(probe, timeout);
             }
-            meeting.nudge_the_stopped();
-            looking.look_for_those_who_stay();
+            meeting.interrupt_stopped_threads();
+            looking.demote_slow_to_stop();
             let elapsed = clock::now() - looking.began;
-            self.watch.update(elapsed, self.conditions.about(rhythm, elapsed, looking.fewest()));
+            let total = self.conditions.estimate(pacing, elapsed, looking.fewest_samples());
+            self.watch.update(elapsed, total);
             if let Some(observer) = &self.observer {
                 self.watch.causes(elapsed, &mut || observer.so_far());
             }
         }
     }
 
-    /// A thread whose CPU goes offline is moved by the kernel, and what it measures from then on
-    /// is another CPU's: it is stopped.
-    fn look_for_lost_cpus(&mut self, meeting: &Meeting, places: &[CpuList]) {
+    /// Stops the samplers whose CPUs went offline: the kernel moves their threads, which would then
+    /// measure another CPU.
+    fn stop_on_offline_cpus(&mut self, meeting: &Meeting, cpu_sets: &[CpuList]) {
         let online = cpu::online(&Root::default());
         if online.is_empty() {
             return;
         }
-        for (place, cpus) in places.iter().enumerate() {
+        for (index, cpus) in cpu_sets.iter().enumerate() {
             let gone = cpus.minus(&online);
             if !gone.is_empty() {
-                meeting.stop(place);
+                meeting.stop(index);
                 self.lost = self.lost.iter().chain(gone.iter()).collect();
             }
         }
@@ -77,62 +78,74 @@ impl Rig<'_> {
 }
 
 impl<'a> Looking<'a> {
-    pub(super) fn on(
+    pub(super) fn new(
         meeting: &'a Meeting,
-        places: &'a [CpuList],
-        views: &'a [(String, Arc<Tally>)],
+        cpu_sets: &'a [CpuList],
+        histograms: &'a [(String, Arc<Tally>)],
         threads: usize,
         warm_up: Nanos,
     ) -> Looking<'a> {
         let began = clock::now();
-        let seen = vec![(0, began); views.len()];
-        let (gathered, stopping) = (false, None);
-        Looking { meeting, places, views, threads, began, warm_up, seen, gathered, stopping }
+        let progress = vec![(0, began); histograms.len()];
+        let (set_up, stopping) = (false, None);
+        Looking {
+            meeting,
+            cpu_sets,
+            histograms,
+            threads,
+            began,
+            warm_up,
+            progress,
+            set_up,
+            stopping,
+        }
     }
 
-    /// The samples of the lane that has the fewest.
-    fn fewest(&self) -> u64 {
-        self.views.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
+    /// Returns the number of samples of the sampler that has the fewest.
+    fn fewest_samples(&self) -> u64 {
+        self.histograms.iter().map(|(_, tally)| tally.recorded()).min().unwrap_or(0)
     }
 
-    /// Lets go of threads that are to stop and do not.
-    fn look_for_those_who_stay(&mut self) {
-        const LONG: Nanos = Nanos::from_secs(1);
+    /// Demotes threads that have been told to stop and have not done so within a second.
+    fn demote_slow_to_stop(&mut self) {
+        const PATIENCE: Nanos = Nanos::from_secs(1);
         if !self.meeting.is_stopping() {
             self.stopping = None;
             return;
         }
         let now = clock::now();
-        if now - *self.stopping.get_or_insert(now) > LONG
+        if now - *self.stopping.get_or_insert(now) > PATIENCE
             && let Ok(everywhere) = cpu::allowed()
         {
-            self.meeting.let_go_of_the_stopped(&everywhere);
+            self.meeting.demote_stopped_threads(&everywhere);
         }
     }
 
-    /// Ends a probe of which a lane has recorded nothing for too long. Until it is set up, it is an
-    /// ordinary task, and on a busy machine waits for the CPU as all others do.
-    fn look_for_the_stuck(&mut self, probe: &str, limit: Nanos) {
+    /// Fails a probe of which a sampler has recorded nothing for `timeout`. Before a thread is set
+    /// up it is an ordinary task, which waits for the CPU on a busy machine, so the timeout is
+    /// longer then.
+    fn fail_if_stalled(&mut self, probe: &str, timeout: Nanos) {
         const SET_UP: u64 = 12;
         let now = clock::now();
-        if !self.gathered && self.meeting.is_gathered() {
-            self.gathered = true;
+        if !self.set_up && self.meeting.is_set_up() {
+            self.set_up = true;
             let since = now + self.warm_up;
-            self.seen.iter_mut().for_each(|seen| seen.1 = since);
+            self.progress.iter_mut().for_each(|progress| progress.1 = since);
         }
-        let (limit, why) = if self.gathered {
-            (limit, "a wake-up was lost, or a task that takes part is dead or never runs")
+        let (timeout, why) = if self.set_up {
+            (timeout, "a wake-up was lost, or a task of the probe is dead or never runs")
         } else {
-            (Nanos(limit.0.saturating_mul(SET_UP)), "its thread did not get to run there")
+            (Nanos(timeout.0.saturating_mul(SET_UP)), "its thread never got the CPU")
         };
-        for (place, ((cpus, tally), seen)) in self.views.iter().zip(&mut self.seen).enumerate() {
+        let samplers = self.histograms.iter().zip(&mut self.progress).enumerate();
+        for (index, ((cpus, tally), progress)) in samplers {
             let recorded = tally.recorded();
-            // One that is done, or will be, has nothing more to record.
-            if recorded != seen.0 || self.meeting.is_finished(place) {
-                *seen = (recorded, now);
+            // A finished sampler has nothing more to record.
+            if recorded != progress.0 || self.meeting.is_finished(index) {
+                *progress = (recorded, now);
             }
-            if now - seen.1 > limit && !self.meeting.is_stopped(place) {
-                let what = format!("{probe} on CPU {cpus}: nothing came for {limit}: {why}");
+            if now - progress.1 > timeout && !self.meeting.is_stopped(index) {
+                let what = format!("{probe} on CPU {cpus}: no sample for {timeout}: {why}");
                 self.meeting.fail(Failure::Failed(what));
             }
         }

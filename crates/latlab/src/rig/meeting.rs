@@ -1,6 +1,6 @@
-//! Where the threads of a probe and the thread that watches them meet: who has come to the start,
-//! who is to stop, who has finished, and why it can't go on.
+//! Coordination of the threads of a probe: their common start, stop flags, ends and failures.
 
+use super::unpoisoned;
 use crate::failure::Failure;
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -9,60 +9,63 @@ use latlab_sys::signal;
 use latlab_sys::{clock, sched};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// What they share.
+/// State that the threads of a probe share with the thread that monitors them.
 pub(super) struct Meeting {
     stop: Vec<AtomicBool>,
+    /// Thread IDs of the samplers; 0 before a sampler starts and after it has finished.
     thread_ids: Vec<AtomicI32>,
-    /// The threads that help a lane: its place, and the kernel's number.
-    partners: Mutex<Vec<(usize, i32)>>,
+    /// Index of the sampler and thread ID of each second task.
+    second_tasks: Mutex<Vec<(usize, i32)>>,
     finished: Vec<AtomicBool>,
-    gathering: Mutex<Gathering>,
+    start: Mutex<Start>,
     changed: Condvar,
 }
 
-/// Who has come to the start.
+/// Progress of the common start.
 #[derive(Default)]
-struct Gathering {
-    arrived: usize,
-    start: Nanos,
-    /// What kept somebody from coming; then nobody starts.
+struct Start {
+    /// Number of samplers that are set up.
+    ready: usize,
+    at: Nanos,
+    /// The first failure. After one during the set-up no sampler starts.
     failure: Option<Failure>,
 }
 
 impl Meeting {
-    /// One of so many lanes.
-    pub(super) fn of(lanes: usize) -> Meeting {
+    /// Returns the state for this number of samplers.
+    pub(super) fn new(samplers: usize) -> Meeting {
         Meeting {
-            stop: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
-            thread_ids: (0..lanes).map(|_| AtomicI32::new(0)).collect(),
-            partners: Mutex::default(),
-            finished: (0..lanes).map(|_| AtomicBool::new(false)).collect(),
-            gathering: Mutex::default(),
+            stop: (0..samplers).map(|_| AtomicBool::new(false)).collect(),
+            thread_ids: (0..samplers).map(|_| AtomicI32::new(0)).collect(),
+            second_tasks: Mutex::default(),
+            finished: (0..samplers).map(|_| AtomicBool::new(false)).collect(),
+            start: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    pub(super) fn lanes(&self) -> usize {
+    /// Returns the number of samplers.
+    pub(super) fn samplers(&self) -> usize {
         self.stop.len()
     }
 
-    /// Whether the lane at this place is to stop.
+    /// Whether this sampler is to stop.
     #[inline]
-    pub(super) fn is_stopped(&self, place: usize) -> bool {
-        self.stop[place].load(Relaxed)
+    pub(super) fn is_stopped(&self, index: usize) -> bool {
+        self.stop[index].load(Relaxed)
     }
 
-    /// Waits, after each signal again, until `wait` says that it is through. False if the lane at
-    /// this place is to stop.
+    /// Calls `wait` again after each signal, until it returns true. Returns false if this sampler
+    /// is to stop.
     #[inline]
     pub(super) fn wait_for(
         &self,
-        place: usize,
+        index: usize,
         mut wait: impl FnMut() -> io::Result<bool>,
     ) -> io::Result<bool> {
-        while !self.is_stopped(place) {
+        while !self.is_stopped(index) {
             if wait()? {
                 return Ok(true);
             }
@@ -70,139 +73,139 @@ impl Meeting {
         Ok(false)
     }
 
-    /// Whether any lane is to stop and has not finished.
+    /// Whether any sampler is to stop and has not finished.
     pub(super) fn is_stopping(&self) -> bool {
-        (0..self.lanes()).any(|place| self.is_stopped(place) && !self.is_finished(place))
+        (0..self.samplers()).any(|index| self.is_stopped(index) && !self.is_finished(index))
     }
 
-    /// Whether the lane at this place has finished.
-    pub(super) fn is_finished(&self, place: usize) -> bool {
-        self.finished[place].load(SeqCst)
+    /// Whether this sampler has finished.
+    pub(super) fn is_finished(&self, index: usize) -> bool {
+        self.finished[index].load(SeqCst)
     }
 
-    pub(super) fn stop(&self, place: usize) {
-        self.stop[place].store(true, SeqCst);
+    pub(super) fn stop(&self, index: usize) {
+        self.stop[index].store(true, SeqCst);
     }
 
     pub(super) fn stop_all(&self) {
         self.stop.iter().for_each(|stop| stop.store(true, SeqCst));
     }
 
-    /// How many lanes have finished.
+    /// Returns how many samplers have finished.
     pub(super) fn finished(&self) -> usize {
-        (0..self.lanes()).filter(|place| self.is_finished(*place)).count()
+        (0..self.samplers()).filter(|index| self.is_finished(*index)).count()
     }
 
-    /// Interrupts the sleep of threads that are to stop. One that is about to sleep misses it, so
-    /// this is done again and again.
-    pub(super) fn nudge_the_stopped(&self) {
+    /// Interrupts the sleep of threads that are to stop. A thread that is just about to sleep
+    /// misses this, so it must be called repeatedly.
+    pub(super) fn interrupt_stopped_threads(&self) {
         self.stopped_threads().into_iter().for_each(signal::nudge);
     }
 
-    /// Takes from the threads that are to stop their priority and their CPU: something above them
-    /// may keep them from it, and nothing that they do is measured any more.
-    pub(super) fn let_go_of_the_stopped(&self, everywhere: &CpuList) {
+    /// Makes threads that are to stop ordinary tasks and lets them run on `everywhere`: tasks of
+    /// higher priority may keep the CPU from them, and their measurement is over.
+    pub(super) fn demote_stopped_threads(&self, everywhere: &CpuList) {
         let everywhere = Binding::to(everywhere);
         for thread in self.stopped_threads() {
             sched::make_ordinary(thread);
-            // Where it may not go elsewhere, it ends here when it gets to run.
+            // A thread that can't be moved ends as soon as it runs here.
             let _ = everywhere.bind(thread);
         }
     }
 
     fn stopped_threads(&self) -> Vec<i32> {
-        let lanes = self.thread_ids.iter().map(|thread| thread.load(SeqCst)).enumerate();
-        let partners = self.partners().clone();
-        let all = lanes.filter(|(_, thread)| *thread != 0).chain(partners);
-        all.filter(|(place, _)| self.is_stopped(*place)).map(|(_, thread)| thread).collect()
+        let samplers = self.thread_ids.iter().map(|thread| thread.load(SeqCst)).enumerate();
+        let second_tasks = self.second_tasks().clone();
+        let all = samplers.filter(|(_, thread)| *thread != 0).chain(second_tasks);
+        all.filter(|(index, _)| self.is_stopped(*index)).map(|(_, thread)| thread).collect()
     }
 
-    /// Waits until all threads are set up. When they start; none if one could not be.
-    pub(super) fn gather(&self) -> Option<Nanos> {
-        let mut gathering = self.gathering();
-        gathering.arrived += 1;
-        if gathering.arrived == self.lanes() {
-            gathering.start = clock::now() + Nanos::from_millis(5);
+    /// Waits until all samplers are set up. Returns when they start; none if one could not be set
+    /// up.
+    pub(super) fn wait_for_start(&self) -> Option<Nanos> {
+        let mut start = self.lock_start();
+        start.ready += 1;
+        if start.ready == self.samplers() {
+            start.at = clock::now() + Nanos::from_millis(5);
             self.changed.notify_all();
         }
-        while gathering.arrived < self.lanes() && gathering.failure.is_none() {
-            gathering = self.changed.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+        while start.ready < self.samplers() && start.failure.is_none() {
+            start = unpoisoned(self.changed.wait(start));
         }
-        gathering.failure.is_none().then_some(gathering.start)
+        start.failure.is_none().then_some(start.at)
     }
 
-    /// Whether all threads are set up.
-    pub(super) fn is_gathered(&self) -> bool {
-        self.gathering().arrived == self.lanes()
+    /// Whether all samplers are set up.
+    pub(super) fn is_set_up(&self) -> bool {
+        self.lock_start().ready == self.samplers()
     }
 
-    /// Notes that the calling thread measures on the lane at this place.
-    pub(super) fn here(&self, place: usize) {
-        self.thread_ids[place].store(sched::thread_id(), SeqCst);
+    /// Registers the calling thread as that of this sampler.
+    pub(super) fn register_sampler(&self, index: usize) {
+        self.thread_ids[index].store(sched::thread_id(), SeqCst);
     }
 
-    /// Notes that the calling thread helps the lane at this place, until what comes back is
-    /// dropped.
-    pub(super) fn help(&self, place: usize) -> Helping<'_> {
+    /// Registers the calling thread as a second task of this sampler, until the guard is dropped.
+    pub(super) fn register_second_task(&self, index: usize) -> SecondTaskGuard<'_> {
         let thread = sched::thread_id();
-        self.partners().push((place, thread));
-        Helping { meeting: self, place, thread }
+        self.second_tasks().push((index, thread));
+        SecondTaskGuard { meeting: self, index, thread }
     }
 
-    /// Says why the probe can't go on. The first reason counts.
+    /// Stops all samplers because of this failure. Only the first failure is kept.
     pub(super) fn fail(&self, failure: Failure) {
-        self.gathering().failure.get_or_insert(failure);
+        self.lock_start().failure.get_or_insert(failure);
         self.changed.notify_all();
         self.stop_all();
     }
 
     pub(super) fn into_failure(self) -> Option<Failure> {
-        self.gathering.into_inner().unwrap_or_else(PoisonError::into_inner).failure
+        unpoisoned(self.start.into_inner()).failure
     }
 
-    fn gathering(&self) -> MutexGuard<'_, Gathering> {
-        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_start(&self) -> MutexGuard<'_, Start> {
+        unpoisoned(self.start.lock())
     }
 
-    fn partners(&self) -> MutexGuard<'_, Vec<(usize, i32)>> {
-        self.partners.lock().unwrap_or_else(PoisonError::into_inner)
+    fn second_tasks(&self) -> MutexGuard<'_, Vec<(usize, i32)>> {
+        unpoisoned(self.second_tasks.lock())
     }
 }
 
-/// Says that a thread is done, however it ends: a panic must leave nobody waiting.
-pub(super) struct Done<'a>(pub(super) &'a Meeting, pub(super) usize);
+/// Marks a sampler as finished when dropped: no thread may wait for one that has panicked.
+pub(super) struct FinishGuard<'a>(pub(super) &'a Meeting, pub(super) usize);
 
-impl Drop for Done<'_> {
+impl Drop for FinishGuard<'_> {
     fn drop(&mut self) {
-        fail_in_panic(self.0);
+        fail_on_panic(self.0);
         self.0.thread_ids[self.1].store(0, SeqCst);
         self.0.finished[self.1].store(true, SeqCst);
         signal::tell();
     }
 }
 
-/// A thread that helps a lane. One that ends before the lane lets it ends the probe.
-pub(super) struct Helping<'a> {
+/// Unregisters a second task when dropped. The probe fails if the task was not told to stop.
+pub(super) struct SecondTaskGuard<'a> {
     meeting: &'a Meeting,
-    place: usize,
+    index: usize,
     thread: i32,
 }
 
-impl Drop for Helping<'_> {
+impl Drop for SecondTaskGuard<'_> {
     fn drop(&mut self) {
-        fail_in_panic(self.meeting);
-        if !self.meeting.is_stopped(self.place) {
-            let why = "a task that takes part ended before it was told to";
+        fail_on_panic(self.meeting);
+        if !self.meeting.is_stopped(self.index) {
+            let why = "a second task of the probe ended before it was told to stop";
             self.meeting.fail(Failure::Failed(why.to_owned()));
         }
-        self.meeting.partners().retain(|(_, thread)| *thread != self.thread);
+        self.meeting.second_tasks().retain(|(_, thread)| *thread != self.thread);
         signal::tell();
     }
 }
 
-fn fail_in_panic(meeting: &Meeting) {
+fn fail_on_panic(meeting: &Meeting) {
     if std::thread::panicking() {
-        let why = "a measuring thread panicked; what was changed is given back";
+        let why = "a measuring thread panicked; all changed settings are restored";
         meeting.fail(Failure::Failed(why.to_owned()));
     }
 }

@@ -1,4 +1,5 @@
-//! A second task of a lane: who is switched to, preempted, waited for.
+//! A second task on the CPUs of a sampler, which the measuring thread switches to, preempts or
+//! waits for.
 
 use super::Lane;
 use super::meeting::Meeting;
@@ -7,67 +8,67 @@ use latlab_sys::sched::{self, Policy};
 use latlab_sys::{memory, signal};
 use std::io;
 
-/// A task that takes part in what a lane measures, on a thread of its own on the same CPUs.
+/// The second task's view of the measurement it takes part in.
 pub(crate) struct Partner<'a> {
     meeting: &'a Meeting,
-    place: usize,
+    index: usize,
 }
 
 impl Partner<'_> {
-    /// Whether to go on. To be asked after each wait: a request to end interrupts them.
+    /// Whether to go on. To be checked after each wait, which a request to stop interrupts.
     #[inline]
     pub(crate) fn running(&self) -> bool {
-        !self.meeting.is_stopped(self.place)
+        !self.meeting.is_stopped(self.index)
     }
 
-    /// Waits with `wait`, which says whether it is through or was interrupted by a signal. False
-    /// if the partner is to stop.
+    /// Calls `wait` again after each signal, until it returns true. Returns false if the task is to
+    /// stop.
     #[inline]
     pub(crate) fn wait_for(&self, wait: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
-        self.meeting.wait_for(self.place, wait)
+        self.meeting.wait_for(self.index, wait)
     }
 }
 
-/// Ends a lane's partners, however the lane ends.
-struct Ending<'a>(&'a Meeting, usize);
+/// Stops the second tasks of a sampler when dropped, however the measurement ends.
+struct StopSecondTasks<'a>(&'a Meeting, usize);
 
-impl Drop for Ending<'_> {
+impl Drop for StopSecondTasks<'_> {
     fn drop(&mut self) {
         self.0.stop(self.1);
-        // Who watches interrupts what the partners wait for.
+        // The monitoring thread then interrupts whatever the tasks wait for.
         signal::tell();
     }
 }
 
 impl Lane<'_> {
-    /// Measures with `body` while `partner` runs on another thread, bound to the same CPUs and
-    /// with this policy. The partner goes on until it is told to stop, which it is when `body`
-    /// returns; whatever it sleeps in is interrupted then. A partner that fails ends the probe.
+    /// Measures with `body` while `task` runs on another thread, with this policy and bound to the
+    /// same CPUs. When `body` returns, the task is told to stop, and whatever it sleeps in is
+    /// interrupted. A task that fails, or ends earlier, ends the probe.
     ///
-    /// More partners are had by nesting.
-    pub(crate) fn beside(
+    /// Calls can be nested for more tasks.
+    pub(crate) fn with_second_task(
         &mut self,
         policy: Policy,
-        partner: impl FnOnce(&Partner<'_>) -> io::Result<()> + Send,
+        task: impl FnOnce(&Partner<'_>) -> io::Result<()> + Send,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, place) = (self.meeting, self.place());
+        let (meeting, index) = (self.meeting, self.index());
         std::thread::scope(|scope| {
-            let life = move || {
-                let _helping = meeting.help(place);
+            let run = move || {
+                let _registered = meeting.register_second_task(index);
                 memory::touch_stack();
-                let lived =
-                    sched::set_policy(policy).and_then(|()| partner(&Partner { meeting, place }));
-                // A wait that was interrupted on request is no failure.
-                if let Err(error) = lived
-                    && !meeting.is_stopped(place)
+                let result =
+                    sched::set_policy(policy).and_then(|()| task(&Partner { meeting, index }));
+                // A wait that was interrupted in order to stop is not a failure.
+                if let Err(error) = result
+                    && !meeting.is_stopped(index)
                 {
-                    meeting.fail(failed("a task that takes part", error));
+                    meeting.fail(failed("a second task of the probe", error));
                 }
             };
-            let _ending = Ending(meeting, place);
-            let thread = std::thread::Builder::new().name("partner".to_owned());
-            thread.stack_size(512 * 1024).spawn_scoped(scope, life)?;
+            let _stop = StopSecondTasks(meeting, index);
+            let thread = std::thread::Builder::new().name("second-task".to_owned());
+            thread.stack_size(512 * 1024).spawn_scoped(scope, run)?;
             body(self)
         })
     }

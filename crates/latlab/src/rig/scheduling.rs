@@ -1,4 +1,4 @@
-//! How the threads of a probe are scheduled: what may be asked for, and what the kernel gave.
+//! Scheduling of the threads of a probe: the parameters, and the policy that the kernel set.
 
 use crate::failure::{Failure, Result, failed};
 use crate::permission;
@@ -9,30 +9,29 @@ use latlab_sys::cpu;
 use latlab_sys::sched::{self, Policy};
 use std::io;
 
-/// What every probe with threads of its own may be told about their scheduling.
+/// Scheduling parameters of a probe with its own measuring threads.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Scheduling {
     /// Scheduling policy of the measuring threads
     #[arg(long, default_value = "fifo", value_parser = ["fifo", "rr", "deadline", "other"])]
     pub(crate) policy: String,
-    /// Real-time priority under fifo and rr; 99 belongs to the kernel's own threads
+    /// Real-time priority under fifo and rr; 99 is used by the kernel's own threads
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(crate) priority: u32,
-    /// Timer slack to set; the kernel's default is 50us, and none for real-time policies
+    /// Timer slack to set; the kernel's default is 50us, and 0 for real-time policies
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) slack: Option<Nanos>,
-    /// CPU time per period under deadline; a fifth of the period if not given
+    /// CPU time per period under deadline; default: a fifth of the period
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) runtime: Option<Nanos>,
 }
 
-/// What probes of throughput and loads, whose tasks are ordinary ones, may be told about their
-/// scheduling.
+/// Scheduling parameters of throughput probes and loads, whose tasks are `SCHED_OTHER` by default.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Tasks {
-    /// Scheduling policy of all tasks that take part
+    /// Scheduling policy of all tasks of the workload
     #[arg(long, default_value = "other", value_parser = ["other", "fifo", "rr"])]
     policy: String,
     /// Their real-time priority under fifo and rr
@@ -41,40 +40,40 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// The scheduling of the thread that starts them: they have its policy from it.
+    /// Returns the scheduling of the thread that starts the tasks, which inherit its policy.
     pub(crate) fn scheduling(&self) -> Scheduling {
         let Tasks { policy, priority } = self.clone();
         Scheduling { policy, priority, slack: None, runtime: None }
     }
 
-    /// Refuses what the kernel does, before anything starts; but for deadline, of which it decides
-    /// with the period.
+    /// Fails if the kernel refuses the policy.
     pub(crate) fn check(&self) -> Result<()> {
         self.scheduling().check()
     }
 
-    /// The same; what to do `instead` ends a refusal.
+    /// Fails if the kernel refuses the policy; the message ends with what to do `instead`.
     pub(crate) fn check_or(&self, instead: &str) -> Result<()> {
-        self.scheduling().try_out(instead)
+        self.scheduling().try_policy(instead)
     }
 }
 
-/// When the threads of different CPUs wake up.
+/// When the threads of different CPUs wake up, relative to each other.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Phase {
-    /// Spread evenly over the period, so that they disturb each other least.
+    /// Spread evenly over the period, which disturbs them least.
     Shifted,
-    /// All at the same moment, so that they disturb each other most.
+    /// All at the same time, which disturbs them most.
     Aligned,
 }
 
-/// What else can be done where a policy is refused.
+/// Alternative that ends the message about a refused policy.
 const INSTEAD: &str = "; or measure as an ordinary task with --policy other";
 
-/// Binds the thread to its CPU and gives it its policy; what it really got is read back.
+/// Sets policy, timer slack and affinity of the calling thread, reads the policy back, and returns
+/// the effective schedule.
 pub(super) fn set_up(
     cpus: &CpuList,
     interval: Option<Nanos>,
@@ -83,19 +82,19 @@ pub(super) fn set_up(
     let policy = policy(interval, wanted)?;
     let on_cpu = |what: &str, e: io::Error| failed(&format!("CPU {cpus}: {what}"), e);
     if let Some(slack) = wanted.slack {
-        sched::set_slack(slack).map_err(|e| on_cpu("the timer slack can't be set", e))?;
+        sched::set_slack(slack).map_err(|e| on_cpu("setting the timer slack", e))?;
     }
-    // Its policy first: to be bound, it has to get to run once more, and an ordinary task on a busy
-    // CPU waits for that.
+    // The policy comes first: to be migrated, the thread has to run once more, for which an
+    // ordinary task on a busy CPU has to wait.
     sched::set_policy(policy).map_err(|e| permission::refused(&wanted.policy, &e, INSTEAD))?;
-    // The kernel admits deadline tasks only where they may use every CPU of their domain.
+    // The kernel admits a deadline task only if it may use every CPU of its root domain.
     if wanted.policy != "deadline" {
-        cpu::pin(cpus).map_err(|e| on_cpu("a thread can't be bound", e))?;
+        cpu::pin(cpus).map_err(|e| on_cpu("setting the CPU affinity", e))?;
     }
-    let slack = sched::slack().map_err(|e| on_cpu("the timer slack can't be read", e))?;
-    let effective = sched::policy().map_err(|e| on_cpu("the policy can't be read", e))?;
+    let slack = sched::slack().map_err(|e| on_cpu("reading the timer slack", e))?;
+    let effective = sched::policy().map_err(|e| on_cpu("reading the scheduling policy", e))?;
     if effective != policy {
-        let why = format!("CPU {cpus}: the kernel gave {effective:?} instead of {policy:?}");
+        let why = format!("CPU {cpus}: the kernel set {effective:?} instead of {policy:?}");
         return Err(Failure::Failed(why));
     }
     let priority = match effective {
@@ -110,7 +109,7 @@ fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
         return Ok(wanted.policy_at(0));
     }
     let Some(period) = interval else {
-        let why = "policy=deadline is for probes with an interval: this one has none";
+        let why = "policy=deadline needs a probe with an interval, and this one has none: use policy=fifo";
         return Err(Failure::Failed(why.to_owned()));
     };
     let runtime = wanted.runtime.unwrap_or(Nanos(period.0 / 5));
@@ -118,45 +117,47 @@ fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
 }
 
 impl Scheduling {
-    /// Refuses what gives no order to the measuring threads and so many ranks below them, and
-    /// where the kernel does: ordinary tasks are no way out here.
+    /// Fails unless the policy has real-time priorities, of which `below` are left below that of
+    /// the measuring threads, or if the kernel refuses it. The message does not offer policy=other,
+    /// which can't replace them here.
     pub(crate) fn check_ranks(&self, probe: &str, below: u32) -> Result<()> {
         if !matches!(self.policy.as_str(), "fifo" | "rr") {
             return Err(Failure::Failed(format!(
-                "{probe}: tasks of policy={} have no priorities, on which this depends: use \
+                "{probe}: tasks of policy={} have no priorities, which this probe needs: use \
                  policy=fifo or policy=rr",
                 self.policy
             )));
         }
         if self.priority > below {
-            return self.try_out("");
+            return self.try_policy("");
         }
         Err(Failure::Failed(format!(
-            "{probe}: priority={} leaves no room for {below} below it, where other tasks are to \
-             stand: use priority={} or more",
+            "{probe}: priority={} is too low, other tasks of the probe need {below} priorities \
+             below it: use priority={} or more",
             self.priority,
             below + 1
         )))
     }
 
-    /// Refuses what the kernel does, before anything starts.
+    /// Fails if the kernel refuses the policy. Deadline is only decided later, with the period.
     pub(crate) fn check(&self) -> Result<()> {
-        self.try_out(INSTEAD)
+        self.try_policy(INSTEAD)
     }
 
-    /// As [`Scheduling::check`], and refuses what can't be bound to one CPU.
-    pub(crate) fn check_bound(&self, probe: &str) -> Result<()> {
+    /// As [`Scheduling::check`]; also fails if the policy does not allow pinning to one CPU.
+    pub(crate) fn check_pinned(&self, probe: &str) -> Result<()> {
         if self.policy != "deadline" {
             return self.check();
         }
         Err(Failure::Failed(format!(
-            "{probe}: a deadline task can't be bound to one CPU, on which this depends: give \
-             policy=fifo, rr or other"
+            "{probe}: the measuring thread must be pinned to one CPU, and a deadline task can't be: \
+             use policy=fifo, rr or other"
         )))
     }
 
-    /// Takes the policy on a thread that does nothing else. What to do `instead` ends a refusal.
-    fn try_out(&self, instead: &str) -> Result<()> {
+    /// Sets the policy on a thread that does nothing else. The message of a refusal ends with what
+    /// to do `instead`.
+    fn try_policy(&self, instead: &str) -> Result<()> {
         let tried = std::thread::scope(|scope| {
             let thread = scope.spawn(|| sched::set_policy(self.policy_at(0)));
             thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
@@ -164,10 +165,10 @@ impl Scheduling {
         tried.map_err(|e| permission::refused(&self.policy, &e, instead))
     }
 
-    /// The policy of a task that is to stand so far above (or below) the measuring threads.
-    /// Ordinary tasks all stand the same.
-    pub(crate) fn policy_at(&self, above: i32) -> Policy {
-        let priority = self.priority.saturating_add_signed(above).clamp(1, 99);
+    /// Returns the policy of a task whose real-time priority differs by `offset` from that of the
+    /// measuring threads. `SCHED_OTHER` has no such offset.
+    pub(crate) fn policy_at(&self, offset: i32) -> Policy {
+        let priority = self.priority.saturating_add_signed(offset).clamp(1, 99);
         match self.policy.as_str() {
             "fifo" => Policy::Fifo(priority),
             "rr" => Policy::Rr(priority),

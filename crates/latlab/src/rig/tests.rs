@@ -1,14 +1,14 @@
-//! A probe that can't go on ends, and says why.
+//! Ends of probes: complete, stalled, and with a second task that fails.
 
 use super::*;
 use latlab_core::plan::Length;
 use latlab_sys::clock;
 use latlab_sys::sched::Policy;
 
-/// Nobody looks on.
-struct Blind;
+/// Shows nothing.
+struct NoDisplay;
 
-impl Watch for Blind {
+impl Watch for NoDisplay {
     fn begin(&mut self, _: &str, _: &[(String, Arc<Tally>)]) {}
     fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
@@ -18,40 +18,40 @@ impl Watch for Blind {
     }
 }
 
-const LIMIT: Nanos = Nanos::from_millis(200);
+const TIMEOUT: Nanos = Nanos::from_millis(200);
 
-/// Runs `body` on CPU 0 for 100 samples. How it ended, and how many samples came.
-fn ends(
+/// Runs `body` on CPU 0 for 100 samples. Returns its outcome and the number of samples.
+fn run(
     body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
-    ends_on(1, body)
+    run_samplers(1, body)
 }
 
-/// The same on so many lanes.
-fn ends_on(
-    lanes: usize,
+/// As [`run`], with this number of samplers.
+fn run_samplers(
+    samplers: usize,
     body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
     let plan = Plan::bare("", CpuList::from_iter([0]), Length::Count(100));
-    let places = vec![plan.cpus.clone(); lanes];
+    let cpu_sets = vec![plan.cpus.clone(); samplers];
     let signals = Signals::hold().unwrap();
-    let mut watch = Blind;
+    let mut watch = NoDisplay;
     let mut rig = Rig::new(&plan, &signals, &mut watch);
-    let (spans, rhythm) = ([("a", "b")], Rhythm::Within(LIMIT));
+    let (spans, pacing) = ([("a", "b")], Rhythm::BackToBack(TIMEOUT));
     let scheduling =
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
-    let ended = rig.on_each_of(&places, "test", &spans, rhythm, &scheduling, body);
+    let ended = rig.on_cpu_sets(&cpu_sets, "test", &spans, pacing, &scheduling, body);
     let recorded = rig.measured.iter().map(|one| one.lane.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
 }
 
-fn sample(lane: &mut Lane<'_>) {
+fn record(sampler: &mut Lane<'_>) {
     let now = clock::now();
-    lane.sample(0, now, Nanos(1));
-    lane.rest(now);
+    sampler.record(0, now, Nanos(1));
+    sampler.advance_and_pause(now);
 }
 
-/// Waits, as in a call that a signal interrupts, until told to stop.
+/// Sleeps, as in a call that a signal interrupts, until told to stop.
 fn wait_while(running: impl Fn() -> bool) -> io::Result<()> {
     while running() {
         clock::sleep_for(Nanos::from_secs(60));
@@ -60,12 +60,12 @@ fn wait_while(running: impl Fn() -> bool) -> io::Result<()> {
 }
 
 #[test]
-fn repetitions_are_counted_and_partners_are_interrupted() {
-    let (ended, recorded) = ends(|lane| {
-        let partner = |partner: &Partner<'_>| wait_while(|| partner.running());
-        lane.beside(Policy::Other, partner, |lane| {
-            while lane.running() {
-                sample(lane);
+fn count_of_repetitions_ends_probe_and_interrupts_second_task() {
+    let (ended, recorded) = run(|sampler| {
+        let task = |task: &Partner<'_>| wait_while(|| task.running());
+        sampler.with_second_task(Policy::Other, task, |sampler| {
+            while sampler.running() {
+                record(sampler);
             }
             Ok(())
         })
@@ -74,27 +74,27 @@ fn repetitions_are_counted_and_partners_are_interrupted() {
 }
 
 #[test]
-fn a_wake_up_that_never_comes_ends_the_probe() {
-    let (ended, recorded) = ends(|lane| {
-        assert!(lane.running());
-        sample(lane);
-        while lane.running() {
+fn lost_wakeup_fails_probe() {
+    let (ended, recorded) = run(|sampler| {
+        assert!(sampler.running());
+        record(sampler);
+        while sampler.running() {
             clock::sleep_for(Nanos::from_secs(60));
         }
         Ok(())
     });
     let said = ended.unwrap_err();
-    assert!(said.contains("test on CPU 0") && said.contains("nothing came for 200 ms"), "{said}");
+    assert!(said.contains("test on CPU 0") && said.contains("no sample for 200 ms"), "{said}");
     assert_eq!(recorded, 1);
 }
 
 #[test]
-fn a_lane_that_is_done_is_not_taken_for_stuck() {
-    let (ended, recorded) = ends_on(2, |lane| {
-        while lane.running() {
-            sample(lane);
-            if lane.place() == 1 {
-                clock::sleep_for(Nanos(LIMIT.0 / 30));
+fn finished_sampler_is_not_taken_for_stalled() {
+    let (ended, recorded) = run_samplers(2, |sampler| {
+        while sampler.running() {
+            record(sampler);
+            if sampler.index() == 1 {
+                clock::sleep_for(Nanos(TIMEOUT.0 / 30));
             }
         }
         Ok(())
@@ -103,16 +103,17 @@ fn a_lane_that_is_done_is_not_taken_for_stuck() {
 }
 
 #[test]
-fn a_partner_that_leaves_ends_the_probe() {
-    let measure = |lane: &mut Lane<'_>| {
-        while lane.running() {
+fn second_task_that_ends_early_fails_probe() {
+    let measure = |sampler: &mut Lane<'_>| {
+        while sampler.running() {
             clock::sleep_for(Nanos::from_secs(60));
         }
         Ok(())
     };
-    let (ended, _) = ends(|lane| lane.beside(Policy::Other, |_| Ok(()), measure));
-    assert_eq!(ended, Err("a task that takes part ended before it was told to".to_owned()));
+    let (ended, _) = run(|sampler| sampler.with_second_task(Policy::Other, |_| Ok(()), measure));
+    let early = "a second task of the probe ended before it was told to stop";
+    assert_eq!(ended, Err(early.to_owned()));
     let refuse = |_: &Partner<'_>| Err(io::Error::other("no more"));
-    let (ended, _) = ends(|lane| lane.beside(Policy::Other, refuse, measure));
-    assert_eq!(ended, Err("a task that takes part: no more".to_owned()));
+    let (ended, _) = run(|sampler| sampler.with_second_task(Policy::Other, refuse, measure));
+    assert_eq!(ended, Err("a second task of the probe: no more".to_owned()));
 }

@@ -1,4 +1,5 @@
-//! Groups in which every sender writes messages to every receiver, as hackbench has them.
+//! Groups of senders and receivers, as in hackbench: every sender writes to every receiver of its
+//! group.
 
 use latlab_core::size::Bytes;
 use latlab_sys::process::{self, Forked, SingleThread};
@@ -8,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// What messages go through.
+/// Transport of the messages.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
@@ -20,49 +21,49 @@ pub(crate) enum Over {
     Pipes,
 }
 
-/// How many groups there are, and of what.
+/// Number and size of the groups, and their transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) number: u32,
-    /// Senders in each, and as many receivers.
+    /// Senders in each group; the number of receivers is the same.
     pub(crate) fan: u32,
     pub(crate) over: Over,
 }
 
-/// The part that a task plays in its group.
+/// Role of a task in its group.
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
-    /// Reads what comes here.
+    /// Reads from this end.
     Receiver(Arc<File>),
-    /// Writes to each of these.
+    /// Writes to each of these ends.
     Sender(Arc<[File]>),
 }
 
 impl Groups {
-    /// How many tasks there are.
+    /// Returns the number of tasks in all groups.
     pub(crate) fn tasks(self) -> usize {
         2 * self.number as usize * self.fan as usize
     }
 
-    /// Hands out all roles, group after group: `start` makes a task of each.
+    /// Calls `start` to create a task for each role, group after group.
     pub(crate) fn start(self, start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
-        self.hand_out(start).map_err(|e| {
+        self.create_tasks(start).map_err(|e| {
             let tasks = self.tasks();
             io::Error::other(format!(
-                "{tasks} tasks can't be made here ({e}): take fewer groups or a smaller fan, or \
-                 raise what ulimit -n and -u allow"
+                "{tasks} tasks can't be created ({e}): use fewer groups or a smaller fan, or raise \
+                 the limits (ulimit -n, ulimit -u)"
             ))
         })
     }
 
-    /// Receivers come first, so that each sender finds all of its receivers made.
-    fn hand_out(self, mut start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
+    /// Creates the receivers of a group before its senders, which need all their ends.
+    fn create_tasks(self, mut start: impl FnMut(Role) -> io::Result<()>) -> io::Result<()> {
         for _ in 0..self.number {
             let mut to_receivers = Vec::new();
             for _ in 0..self.fan {
-                let (far, near) = self.over.pair()?;
-                start(Role::Receiver(Arc::new(far)))?;
-                to_receivers.push(near);
+                let (from, to) = self.over.pair()?;
+                start(Role::Receiver(Arc::new(from)))?;
+                to_receivers.push(to);
             }
             let to_receivers: Arc<[File]> = to_receivers.into();
             for _ in 0..self.fan {
@@ -72,15 +73,15 @@ impl Groups {
         Ok(())
     }
 
-    /// Makes a process of each role, which lives this `life`.
+    /// Forks a process for each role, which runs `body`.
     pub(crate) fn fork(
         self,
         single: &SingleThread,
-        life: impl Fn(Role) -> io::Result<()>,
+        body: impl Fn(Role) -> io::Result<()>,
     ) -> io::Result<Vec<Forked>> {
         let mut children = Vec::with_capacity(self.tasks());
         self.start(|role| {
-            children.push(single.try_fork(|| life(role))?);
+            children.push(single.try_fork(|| body(role))?);
             Ok(())
         })?;
         Ok(children)
@@ -88,7 +89,7 @@ impl Groups {
 }
 
 impl Over {
-    /// The end to read from, and the one to write to.
+    /// Returns the end to read from and the end to write to.
     fn pair(self) -> io::Result<(File, File)> {
         match self {
             Over::Pipes => process::pipe(),
@@ -100,12 +101,12 @@ impl Over {
     }
 }
 
-/// A message of this length.
+/// Returns a message of this length.
 pub(crate) fn message(size: Bytes) -> Vec<u8> {
     vec![b'-'; usize::try_from(size.0).unwrap_or(1)]
 }
 
-/// Writes a message to each.
+/// Writes a message to each receiver.
 #[inline]
 pub(crate) fn send(to: &[File], message: &[u8]) -> io::Result<()> {
     to.iter().try_for_each(|mut receiver| receiver.write_all(message))
@@ -117,10 +118,14 @@ pub(crate) fn receive(mut from: &File, message: &mut [u8]) -> io::Result<()> {
     from.read_exact(message)
 }
 
-/// Reads the length of a message.
+/// Parses the length of a message.
 pub(crate) fn length(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
+    if (1..=65536).contains(&size.0) {
+        Ok(size)
+    } else {
+        Err(format!("{text} is out of range: a message has 1B to 64KiB"))
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sender_reaches_every_receiver_of_its_group_and_no_other() {
+    fn sender_reaches_every_receiver_of_its_group_only() {
         for over in [Over::Sockets, Over::Pipes] {
             let groups = Groups { number: 2, fan: 3, over };
             let mut roles = Vec::new();

@@ -1,4 +1,4 @@
-//! Requests and replies over TCP, as clients and a file server exchange them in tbench.
+//! TCP requests and replies of clients and a file server, as in tbench.
 
 use latlab_core::random::Random;
 use latlab_sys::process::{Forked, SingleThread};
@@ -9,28 +9,28 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 /// A request and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
-    /// Bytes of the request, its head included.
+    /// Bytes of the request, including its header.
     pub(crate) request: u32,
-    /// Bytes of the reply, its head included.
+    /// Bytes of the reply, including its header.
     pub(crate) reply: u32,
-    /// Bytes of a file in either of them.
+    /// Bytes of file data in the request or the reply.
     pub(crate) payload: u32,
 }
 
-/// How often in a thousand a client does what, and how long the messages for it are: the rates of
-/// the operations and the mean sizes of what they carry in dbench's load for clients, with the
-/// lengths that tbench gives each operation's messages.
+/// The exchanges of a client, with their number in a thousand: the rates of operations and the mean
+/// sizes of their data are those of dbench's client load file, the message lengths are those of
+/// tbench.
 const MIX: &[(u32, Exchange)] = &[
-    // Opening or creating a file, asking for one by its path, closing, removing, renaming.
+    // Opening or creating a file, querying a path, closing, removing, renaming.
     (173, plain(153, 87)),
     (157, plain(135, 71)),
     (127, plain(47, 39)),
     (35, plain(123, 39)),
     (7, plain(210, 39)),
-    // Listing a folder without and with a match.
+    // Listing a directory without and with a match.
     (31, plain(114, 39)),
     (30, plain(114, 1029)),
-    // Asking for the state of a file or of the file system, setting it, flushing, locking.
+    // Querying a file or the file system, setting file attributes, flushing, locking.
     (56, plain(59, 71)),
     (14, plain(71, 47)),
     (12, plain(41, 39)),
@@ -63,7 +63,7 @@ const fn write(payload: u32) -> Exchange {
     Exchange { request: 59 + payload, reply: 55, payload }
 }
 
-/// A thousand exchanges, always in the same order, which looks random.
+/// Returns a thousand exchanges in a pseudo-random order that is always the same.
 pub(crate) fn mix() -> Vec<Exchange> {
     let all = MIX.iter().flat_map(|(times, one)| std::iter::repeat_n(*one, *times as usize));
     let mut all: Vec<(u64, Exchange)> = Random::new(0).zip(all).collect();
@@ -71,12 +71,13 @@ pub(crate) fn mix() -> Vec<Exchange> {
     all.into_iter().map(|(_, exchange)| exchange).collect()
 }
 
-/// Each message begins with how many bytes follow this number.
-const HEAD: usize = 4;
-/// A request says after that how many bytes of the reply are to follow its head.
-const HEADS: usize = 2 * HEAD;
-/// Room for the longest message.
-const ROOM: usize = 70_000;
+/// Length of a header: the number of bytes that follow it, big-endian.
+const HEADER: usize = 4;
+/// Length of both headers of a request. The second one is the number of bytes of the reply after
+/// its header.
+const REQUEST_HEADERS: usize = 2 * HEADER;
+/// Size of a buffer that holds the longest message.
+const BUFFER: usize = 70_000;
 
 /// A client's end of a connection.
 pub(crate) struct Client {
@@ -85,10 +86,10 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// At the end of a connection that is there, once it is answered.
-    fn at(connection: TcpStream) -> io::Result<Client> {
+    /// Returns a client on an open connection, after one exchange with the server.
+    fn new(connection: TcpStream) -> io::Result<Client> {
         let connection = set_up(connection)?;
-        let mut client = Client { connection, buffer: vec![0; ROOM] };
+        let mut client = Client { connection, buffer: vec![0; BUFFER] };
         client.exchange(plain(8, 8))?;
         Ok(client)
     }
@@ -97,53 +98,53 @@ impl Client {
     #[inline]
     pub(crate) fn exchange(&mut self, exchange: Exchange) -> io::Result<()> {
         let (request, reply) = (exchange.request as usize, exchange.reply as usize);
-        put(&mut self.buffer, 0, request - HEAD);
-        put(&mut self.buffer, HEAD, reply - HEAD);
+        put(&mut self.buffer, 0, request - HEADER);
+        put(&mut self.buffer, HEADER, reply - HEADER);
         self.connection.write_all(&self.buffer[..request])?;
-        let (head, body) = self.buffer.split_at_mut(HEAD);
-        let there = socket::receive(&self.connection, head)?
-            && socket::discard(&self.connection, &mut body[..reply - HEAD])?;
-        if !there {
+        let (head, body) = self.buffer.split_at_mut(HEADER);
+        let received = socket::receive(&self.connection, head)?
+            && socket::discard(&self.connection, &mut body[..reply - HEADER])?;
+        if !received {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let announced = get(&self.buffer, 0);
-        if announced == reply - HEAD { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
+        if announced == reply - HEADER { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
 }
 
-/// Answers a client until it hangs up.
+/// Answers a client until it closes the connection.
 fn serve(connection: &mut TcpStream) -> io::Result<()> {
-    let mut buffer = vec![0; ROOM];
-    while socket::receive(connection, &mut buffer[..HEAD])? {
-        let request = HEAD + get(&buffer, 0);
-        let rest = buffer.get_mut(HEAD..request).ok_or(io::ErrorKind::InvalidData)?;
-        if !socket::receive(connection, rest)? || request < HEADS {
+    let mut buffer = vec![0; BUFFER];
+    while socket::receive(connection, &mut buffer[..HEADER])? {
+        let request = HEADER + get(&buffer, 0);
+        let rest = buffer.get_mut(HEADER..request).ok_or(io::ErrorKind::InvalidData)?;
+        if !socket::receive(connection, rest)? || request < REQUEST_HEADERS {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let reply = get(&buffer, HEAD);
+        let reply = get(&buffer, HEADER);
         put(&mut buffer, 0, reply);
-        let reply = buffer.get(..HEAD + reply).ok_or(io::ErrorKind::InvalidData)?;
+        let reply = buffer.get(..HEADER + reply).ok_or(io::ErrorKind::InvalidData)?;
         match connection.write_all(reply) {
-            // The client did not want it any more.
-            Err(e) if is_hung_up(&e) => return Ok(()),
+            // The client has closed the connection.
+            Err(e) if is_closed(&e) => return Ok(()),
             written => written?,
         }
     }
     Ok(())
 }
 
-fn is_hung_up(error: &io::Error) -> bool {
+fn is_closed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 fn get(buffer: &[u8], at: usize) -> usize {
-    let bytes = buffer[at..][..HEAD].try_into().expect("these are four bytes");
+    let bytes = buffer[at..][..HEADER].try_into().expect("these are four bytes");
     u32::from_be_bytes(bytes) as usize
 }
 
 fn put(buffer: &mut [u8], at: usize, number: usize) {
     let number = u32::try_from(number).unwrap_or(u32::MAX);
-    buffer[at..][..HEAD].copy_from_slice(&number.to_be_bytes());
+    buffer[at..][..HEADER].copy_from_slice(&number.to_be_bytes());
 }
 
 fn set_up(connection: TcpStream) -> io::Result<TcpStream> {
@@ -152,22 +153,22 @@ fn set_up(connection: TcpStream) -> io::Result<TcpStream> {
     Ok(connection)
 }
 
-/// Forks so many clients, each with its own server process at the other end, over the loopback
-/// and on a port that is free. A client lives this `life`, with its number.
+/// Forks `clients` clients, each connected to a server process of its own over the loopback
+/// interface, on a free port. A client runs `body` with its number, from 0.
 pub(crate) fn start(
     single: &SingleThread,
     clients: usize,
-    life: impl Fn(usize, Client) -> io::Result<()>,
+    body: impl Fn(usize, Client) -> io::Result<()>,
 ) -> io::Result<Vec<Forked>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?;
     let mut children = Vec::with_capacity(2 * clients);
     for nth in 0..clients {
-        // Connected before anybody can die, so that it is there to be accepted. Neither child has
-        // the other's end: when one dies, the other hears of it.
+        // Connected before the fork, so that the accept below can't block if the child dies. Neither
+        // child holds the other's end, so each notices when the other dies.
         let connection = TcpStream::connect(port)?;
-        let life = &life;
-        children.push(single.try_fork(move || life(nth, Client::at(connection)?))?);
+        let body = &body;
+        children.push(single.try_fork(move || body(nth, Client::new(connection)?))?);
         let (connection, _) = listener.accept()?;
         let mut connection = set_up(connection)?;
         children.push(single.try_fork(move || serve(&mut connection))?);
@@ -181,7 +182,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_mix_is_a_thousand_exchanges_in_their_shares_and_always_the_same() {
+    fn mix_has_thousand_exchanges_in_fixed_order() {
         let count = |all: &[Exchange]| {
             let mut counts = BTreeMap::new();
             for one in all {
@@ -194,19 +195,19 @@ mod tests {
         assert_eq!(count(&mix())[&(59, 59 + 4_096)], 182);
         let reads: u32 = mix().iter().filter(|one| one.reply > one.request).map(|_| 1).sum();
         assert!((300..400).contains(&reads), "{reads}");
-        // dbench's own load has a mean of 5428 bytes of files an operation.
+        // dbench's own load has a mean of 5428 bytes of file data per operation.
         let payload: u32 = mix().iter().map(|one| one.payload).sum();
         assert!((5_374_000..5_482_000).contains(&payload), "{payload}");
         let longest = mix().iter().map(|one| one.request.max(one.reply)).max();
-        assert!(longest.is_some_and(|longest| (longest as usize) < ROOM));
+        assert!(longest.is_some_and(|longest| (longest as usize) < BUFFER));
     }
 
     #[test]
-    fn a_server_answers_as_it_is_asked_until_the_client_hangs_up() {
+    fn server_answers_until_client_closes_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap();
         let server = std::thread::spawn(move || serve(&mut listener.accept().unwrap().0));
-        let mut client = Client::at(TcpStream::connect(port).unwrap()).unwrap();
+        let mut client = Client::new(TcpStream::connect(port).unwrap()).unwrap();
         for exchange in mix() {
             client.exchange(exchange).unwrap();
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_refuses_what_is_no_request() {
+    fn server_refuses_invalid_request() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut server = listener.accept().unwrap().0;

@@ -1,4 +1,4 @@
-//! What throughput costs besides time: context switches, and misses of the TLB and of the cache.
+//! Cost of a workload besides time: context switches, TLB misses and cache misses.
 
 use crate::rig::Rig;
 use latlab_core::record::Warning;
@@ -7,33 +7,34 @@ use latlab_sys::usage::{self, Switches};
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// What not every processor counts.
+/// Events that not every processor counts.
 const MISSES: [(&str, Event); 2] =
     [("data TLB misses", Event::TlbMisses), ("last-level cache misses", Event::CacheMisses)];
 
-/// What some work has cost.
+/// Cost of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reading {
     voluntary: u64,
     involuntary: u64,
-    /// Each of [`MISSES`], or why it can't be counted.
+    /// Count of each of [`MISSES`], or why it can't be counted.
     misses: [Result<u64, String>; MISSES.len()],
 }
 
-/// Counts in the process that has it, and in the children that are forked after it was made.
+/// Counts in its own process, and in the children forked after it was created.
 pub(crate) struct Meter {
     switches: Switches,
     misses: [io::Result<Counter>; MISSES.len()],
 }
 
 impl Meter {
-    /// Begins to count.
+    /// Starts counting.
     pub(crate) fn start() -> Meter {
         let misses = MISSES.map(|(_, event)| Counter::open(event));
         Meter { switches: usage::switches(), misses }
     }
 
-    /// What it has cost since then. The switches of children are known when they have ended.
+    /// Returns the cost since the start. Context switches of children are included once they have
+    /// ended and been waited for.
     pub(crate) fn read(&self) -> Reading {
         let now = usage::switches();
         Reading {
@@ -47,23 +48,23 @@ impl Meter {
 fn count(counter: &io::Result<Counter>) -> Result<u64, String> {
     let counter = counter.as_ref().map_err(why_not)?;
     let count = counter.count().map_err(|e| why_not(&e))?;
-    count.ok_or_else(|| "all counters of the processor are taken".to_owned())
+    count.ok_or_else(|| "all hardware counters are in use".to_owned())
 }
 
 fn why_not(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::Unsupported => {
-            "the processor has no counter for them, or the hypervisor keeps it".to_owned()
+            "the processor has no counter for them, or the hypervisor does not expose it".to_owned()
         }
         io::ErrorKind::PermissionDenied => {
-            "kernel.perf_event_paranoid forbids it: be root, or set it to 1".to_owned()
+            "kernel.perf_event_paranoid forbids it: run as root, or set it to 1".to_owned()
         }
         _ => error.to_string(),
     }
 }
 
-/// Keeps the sum of all these costs as figures, divided by so many units of work; a warning says
-/// what can't be counted here.
+/// Adds figures of the total of all costs, divided by `units` of work, and a warning for each event
+/// that can't be counted here.
 #[expect(clippy::cast_precision_loss, reason = "a figure is shown, not counted with")]
 pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Reading], units: u64, per: &str) {
     if costs.is_empty() || units == 0 {

@@ -1,4 +1,4 @@
-//! A token that goes around a ring of processes through pipes, as lmbench has them.
+//! A token that processes in a ring pass on through pipes, as in lmbench.
 
 use latlab_core::size::Bytes;
 use latlab_core::tally::Tally;
@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Write as _};
 
 type Token = [u8; 4];
 
-/// A ring of processes, of which the caller is one. Dropping it ends the others.
+/// A ring of processes, one of which is the caller. Dropping it ends the others.
 pub(crate) struct Ring {
     to: File,
     from: File,
@@ -19,12 +19,13 @@ pub(crate) struct Ring {
     others: Vec<Forked>,
 }
 
-/// The ends of a pipe, as far as they are still open here: to read from, and to write to.
+/// Read end and write end of a pipe, if they are still open in this process.
 type Ends = (Option<File>, Option<File>);
 
 impl Ring {
-    /// So many processes, each with a working set of this size. The token has been around once.
-    pub(crate) fn of(processes: u32, size: Bytes, single: &SingleThread) -> io::Result<Ring> {
+    /// Creates a ring of processes, each with a working set of this size, and sends the token around
+    /// once.
+    pub(crate) fn new(processes: u32, size: Bytes, single: &SingleThread) -> io::Result<Ring> {
         let open = |_| pipe().map(|(from, to)| (Some(from), Some(to)));
         let mut pipes: Vec<Ends> = (0..processes).map(open).collect::<io::Result<_>>()?;
         let mut others = Vec::with_capacity(pipes.len());
@@ -33,15 +34,15 @@ impl Ring {
         }
         let to = pipes.first_mut().and_then(|(_, to)| to.take());
         let from = pipes.last_mut().and_then(|(from, _)| from.take());
-        // The other ends are the others': who waits for one that is gone must hear it.
+        // The other ends must be closed here, so that a process notices when its neighbour is gone.
         drop(pipes);
         let (to, from) = to.zip(from).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut ring = Ring { to, from, set: WorkingSet::of(size), others };
+        let mut ring = Ring { to, from, set: WorkingSet::new(size), others };
         ring.go_around()?;
         Ok(ring)
     }
 
-    /// Sends the token around once.
+    /// Sends the token once around the ring.
     #[inline]
     pub(crate) fn go_around(&mut self) -> io::Result<()> {
         let mut token = Token::default();
@@ -57,13 +58,12 @@ impl Drop for Ring {
     }
 }
 
-/// The life of the process at this place: it passes the token on until somebody before or after
-/// it is gone.
+/// Body of process `nth` of the ring: passes the token on until one of its neighbours is gone.
 fn pass_on(pipes: &mut Vec<Ends>, nth: usize, size: Bytes) -> io::Result<()> {
     let ends = pipes[nth - 1].0.take().zip(pipes[nth].1.take());
     pipes.clear();
     let (mut from, mut to) = ends.ok_or(io::ErrorKind::InvalidInput)?;
-    let (set, mut token) = (WorkingSet::of(size), Token::default());
+    let (set, mut token) = (WorkingSet::new(size), Token::default());
     loop {
         from.read_exact(&mut token)?;
         set.sum();
@@ -71,14 +71,14 @@ fn pass_on(pipes: &mut Vec<Ends>, nth: usize, size: Bytes) -> io::Result<()> {
     }
 }
 
-/// What passing the token on takes when no other process runs in between: writing it to a pipe,
-/// reading it from there, and summing up the working set. One of so many pipes is taken after
-/// another; the median of all that was done in 10 ms, and at least of 1000.
+/// Measures what passing the token on takes without a context switch: writing it to a pipe, reading
+/// it back, and summing up the working set. Uses the pipes in turn. Returns the median of at least
+/// 1000 repetitions in at least 10 ms, without `clock_read`.
 pub(crate) fn overhead(pipes: u32, size: Bytes, clock_read: Nanos) -> io::Result<Nanos> {
-    const LONG_ENOUGH: Nanos = Nanos::from_millis(10);
-    const OFTEN_ENOUGH: u64 = 1_000;
+    const MIN_TIME: Nanos = Nanos::from_millis(10);
+    const MIN_REPETITIONS: u64 = 1_000;
     let pipes = (0..pipes).map(|_| pipe()).collect::<io::Result<Vec<_>>>()?;
-    let (set, mut token, tally) = (WorkingSet::of(size), Token::default(), Tally::new());
+    let (set, mut token, tally) = (WorkingSet::new(size), Token::default(), Tally::new());
     let first = clock::now();
     let mut begin = first;
     for (from, to) in pipes.iter().cycle() {
@@ -87,7 +87,7 @@ pub(crate) fn overhead(pipes: u32, size: Bytes, clock_read: Nanos) -> io::Result
         set.sum();
         let end = clock::now();
         tally.record(end - begin - clock_read);
-        if end - first > LONG_ENOUGH && tally.recorded() >= OFTEN_ENOUGH {
+        if end - first > MIN_TIME && tally.recorded() >= MIN_REPETITIONS {
             break;
         }
         begin = clock::now();
@@ -95,12 +95,12 @@ pub(crate) fn overhead(pipes: u32, size: Bytes, clock_read: Nanos) -> io::Result
     Ok(tally.histogram().quantile(0.5))
 }
 
-/// Memory that a process looks through each time it has the token.
+/// Memory that a process sums up each time it has the token.
 struct WorkingSet(Vec<u64>);
 
 impl WorkingSet {
-    fn of(size: Bytes) -> WorkingSet {
-        // Written once, so that there is memory behind it.
+    fn new(size: Bytes) -> WorkingSet {
+        // Written once, so that its pages are allocated.
         WorkingSet(vec![1; usize::try_from(size.0).unwrap_or(0) / size_of::<u64>()])
     }
 
@@ -115,9 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_passed_on_through_all_pipes_and_the_set_is_summed_up() {
+    fn overhead_is_positive_and_working_set_has_its_size() {
         let overhead = overhead(3, Bytes(4096), Nanos(0)).unwrap();
         assert!(overhead > Nanos(0));
-        assert_eq!(WorkingSet::of(Bytes(4096)).0.len(), 512);
+        assert_eq!(WorkingSet::new(Bytes(4096)).0.len(), 512);
     }
 }

@@ -1,5 +1,4 @@
-//! A process of its own that works for a probe: this program again, which has one thread and so
-//! may fork.
+//! Worker process of a probe: this program again, single-threaded, so that it may fork.
 
 use crate::failure::{Result, failed};
 use crate::part::Params;
@@ -17,29 +16,29 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 
-/// What it is told when it is started.
+/// Start parameters of a worker, on its command line.
 #[derive(Debug, Serialize, Deserialize)]
-struct Orders {
+struct WorkerOrders {
     probe: Part,
-    /// The descriptor under which it finds the samples, and for how many writers they are.
+    /// File descriptor of the samples, and the number of their writers.
     samples: Option<(RawFd, usize)>,
-    /// The process that gives the orders.
+    /// Process ID of the parent.
     parent: u32,
 }
 
-/// What comes of one order: what the probe wants to know, or why there is nothing to know.
-type Answer<T> = std::result::Result<T, String>;
+/// Answer to one order: the result, or an error message.
+type WorkerAnswer<T> = std::result::Result<T, String>;
 
-/// A worker, as its probe sees it. It has the policy and the CPUs of the thread that started it,
-/// and dies with that. Dropping it ends it, and all that it has forked.
+/// The probe's side of a worker. The worker inherits the policy and the CPUs of the thread that
+/// starts it, and is killed with it. Dropping this kills the worker and all processes it forked.
 pub(crate) struct Worker {
     running: Running,
-    asks: ChildStdin,
+    orders: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Worker {
-    /// Starts one, which is to write to these samples if there are any.
+    /// Starts a worker, which writes to `samples` if there are any.
     pub(crate) fn start(
         name: &str,
         probe: &impl Params,
@@ -51,34 +50,35 @@ impl Worker {
         let mut command = process::tied("/proc/self/exe");
         let samples = samples.map(|all| (process::inherit(&mut command, all), all.writers()));
         let probe = Part { name: name.to_owned(), params };
-        let orders = Orders { probe, samples, parent: std::process::id() };
+        let orders = WorkerOrders { probe, samples, parent: std::process::id() };
         command.arg("probe-worker").arg(serde_json::to_string(&orders)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // Ctrl-C is for us; and what it forks is ended with it.
+        // In a process group of its own, the worker does not get Ctrl-C, and can be killed together
+        // with the processes it forked.
         command.process_group(0);
         let mut running = Running::start(&mut command)?;
         let child = running.child();
-        let asks = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let orders = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let answers = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Worker { running, asks, answers: BufReader::new(answers) })
+        Ok(Worker { running, orders, answers: BufReader::new(answers) })
     }
 
-    /// Gives an order.
-    pub(crate) fn ask(&mut self, order: &impl Serialize) -> io::Result<()> {
+    /// Sends an order.
+    pub(crate) fn send(&mut self, order: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_string(order)?;
         line.push('\n');
-        self.asks.write_all(line.as_bytes()).map_err(|_| self.gone())
+        self.orders.write_all(line.as_bytes()).map_err(|_| self.ended())
     }
 
-    /// The answer to the last order. None where the lane is to stop before it is there.
-    pub(crate) fn answer<T: DeserializeOwned>(
+    /// Waits for the answer to the last order. Returns none if the sampler is to stop before.
+    pub(crate) fn receive<T: DeserializeOwned>(
         &mut self,
-        lane: &mut Lane<'_>,
+        sampler: &mut Lane<'_>,
     ) -> io::Result<Option<T>> {
         // A request to stop interrupts the wait.
         const PATIENCE: Nanos = Nanos::from_secs(1);
-        while lane.running() {
-            let answer = self.answer_within(PATIENCE)?;
+        while sampler.running() {
+            let answer = self.receive_within(PATIENCE)?;
             if answer.is_some() {
                 return Ok(answer);
             }
@@ -86,12 +86,12 @@ impl Worker {
         Ok(None)
     }
 
-    /// The answer of a worker that has been told to stop. None where it does not come to its end.
-    pub(crate) fn last_answer<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    /// Waits up to 5 s for the answer of a worker that has been told to stop.
+    pub(crate) fn receive_last<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         const PATIENCE: Nanos = Nanos::from_secs(5);
         let deadline = clock::now() + PATIENCE;
         while clock::now() < deadline {
-            let answer = self.answer_within(deadline - clock::now())?;
+            let answer = self.receive_within(deadline - clock::now())?;
             if answer.is_some() {
                 return Ok(answer);
             }
@@ -99,55 +99,57 @@ impl Worker {
         Ok(None)
     }
 
-    /// The answer to the last order, if it comes within this time and no signal comes before it.
-    pub(crate) fn answer_within<T: DeserializeOwned>(
+    /// Waits for the answer to the last order, until `patience` has passed or a signal arrives.
+    pub(crate) fn receive_within<T: DeserializeOwned>(
         &mut self,
         patience: Nanos,
     ) -> io::Result<Option<T>> {
-        let there = !self.answers.buffer().is_empty();
-        if !there && !gate::readable(self.answers.get_ref(), Some(patience))? {
+        let buffered = !self.answers.buffer().is_empty();
+        if !buffered && !gate::readable(self.answers.get_ref(), Some(patience))? {
             return Ok(None);
         }
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
-            return Err(self.gone());
+            return Err(self.ended());
         }
-        let answer: Answer<T> = serde_json::from_str(&line)?;
+        let answer: WorkerAnswer<T> = serde_json::from_str(&line)?;
         answer.map(Some).map_err(io::Error::other)
     }
 
-    /// Why there is nothing more to expect.
-    fn gone(&mut self) -> io::Error {
-        let ended = self.running.kill();
-        let ended = ended.map_or_else(|e| e.to_string(), |status| status.to_string());
-        io::Error::other(format!("the process that works for the probe has ended ({ended})"))
+    /// Returns the error that the worker has ended, with its exit status.
+    fn ended(&mut self) -> io::Error {
+        let status = self.running.kill();
+        let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
+        io::Error::other(format!("the worker process of the probe has ended ({status})"))
     }
 }
 
-/// A worker's own side: where its orders come from and its answers go.
+/// The worker's own side: it reads orders from stdin and answers on stdout.
 pub(crate) struct Post {
     single: SingleThread,
     samples: Option<Samples>,
 }
 
 impl Post {
-    /// Reads the orders it was started with: for which probe it works, and its post.
+    /// Reads the start parameters. Returns the probe and the worker's channel to it.
     pub(crate) fn take_up(orders: &str) -> Result<(Part, Post)> {
-        let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
-        // The kernel forgets the wish when it starts a program with capabilities of its own.
-        process::die_with(orders.parent).map_err(|e| failed("the orders", e))?;
-        process::call_itself(&orders.probe.name).map_err(|e| failed("its name", e))?;
+        let orders: WorkerOrders =
+            serde_json::from_str(orders).map_err(|e| failed("the orders of the worker", e))?;
+        // The kernel clears the parent-death signal when it executes a program with capabilities of
+        // its own, so it is set again.
+        process::die_with(orders.parent).map_err(|e| failed("the parent-death signal", e))?;
+        process::call_itself(&orders.probe.name).map_err(|e| failed("the worker's name", e))?;
         let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
         let samples = samples.transpose();
-        let samples = samples.map_err(|e| failed("what was left open for us", e))?;
+        let samples = samples.map_err(|e| failed("the inherited samples", e))?;
         let single = SingleThread::prove();
-        let single = single.ok_or_else(|| failed("it", "has more than one thread"))?;
+        let single = single.ok_or_else(|| failed("the worker", "has more than one thread"))?;
         Ok((orders.probe, Post { single, samples }))
     }
 
-    /// Waits for the next order. None when there are no more.
+    /// Waits for the next order. Returns none at the end of the orders.
     #[expect(clippy::unused_self, reason = "only a worker has orders")]
-    pub(crate) fn order<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+    pub(crate) fn next_order<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line)? == 0 {
             return Ok(None);
@@ -157,27 +159,28 @@ impl Post {
 
     /// Answers an order.
     #[expect(clippy::unused_self, reason = "only a worker may answer")]
-    pub(crate) fn say(&self, answer: impl Serialize) -> io::Result<()> {
-        put(&Answer::Ok(answer))
+    pub(crate) fn answer(&self, answer: impl Serialize) -> io::Result<()> {
+        write_answer(&WorkerAnswer::Ok(answer))
     }
 
-    /// Says why nothing more is to be expected.
-    pub(crate) fn complain(why: &io::Error) -> Result<()> {
-        put(&Answer::<()>::Err(why.to_string())).map_err(|e| failed("the answer", e))
+    /// Answers with the error that ends the worker.
+    pub(crate) fn complain(error: &io::Error) -> Result<()> {
+        write_answer(&WorkerAnswer::<()>::Err(error.to_string()))
+            .map_err(|e| failed("the worker's answer", e))
     }
 
-    /// The right to fork: a worker has one thread.
+    /// Returns the proof that the worker has one thread and so may fork.
     pub(crate) fn single(&self) -> &SingleThread {
         &self.single
     }
 
-    /// Where samples go.
+    /// Returns the shared memory for samples.
     pub(crate) fn samples(&self) -> io::Result<&Samples> {
         self.samples.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-fn put(answer: &Answer<impl Serialize>) -> io::Result<()> {
+fn write_answer(answer: &WorkerAnswer<impl Serialize>) -> io::Result<()> {
     let mut line = serde_json::to_string(answer)?;
     line.push('\n');
     io::stdout().write_all(line.as_bytes())

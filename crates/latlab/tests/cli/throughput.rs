@@ -167,7 +167,7 @@ fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
         send("KILL", probe.children(probe.run.pid())[0]);
         let said = probe.finish();
         assert_eq!(said.code(), Some(2), "{said:?}");
-        assert!(said.stderr.contains("the process that works for the probe has ended"), "{said:?}");
+        assert!(said.stderr.contains("the worker process of the probe has ended"), "{said:?}");
     }
 }
 

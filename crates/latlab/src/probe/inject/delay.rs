@@ -1,21 +1,21 @@
-//! What can make a thread late on purpose, and who brings it about.
+//! Causes of injected delays, and how each is brought about.
 
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::needs::Needs;
 use latlab_core::time::Nanos;
-use latlab_sys::driver::{Cause as InKernel, Driver, Source};
+use latlab_sys::driver::{Cause, Driver, Source};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
 use std::io;
 
-/// What makes the thread late.
+/// Cause of the delay of a thread.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Cause {
-    /// Nothing: what is left is what the rest of it does.
+pub(super) enum InjectedCause {
+    /// None, as the baseline: the second task wakes up and does nothing.
     None,
     /// The kernel runs with interrupts off.
     InterruptsOff,
@@ -23,83 +23,84 @@ pub(super) enum Cause {
     PreemptionOff,
     /// The kernel holds a raw spinlock.
     RawSpinlock,
-    /// A softirq runs, which is a tasklet.
+    /// A softirq runs: a tasklet.
     Softirq,
-    /// The callback of a high-resolution timer runs.
+    /// A callback of a high-resolution timer runs.
     TimerCallback,
-    /// The interrupt handler of a device runs: QEMU's `edu`.
+    /// The interrupt handler of a device runs: that of QEMU's `edu`.
     Interrupt,
-    /// A task of higher priority computes.
+    /// A higher-priority task computes.
     HigherPriority,
-    /// A task of the same priority computes, and was there before.
+    /// A task of the same priority computes and became runnable earlier.
     EqualPriority,
-    /// The thread touches memory that is not there.
+    /// The thread touches unpopulated memory.
     PageFault,
 }
 
-/// Who brings a delay about, from one time to another.
-pub(super) enum Bringer {
-    /// Nobody, or the thread itself.
-    Nobody,
-    /// A task that computes, and stands so far above the thread that is late.
+/// Mechanism that causes a delay from one time to another.
+pub(super) enum Injector {
+    /// None, or the delayed thread itself.
+    None,
+    /// A task that computes, with this priority offset to the delayed thread.
     Task(i32),
     /// The test driver.
-    Driver(Driver, InKernel),
+    Driver(Driver, Cause),
     /// The test driver's device.
     Device(Driver),
 }
 
-impl Cause {
-    fn in_kernel(self) -> Option<InKernel> {
+impl InjectedCause {
+    fn in_kernel(self) -> Option<Cause> {
         match self {
-            Cause::InterruptsOff => Some(InKernel::InterruptsOff),
-            Cause::PreemptionOff => Some(InKernel::PreemptionOff),
-            Cause::RawSpinlock => Some(InKernel::RawSpinlock),
-            Cause::Softirq => Some(InKernel::Softirq),
-            Cause::TimerCallback => Some(InKernel::TimerCallback),
+            InjectedCause::InterruptsOff => Some(Cause::InterruptsOff),
+            InjectedCause::PreemptionOff => Some(Cause::PreemptionOff),
+            InjectedCause::RawSpinlock => Some(Cause::RawSpinlock),
+            InjectedCause::Softirq => Some(Cause::Softirq),
+            InjectedCause::TimerCallback => Some(Cause::TimerCallback),
             _ => None,
         }
     }
 
     pub(super) fn needs(self) -> Needs {
         match self {
-            Cause::Interrupt => Needs::interrupt(),
+            InjectedCause::Interrupt => Needs::interrupt(),
             _ if self.in_kernel().is_some() => Needs::driver(),
             _ => Needs::default(),
         }
     }
 
-    /// Refuses what can't be brought about here.
+    /// Fails if this cause can't be injected on this machine.
     pub(super) fn check(self, probe: &str) -> Result<()> {
-        if matches!(self, Cause::None | Cause::PageFault) {
+        if matches!(self, InjectedCause::None | InjectedCause::PageFault) {
             return Ok(());
         }
         if clock::resolution().is_ok_and(|resolution| resolution > Nanos(1)) {
             return Err(Failure::Unsupported(format!(
-                "{probe}: timers only fire at ticks here, so that no delay begins at a set time: \
-                 boot without highres=off (lab:preemptible-hr), or use cause=page-fault"
+                "{probe}: timers fire at ticks only on this kernel, so a delay can't start at a set \
+                 time: boot without highres=off (lab:preemptible-hr), or use cause=page-fault"
             )));
         }
         if self.needs().driver {
             let refused = |why| driver::refused(why, probe, "cause=higher-priority");
             driver::open().map_err(refused)?;
         }
-        if self == Cause::Interrupt { check_device(probe) } else { Ok(()) }
+        if self == InjectedCause::Interrupt { check_device(probe) } else { Ok(()) }
     }
 
-    /// Who brings it about. With causes that need the driver it is there.
-    pub(super) fn bringer(self, driver: Option<Driver>) -> Bringer {
+    /// Returns the mechanism. `driver` is present for the causes that need it.
+    pub(super) fn injector(self, driver: Option<Driver>) -> Injector {
         match (self, self.in_kernel(), driver) {
-            (Cause::HigherPriority, ..) => Bringer::Task(1),
-            (Cause::EqualPriority, ..) => Bringer::Task(0),
-            (_, Some(cause), Some(driver)) => Bringer::Driver(driver, cause),
-            (Cause::Interrupt, _, Some(driver)) => Bringer::Device(driver),
-            _ => Bringer::Nobody,
+            (InjectedCause::HigherPriority, ..) => Injector::Task(1),
+            (InjectedCause::EqualPriority, ..) => Injector::Task(0),
+            (_, Some(cause), Some(driver)) => Injector::Driver(driver, cause),
+            (InjectedCause::Interrupt, _, Some(driver)) => Injector::Device(driver),
+            _ => Injector::None,
         }
     }
 }
 
-/// The kernel chooses the CPU that a device interrupts.
+/// Fails without the device, and with several CPUs: the kernel chooses the one that a device
+/// interrupts.
 fn check_device(probe: &str) -> Result<()> {
     let refused = |why| driver::refused(why, probe, "cause=timer-callback");
     driver::check_device().map_err(refused)?;
@@ -112,26 +113,26 @@ fn check_device(probe: &str) -> Result<()> {
     )))
 }
 
-impl Bringer {
-    /// How far above the thread that is late it stands.
-    pub(super) fn above(&self) -> i32 {
+impl Injector {
+    /// Returns the priority of the injecting task relative to that of the delayed thread.
+    pub(super) fn priority_offset(&self) -> i32 {
         match self {
-            Bringer::Task(above) => *above,
-            // So that the thread has the CPU as soon as it can be had.
-            Bringer::Nobody | Bringer::Driver(..) | Bringer::Device(_) => -1,
+            Injector::Task(offset) => *offset,
+            // Lower, so that the delayed thread runs as soon as the delay ends.
+            Injector::None | Injector::Driver(..) | Injector::Device(_) => -1,
         }
     }
 
-    /// Keeps the CPU from `at` until `until`; now is a little before `at`.
-    pub(super) fn bring_about(&self, at: Nanos, until: Nanos) -> io::Result<()> {
+    /// Occupies the CPU from `at` until `until`. To be called shortly before `at`.
+    pub(super) fn inject(&self, at: Nanos, until: Nanos) -> io::Result<()> {
         match self {
-            Bringer::Nobody => Ok(()),
-            Bringer::Task(_) => {
+            Injector::None => Ok(()),
+            Injector::Task(_) => {
                 clock::spin_until(until);
                 Ok(())
             }
-            Bringer::Driver(driver, cause) => driver.inject(*cause, at, until),
-            Bringer::Device(driver) => {
+            Injector::Driver(driver, cause) => driver.inject(*cause, at, until),
+            Injector::Device(driver) => {
                 let begin = clock::spin_until(at);
                 driver.arm(Source::DeviceAtOnce { busy: until - begin }).map(drop)
             }

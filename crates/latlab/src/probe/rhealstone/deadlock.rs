@@ -1,4 +1,4 @@
-//! Rhealstone's fifth component: a priority inversion, and how it is resolved.
+//! Rhealstone component 5: the resolution of a priority inversion.
 
 use crate::failure::Result;
 use crate::probe::{Probe, check_inheritance};
@@ -12,16 +12,16 @@ use latlab_sys::semaphore::Semaphore;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Lets a task of high priority need a mutex whose holder is kept from the CPU by a third task.
+/// Measures the time from requesting a mutex in a priority inversion until it is obtained.
 ///
-/// The holder has low priority, a task of medium priority computes; then the task of high priority
-/// asks for the mutex. From there until it has it, without the time that the holder runs before it
-/// unlocks: the deadlock breaking time of Rhealstone (Kar and Porter 1989), which Heursch et al.
-/// 2001 could not measure, for Linux had no such mutexes. With priority inheritance
-/// (`PTHREAD_PRIO_INHERIT`) the holder runs at once; without, in the second series, only when the
-/// medium task has computed for half a millisecond. Once in 32 repetitions is without. Subtracted
-/// are two readings of the clock; what it costs to lock and unlock a mutex that is free is a
-/// figure. The mutexes are locked with a time limit, whose timer is a part of what is measured.
+/// A low-priority task holds the mutex and is preempted by a computing medium-priority task; then
+/// the high-priority task requests the mutex. The time that the holder runs before it unlocks is
+/// left out. This is the deadlock breaking time of Rhealstone (Kar and Porter 1989), which Heursch
+/// et al. 2001 could not measure because Linux had no such mutexes. With priority inheritance
+/// (`PTHREAD_PRIO_INHERIT`) the holder runs at once; without it, in the second series, only after
+/// the medium-priority task has computed for half a millisecond. One in 32 repetitions is without.
+/// Two readings of the clock are subtracted; the cost of locking and unlocking a free mutex is a
+/// figure. The mutexes are locked with a timeout, whose timer is part of the measured time.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Deadlock {
     #[command(flatten)]
@@ -29,29 +29,30 @@ pub(crate) struct Deadlock {
     pub(super) scheduling: Scheduling,
 }
 
-/// The series, and the mutexes.
+/// Indices of the series and the mutexes.
 const INHERITED: usize = 0;
 const PLAIN: usize = 1;
 
-/// How often the mutex has priority inheritance for each time that it has not.
-const SELDOM: u64 = 32;
-/// How long the task of medium priority computes, where nothing keeps it from that.
+/// Repetitions with priority inheritance for each one without.
+const INHERITED_PER_PLAIN: u64 = 32;
+/// Longest time that the medium-priority task computes.
 const INVERSION: Nanos = Nanos::from_micros(500);
-/// How long the mutex is waited for at most.
-const AT_MOST: Nanos = Nanos::from_secs(2);
+/// Timeout of locking a mutex.
+const TIMEOUT: Nanos = Nanos::from_secs(2);
 
-/// What the three tasks have in common.
+/// State shared by the three tasks.
 struct Shared {
     mutexes: [Mutex; 2],
-    /// Whose turn it is.
+    /// Index of the mutex that is measured next.
     turn: AtomicUsize,
-    /// Lets the holder lock it, then the task of medium priority run, then that of high priority.
+    /// Lets the holder lock the mutex, then the medium-priority task compute, then the high-priority
+    /// task request the mutex.
     lock: Semaphore,
     compute: Semaphore,
     request: Semaphore,
-    /// How many inversions are over: when one is, there is nothing left to compute for.
+    /// Number of inversions that are resolved, at which the medium-priority task stops computing.
     over: AtomicU64,
-    /// When the holder went on, and when it unlocked.
+    /// Times at which the holder resumed and unlocked.
     resumed: AtomicU64,
     unlocked: AtomicU64,
 }
@@ -59,7 +60,7 @@ struct Shared {
 impl Probe for Deadlock {
     const ABOUT: About = About {
         name: "rhealstone.deadlock",
-        summary: "a priority inversion, resolved by priority inheritance and without",
+        summary: "a priority inversion, with and without priority inheritance",
     };
 
     fn check(&self, _: &CpuList) -> Result<()> {
@@ -72,28 +73,29 @@ impl Probe for Deadlock {
             ("held PI mutex requested", "PI mutex obtained"),
             ("held plain mutex requested", "plain mutex obtained"),
         ];
-        let (clock, alone) = (Cost::of_the_clock(), Cost::of("PI mutex, nobody waits"));
+        let (clock, alone) = (Cost::of_clock_read(), Cost::new("PI mutex, nobody waits"));
         let name = Self::ABOUT.name;
-        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
-            let shared = Shared::new()?;
-            let limit = clock::since_1970() + AT_MOST;
-            alone.measure(|| shared.mutexes[INHERITED].lock_until(limit).map(drop))?;
-            let cost = clock.read_the_clock();
-            let (medium, low) = (self.scheduling.policy_at(-1), self.scheduling.policy_at(-2));
-            lane.beside(
-                medium,
-                |partner| shared.compute(partner),
-                |lane| {
-                    lane.beside(
-                        low,
-                        |partner| shared.hold(partner),
-                        |lane| shared.request(lane, Nanos(2 * cost.0)),
-                    )
-                },
-            )
-        });
-        rig.keep_cost(name, &clock);
-        rig.keep_cost(name, &alone);
+        let done =
+            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+                let shared = Shared::new()?;
+                let limit = clock::since_1970() + TIMEOUT;
+                alone.measure(|| shared.mutexes[INHERITED].lock_until(limit).map(drop))?;
+                let cost = clock.measure_clock_read();
+                let (medium, low) = (self.scheduling.policy_at(-1), self.scheduling.policy_at(-2));
+                sampler.with_second_task(
+                    medium,
+                    |task| shared.compute(task),
+                    |sampler| {
+                        sampler.with_second_task(
+                            low,
+                            |task| shared.hold(task),
+                            |sampler| shared.request(sampler, Nanos(2 * cost.0)),
+                        )
+                    },
+                )
+            });
+        rig.add_cost(name, &clock);
+        rig.add_cost(name, &alone);
         done
     }
 }
@@ -112,26 +114,26 @@ impl Shared {
         })
     }
 
-    fn request(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
-        lane.begin_at(clock::now());
-        while lane.running() {
-            if lane.recorded(PLAIN) * SELDOM <= lane.recorded(INHERITED) {
-                self.invert(lane, PLAIN, cost)?;
+    fn request(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+        sampler.start_at(clock::now());
+        while sampler.running() {
+            if sampler.recorded(PLAIN) * INHERITED_PER_PLAIN <= sampler.recorded(INHERITED) {
+                self.invert(sampler, PLAIN, cost)?;
             }
-            let now = self.invert(lane, INHERITED, cost)?;
-            lane.rest(now);
+            let now = self.invert(sampler, INHERITED, cost)?;
+            sampler.advance_and_pause(now);
         }
         Ok(())
     }
 
-    /// The task of high priority, once. When it had the mutex.
-    fn invert(&self, lane: &mut Lane<'_>, turn: usize, cost: Nanos) -> io::Result<Nanos> {
+    /// One inversion, seen by the high-priority task. Returns when it obtained the mutex.
+    fn invert(&self, sampler: &mut Lane<'_>, turn: usize, cost: Nanos) -> io::Result<Nanos> {
         self.turn.store(turn, Relaxed);
         self.lock.post()?;
-        if !lane.wait_for(|| self.request.wait())? {
+        if !sampler.wait_for(|| self.request.wait())? {
             return Ok(clock::now());
         }
-        let limit = clock::since_1970() + AT_MOST;
+        let limit = clock::since_1970() + TIMEOUT;
         let requested = clock::now();
         let held = self.mutexes[turn].lock_until(limit)?;
         let now = clock::now();
@@ -139,16 +141,16 @@ impl Shared {
         drop(held);
         let resumed = Nanos(self.resumed.load(Relaxed));
         let unlocked = Nanos(self.unlocked.load(Relaxed));
-        // Else the holder ran although we had not yet asked.
+        // Otherwise the holder resumed before this task requested the mutex.
         if resumed > requested {
-            lane.sample(turn, now, (resumed - requested) + (now - unlocked) - cost);
+            sampler.record(turn, now, (resumed - requested) + (now - unlocked) - cost);
         }
         Ok(now)
     }
 
-    /// The task of medium priority: it wakes that of high priority, and computes.
-    fn compute(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.wait_for(|| self.compute.wait())? {
+    /// Body of the medium-priority task: wakes the high-priority one and computes.
+    fn compute(&self, task: &Partner<'_>) -> io::Result<()> {
+        while task.wait_for(|| self.compute.wait())? {
             let end = clock::now() + INVERSION;
             let over = self.over.load(Relaxed);
             self.request.post()?;
@@ -159,13 +161,13 @@ impl Shared {
         Ok(())
     }
 
-    /// The task of low priority: it locks, and is preempted by that of medium priority.
-    fn hold(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.wait_for(|| self.lock.wait())? {
+    /// Body of the low-priority task: locks the mutex and is preempted by the medium-priority one.
+    fn hold(&self, task: &Partner<'_>) -> io::Result<()> {
+        while task.wait_for(|| self.lock.wait())? {
             let mutex = &self.mutexes[self.turn.load(Relaxed)];
-            let held = mutex.lock_until(clock::since_1970() + AT_MOST)?;
+            let held = mutex.lock_until(clock::since_1970() + TIMEOUT)?;
             self.compute.post()?;
-            // The task of high priority waits for what is held here.
+            // The high-priority task waits for this mutex.
             self.resumed.store(clock::now().0, Relaxed);
             self.unlocked.store(clock::now().0, Relaxed);
             drop(held);

@@ -1,4 +1,4 @@
-//! Rhealstone's third component: from an interrupt to its handler, and on to a task.
+//! Rhealstone component 3: from an interrupt to its handler, and on to a task.
 
 use crate::driver;
 use crate::failure::{Failure, Result};
@@ -10,49 +10,49 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Source as Interrupter};
+use latlab_sys::driver::{Driver, Source};
 use std::io;
 
-/// Lets an interrupt come at a known time and records when its handler and a task run.
+/// Measures the time from an interrupt until its handler runs, and from there until a task runs.
 ///
-/// Two series: from the interrupt to the first instruction of its handler (the interrupt response
-/// time of Heursch et al. 2001, table 2; Rhealstone's interrupt latency, Kar and Porter 1989), and
-/// from there to the task that waits for it. Both ends of the first are known to latlab's test
-/// driver only: with `source=driver` its timer interrupts, with `source=device` QEMU's `edu`
-/// device, ten times a second, which is exact in the laboratory. With `source=timer` the task
-/// sleeps on a timer of its own, and the one series is from the timer's expiry to the task.
-/// `auto` is the driver where it is loaded (guests get it, unless their kernel has no headers to
-/// build it with: source=timer needs none), its device where timers only fire at ticks
-/// (`highres=off`: there the driver's timer is late by up to a tick), else the timer, with a
-/// warning. The driver has one interrupt: it comes on the last of the CPUs. Subtracted is one
-/// reading of the clock where a task reads it, nothing where the handler does.
+/// There are two series: from the interrupt to the first instruction of its handler (the interrupt
+/// response time of Heursch et al. 2001, table 2; Rhealstone's interrupt latency, Kar and Porter
+/// 1989), and from there to the task that waits for it. Only latlab's test driver knows both ends of
+/// the first: with `source=driver` its timer interrupts, with `source=device` QEMU's `edu` device,
+/// ten times per second, which is exact in the laboratory. With `source=timer` the task sleeps on
+/// its own timer, and the only series is from timer expiry to the task. `auto` uses the driver if it
+/// is loaded, its device if timers fire at ticks only (`highres=off`: there the driver's timer is
+/// late by up to a tick), and otherwise the timer, with a warning. Guests load the driver unless
+/// there are no headers of their kernel to build it with, which source=timer does not need. The
+/// driver has one interrupt, which arrives on the last of the CPUs. One reading of the clock is
+/// subtracted if a task reads it, nothing if the handler does.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Interrupt {
-    /// Where the interrupt comes from
+    /// Source of the interrupt
     #[arg(long, default_value = "auto")]
-    pub(super) source: Source,
+    pub(super) source: InterruptSource,
     #[command(flatten)]
     #[serde(flatten)]
     pub(super) scheduling: Scheduling,
 }
 
-/// Where the interrupt comes from.
+/// Source of the interrupt.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Source {
-    /// The best there is.
+pub(crate) enum InterruptSource {
+    /// The best available one.
     Auto,
     /// The test driver's timer.
     Driver,
-    /// The test driver's device, which QEMU has.
+    /// The test driver's device, which QEMU emulates.
     Device,
-    /// The task's own timer: nothing is known of its handler.
+    /// The task's own timer, whose handler is not timed.
     Timer,
 }
 
-/// How long before the interrupt it is set: the task sleeps by then.
+/// Time from arming the interrupt until it arrives. The task sleeps by then.
 const AHEAD: Nanos = Nanos::from_micros(100);
 
 const RESPONSE: usize = 0;
@@ -65,46 +65,46 @@ impl Probe for Interrupt {
     };
 
     fn needs(&self) -> Needs {
-        if self.source == Source::Timer { Needs::default() } else { Needs::interrupt() }
+        if self.source == InterruptSource::Timer { Needs::default() } else { Needs::interrupt() }
     }
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 0)?;
-        let there = match self.source {
-            Source::Driver => driver::open().map(drop),
-            Source::Device => driver::check_device(),
-            Source::Auto | Source::Timer => Ok(()),
+        let available = match self.source {
+            InterruptSource::Driver => driver::open().map(drop),
+            InterruptSource::Device => driver::check_device(),
+            InterruptSource::Auto | InterruptSource::Timer => Ok(()),
         };
-        there.map_err(|why| driver::refused(why, Self::ABOUT.name, "source=timer"))
+        available.map_err(|why| driver::refused(why, Self::ABOUT.name, "source=timer"))
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        let (source, without) = self.source.resolved();
+        let (source, fallback) = self.source.resolved();
         let timer = [("timer expiry", "task running")];
         let driver = [
             ("interrupt due", "handler's first instruction"),
             ("handler's first instruction", "task running"),
         ];
-        let spans: &[Span] = if source == Source::Timer { &timer } else { &driver };
-        let clock = Cost::of_the_clock();
-        let body = |lane: &mut Lane<'_>| {
-            let cost = clock.read_the_clock();
+        let spans: &[Span] = if source == InterruptSource::Timer { &timer } else { &driver };
+        let clock = Cost::of_clock_read();
+        let body = |sampler: &mut Lane<'_>| {
+            let cost = clock.measure_clock_read();
             match source {
-                Source::Timer => {
-                    until_the_task(lane, cost);
+                InterruptSource::Timer => {
+                    measure_timer(sampler, cost);
                     Ok(())
                 }
-                _ => until_the_handler(lane, source, cost),
+                _ => measure_handler(sampler, source, cost),
             }
         };
         let name = Self::ABOUT.name;
-        let places = places(rig.cpus(), source);
+        let cpu_sets = cpu_sets(rig.cpus(), source);
         let done =
-            rig.on_each_of(&places, name, spans, Rhythm::REPETITIONS, &self.scheduling, body);
-        rig.keep_cost(name, &clock);
-        if let Some(why) = without {
+            rig.on_cpu_sets(&cpu_sets, name, spans, Rhythm::REPETITIONS, &self.scheduling, body);
+        rig.add_cost(name, &clock);
+        if let Some(why) = fallback {
             let text = format!(
-                "rhealstone.interrupt measured from a timer's expiry to the task, for only the test \
+                "rhealstone.interrupt measured from timer expiry to the task, because only the test \
                  driver knows when the handler ran: {why}"
             );
             rig.warnings.push(Warning::new("no-test-driver", text));
@@ -113,38 +113,40 @@ impl Probe for Interrupt {
     }
 }
 
-impl Source {
-    /// What there is of it here, and why there is no driver where there could be.
-    fn resolved(self) -> (Source, Option<Failure>) {
-        if self != Source::Auto {
+impl InterruptSource {
+    /// Returns the source to use, and why the driver is not available if `auto` falls back to the
+    /// timer.
+    fn resolved(self) -> (InterruptSource, Option<Failure>) {
+        if self != InterruptSource::Auto {
             return (self, None);
         }
         let ticks = clock::resolution().is_ok_and(|resolution| resolution > Nanos(1));
         match (driver::open(), driver::check_device()) {
-            (Err(why), _) => (Source::Timer, Some(why)),
-            (Ok(_), Ok(())) if ticks => (Source::Device, None),
-            (Ok(_), _) => (Source::Driver, None),
+            (Err(why), _) => (InterruptSource::Timer, Some(why)),
+            (Ok(_), Ok(())) if ticks => (InterruptSource::Device, None),
+            (Ok(_), _) => (InterruptSource::Driver, None),
         }
     }
 }
 
-/// Where the tasks are: the driver has one interrupt, and the first CPU has most of the others.
-fn places(cpus: &CpuList, source: Source) -> Vec<CpuList> {
+/// Returns the CPUs of each task. The driver has one interrupt; the last CPU is chosen since the
+/// first one handles most of the others.
+fn cpu_sets(cpus: &CpuList, source: InterruptSource) -> Vec<CpuList> {
     let each = cpus.iter().map(|cpu| CpuList::from_iter([cpu]));
     match source {
-        Source::Timer => each.collect(),
+        InterruptSource::Timer => each.collect(),
         _ => each.last().into_iter().collect(),
     }
 }
 
-fn until_the_handler(lane: &mut Lane<'_>, source: Source, cost: Nanos) -> io::Result<()> {
+fn measure_handler(sampler: &mut Lane<'_>, source: InterruptSource, cost: Nanos) -> io::Result<()> {
     let driver = Driver::open().map_err(io::Error::other)?;
     let mut seen = 0;
-    lane.begin_at(clock::now());
-    while lane.running() {
+    sampler.start_at(clock::now());
+    while sampler.running() {
         driver.arm(match source {
-            Source::Device => Interrupter::Device { threaded: false },
-            _ => Interrupter::Timer(clock::now() + AHEAD),
+            InterruptSource::Device => Source::Device { threaded: false },
+            _ => Source::Timer(clock::now() + AHEAD),
         })?;
         let begin = clock::now();
         let arrival = match driver.wait(seen) {
@@ -154,29 +156,29 @@ fn until_the_handler(lane: &mut Lane<'_>, source: Source, cost: Nanos) -> io::Re
         };
         let now = clock::now();
         seen = arrival.sequence;
-        // Else it came before the task slept.
+        // Otherwise the interrupt came before the task slept.
         if arrival.served > begin {
-            lane.sample(TASK, now, now - arrival.served - cost);
-            lane.sample(RESPONSE, now, arrival.served - arrival.due);
+            sampler.record(TASK, now, now - arrival.served - cost);
+            sampler.record(RESPONSE, now, arrival.served - arrival.due);
         }
         match source {
-            // The device leaves time enough between two interrupts.
-            Source::Device => lane.pass(now, 0),
-            _ => lane.rest(now),
+            // There is enough idle time between two interrupts of the device.
+            InterruptSource::Device => sampler.advance(now, 0),
+            _ => sampler.advance_and_pause(now),
         }
     }
     Ok(())
 }
 
-fn until_the_task(lane: &mut Lane<'_>, cost: Nanos) {
-    lane.begin_at(clock::now());
-    while lane.running() {
+fn measure_timer(sampler: &mut Lane<'_>, cost: Nanos) {
+    sampler.start_at(clock::now());
+    while sampler.running() {
         let due = clock::now() + AHEAD;
         let slept = clock::sleep_until(due);
         let now = clock::now();
         if slept {
-            lane.sample(0, now, now - due - cost);
+            sampler.record(0, now, now - due - cost);
         }
-        lane.rest(now);
+        sampler.advance_and_pause(now);
     }
 }

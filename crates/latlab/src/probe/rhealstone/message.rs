@@ -1,160 +1,136 @@
-//! Rhealstone's sixth component: a message goes from one task to another.
+//! Rhealstone component 6: a message passes from one task to another.
 
-use super::check_objects;
+use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
 use crate::probe::Probe;
 use crate::registry::About;
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
+use latlab_sys::clock;
 use latlab_sys::queue::Queue;
 use latlab_sys::semaphore::Semaphore;
-use latlab_sys::{clock, namespace};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Sends a message to a task of higher priority that waits for it.
+/// Measures the time from sending a message until the higher-priority task that waits for it has
+/// received it.
 ///
-/// From before the sending of 64 bytes until the other task has them: the intertask message passing
-/// time of Rhealstone (Kar and Porter 1989), as Heursch et al. 2001 have it (table 1). System V's
-/// queue, as in the paper, POSIX's, a pipe and a pair of Unix sockets (`SOCK_SEQPACKET`) take turns in
-/// one loop. Subtracted is one reading of the clock; what it costs to send and receive a message
-/// for which nobody waits is a figure. The queues lie in an IPC namespace of their own, which needs
-/// root: kind=pipe or kind=socket do not.
+/// A message has 64 bytes. This is the intertask message passing time of Rhealstone (Kar and Porter
+/// 1989), as Heursch et al. 2001 define it (table 1). System V queues, as in the paper, POSIX
+/// queues, pipes and pairs of Unix sockets (`SOCK_SEQPACKET`) are measured alternately in one loop.
+/// One reading of the clock is subtracted; the cost of sending and receiving a message for which no
+/// task waits is a figure. The queues are created in an IPC namespace of their own, which needs
+/// root; kind=pipe and kind=socket do not.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Message {
-    /// Which ways for messages
-    #[arg(long, default_value = "all")]
-    kind: Choice,
+    /// Kind of message transport
+    #[arg(long, default_value = "all", value_parser = objects::kind_parser(&QUEUES))]
+    kind: ObjectKind,
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
 }
 
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-enum Choice {
-    All,
-    SystemV,
-    Posix,
-    Pipe,
-    Socket,
-}
-
-/// A way for messages, and what its series and its figure are called.
-struct Kind {
-    choice: Choice,
-    span: Span,
-    make: fn() -> io::Result<Queue>,
-    alone: &'static str,
-}
-
-/// All of them; that of the paper first.
-static KINDS: [Kind; 4] = [
-    Kind {
-        choice: Choice::SystemV,
+/// All kinds, that of the paper first.
+static QUEUES: [Object<Queue>; 4] = [
+    Object {
+        kind: ObjectKind::SystemV,
         span: ("message sent to System V queue", "received from System V queue"),
         make: Queue::system_v,
-        alone: "System V queue, nobody waits",
+        uncontended: "System V queue, nobody waits",
+        in_namespace: true,
     },
-    Kind {
-        choice: Choice::Posix,
+    Object {
+        kind: ObjectKind::Posix,
         span: ("message sent to POSIX queue", "received from POSIX queue"),
         make: Queue::posix,
-        alone: "POSIX queue, nobody waits",
+        uncontended: "POSIX queue, nobody waits",
+        in_namespace: true,
     },
-    Kind {
-        choice: Choice::Pipe,
+    Object {
+        kind: ObjectKind::Pipe,
         span: ("message written to pipe", "read from pipe"),
         make: Queue::pipe,
-        alone: "pipe, nobody waits",
+        uncontended: "pipe, nobody waits",
+        in_namespace: false,
     },
-    Kind {
-        choice: Choice::Socket,
+    Object {
+        kind: ObjectKind::Socket,
         span: ("message written to Unix socket", "read from Unix socket"),
         make: Queue::socket,
-        alone: "Unix socket, nobody waits",
+        uncontended: "Unix socket, nobody waits",
+        in_namespace: false,
     },
 ];
 
-/// What the two tasks have in common.
+/// State shared by the two tasks.
 struct Shared {
     queues: Vec<Queue>,
-    /// Whose turn it is.
+    /// Index of the queue that is measured next.
     turn: AtomicUsize,
-    /// Lets the sender send.
+    /// Tells the sender to send.
     send: Semaphore,
 }
 
 impl Probe for Message {
-    const ABOUT: About = About {
-        name: "rhealstone.message",
-        summary: "a message goes to a task of higher priority",
-    };
+    const ABOUT: About =
+        About { name: "rhealstone.message", summary: "a message passes to a higher-priority task" };
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
-        if !self.in_own_namespace() {
-            return Ok(());
-        }
-        let kinds = self.kinds();
-        check_objects(Self::ABOUT.name, "kind=pipe or kind=socket", || {
-            kinds.iter().try_for_each(|kind| (kind.make)().map(drop))
-        })
+        objects::check(Self::ABOUT.name, "kind=pipe or kind=socket", &self.selected()?)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
-        let kinds = self.kinds();
-        let spans: Vec<Span> = kinds.iter().map(|kind| kind.span).collect();
-        let clock = Cost::of_the_clock();
-        let alone: Vec<Cost> = kinds.iter().map(|kind| Cost::of(kind.alone)).collect();
+        let selected = self.selected()?;
+        let spans: Vec<Span> = selected.iter().map(|object| object.span).collect();
+        let clock = Cost::of_clock_read();
+        let uncontended: Vec<Cost> =
+            selected.iter().map(|object| Cost::new(object.uncontended)).collect();
         let name = Self::ABOUT.name;
-        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
-            if self.in_own_namespace() {
-                namespace::own_ipc()?;
-            }
-            let shared = Shared {
-                queues: kinds.iter().map(|kind| (kind.make)()).collect::<io::Result<_>>()?,
-                turn: AtomicUsize::new(0),
-                send: Semaphore::futex(0),
-            };
-            for (queue, alone) in shared.queues.iter().zip(&alone) {
-                alone.measure(|| queue.send(Nanos(0)).and_then(|()| queue.receive()).map(drop))?;
-            }
-            let cost = clock.read_the_clock();
-            lane.beside(
-                self.scheduling.policy_at(-1),
-                |partner| shared.send(partner),
-                |lane| shared.receive(lane, cost),
-            )
-        });
-        alone.iter().chain([&clock]).for_each(|cost| rig.keep_cost(name, cost));
+        let done =
+            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+                objects::enter_namespace(&selected)?;
+                let shared = Shared::new(&selected)?;
+                for (queue, cost) in shared.queues.iter().zip(&uncontended) {
+                    cost.measure(|| queue.send(Nanos(0)).and_then(|()| queue.receive()).map(drop))?;
+                }
+                let cost = clock.measure_clock_read();
+                sampler.with_second_task(
+                    self.scheduling.policy_at(-1),
+                    |task| shared.send(task),
+                    |sampler| shared.receive(sampler, cost),
+                )
+            });
+        uncontended.iter().chain([&clock]).for_each(|cost| rig.add_cost(name, cost));
         done
     }
 }
 
 impl Message {
-    /// The component with all kinds.
+    /// Returns the component with all kinds.
     pub(super) fn all(scheduling: Scheduling) -> Message {
-        Message { kind: Choice::All, scheduling }
+        Message { kind: ObjectKind::All, scheduling }
     }
 
-    fn kinds(&self) -> Vec<&'static Kind> {
-        let wanted = |kind: &&Kind| self.kind == Choice::All || self.kind == kind.choice;
-        KINDS.iter().filter(wanted).collect()
-    }
-
-    fn in_own_namespace(&self) -> bool {
-        matches!(self.kind, Choice::All | Choice::SystemV | Choice::Posix)
+    fn selected(&self) -> Result<Vec<&'static Object<Queue>>> {
+        objects::select(Self::ABOUT.name, &QUEUES, self.kind)
     }
 }
 
 impl Shared {
-    fn receive(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
-        lane.begin_at(clock::now());
-        while lane.running() {
+    fn new(objects: &[&Object<Queue>]) -> io::Result<Shared> {
+        Ok(Shared {
+            queues: objects.iter().map(|object| (object.make)()).collect::<io::Result<_>>()?,
+            turn: AtomicUsize::new(0),
+            send: Semaphore::futex(0),
+        })
+    }
+
+    fn receive(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             let mut now = Nanos(0);
             for (turn, queue) in self.queues.iter().enumerate().rev() {
                 self.turn.store(turn, Relaxed);
@@ -166,19 +142,19 @@ impl Shared {
                         sent.is_some()
                     })
                 };
-                lane.wait_for(receive)?;
+                sampler.wait_for(receive)?;
                 now = clock::now();
                 let Some(sent) = sent else { return Ok(()) };
-                lane.sample(turn, now, now - sent - cost);
+                sampler.record(turn, now, now - sent - cost);
             }
-            lane.rest(now);
+            sampler.advance_and_pause(now);
         }
         Ok(())
     }
 
-    /// The sender.
-    fn send(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.wait_for(|| self.send.wait())? {
+    /// Body of the sender.
+    fn send(&self, task: &Partner<'_>) -> io::Result<()> {
+        while task.wait_for(|| self.send.wait())? {
             self.queues[self.turn.load(Relaxed)].send(clock::now())?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Rhealstone's first component: the switch between two active tasks of equal priority.
+//! Rhealstone component 1: the switch between two active tasks of equal priority.
 
 use crate::failure::Result;
 use crate::probe::Probe;
@@ -12,13 +12,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::yield_now;
 
-/// Lets two active tasks of equal priority give the CPU to each other with `sched_yield`.
+/// Measures the time from a task's `sched_yield` until the other task of equal priority runs.
 ///
-/// From one task's `sched_yield` to the other's running after its own, both ways. The task switch
-/// time of Rhealstone (Kar and Porter 1989), which Heursch et al. 2001 could not measure: the
-/// `sched_yield` of Linux 2.4 did nothing for real-time tasks. The tasks are threads, so that no
-/// address space is switched. Subtracted is one reading of the clock; what `sched_yield` costs with
-/// nobody to yield to is a figure, and is not subtracted, as in Kar's definition.
+/// The two tasks yield to each other, and both directions are recorded. This is the task switch time
+/// of Rhealstone (Kar and Porter 1989), which Heursch et al. 2001 could not measure: the
+/// `sched_yield` of Linux 2.4 had no effect for real-time tasks. The tasks are threads, so that the
+/// address space is not switched. One reading of the clock is subtracted. The cost of a
+/// `sched_yield` without another task to yield to is a figure and, as in Kar's definition, not
+/// subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Switch {
     #[command(flatten)]
@@ -26,20 +27,20 @@ pub(crate) struct Switch {
     pub(super) scheduling: Scheduling,
 }
 
-/// What the two tasks have in common.
+/// State shared by the two tasks.
 struct Shared {
-    /// When one of them left the CPU last.
-    left: AtomicU64,
-    /// How long it took the partner to get it, the last time.
-    taken: AtomicU64,
-    /// How often the measuring task has left it.
+    /// Time at which one of them last yielded.
+    yielded: AtomicU64,
+    /// Time that the last switch to the second task took, or [`NO_SWITCH`].
+    switch: AtomicU64,
+    /// Number of yields of the measuring task.
     rounds: AtomicU64,
-    /// Whether the partner sleeps, for the other one does, and where.
+    /// Whether the second task sleeps because the measuring task does, and what it sleeps on.
     asleep: AtomicBool,
-    bed: Semaphore,
+    wake: Semaphore,
 }
 
-/// Says that the partner came from its bed and not from its own `sched_yield`.
+/// Value of [`Shared::switch`] if the second task came from a sleep and not from `sched_yield`.
 const NO_SWITCH: u64 = u64::MAX;
 
 impl Probe for Switch {
@@ -56,78 +57,79 @@ impl Probe for Switch {
         let spans = [("task yields", "other task of equal priority running")];
         let name = Self::ABOUT.name;
         let (clock, alone) =
-            (Cost::of_the_clock(), Cost::of("sched_yield with nobody to yield to"));
-        let done = rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |lane| {
-            let cost = clock.read_the_clock();
-            alone.measure(|| {
-                yield_now();
-                Ok(())
-            })?;
-            self.measure(lane, cost)
-        });
-        rig.keep_cost(name, &clock);
-        rig.keep_cost(name, &alone);
+            (Cost::of_clock_read(), Cost::new("sched_yield with nobody to yield to"));
+        let done =
+            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+                let cost = clock.measure_clock_read();
+                alone.measure(|| {
+                    yield_now();
+                    Ok(())
+                })?;
+                self.measure(sampler, cost)
+            });
+        rig.add_cost(name, &clock);
+        rig.add_cost(name, &alone);
         done
     }
 }
 
 impl Switch {
-    fn measure(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
         let shared = Shared {
-            left: AtomicU64::new(0),
-            taken: AtomicU64::new(NO_SWITCH),
+            yielded: AtomicU64::new(0),
+            switch: AtomicU64::new(NO_SWITCH),
             rounds: AtomicU64::new(0),
             asleep: AtomicBool::new(false),
-            bed: Semaphore::futex(0),
+            wake: Semaphore::futex(0),
         };
-        lane.beside(
+        sampler.with_second_task(
             self.scheduling.policy_at(0),
-            |partner| shared.yield_back(partner),
-            |lane| shared.yield_and_record(lane, cost),
+            |task| shared.yield_back(task),
+            |sampler| shared.yield_and_record(sampler, cost),
         )
     }
 }
 
 impl Shared {
-    fn yield_and_record(&self, lane: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
-        lane.begin_at(clock::now());
-        while lane.running() {
+    fn yield_and_record(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+        sampler.start_at(clock::now());
+        while sampler.running() {
             if self.asleep.swap(false, Relaxed) {
-                self.bed.post()?;
+                self.wake.post()?;
             }
             self.rounds.store(self.rounds.load(Relaxed) + 1, Relaxed);
-            let left = clock::now();
-            self.left.store(left.0, Relaxed);
+            let yielded = clock::now();
+            self.yielded.store(yielded.0, Relaxed);
             yield_now();
             let now = clock::now();
-            let returned = Nanos(self.left.load(Relaxed));
-            if returned != left {
-                lane.yielded();
+            let other_yielded = Nanos(self.yielded.load(Relaxed));
+            if other_yielded != yielded {
+                sampler.note_yield();
             }
-            let taken = self.taken.swap(NO_SWITCH, Relaxed);
-            if taken != NO_SWITCH {
-                lane.sample(0, now, Nanos(taken) - cost);
-                lane.sample(0, now, now - returned - cost);
+            let switch = self.switch.swap(NO_SWITCH, Relaxed);
+            if switch != NO_SWITCH {
+                sampler.record(0, now, Nanos(switch) - cost);
+                sampler.record(0, now, now - other_yielded - cost);
             }
-            lane.rest(now);
+            sampler.advance_and_pause(now);
         }
         Ok(())
     }
 
-    /// The partner. Where nothing happened while it had yielded, the other task rests: then it
-    /// sleeps as well, for it would keep everybody else from the CPU.
-    fn yield_back(&self, partner: &Partner<'_>) -> io::Result<()> {
-        while partner.running() {
+    /// Body of the second task. If the measuring task did not run while this one yielded, it pauses;
+    /// then this task sleeps, too, because it would starve all others on the CPU.
+    fn yield_back(&self, task: &Partner<'_>) -> io::Result<()> {
+        while task.running() {
             let seen = self.rounds.load(Relaxed);
-            self.left.store(clock::now().0, Relaxed);
+            self.yielded.store(clock::now().0, Relaxed);
             yield_now();
             let now = clock::now();
             if self.rounds.load(Relaxed) == seen {
                 self.asleep.store(true, Relaxed);
-                partner.wait_for(|| self.bed.wait())?;
+                task.wait_for(|| self.wake.wait())?;
                 continue;
             }
-            self.taken.store((now - Nanos(self.left.load(Relaxed))).0, Relaxed);
+            self.switch.store((now - Nanos(self.yielded.load(Relaxed))).0, Relaxed);
         }
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! What explaining wants of a rig: to be told of each sample, a look at how it usually is, and to
-//! watch others instead.
+//! The observer of a measurement: it receives each sample, to explain the late ones.
 
 use super::{Lane, Rig, Watch};
 use crate::failure::Result;
@@ -12,17 +11,16 @@ use latlab_sys::sched;
 use latlab_sys::signal::Signals;
 use std::sync::Arc;
 
-/// Who is told of each sample while it is measured.
+/// Receives each sample while it is measured.
 pub(crate) trait Observer: Send + Sync {
-    /// A thread, by the kernel's number, is to measure on this CPU: where it is to put its samples.
+    /// Registers a measuring thread by its thread ID and CPU. Returns the feed for its samples.
     fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
-    /// What made samples late, as it was known soon after this was last asked; none where nothing
-    /// has become known since.
+    /// Returns the causes of late samples found since the last call; none if nothing is new.
     fn so_far(&self) -> Option<Explained>;
 }
 
 impl Rig<'_> {
-    /// Measures for a fraction of what was asked for, and at most two seconds or two thousand
+    /// Measures for a quarter of the run's length, at most two seconds or two thousand
     /// repetitions.
     pub(crate) fn briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
         let whole = self.conditions;
@@ -35,26 +33,27 @@ impl Rig<'_> {
         measured
     }
 
-    /// Has others be watched, who are no probes. Whether the user ended that early is kept.
+    /// Runs `observe` to watch tasks that belong to no probe. It returns whether the user ended it
+    /// early, which the rig keeps, and its result.
     pub(crate) fn while_watching<T>(
         &mut self,
-        watch: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
+        observe: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
     ) -> Result<T> {
-        let (interrupted, found) = watch(self.signals, self.watch)?;
+        let (interrupted, found) = observe(self.signals, self.watch)?;
         self.interrupted |= interrupted;
         Ok(found)
     }
 }
 
-/// Has the lane of this thread tell its samples to whoever wants to know of them.
-pub(super) fn observe(
-    lane: &mut Lane<'_>,
+/// Sends the samples of the calling thread to the observer, if there is one.
+pub(super) fn attach(
+    sampler: &mut Lane<'_>,
     cpus: &CpuList,
     observer: Option<(&dyn Observer, &'static str)>,
 ) -> Result<()> {
     if let Some((observer, probe)) = observer {
         let cpu = cpus.iter().next().unwrap_or_default();
-        lane.tell(observer.joins(probe, cpu, sched::thread_id().unsigned_abs())?);
+        sampler.set_feed(observer.joins(probe, cpu, sched::thread_id().unsigned_abs())?);
     }
     Ok(())
 }

@@ -1,0 +1,105 @@
+//! Progress of a sampler: its start, its warm-up, and when it is done.
+
+use super::Lane;
+use crate::rig::Phase;
+use latlab_core::plan::Length;
+use latlab_core::time::Nanos;
+use latlab_sys::{clock, usage};
+
+/// Where an equal part of the remaining run ends: at a time, or at a number of samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Share {
+    Until(Nanos),
+    Samples(u64),
+}
+
+impl Lane<'_> {
+    /// Starts periodic measuring and returns when the first wake-up is due: one period after the
+    /// common start, plus this sampler's fraction of the period if the phase is shifted.
+    pub(crate) fn first_due(&mut self, phase: Phase) -> Nanos {
+        let shift = match phase {
+            Phase::Aligned => 0,
+            Phase::Shifted => self.interval.0 * self.index as u64 / self.meeting.samplers() as u64,
+        };
+        self.start_at(Nanos(self.start.0 + shift));
+        self.start + self.interval
+    }
+
+    /// Starts measuring at `now`.
+    pub(crate) fn start_at(&mut self, now: Nanos) {
+        self.start = now;
+        self.reached = now;
+        self.paused = now;
+    }
+
+    /// Whether to go on measuring. To be called before each period.
+    #[inline]
+    pub(crate) fn running(&mut self) -> bool {
+        if self.meeting.is_stopped(self.index) {
+            return false;
+        }
+        if self.warming {
+            if self.reached < self.start + self.conditions.warm_up {
+                return true;
+            }
+            self.start_counting();
+        }
+        match self.conditions.length {
+            Length::For(time) => self.reached < self.origin + time,
+            Length::Count(periods) => self.periods() < periods,
+        }
+    }
+
+    /// Returns the next of `left` equal shares of the remaining run.
+    pub(crate) fn next_share(&self, left: u64) -> Share {
+        match self.conditions.length {
+            Length::For(time) => {
+                let origin =
+                    if self.warming { self.start + self.conditions.warm_up } else { self.origin };
+                let from = self.reached.max(origin);
+                Share::Until(from + Nanos((origin + time - from).0 / left))
+            }
+            Length::Count(samples) => Share::Samples(
+                self.periods() + samples.saturating_sub(self.periods()).div_ceil(left),
+            ),
+        }
+    }
+
+    /// Whether to go on measuring in this share of the run; see [`Lane::running`].
+    #[inline]
+    pub(crate) fn running_in(&mut self, share: Share) -> bool {
+        self.running()
+            && match share {
+                Share::Until(end) => self.reached < end,
+                Share::Samples(samples) => self.warming || self.periods() < samples,
+            }
+    }
+
+    /// Whether the warm-up is over, so that samples count.
+    #[inline]
+    pub(crate) fn is_counting(&self) -> bool {
+        !self.warming
+    }
+
+    /// Returns when counting began; none during the warm-up.
+    pub(crate) fn counting_since(&self) -> Option<Nanos> {
+        (!self.warming).then_some(self.origin)
+    }
+
+    #[cold]
+    fn start_counting(&mut self) {
+        self.warming = false;
+        self.origin = self.reached;
+        if let Some(feed) = &self.feed {
+            feed.begin(self.origin);
+        }
+        self.usage = usage::of_thread();
+        self.cpu = clock::of_thread();
+    }
+
+    /// Returns the number of periods accounted for since counting began.
+    pub(super) fn periods(&self) -> u64 {
+        let tally = &self.series[0].tally;
+        tally.recorded() + tally.missed()
+    }
+}
