@@ -93,7 +93,7 @@ pub(crate) fn run(
         started,
         runs: 1,
         plan: plan.clone(),
-        basis: None,
+        fingerprint: None,
         machine,
         series,
         scans,

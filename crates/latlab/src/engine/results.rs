@@ -41,7 +41,7 @@ pub(super) fn results(
             cpu: one.first_cpu(),
             at: late.at,
             latency: late.latency,
-            nth: one.lane.marked.then_some(late.nth),
+            index: one.lane.marked.then_some(late.nth),
             causes: Vec::new(),
             unexplained: None,
             path: None,

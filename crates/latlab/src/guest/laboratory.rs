@@ -93,7 +93,7 @@ impl Answer {
         let Message::Record { mut record, verdict } = self.last else {
             return Err(self.unexpected());
         };
-        record.basis = Some(self.basis);
+        record.fingerprint = Some(self.basis);
         let profile = plan.target.split_once(':').map(|(_, profile)| profile.to_owned());
         for series in &mut record.series {
             series.profile.clone_from(&profile);

@@ -67,10 +67,10 @@ pub(crate) fn explain(plan: &Plan, errand: &mut Errand<'_>) -> Result<Outcome> {
     same(&plan.target, &outcome.record, &again)?;
     let mut unseen = Vec::new();
     for sample in &mut outcome.record.worst {
-        let watched = trace.iter().find(|watched| Some(watched.nth) == sample.nth);
+        let watched = trace.iter().find(|watched| Some(watched.nth) == sample.index);
         match watched {
             Some(watched) => sample.path = Some(path(&plan.target, watched, &symbols)?),
-            None => unseen.extend(sample.nth),
+            None => unseen.extend(sample.index),
         }
     }
     for region in outcome.record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
@@ -101,7 +101,7 @@ const MOST_SAMPLES: usize = 64;
 
 /// The samples to watch.
 fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
-    let nth = |sample: &Sample| Some((sample.nth?, sample.latency));
+    let nth = |sample: &Sample| Some((sample.index?, sample.latency));
     let regions = record.scans.iter().flat_map(longest);
     let regions = regions.filter_map(|region| Some((region.nth?, region.peak)));
     let wanted: Vec<_> =
