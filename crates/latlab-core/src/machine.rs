@@ -105,7 +105,7 @@ pub struct Machine {
     /// Preemption models that this kernel can switch to at run time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preempt_modes: Vec<String>,
-    /// How a `PREEMPT_RT` kernel preempts SCHED_OTHER tasks, `full` or `lazy`, where known.
+    /// How a `PREEMPT_RT` kernel preempts `SCHED_OTHER` tasks, `full` or `lazy`, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempt_ordinary: Option<String>,
     /// The options of [`CONFIG`] that are set. Empty where the kernel's configuration can't be read.

@@ -15,7 +15,7 @@ pub struct Scheduling {
     /// latlab's cgroup, if it limits real-time tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<Cgroup>,
-    /// Runtime reserved for SCHED_OTHER tasks (since Linux 6.12).
+    /// Runtime reserved for `SCHED_OTHER` tasks (since Linux 6.12).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fair_server: Option<FairServer>,
     /// Whether timers of idle CPUs migrate to busy ones (`kernel.timer_migration`).
@@ -53,7 +53,7 @@ pub struct Cgroup {
     pub rt_runtime_us: i64,
 }
 
-/// The deadline server of SCHED_OTHER tasks; where CPUs differ, the largest.
+/// The deadline server of `SCHED_OTHER` tasks; where CPUs differ, the largest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FairServer {
     /// Runtime in nanoseconds.

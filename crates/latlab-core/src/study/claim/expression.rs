@@ -143,10 +143,14 @@ impl Expression {
             Expression::Value(_) => {}
             Expression::Result { name, at } => visit(name, *at),
             Expression::Binary { sides, .. } => {
-                sides.iter_mut().for_each(|side| side.each_name(visit));
+                let [left, right] = sides.as_mut();
+                left.each_name(visit);
+                right.each_name(visit);
             }
             Expression::Aggregate { all, .. } => {
-                all.iter_mut().for_each(|one| one.each_name(visit));
+                for one in all {
+                    one.each_name(visit);
+                }
             }
         }
     }
