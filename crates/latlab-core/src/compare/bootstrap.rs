@@ -107,7 +107,7 @@ impl Cumulative {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "2^53 samples take 285 years, and a share of a count is one"
+        reason = "2^53 samples take 285 years, and a share of a count is a count"
     )]
     fn quantile(&self, times: &[u64], quantile: f64) -> Nanos {
         let upto = |place: usize| -> u64 {

@@ -86,7 +86,7 @@ impl Values {
     /// Returns the rank of each run among all runs, minus the mean rank.
     fn of_sets(&self) -> Vec<f64> {
         let ranks = ranks(&[self.a.as_slice(), &self.b].concat());
-        #[expect(clippy::cast_precision_loss, reason = "nobody keeps 2^52 runs")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 runs")]
         let middle = (ranks.len() + 1) as f64 / 2.0;
         scaled(ranks.into_iter().map(|rank| rank - middle).collect())
     }
@@ -104,7 +104,7 @@ fn scaled(mut scores: Vec<f64>) -> Vec<f64> {
 }
 
 /// Returns the ranks, from 1; equal values share their mean rank.
-#[expect(clippy::cast_precision_loss, reason = "nobody keeps 2^52 runs")]
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 runs")]
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();

@@ -203,7 +203,7 @@ impl Figure {
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "nobody measures 2^52 figures")]
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 values")]
     fn of_values(&self, all: &[Record], probe: &str, name: &str) -> Option<f64> {
         let mut values = Vec::new();
         for record in all {

@@ -129,7 +129,7 @@ impl Study {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "it was a time"
+                    reason = "it is a time"
                 )]
                 let latency = Nanos(value.value.round() as u64);
                 if worst.is_none_or(|worst| latency > worst.latency) {

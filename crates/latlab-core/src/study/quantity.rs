@@ -90,7 +90,7 @@ impl fmt::Display for Quantity {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a time of more than 584 years is shown as that"
+                    reason = "longer times are shown as 584 years"
                 )]
                 let time = Nanos(self.value.abs().round() as u64);
                 f.pad(&format!("{sign}{time}"))

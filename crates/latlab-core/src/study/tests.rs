@@ -1,5 +1,8 @@
 //! Tests of studies: parsing, errors, figures, findings.
 
+mod figures;
+mod joining;
+
 use super::claim::Verdict;
 use super::figure::{Figure, Of, Statistic};
 use super::quantity::Quantity;
@@ -139,94 +142,8 @@ fn claim_with_a_vanished_cause_no_longer_holds_if_it_differs() {
     assert_eq!(judged("gone = \"no such loop\"\n", 50), "holds");
 }
 
-#[test]
-fn figures_cover_all_repetitions() {
-    let all = [record(&[10, 20]), record(&[60])];
-    let taken = |take| {
-        let of = Of::Series { probe: "cyclic".to_owned(), span: None };
-        figure(of, take).of(&all).map(|value| value.value)
-    };
-    let expected = [
-        (Statistic::Min, 10.0),
-        (Statistic::Mean, 30.0),
-        (Statistic::Max, 60.0),
-        (Statistic::Quantile(5_000), 20.0),
-        (Statistic::First, 7.0),
-        (Statistic::Recorded, 3.0),
-        (Statistic::Missed, 6.0),
-    ];
-    for (take, value) in expected {
-        assert_eq!(taken(take), Some(value), "{take:?}");
-    }
-    let of = |of, take| figure(of, take).of(&all);
-    let other = Of::Series { probe: "timer".to_owned(), span: None };
-    assert_eq!(of(other, Statistic::Recorded), None);
-    let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
-    assert_eq!(of(span, Statistic::Recorded), None);
-    let switches = Of::Value { probe: "cyclic".to_owned(), name: "switches".to_owned() };
-    assert_eq!(of(switches, Statistic::Mean), None);
-    let empty = figure(Of::Series { probe: "cyclic".to_owned(), span: None }, Statistic::Max);
-    assert_eq!(empty.of(&[record(&[])]), None);
-}
-
 fn figure(of: Of, take: Statistic) -> Figure {
     Figure { name: String::new(), title: String::new(), at: 0, of, take }
-}
-
-/// Both the source of a figure and the parts of the cells may be misspelt: the parts are checked first.
-#[test]
-fn figure_whose_source_no_cell_measures_is_refused() {
-    let unmeasured = |from: &str, to: &str| {
-        let text = STUDY.replacen(from, to, 1);
-        let study = Study::read(&text).unwrap_or_else(|fault| panic!("{fault}"));
-        study.unmeasured().map(|fault| (place(&text, fault.at), fault.why))
-    };
-    assert_eq!(unmeasured("2001", "2002"), None);
-    let said = |place, why: &str| Some((place, why.to_owned()));
-    let probe = "probe = \"nanosleep\"";
-    assert_eq!(
-        unmeasured("probe = \"cyclic\"", probe),
-        said((25, 9), "no cell measures the probe 'nanosleep'")
-    );
-    assert_eq!(
-        unmeasured("probe = \"cyclic\"", "probe = \"scan.fork\""),
-        said((25, 9), "no cell measures a scan of 'fork'")
-    );
-    assert_eq!(
-        unmeasured("load = \"fork\"", "load = \"disk\""),
-        said((30, 8), "no cell measures the load 'disk'")
-    );
-}
-
-#[test]
-fn results_exist_only_for_cells_that_measure_the_figure() {
-    let study = Study::read(STUDY).unwrap();
-    let results = study.results();
-    let names: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
-    assert!(names.contains(&"rt.fork.messages") && !names.contains(&"rt.idle.messages"));
-    let claim = Claim::read("max(*.*.messages) > 5").unwrap();
-    let measured = |nth: usize| (nth % 2 == 1).then(|| vec![record(&[5])]);
-    let known = study.known(|cell, figure| Some(figure.of(&measured(cell)?)?.value));
-    assert_eq!(claim.judge(&known).verdict, Verdict::Holds);
-}
-
-#[test]
-fn sections_of_a_scan_are_counted_and_have_a_peak() {
-    let scan = record::tests::scan();
-    let mut both = [record(&[1]), record(&[1])];
-    let of = || Of::Series { probe: format!("scan.{}", scan.call.name), span: None };
-    let taken = |all: &[Record]| figure(of(), Statistic::Sections).of(all);
-    let peak = |all: &[Record]| figure(of(), Statistic::Peak).of(all);
-    assert_eq!(taken(&both), None);
-    both[0].scans = vec![scan.clone()];
-    assert_eq!(taken(&both), None, "one of them has none");
-    both[1].scans = vec![Scan { regions: Vec::new(), ..scan.clone() }];
-    // The longest latency at one moment was 52.202 us, the minimum at that moment 52.2 us.
-    assert_eq!(peak(&both), Some(Quantity::time(Nanos(52_200))));
-    let number = |n: u8| Some(Quantity::number(f64::from(n)));
-    assert_eq!(scan.regions.len(), 1);
-    assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
-    assert!(!Of::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections));
 }
 
 #[test]
@@ -314,58 +231,6 @@ fn errors_are_reported_with_their_position() {
 fn study_without_cells_is_refused() {
     let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nfigure = []\n";
     assert!(Study::read(text).unwrap_err().why.contains("[[axis]]"));
-}
-
-#[test]
-fn pieces_add_up_to_the_whole_and_have_different_seeds() {
-    let mut whole = Plan { seed: 5, ..record(&[]).plan };
-    assert_eq!(pieces::cut(&whole, Nanos(1)), [whole.clone()], "a count is not cut");
-    for (length, number) in [(1, 1), (10, 1), (11, 2), (25, 3), (30, 3), (31, 4)] {
-        whole.length = Length::For(Nanos(length));
-        let cut = pieces::cut(&whole, Nanos(10));
-        assert_eq!(cut.len() as u64, number);
-        assert_eq!(pieces::number(whole.length, Nanos(10)), number);
-        let lengths: Vec<u64> = cut.iter().map(|piece| nanoseconds(piece.length)).collect();
-        assert_eq!(lengths.iter().sum::<u64>(), length);
-        assert!(lengths.iter().all(|length| (1..=10).contains(length)), "{lengths:?}");
-        let seeds: Vec<u64> = cut.iter().map(|piece| piece.seed).collect();
-        assert_eq!(seeds, (5..5 + number).collect::<Vec<_>>());
-    }
-}
-
-fn nanoseconds(length: Length) -> u64 {
-    match length {
-        Length::For(time) => time.0,
-        Length::Count(_) => panic!("it is a count"),
-    }
-}
-
-#[test]
-fn joined_pieces_give_the_figures_of_the_whole() {
-    let samples: Vec<u64> = (0..1_000).map(|nth| 50 + nth * nth % 7_919).collect();
-    let whole = Plan { length: Length::For(Nanos(25)), ..record(&[]).plan };
-    let measured = |(plan, samples): (Plan, &[u64])| Record { plan, ..record(samples) };
-    let cut = pieces::cut(&whole, Nanos(10)).into_iter();
-    let parts: Vec<Record> = cut.zip(samples.chunks(400)).map(measured).collect();
-    let joined = pieces::join(&whole, parts.clone()).unwrap().unwrap();
-    assert_eq!((&joined.plan, joined.runs), (&whole, 3));
-    let at_once = Record { plan: whole.clone(), ..record(&samples) };
-    let of = Of::Series { probe: "cyclic".to_owned(), span: None };
-    for take in Statistic::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
-        let figure = figure(of.clone(), take);
-        let times = if take == Statistic::Missed { 3.0 } else { 1.0 };
-        let expected = figure.of(std::slice::from_ref(&at_once)).unwrap().value * times;
-        let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
-        assert!((value - expected).abs() < 1e-6, "{take:?}: {value}, not {expected}");
-    }
-    // Interrupted half-way: the record joined until then, merged with the rest.
-    let mut resumed = pieces::join(&whole, parts[..2].to_vec()).unwrap().unwrap();
-    resumed.merge(&pieces::join(&whole, parts[2..].to_vec()).unwrap().unwrap()).unwrap();
-    assert_eq!(resumed.to_json(), joined.to_json());
-    assert_eq!(pieces::join(&whole, Vec::new()).unwrap(), None);
-    let mut elsewhere = parts;
-    elsewhere[1].machine.kernel = "6.1".to_owned();
-    assert!(pieces::join(&whole, elsewhere).unwrap_err().to_string().contains("their kernel"));
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Function {
     fn of(self, all: &[Quantity]) -> Quantity {
         let time = all.first().map_or(0, |first| first.time);
         let values = all.iter().map(|one| one.value);
-        #[expect(clippy::cast_precision_loss, reason = "nobody writes 2^52 names")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 names")]
         let value = match self {
             Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
             Function::Min => values.fold(f64::INFINITY, f64::min),
