@@ -1,4 +1,4 @@
-//! What recording, reading back and merging cost.
+//! Cost of recording samples, reading them back and merging histograms.
 
 use divan::{Bencher, black_box};
 use latlab_core::histogram::Histogram;
@@ -10,25 +10,25 @@ fn main() {
     divan::main();
 }
 
-/// Latencies of 3 to 35 µs: the spread of an ordinary machine.
+/// Latencies of 3 to 35 µs, as on a desktop machine.
 fn latencies() -> Vec<Nanos> {
     Random::new(1).map(|n| Nanos(3_000 + n % 32_000)).take(10_000).collect()
 }
 
 #[divan::bench]
 fn record_ten_thousand_samples(bencher: Bencher<'_, '_>) {
-    let (tally, latencies) = (Tally::new(), latencies());
+    let (histogram, latencies) = (Tally::new(), latencies());
     bencher.counter(latencies.len()).bench_local(|| {
         for latency in &latencies {
-            tally.record(black_box(*latency));
+            histogram.record(black_box(*latency));
         }
     });
 }
 
 #[divan::bench]
 fn read_back(bencher: Bencher<'_, '_>) {
-    let tally = full();
-    bencher.bench_local(|| black_box(&tally).histogram());
+    let histogram = full();
+    bencher.bench_local(|| black_box(&histogram).histogram());
 }
 
 #[divan::bench]
@@ -44,9 +44,9 @@ fn merge(bencher: Bencher<'_, '_>) {
 }
 
 fn full() -> Tally {
-    let tally = Tally::new();
+    let histogram = Tally::new();
     for latency in latencies() {
-        tally.record(latency);
+        histogram.record(latency);
     }
-    tally
+    histogram
 }

@@ -1,18 +1,20 @@
-//! Two sets of runs side by side: the same latencies, quantile by quantile, what can be said of their
-//! difference, and what differs between the machines and plans behind them.
+//! Comparison of two sets of runs: the same latencies quantile by quantile, whether they differ, and
+//! the differences between their machines and plans.
 //!
-//! What is compared are runs, never samples: those of one run hang together, and a million of them
-//! say as much about chance as one (ADR 27).
+//! The unit of comparison is the run, never the sample: samples of one run are correlated, and a
+//! million of them carry no more information about run-to-run variation than one (ADR 27).
 
 mod bootstrap;
-mod chance;
 mod extreme;
+mod judging;
 mod latency;
 pub mod limit;
+mod maxima;
+mod randomization;
 mod runs;
 mod scans;
+mod summary;
 mod verdict;
-mod worst;
 
 #[cfg(test)]
 mod tests;
@@ -20,12 +22,13 @@ mod tests;
 pub use bootstrap::Interval;
 pub use extreme::{Extreme, Level};
 pub use latency::{Latency, Row};
+pub use maxima::{Bound, Maxima};
 pub use runs::{Design, Method, Order, distinct};
 pub use scans::ScanPair;
-pub use verdict::{Judged, LEVEL, Verdict, by};
-pub use worst::{Bound, Worst};
+pub use summary::by;
+pub use verdict::{Judged, LEVEL, Verdict};
 
-use self::latency::{Distribution, OfSide, distributions, twin};
+use self::latency::{Distribution, SideLatency, counterpart, distributions};
 use self::runs::Side;
 use crate::histogram::DamagedHistogram;
 use crate::record::{Incomparable, Record};
@@ -33,21 +36,21 @@ use crate::scan::Scan;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What two sets of runs have in common, and where they differ.
+/// The common latencies of two sets of runs, and the differences between the sets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// How they are compared.
     pub design: Design,
-    /// The latencies that both have, all CPUs together.
+    /// The latencies that both sides have, all CPUs together.
     pub latencies: Vec<Latency>,
-    /// The calls that were scanned in both.
+    /// The calls that were scanned on both sides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<ScanPair>,
-    /// Latencies and scans that only one has, in words.
+    /// Latencies and scans that only one side has, in words.
     pub unmatched: Vec<String>,
-    /// What differs between the machines.
+    /// Differences between the machines.
     pub machine: Vec<Difference>,
-    /// What differs between the plans.
+    /// Differences between the plans.
     pub plan: Vec<Difference>,
 }
 
@@ -62,27 +65,28 @@ pub struct Difference {
     pub b: Value,
 }
 
-/// Why two records were not compared.
+/// Why two sets of records can't be compared.
 #[derive(Debug, thiserror::Error)]
-pub enum NotCompared {
-    /// They must not be.
+pub enum CompareError {
+    /// Their times or plans differ.
     #[error(transparent)]
     Incomparable(#[from] Incomparable),
-    /// They have nothing in common.
-    #[error("they have nothing in common: one has {0}, the other {1}")]
+    /// They have no latency and no scan in common.
+    #[error("the two sides have nothing in common: one has {0}, the other {1}")]
     NothingInCommon(String, String),
     /// A record that was not read by [`Record::from_json`].
     #[error(transparent)]
     Damaged(#[from] DamagedHistogram),
-    /// There is no run.
+    /// A side is empty.
     #[error("there is no run to compare")]
     NoRun,
 }
 
-/// Lays the runs of `a` and `b` side by side; those of each side repeat one plan, whatever the seed.
-pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, NotCompared> {
+/// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan, except
+/// for its seed.
+pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
     let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
-        return Err(NotCompared::NoRun);
+        return Err(CompareError::NoRun);
     };
     a.whole.same_time(&b.whole)?;
     let (ours, theirs) = (Distributions::of(&a)?, Distributions::of(&b)?);
@@ -90,29 +94,29 @@ pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, NotCompared> {
     let mut latencies = Vec::new();
     let mut unmatched = Vec::new();
     for (nth, mine) in ours.whole.iter().enumerate() {
-        match theirs.twin(mine, &ours.whole[..nth], &b) {
+        match theirs.counterpart(mine, &ours.whole[..nth], &b) {
             Some(other) => {
-                let mine = OfSide { whole: mine, runs: ours.runs_of(nth), side: &a };
-                latencies.push(mine.beside(&other, &design));
+                let mine = SideLatency { whole: mine, runs: ours.runs_of(nth), side: &a };
+                latencies.push(mine.compared_with(&other, &design));
             }
             None => unmatched.push(format!("{} is only in the first", mine.name())),
         }
     }
-    design.judged = verdict::judge(&mut latencies, &design);
+    design.judged = judging::judge(&mut latencies, &design);
     if design.method != Method::Exact {
-        verdict::estimate(&mut latencies);
+        judging::estimate(&mut latencies);
     }
     let alone = theirs.whole.iter().enumerate();
-    let alone =
-        alone.filter(|(nth, other)| twin(other, &theirs.whole[..*nth], &ours.whole).is_none());
+    let alone = alone
+        .filter(|(nth, other)| counterpart(other, &theirs.whole[..*nth], &ours.whole).is_none());
     unmatched.extend(alone.map(|(_, other)| format!("{} is only in the second", other.name())));
     let scans = scans::pairs(&a.whole.scans, &b.whole.scans);
     for (mine, others, which) in [(&a, &b, "first"), (&b, &a, "second")] {
         let alone = scans::alone(&mine.whole.scans, &others.whole.scans).into_iter();
-        unmatched.extend(alone.map(|scan| format!("{} is only in the {which}", scanned(scan))));
+        unmatched.extend(alone.map(|scan| format!("{} is only in the {which}", scan_name(scan))));
     }
     if latencies.is_empty() && scans.is_empty() {
-        return Err(NotCompared::NothingInCommon(ours.names(&a), theirs.names(&b)));
+        return Err(CompareError::NothingInCommon(ours.names(&a), theirs.names(&b)));
     }
     Ok(Comparison {
         design,
@@ -139,39 +143,39 @@ impl<'a> Distributions<'a> {
         })
     }
 
-    /// The latency of all runs that is in this place of the whole, from each run that has it.
+    /// Returns the latency with this index from each run that has it.
     fn runs_of(&'a self, nth: usize) -> Vec<&'a Distribution<'a>> {
         let (one, before) = (&self.whole[nth], &self.whole[..nth]);
-        self.runs.iter().filter_map(|run| twin(one, before, run)).collect()
+        self.runs.iter().filter_map(|run| counterpart(one, before, run)).collect()
     }
 
-    /// The counterpart of `one`, which has `before` before it in its own side.
-    fn twin(
+    /// Returns the counterpart of `one`, a latency of the other side that follows `before` there.
+    fn counterpart(
         &'a self,
         one: &Distribution<'_>,
         before: &[Distribution<'_>],
         side: &'a Side<'a>,
-    ) -> Option<OfSide<'a>> {
-        let whole = twin(one, before, &self.whole)?;
+    ) -> Option<SideLatency<'a>> {
+        let whole = counterpart(one, before, &self.whole)?;
         let nth = self.whole.iter().position(|other| std::ptr::eq(other, whole))?;
-        Some(OfSide { whole, runs: self.runs_of(nth), side })
+        Some(SideLatency { whole, runs: self.runs_of(nth), side })
     }
 
     fn names(&self, side: &Side<'_>) -> String {
-        let scans = side.whole.scans.iter().map(scanned);
+        let scans = side.whole.scans.iter().map(scan_name);
         let names: Vec<String> = self.whole.iter().map(Distribution::name).chain(scans).collect();
         if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
     }
 }
 
-fn scanned(scan: &Scan) -> String {
+fn scan_name(scan: &Scan) -> String {
     format!("a scan of {}", scan.call.name)
 }
 
-/// Fields of a machine that are measured, and differ from run to run on the same machine.
+/// Fields of a machine that are measured, and vary from run to run on the same machine.
 const MEASURED: [&str; 3] = ["clock_read_ns", "record_ns", "counters"];
 
-/// The fields, at the top level, in which two of a kind differ.
+/// Returns the top-level fields in which two values of one type differ.
 fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
     let fields = |x: &T| match serde_json::to_value(x) {
         Ok(Value::Object(map)) => map,

@@ -1,4 +1,4 @@
-//! Sets of processors in the kernel's list format: `0-3,8`.
+//! Sets of CPUs in the kernel's list format: `0-3,8`.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -11,26 +11,26 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct CpuList(BTreeSet<u32>);
 
-/// The highest CPU number a list may hold; the kernel's own limit (`NR_CPUS`) is 8192.
+/// Highest CPU number of a list; the kernel's own limit (`NR_CPUS`) is 8192.
 const LARGEST: u32 = 8191;
 
-/// A text that is not a CPU list.
+/// Error for a text that is not a CPU list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a list of CPUs: write numbers (at most {LARGEST}) and ranges, as 0-3,8")]
 pub struct CpuListError(String);
 
 impl CpuList {
-    /// The CPUs, ascending.
+    /// Returns the CPUs in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
     }
 
-    /// How many there are.
+    /// Returns the number of CPUs.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -40,7 +40,7 @@ impl CpuList {
         self.0.contains(&cpu)
     }
 
-    /// The CPUs of this set that are not in `other`.
+    /// Returns the CPUs of this set that are not in `other`.
     #[must_use]
     pub fn minus(&self, other: &CpuList) -> CpuList {
         CpuList(self.0.difference(&other.0).copied().collect())
@@ -109,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_kernels_notation_is_read() {
+    fn cpu_list_reads_the_kernels_format() {
         let list: CpuList = "0-2,8,5\n".parse().unwrap();
         assert_eq!(list.iter().collect::<Vec<_>>(), [0, 1, 2, 5, 8]);
         assert_eq!("".parse(), Ok(CpuList::default()));
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_survive_text(cpus in proptest::collection::btree_set(0u32..200, 0..40)) {
+        fn cpu_list_survives_formatting_and_parsing(cpus in proptest::collection::btree_set(0u32..200, 0..40)) {
             let list: CpuList = cpus.into_iter().collect();
             prop_assert_eq!(list.to_string().parse(), Ok(list));
         }

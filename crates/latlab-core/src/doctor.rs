@@ -1,10 +1,9 @@
-//! What on a machine spoils latency, by severity.
+//! Judgement of a system's configuration: what increases latency, by severity.
 //!
-//! Pure: a [`Machine`] goes in, findings come out, and what is not known about the machine is not
-//! held against it. Severities are those of the kernel's own guide
-//! (Documentation/core-api/real-time/kernel-configuration.rst, as of commit 3160c8de3ae5) where it
-//! has one. The guide is about configuring a kernel; where the running machine shows what is really in force,
-//! that is judged instead.
+//! A [`Machine`] goes in, findings come out. Unknown facts give no finding. Severities are those of the
+//! kernel's own guide (Documentation/core-api/real-time/kernel-configuration.rst, as of commit
+//! 3160c8de3ae5) where it has one. The guide is about configuring a kernel; where the running system
+//! shows its effective state, that state is judged instead.
 
 use crate::cpulist::CpuList;
 use crate::machine::Machine;
@@ -22,26 +21,26 @@ mod scheduling;
 #[cfg(test)]
 mod tests;
 
-/// How bad a finding is, the worst first.
+/// Severity of a finding, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Real-time does not work at all on this machine.
+    /// Real-time guarantees are impossible.
     Fatal,
     /// The worst case gets much worse.
     High,
     /// The worst case can get worse, or vary between runs.
     Medium,
-    /// Good to know when reading results.
+    /// Useful to know when reading results.
     Info,
 }
 
 impl Severity {
-    /// All of them, the worst first.
+    /// All severities, the worst first.
     pub const ALL: [Severity; 4] =
         [Severity::Fatal, Severity::High, Severity::Medium, Severity::Info];
 
-    /// The word used in records and tables.
+    /// Returns the word used in records and tables.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Fatal => "fatal",
@@ -51,48 +50,48 @@ impl Severity {
         }
     }
 
-    /// Whether a machine with such a finding should not be trusted with a deadline.
+    /// Whether a machine with such a finding is unfit for hard deadlines.
     pub fn is_severe(self) -> bool {
         self <= Severity::High
     }
 }
 
-/// One thing about a machine that spoils latency.
+/// One property of a machine that increases latency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// A word for programs, in kebab case; one of [`codes`].
+    /// Machine-readable code in kebab case; one of [`codes`].
     pub code: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// What was found, with the values of this machine.
     pub what: String,
-    /// What it does to latency, in a sentence.
+    /// The effect on latency, in a sentence.
     pub why: String,
-    /// What to do about it.
+    /// How to fix it.
     pub remedy: String,
 }
 
-/// A row of the tables: the code of what may be found, and who looks for it.
-type Check = (&'static str, fn(&Machine) -> Option<Verdict>);
+/// A row of the tables: the code of a finding, and the function that checks for it.
+type Check = (&'static str, fn(&Machine) -> Option<Diagnosis>);
 
-/// What a check has found: a finding without its code.
-struct Verdict {
+/// The result of a check: a finding without its code.
+struct Diagnosis {
     severity: Severity,
     what: String,
     why: String,
     remedy: String,
 }
 
-impl Verdict {
-    /// The answer of a check that found something.
+impl Diagnosis {
+    /// Wraps a finding, as the last expression of a check.
     #[expect(clippy::unnecessary_wraps, reason = "it is the last expression of every check")]
     fn new(
         severity: Severity,
         what: impl Into<String>,
         why: impl Into<String>,
         remedy: impl Into<String>,
-    ) -> Option<Verdict> {
-        Some(Verdict { severity, what: what.into(), why: why.into(), remedy: remedy.into() })
+    ) -> Option<Diagnosis> {
+        Some(Diagnosis { severity, what: what.into(), why: why.into(), remedy: remedy.into() })
     }
 }
 
@@ -108,17 +107,17 @@ const CHECKS: &[&[Check]] = &[
     rights::CHECKS,
 ];
 
-/// The code of every finding there can be.
+/// Returns the codes of all findings.
 pub fn codes() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().copied().flatten().map(|(code, _)| *code)
 }
 
-/// Everything that is wrong with a machine, the worst first.
+/// Returns all findings about a machine, the worst first.
 pub fn diagnose(machine: &Machine) -> Vec<Finding> {
     let checks = CHECKS.iter().copied().flatten();
     let mut findings: Vec<Finding> = checks
         .filter_map(|(code, judge)| {
-            let Verdict { severity, what, why, remedy } = judge(machine)?;
+            let Diagnosis { severity, what, why, remedy } = judge(machine)?;
             Some(Finding { code: (*code).to_owned(), severity, what, why, remedy })
         })
         .collect();
@@ -126,7 +125,7 @@ pub fn diagnose(machine: &Machine) -> Vec<Finding> {
     findings
 }
 
-/// The first few of many, and how many more there are.
+/// Returns the first few names, and how many more there are.
 fn few(names: &[String]) -> String {
     const FEW: usize = 6;
     let shown = names.iter().take(FEW).cloned().collect::<Vec<_>>().join(", ");
@@ -136,12 +135,12 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// CPUs in a sentence: `CPU 3`, `CPUs 2-3`.
+/// Formats CPUs for a sentence: `CPU 3`, `CPUs 2-3`.
 fn named(cpus: &CpuList) -> String {
     format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" })
 }
 
-/// A word that agrees with a number: `1 thread`, `2 threads`.
+/// Formats a number with its noun: `1 thread`, `2 threads`.
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,63 +1,64 @@
-//! How a time grows with a number: not at all, with the logarithm of the number, or in proportion.
+//! Growth of a time with a number: flat, logarithmic or linear.
 
-/// What fits best to how a value grows.
+/// The growth that fits best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// It does not, or by no more than can be told from chance.
+    /// None, or not distinguishable from noise.
     Flat,
-    /// By the same amount with each doubling.
+    /// The same increase for each doubling of the number.
     Logarithmic,
-    /// By the same amount with each one more.
+    /// The same increase for each increment of the number.
     Linear,
 }
 
-/// A value that belongs to a number: so many tasks, and the time that they make something take.
+/// A number, such as a number of tasks, and the value measured for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// At least 0.
+    /// The number; at least 0.
     pub number: f64,
-    /// What was measured there.
+    /// The measured value.
     pub value: f64,
 }
 
-/// The straight line that is nearest to some points, by least squares.
+/// Least-squares line through some points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
-    /// How much the value rises with each one more.
+struct Fit {
+    /// Increase of the value per increment of the number.
     slope: f64,
-    /// What of the squares of the distances is left, and what it is without any slope.
-    left: f64,
-    without: f64,
+    /// Residual sum of squares, and the same for slope 0.
+    residual: f64,
+    without_slope: f64,
 }
 
 impl Growth {
-    /// Less than this share of the value is no growth.
+    /// An increase below this share of the mean is no growth.
     const LEAST: f64 = 0.05;
 
-    /// What the points say. Nothing where they have fewer than three different numbers: any two
-    /// values fit any way of growing.
+    /// Classifies the growth of some points. None with fewer than three different numbers, which any
+    /// kind of growth would fit.
     ///
-    /// It is flat where the rise from the least number to the greatest is below a twentieth of the
-    /// mean, or where no way of growing explains at least half of how the values differ.
+    /// It is flat if the fitted increase from the smallest to the largest number is below a twentieth
+    /// of the mean, or if no kind of growth explains at least half of the variance.
     pub fn of(points: &[Point]) -> Option<Growth> {
         if different_numbers(points) < 3 {
             return None;
         }
         let doublings = |point: &Point| Point { number: (1.0 + point.number).log2(), ..*point };
         let logarithms: Vec<Point> = points.iter().map(doublings).collect();
-        let (straight, bent) = (Line::through(points)?, Line::through(&logarithms)?);
-        let (growth, line, points) = if straight.left < bent.left {
+        let (straight, bent) = (Fit::through(points)?, Fit::through(&logarithms)?);
+        let (growth, fit, points) = if straight.residual < bent.residual {
             (Growth::Linear, straight, points)
         } else {
             (Growth::Logarithmic, bent, logarithms.as_slice())
         };
-        let (least, greatest) = ends(points);
-        let rise = line.slope * (greatest - least);
+        let (smallest, largest) = ends(points);
+        let rise = fit.slope * (largest - smallest);
         let grows = rise > Growth::LEAST * mean(points, |point| point.value);
-        Some(if grows && line.left <= line.without / 2.0 { growth } else { Growth::Flat })
+        let explains = fit.residual <= fit.without_slope / 2.0;
+        Some(if grows && explains { growth } else { Growth::Flat })
     }
 
-    /// A word for it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Growth::Flat => "flat",
@@ -67,14 +68,14 @@ impl Growth {
     }
 }
 
-/// How much the value rises with each one more, over all points: the slope of the line nearest to
-/// them. Nothing where all have the same number.
+/// Returns the least-squares slope: the increase of the value per increment of the number. None if all
+/// numbers are equal.
 pub fn slope(points: &[Point]) -> Option<f64> {
-    Line::through(points).map(|line| line.slope)
+    Fit::through(points).map(|fit| fit.slope)
 }
 
-impl Line {
-    fn through(points: &[Point]) -> Option<Line> {
+impl Fit {
+    fn through(points: &[Point]) -> Option<Fit> {
         let (number, value) = (mean(points, |p| p.number), mean(points, |p| p.value));
         let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
             points.iter().map(|point| of(point.number - number, point.value - value)).sum()
@@ -84,8 +85,8 @@ impl Line {
             return None;
         }
         let slope = sum(&|x, y| x * y) / spread;
-        let left = sum(&|x, y| (y - slope * x).powi(2));
-        Some(Line { slope, left, without: sum(&|_, y| y * y) })
+        let residual = sum(&|x, y| (y - slope * x).powi(2));
+        Some(Fit { slope, residual, without_slope: sum(&|_, y| y * y) })
     }
 }
 
@@ -130,15 +131,15 @@ mod tests {
     ];
 
     #[test]
-    fn the_scheduler_of_linux_2_4_is_linear_with_260_ns_for_each_task() {
+    fn growth_of_linux_2_4_scheduler_is_linear_with_260_ns_per_task() {
         let points = TABLE_3.map(|(number, value)| Point { number, value });
         assert_eq!(Growth::of(&points), Some(Growth::Linear));
-        let slope = slope(&points).expect("there are several numbers");
+        let slope = slope(&points).expect("the numbers differ");
         assert!((0.255..0.265).contains(&slope), "{slope}");
     }
 
     #[test]
-    fn two_numbers_say_nothing() {
+    fn growth_of_fewer_than_three_numbers_is_unknown() {
         let at = |number, value| Point { number, value };
         assert_eq!(Growth::of(&[]), None);
         assert_eq!(Growth::of(&[at(0.0, 1.0), at(9.0, 5.0), at(9.0, 6.0)]), None);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_or_jumps_about_is_flat() {
+    fn falling_and_erratic_values_are_flat() {
         assert_eq!(Growth::of(&points(|n| 1_000.0 - n)), Some(Growth::Flat));
         assert_eq!(
             Growth::of(&points(|n| if (40.0..60.0).contains(&n) { 9.0 } else { 1.0 })),
@@ -156,8 +157,8 @@ mod tests {
         assert_eq!(Growth::of(&points(|_| 0.0)), Some(Growth::Flat));
     }
 
-    /// A level, by how much of it the value rises over all numbers, and what each value is off by,
-    /// as a share of that rise.
+    /// Initial value, relative increase over all numbers, and the error of each value as a share of
+    /// that increase.
     fn grown() -> impl Strategy<Value = (f64, f64, [f64; 8])> {
         (1.0..1e6, 0.1..50.0, prop::array::uniform8(-0.02..0.02))
     }
@@ -170,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn linear_growth_is_seen((level, share, noise) in grown()) {
+        fn linear_growth_is_recognized((level, share, noise) in grown()) {
             let rise = level * share;
             let mut points = points(|n| level + rise * n / 200.0);
             with_noise(&mut points, rise, &noise);
@@ -180,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn logarithmic_growth_is_seen((level, share, noise) in grown()) {
+        fn logarithmic_growth_is_recognized((level, share, noise) in grown()) {
             let rise = level * share;
             let mut points = points(|n| level + rise * (1.0 + n).log2() / 201_f64.log2());
             with_noise(&mut points, rise, &noise);
@@ -188,14 +189,14 @@ mod tests {
         }
 
         #[test]
-        fn chance_is_flat(level in 1.0..1e6, noise in prop::array::uniform8(-0.02..0.02)) {
+        fn noise_is_flat(level in 1.0..1e6, noise in prop::array::uniform8(-0.02..0.02)) {
             let mut points = points(|_| level);
             with_noise(&mut points, level, &noise);
             prop_assert_eq!(Growth::of(&points), Some(Growth::Flat));
         }
 
         #[test]
-        fn the_unit_does_not_matter(
+        fn growth_is_independent_of_the_unit(
             values in prop::array::uniform8(1.0..1e4),
             unit in prop::sample::select(vec![0.125, 0.5, 2.0, 1024.0]),
         ) {

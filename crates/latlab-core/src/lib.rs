@@ -1,7 +1,7 @@
-//! The pure half of latlab: what a latency is, how it is counted, kept, merged and compared.
+//! Pure part of latlab: latencies, histograms, records, and their comparison, without any I/O.
 //!
-//! Nothing here reads a clock, a file or the machine, so everything here can be tested with
-//! numbers alone. Times are [`time::Nanos`]; the data of one run is a [`record::Record`].
+//! Nothing here reads a clock, a file or the machine, so that everything can be tested with plain
+//! data. Times are [`time::Nanos`]; the data of one run is a [`record::Record`].
 #![forbid(unsafe_code)]
 
 pub mod compare;

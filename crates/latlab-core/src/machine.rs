@@ -1,5 +1,5 @@
-//! The state of a machine, as far as it decides about latency. Data only: who reads it is
-//! `latlab-sys`, who judges it is [`crate::doctor`].
+//! The state of a machine, as far as it affects latency. Plain data: `latlab-sys` reads it, and
+//! [`crate::doctor`] judges it.
 
 use crate::cpulist::CpuList;
 use serde::{Deserialize, Serialize};
@@ -19,21 +19,21 @@ pub use processor::{Frequency, Idle, IdleState, Processor};
 pub use rights::{Limit, Rights};
 pub use scheduling::{Cgroup, FairServer, Scheduling, Thread};
 
-/// Which time the samples of a record are made of. Two domains are never compared.
+/// The time base of a record's samples. Two time domains are never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeDomain {
-    /// A machine's own time, a virtual one included, as it appears to who measures on it.
+    /// Time of the machine's own clock; of a virtual machine, as seen inside it.
     #[default]
     Silicon,
-    /// A guest that latlab booted, in wall time.
+    /// Wall-clock time in a guest that latlab booted.
     Virtualized,
-    /// A guest whose time is the number of its instructions.
+    /// Number of executed instructions of a guest.
     Instructions,
 }
 
 impl TimeDomain {
-    /// The word used in records.
+    /// Returns the word used in records.
     pub fn word(self) -> &'static str {
         match self {
             TimeDomain::Silicon => "silicon",
@@ -43,8 +43,8 @@ impl TimeDomain {
     }
 }
 
-/// The options of a kernel's configuration that decide about latency, or about what can be found
-/// out about it; a record holds these and no others.
+/// Kernel configuration options that affect latency, or whether it can be explained; a record holds
+/// these and no others.
 pub const CONFIG: &[&str] = &[
     "CONFIG_ARCH_HAS_PREEMPT_LAZY",
     "CONFIG_BPF_SYSCALL",
@@ -89,81 +89,80 @@ pub const CONFIG: &[&str] = &[
     "CONFIG_TRACING",
 ];
 
-/// Everything about a machine that a latency depends on. What could not be read is absent.
+/// Everything about a machine that affects latency. Facts that could not be read are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Release of the kernel, as `uname -r`.
+    /// Kernel release, as `uname -r`.
     pub kernel: String,
-    /// The build of the kernel, as `uname -v`.
+    /// Kernel build, as `uname -v`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The kernel's command line.
+    /// Kernel command line.
     pub cmdline: String,
     /// Preemption model: `none`, `voluntary`, `full`, `lazy` or `rt`.
     pub preempt: Option<String>,
-    /// The preemption models that this kernel can be switched to while it runs.
+    /// Preemption models that this kernel can switch to at run time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub preempt_modes: Vec<String>,
-    /// How a `PREEMPT_RT` kernel preempts ordinary tasks, `full` or `lazy`, where it says so.
+    /// How a `PREEMPT_RT` kernel preempts `SCHED_OTHER` tasks, `full` or `lazy`, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempt_ordinary: Option<String>,
-    /// Options of the kernel's configuration, of those in [`CONFIG`] the ones that are set. Empty
-    /// where the configuration can't be read.
+    /// The options of [`CONFIG`] that are set. Empty where the kernel's configuration can't be read.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
     /// Ticks per second (`CONFIG_HZ`).
     pub hz: Option<u32>,
-    /// The clocksource in use; `tsc` is read without a system call.
+    /// The active clocksource; `tsc` is read without a system call.
     pub clocksource: Option<String>,
-    /// The other clocksources that could be chosen.
+    /// The other available clocksources.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clocksources: Vec<String>,
-    /// How fine timers are, in nanoseconds: 1 with high-resolution timers, else the tick.
+    /// Timer resolution in nanoseconds: 1 with high-resolution timers, else a tick.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_resolution_ns: Option<u64>,
-    /// What the samples are made of.
+    /// Time base of the samples.
     pub time_domain: TimeDomain,
-    /// The hypervisor under the machine, where it says so.
+    /// The hypervisor, where it identifies itself.
     pub hypervisor: Option<String>,
     /// Online CPUs.
     pub cpus: CpuList,
-    /// The hardware threads of each online CPU's core, itself included.
+    /// The hardware threads of each online CPU's core, including itself.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub siblings: BTreeMap<u32, CpuList>,
-    /// Frequency governor, where all CPUs have the same; else each, in order.
+    /// Frequency governor; where CPUs differ, all of them, in the order of the CPUs.
     pub governor: Option<String>,
-    /// Microseconds per period that real-time tasks may run (`sched_rt_runtime_us`, -1: no limit).
+    /// Runtime of real-time tasks per period in microseconds (`sched_rt_runtime_us`, -1: no limit).
     pub rt_runtime_us: Option<i64>,
-    /// What reading the clock costs, in nanoseconds: the floor under every sample.
+    /// Cost of reading the clock in nanoseconds: the lower limit of every sample.
     pub clock_read_ns: u64,
-    /// What recording one sample costs latlab, in nanoseconds, between two samples.
+    /// Cost of recording a sample in nanoseconds, spent between two samples.
     pub record_ns: u64,
     /// The processor, its frequencies and its idle states.
     #[serde(skip_serializing_if = "is_default")]
     pub processor: Processor,
-    /// What is kept away from which CPUs.
+    /// CPUs that are kept free of work.
     #[serde(skip_serializing_if = "is_default")]
     pub isolation: Isolation,
-    /// The scheduler, its watchdogs, and who else has real-time priority.
+    /// The scheduler, its watchdogs, and real-time threads of others.
     #[serde(skip_serializing_if = "is_default")]
     pub scheduling: Scheduling,
-    /// What the kernel does with memory behind its users' backs.
+    /// Background activities of the memory management.
     #[serde(skip_serializing_if = "is_default")]
     pub memory: Memory,
-    /// What latlab itself is permitted.
+    /// Permissions of latlab itself.
     #[serde(skip_serializing_if = "is_default")]
     pub rights: Rights,
-    /// What only grows while the machine is up.
+    /// Counters that only grow while the machine is up.
     #[serde(skip_serializing_if = "is_default")]
     pub counters: Counters,
-    /// The drivers of the graphics cards.
+    /// Drivers of the graphics cards.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpu_drivers: Vec<String>,
     /// Whether the kernel calls the firmware's EFI runtime services.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub efi_runtime: Option<bool>,
-    /// The tracer that is active in the main trace buffer; `nop` is none.
+    /// The active tracer of the main trace buffer; `nop` is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tracer: Option<String>,
     /// Kernel lockdown: `none`, `integrity` or `confidentiality` (`kernel_lockdown(7)`).
@@ -172,8 +171,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The value of an option of [`CONFIG`], `n` where it is not set; none where the kernel's
-    /// configuration is not known.
+    /// Returns the value of an option of [`CONFIG`], `n` if it is not set; none if the kernel's
+    /// configuration is unknown.
     pub fn config(&self, option: &str) -> Option<&str> {
         debug_assert!(CONFIG.contains(&option), "{option} is not recorded");
         (!self.config.is_empty()).then(|| self.config.get(option).map_or("n", String::as_str))
@@ -184,8 +183,8 @@ impl Machine {
         self.config(option) == Some("y")
     }
 
-    /// The value of a parameter on the kernel's command line; the last one counts. A parameter
-    /// without a value has the empty one. What follows `--` is for init, not for the kernel.
+    /// Returns the value of a parameter on the kernel command line; the last one counts. It is empty
+    /// for a parameter without a value. Parameters after `--` are for init, and ignored.
     pub fn boot_parameter(&self, name: &str) -> Option<&str> {
         self.cmdline
             .split_whitespace()
@@ -197,7 +196,7 @@ impl Machine {
             .last()
     }
 
-    /// Major and minor number of the kernel's release.
+    /// Returns major and minor version of the kernel.
     pub fn kernel_version(&self) -> Option<(u32, u32)> {
         let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());
         let mut next = || numbers.next()?.parse().ok();
@@ -205,7 +204,7 @@ impl Machine {
     }
 }
 
-/// Whether nothing could be read of a part: then a record leaves it out.
+/// Whether nothing could be read of a part, which a record then omits.
 fn is_default<T: Default + PartialEq>(part: &T) -> bool {
     *part == T::default()
 }
@@ -215,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_boot_parameter_before_the_dashes_counts() {
+    fn last_boot_parameter_before_the_dashes_counts() {
         let machine = Machine {
             cmdline: "quiet preempt=none preempt=full efi=noruntime -- preempt=lazy".to_owned(),
             ..Machine::default()
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_have_a_version() {
+    fn kernel_version_is_read_from_the_release() {
         let version = |kernel: &str| {
             let kernel = kernel.to_owned();
             Machine { kernel, ..Machine::default() }.kernel_version()
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_is_not_set_differs_from_an_unknown_one() {
+    fn unset_option_differs_from_unknown_option() {
         let mut machine = Machine::default();
         assert_eq!(machine.config("CONFIG_KASAN"), None);
         machine.config.insert("CONFIG_HZ".to_owned(), "250".to_owned());
@@ -248,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_options_is_sorted() {
+    fn config_options_are_sorted() {
         assert!(CONFIG.is_sorted());
     }
 
     #[test]
-    fn a_record_of_an_earlier_latlab_is_read() {
+    fn machine_with_missing_fields_is_read() {
         let machine: Machine = serde_json::from_str(r#"{"kernel":"6.1","cpus":"0-1"}"#).unwrap();
         assert_eq!(machine.cpus.len(), 2);
         assert_eq!(machine.processor, Processor::default());

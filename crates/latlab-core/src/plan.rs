@@ -1,4 +1,4 @@
-//! What was asked: enough to run it again.
+//! Plans: the parameters of a run, complete enough to repeat it.
 
 use crate::cpulist::CpuList;
 use crate::random::Random;
@@ -6,46 +6,47 @@ use crate::scan::ScanPlan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::str::FromStr;
 
-/// One run: which probes, under which loads, where and how long.
+/// The parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The probes, run one after another.
+    /// Probes, run one after another.
     pub probes: Vec<Part>,
-    /// The calls to scan, one after another.
+    /// Calls to scan, one after another.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub scans: Vec<ScanPlan>,
-    /// The loads, all running while a probe measures.
+    /// Loads, all of which run while a probe measures.
     pub loads: Vec<Part>,
-    /// Where it runs: `native`, later `lab:PROFILE` and the like.
+    /// The target it runs on: `native`, `lab:PROFILE` and the like.
     pub target: String,
-    /// The CPUs under test.
+    /// Measured CPUs.
     pub cpus: CpuList,
-    /// How long each probe measures.
+    /// Length of the measurement of each probe.
     pub length: Length,
-    /// How long each probe runs before its samples count.
+    /// Time that each probe runs before its samples count.
     pub warm_up: Nanos,
-    /// The seed of everything that is drawn by chance: by the loads, and when probes begin.
+    /// Random seed for loads and for the probe start offset.
     pub seed: u64,
-    /// End at the first sample above this.
+    /// Ends the run at the first sample above this latency.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stop_above: Option<Nanos>,
-    /// Knobs of the machine to turn for the time of the run.
+    /// Knobs to set for the duration of the run.
     pub settings: Vec<Setting>,
-    /// Whether probes and loads that this machine lacks something for are left out and named in
-    /// the record, rather than refused.
+    /// Whether probes and loads whose requirements this machine lacks are skipped and named in the
+    /// record, rather than refused.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub skip_missing: bool,
-    /// The mechanisms that adapt the machine meanwhile.
+    /// Mechanisms that adapt the machine during the run.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub adapt: Vec<String>,
-    /// Whether late wake-ups are to be explained, and whose.
+    /// The wake-ups to explain, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub explain: Option<ExplainPlan>,
 }
 
 impl Plan {
-    /// One that measures nothing yet: the rest is put in.
+    /// Returns a plan without probes, scans and loads.
     pub fn bare(target: &str, cpus: CpuList, length: Length) -> Plan {
         Plan {
             probes: Vec::new(),
@@ -64,70 +65,96 @@ impl Plan {
         }
     }
 
-    /// How long the loads have had the machine to themselves when a probe begins: nothing with seed
-    /// 0, else up to 100 ms, by the seed. Where time is exactly repeatable a probe would otherwise
-    /// always meet the same moments of a load, and no number of runs would tell of the others.
+    /// Returns the probe start offset: how long the loads run before a probe begins. It is 0 for seed
+    /// 0, and otherwise up to 100 ms, depending on the seed. Without it a probe would always meet
+    /// the same moments of a load where time is exactly repeatable.
     pub fn phase(&self) -> Nanos {
         const LONGEST: usize = 100_000_000;
-        // The first numbers of small seeds are alike.
+        // The first numbers of small seeds are similar.
         let mut random = Random::new(self.seed);
         random.by_ref().take(8).for_each(drop);
         if self.seed == 0 { Nanos(0) } else { Nanos(random.below(LONGEST) as u64) }
     }
 }
 
-/// Which wake-ups to explain.
+/// The wake-ups to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExplainPlan {
-    /// Those that took longer; where it is not said, one of a thousand.
+    /// Threshold above which a wake-up is late; by default the 99.9th percentile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub above: Option<Nanos>,
-    /// Those of other tasks; where it is not said, those of the plan's probes.
+    /// Other tasks whose wake-ups are explained; by default those of the plan's probes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub watch: Option<Watched>,
-    /// In the laboratory: with the means of any machine, rather than from outside of the guest.
+    /// In the laboratory: whether to trace inside the guest, as on any machine, rather than from
+    /// outside.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub traced: bool,
 }
 
-/// Tasks that are there without us.
+/// Tasks that latlab did not start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Watched {
-    /// One, by the kernel's number of the thread, or all threads of a process by its own.
+    /// A thread by its id, or all threads of a process by its id.
     Task(u32),
-    /// All of a name.
+    /// All tasks of this name.
     Name(String),
-    /// All programs' tasks of real-time priority.
+    /// All user-space tasks of real-time priority.
     Realtime,
 }
 
-/// How long a probe measures.
+/// Length of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// Until this time has passed.
+    /// For this time.
     For(Nanos),
-    /// Until this many periods, or repetitions, have passed on each CPU.
+    /// For this many periods, or repetitions, on each CPU.
     Count(u64),
 }
 
-/// A probe or a load with its parameters, defaults included.
+/// A probe, load or call with its parameters, defaults included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// What the user typed before the colon.
+    /// Its name.
     pub name: String,
-    /// Every parameter by name.
+    /// All parameters by name.
     pub params: Map<String, Value>,
 }
 
-/// One knob and the value it is to have.
+/// A knob and the value to set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
-    /// The knob's name, as `latlab list knobs` shows it.
+    /// The knob's name, as in `latlab list knobs`.
     pub knob: String,
-    /// The value, as the kernel's file takes it.
+    /// The value, in the format of the kernel's file.
     pub value: String,
+}
+
+/// Error for a text that is not a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingError {
+    /// There is no equals sign.
+    #[error("it has no '=': write KNOB=VALUE")]
+    NoValue,
+    /// There is nothing before the equals sign.
+    #[error("it names no knob: write KNOB=VALUE")]
+    NoKnob,
+}
+
+impl FromStr for Setting {
+    type Err = SettingError;
+
+    /// Parses `KNOB=VALUE`; the value may contain further equals signs. Whether the knob exists is
+    /// not checked.
+    fn from_str(text: &str) -> Result<Setting, SettingError> {
+        let (knob, value) = text.split_once('=').ok_or(SettingError::NoValue)?;
+        if knob.is_empty() {
+            return Err(SettingError::NoKnob);
+        }
+        Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +163,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn seeds_begin_at_other_times_up_to_100_ms() {
+    fn setting_is_split_at_the_first_equals_sign() {
+        let setting = |knob: &str, value: &str| {
+            Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
+        };
+        assert_eq!("ksm=0".parse(), setting("ksm", "0"));
+        assert_eq!("idle_latency=a=b".parse(), setting("idle_latency", "a=b"));
+        assert_eq!("governor=".parse(), setting("governor", ""));
+        assert_eq!("ksm".parse::<Setting>(), Err(SettingError::NoValue));
+        assert_eq!("=1".parse::<Setting>(), Err(SettingError::NoKnob));
+    }
+
+    #[test]
+    fn phase_depends_on_the_seed_and_is_below_100_ms() {
         let phase = |seed| {
             let plan = Plan::bare("native", CpuList::default(), Length::Count(1));
             Plan { seed, ..plan }.phase()
@@ -145,7 +184,7 @@ mod tests {
         let phases: BTreeSet<Nanos> = (1..=1000).map(phase).collect();
         assert_eq!(phases.len(), 1000);
         assert!(phases.iter().all(|phase| *phase < Nanos::from_millis(100)));
-        // A quarter of them in each quarter; four standard deviations of a count of 250 are 55.
+        // A quarter of them is in each quarter; four standard deviations of a count of 250 are 55.
         for quarter in 0..4 {
             let [from, to] = [quarter, quarter + 1].map(|nth| Nanos::from_millis(25 * nth));
             let n = phases.range(from..to).count();

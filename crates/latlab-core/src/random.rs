@@ -1,24 +1,24 @@
-//! Numbers that look random and are the same for the same seed: for loads, and for resampling runs
-//! so that the same records always give the same answer. Never for secrets.
+//! Reproducible pseudo-random numbers: for loads, and for resampling runs, so that the same records
+//! always give the same result. Not for cryptography.
 
-/// A stream of numbers (xorshift64*, Vigna 2016).
+/// A sequence of pseudo-random numbers (xorshift64*, Vigna 2016).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of this seed; any seed is good.
+    /// Starts the sequence of a seed; any seed is valid.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number from 0 up to, but not including, `end`, which is not 0.
+    /// Returns a number from 0 to `end` - 1; `end` must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
-        // The high bits are the better ones; of 2^64 numbers the unevenness is not to be seen.
+        // The high bits are the better ones; with 2^64 numbers the bias is negligible.
         let drawn = u128::from(self.next().unwrap_or_default()) * end as u128;
         usize::try_from(drawn >> 64).unwrap_or_default()
     }
 
-    /// A share of one, above 0 and below 1.
+    /// Returns a number between 0 and 1, both excluded.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are kept, which a float holds")]
     pub fn share(&mut self) -> f64 {
         ((self.next().unwrap_or_default() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
@@ -42,7 +42,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_seed_gives_its_own_stream_again() {
+    fn seeds_give_reproducible_and_different_sequences() {
         let draw = |seed| Random::new(seed).take(100).collect::<Vec<_>>();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(0), draw(2));
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_and_each_share_comes_as_often_as_the_others() {
+    fn numbers_and_shares_are_uniform() {
         let mut random = Random::new(7);
         let (mut places, mut shares) = ([0; 6], [0; 6]);
         for _ in 0..60_000 {

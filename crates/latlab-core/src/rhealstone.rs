@@ -1,36 +1,36 @@
-//! The Rhealstone figure: six mean times as one number (Kar and Porter 1989).
+//! The Rhealstone figure: six mean times combined into one number (Kar and Porter 1989).
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How much each component counts, in the order switch, preemption, interrupt, semaphore,
-/// deadlock, message. None is below zero, and at least one is above it.
+/// Weights of the components, in the order switch, preemption, interrupt, semaphore, deadlock,
+/// message. None is negative, and at least one is positive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Weights([f64; COMPONENTS]);
 
-/// How many components there are.
+/// Number of components.
 pub const COMPONENTS: usize = 6;
 
-/// Why a text is no weights.
+/// Error for a text that is not a list of weights.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is neither mean nor six weights of 0 or more, not all 0, as 4/2/2/1/0/1 for switch, \
      preemption, interrupt, semaphore, deadlock and message"
 )]
-pub struct NotWeights(String);
+pub struct WeightsError(String);
 
 impl FromStr for Weights {
-    type Err = NotWeights;
+    type Err = WeightsError;
 
-    /// `mean`, or six numbers with slashes between them.
-    fn from_str(text: &str) -> Result<Weights, NotWeights> {
+    /// Parses `mean`, or six numbers separated by slashes.
+    fn from_str(text: &str) -> Result<Weights, WeightsError> {
         if text == "mean" {
             return Ok(Weights([1.0; COMPONENTS]));
         }
-        let wrong = || NotWeights(text.to_owned());
+        let wrong = || WeightsError(text.to_owned());
         let numbers = text.split('/').map(|number| number.parse().map_err(|_| wrong()));
         let weights: Vec<f64> = numbers.collect::<Result<_, _>>()?;
         let usable = |weight: &f64| weight.is_finite() && *weight >= 0.0;
@@ -42,9 +42,9 @@ impl FromStr for Weights {
 }
 
 impl TryFrom<String> for Weights {
-    type Error = NotWeights;
+    type Error = WeightsError;
 
-    fn try_from(text: String) -> Result<Weights, NotWeights> {
+    fn try_from(text: String) -> Result<Weights, WeightsError> {
         text.parse()
     }
 }
@@ -62,9 +62,9 @@ impl fmt::Display for Weights {
 }
 
 impl Weights {
-    /// Rhealstones per second: how often the weighted mean of the components' mean times fits into
-    /// a second. None where the mean of one that counts is zero: nothing was measured of it, and
-    /// that would make the figure better.
+    /// Returns Rhealstones per second: the reciprocal of the weighted mean of the components' mean
+    /// times. None if a component with a weight has a mean of zero: it was not measured, and would
+    /// improve the figure.
     #[expect(clippy::cast_precision_loss, reason = "means have fewer than 52 bits")]
     pub fn per_second(&self, means: [Nanos; COMPONENTS]) -> Option<f64> {
         let weighed = self.0.iter().zip(means).map(|(weight, mean)| weight * mean.0 as f64);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_reciprocal_of_the_mean() {
+    fn figure_is_the_reciprocal_of_the_weighted_mean() {
         assert_eq!(per_second("mean"), Some(250_000.0));
         assert_eq!(per_second("0/0/0/0/2/0"), Some(200_000.0));
         assert_eq!(per_second("1/1/0/0/0/2"), per_second("2/2/0/0/0/4"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_up_for_a_component_that_counts() {
+    fn figure_is_none_without_a_weighted_component() {
         let of = |text: &str, means| text.parse::<Weights>().unwrap().per_second(means);
         let mut means = MICROSECONDS;
         means[3] = Nanos(0);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_six_weights_is_refused() {
+    fn weights_other_than_six_are_refused() {
         for text in
             ["", "no", "1/2/3", "1/1/1/1/1/1/1", "-1/1/1/1/1/1", "0/0/0/0/0/0", "NaN/1/1/1/1/1"]
         {
@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn weights_are_read_as_they_are_written(weights in prop::array::uniform6(0.001..1e6_f64)) {
+        fn weights_survive_formatting_and_parsing(weights in prop::array::uniform6(0.001..1e6_f64)) {
             let weights = Weights(weights);
             prop_assert_eq!(weights.to_string().parse(), Ok(weights));
         }

@@ -1,53 +1,53 @@
-//! A device that plays samples by the clock, as its feeder sees it: how far it is, when it has room,
-//! and when it has run dry.
+//! An audio device that plays samples at a constant rate, as seen by its writer: its position, when it
+//! has room, and when it underruns.
 
 use crate::time::Nanos;
 use std::sync::atomic::{
     AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
 };
 
-/// An audio device with a buffer. It plays as long as it has samples; without any it is silent,
-/// and goes on when the next ones come.
+/// An audio device with a buffer. It plays while it has samples, is silent during an underrun, and
+/// continues with the next samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sink {
-    /// Samples a second.
+    /// Samples per second.
     rate: u64,
-    /// How many samples its buffer holds.
+    /// Size of the buffer in samples.
     capacity: u64,
-    /// How many it was ever given.
+    /// Number of samples ever written.
     written: u64,
-    /// When the first would have been played, had it never been silent since.
+    /// When playing would have begun without underruns since.
     origin: Nanos,
 }
 
-/// What a sink is playing, between two writes.
+/// State of a sink between two writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Playing {
-    /// When what it plays would have begun, had it never been silent.
+    /// When playing would have begun without underruns.
     pub origin: Nanos,
-    /// When it runs dry.
+    /// When the buffer underruns.
     pub dry: Nanos,
 }
 
 impl Playing {
-    /// How much it has played at `now`.
+    /// Returns how much has been played at `now`.
     pub fn position(self, now: Nanos) -> Nanos {
         now.min(self.dry) - self.origin
     }
 }
 
 impl Sink {
-    /// One that begins at `now`, with its buffer full. Neither may be 0.
+    /// Returns a sink that starts at `now` with a full buffer. `rate` and `capacity` must not be 0.
     pub fn full(rate: u64, capacity: u64, now: Nanos) -> Sink {
         Sink { rate, capacity, written: capacity, origin: now }
     }
 
-    /// When there is room for so many more samples.
+    /// Returns when there is room for this many more samples.
     pub fn room_for(&self, samples: u64) -> Nanos {
         self.origin + self.time_of((self.written + samples).saturating_sub(self.capacity))
     }
 
-    /// Gives it samples at `now`. For how long it was silent before.
+    /// Writes samples at `now`, and returns the length of the underrun before.
     pub fn write(&mut self, samples: u64, now: Nanos) -> Nanos {
         let silent = now - self.playing().dry;
         self.written += samples;
@@ -55,8 +55,8 @@ impl Sink {
         silent
     }
 
-    /// The same of a device that has a clock of its own, and says at `now` how many samples it has
-    /// yet to play. By how much it fell behind.
+    /// The same for a device with its own clock, which reports at `now` how many samples are left to
+    /// play; returns by how much it fell behind.
     pub fn written(&mut self, samples: u64, left: u64, now: Nanos) -> Nanos {
         self.written += samples;
         let origin = now + self.time_of(left) - self.time_of(self.written);
@@ -65,7 +65,7 @@ impl Sink {
         behind
     }
 
-    /// What it is playing until the next write.
+    /// Returns the state until the next write.
     pub fn playing(&self) -> Playing {
         Playing { origin: self.origin, dry: self.origin + self.time_of(self.written) }
     }
@@ -76,44 +76,44 @@ impl Sink {
     }
 }
 
-/// What a sink is playing, told by who feeds it to who wants to know. Neither ever waits.
+/// State of a sink, published by its writer to one or more readers, without locks.
 #[derive(Debug, Default)]
 pub struct Published {
-    /// How often it was told, and so which of the places has the last.
-    told: AtomicU64,
-    places: [[AtomicU64; 2]; 2],
+    /// Number of publications; its parity selects the slot of the latest.
+    count: AtomicU64,
+    slots: [[AtomicU64; 2]; 2],
 }
 
 impl Published {
-    /// Tells it. Only one may do so.
+    /// Publishes a state. Only one thread may call it.
     #[inline]
     pub fn publish(&self, playing: Playing) {
-        let next = self.told.load(Relaxed) + 1;
+        let next = self.count.load(Relaxed) + 1;
         fence(Release);
-        let [origin, dry] = self.place(next);
+        let [origin, dry] = self.slot(next);
         origin.store(playing.origin.0, Relaxed);
         dry.store(playing.dry.0, Relaxed);
-        self.told.store(next, Release);
+        self.count.store(next, Release);
     }
 
-    /// What was told last.
+    /// Returns the latest state.
     #[inline]
     pub fn get(&self) -> Playing {
         loop {
-            let told = self.told.load(Acquire);
-            let [origin, dry] = self.place(told);
+            let count = self.count.load(Acquire);
+            let [origin, dry] = self.slot(count);
             let playing =
                 Playing { origin: Nanos(origin.load(Relaxed)), dry: Nanos(dry.load(Relaxed)) };
             fence(Acquire);
-            // What is told next goes to the other place.
-            if self.told.load(Relaxed) == told {
+            // The next publication goes to the other slot.
+            if self.count.load(Relaxed) == count {
                 return playing;
             }
         }
     }
 
-    fn place(&self, told: u64) -> &[AtomicU64; 2] {
-        &self.places[usize::from(!told.is_multiple_of(2))]
+    fn slot(&self, count: u64) -> &[AtomicU64; 2] {
+        &self.slots[usize::from(!count.is_multiple_of(2))]
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn who_writes_in_time_is_never_heard() {
+    fn writing_in_time_causes_no_underrun() {
         let mut sink = Sink::full(1_000, 20, Nanos(0));
         assert_eq!(sink.room_for(10), Nanos::from_millis(10));
         assert_eq!(sink.write(10, Nanos::from_millis(20)), Nanos(0));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_moves_all_that_follows() {
+    fn underrun_delays_all_later_samples() {
         let mut sink = Sink::full(1_000, 20, Nanos(0));
         let stalled = sink.playing().position(Nanos::from_millis(25));
         assert_eq!(stalled, Nanos::from_millis(20));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_published_last_is_known() {
+    fn latest_published_state_is_read() {
         let published = Published::default();
         assert_eq!(published.get(), Playing::default());
         for n in 1..5 {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_with_a_clock_of_its_own_is_believed() {
+    fn device_with_its_own_clock_determines_the_position() {
         let mut sink = Sink::full(1_000, 20, Nanos::from_millis(100));
         let now = Nanos::from_millis(112);
         assert_eq!(sink.written(10, 19, now), Nanos::from_millis(1));
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn time_is_played_or_silent(lates in proptest::collection::vec(0u64..60_000_000, 1..50)) {
+        fn elapsed_time_is_played_or_silent(lates in proptest::collection::vec(0u64..60_000_000, 1..50)) {
             let mut sink = Sink::full(48_000, 2_048, Nanos(0));
             let (mut silent, mut now) = (Nanos(0), Nanos(0));
             for late in lates {

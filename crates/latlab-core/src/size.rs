@@ -1,10 +1,10 @@
-//! A number of bytes, as users write it: `4MiB`, `512`, `1.5GiB`.
+//! Sizes in bytes, as users write them: `4MiB`, `512B`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A size in bytes. Binary (`KiB`, `MiB`, `GiB`) and decimal (`kB`, `MB`, `GB`) units are told apart.
+/// A size in bytes. Binary (`KiB`, `MiB`, `GiB`) and decimal (`kB`, `MB`, `GB`) units are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -19,7 +19,7 @@ const UNITS: &[(&str, u64)] = &[
     ("GiB", 1 << 30),
 ];
 
-/// A text that is not a size; the message says how to write one.
+/// Error for a text that is not a size; the message says how to write one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a size: write a whole number and a unit (B, KiB, MiB, GiB, kB, MB, GB), as 4MiB"
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sizes_survive_text(n in any::<u64>()) {
+        fn size_survives_formatting_and_parsing(n in any::<u64>()) {
             prop_assert_eq!(Bytes(n).to_string().parse(), Ok(Bytes(n)));
         }
     }

@@ -1,5 +1,5 @@
-//! Studies: a table or a figure of a paper as data. Which cells are to be measured, which figures are
-//! taken of each, what the paper printed, and what it claimed.
+//! Studies: a table or a figure of a paper as data. The cells to measure, the figures of each cell, the
+//! published values, and the paper's claims.
 
 pub mod claim;
 pub mod figure;
@@ -12,63 +12,63 @@ pub mod quantity;
 #[cfg(test)]
 mod tests;
 
-use self::claim::{Claim, Fault, Known};
+use self::claim::{Claim, Fault, NamedValue};
 use self::figure::{Figure, Of, SCAN};
 use self::picture::Picture;
 use crate::plan::Length;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// A study, as its file says it.
+/// A study, as read from its file.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// One line on what it is about.
+    /// One-line summary.
     pub title: String,
-    /// The paper, by its authors and its title.
+    /// The paper: authors and title.
     pub paper: String,
-    /// Which table, figure or section of it is redone.
+    /// The table, figure or section that is reproduced.
     pub redoes: String,
-    /// What is not as in the paper, and what else a reader must know.
+    /// Deviations from the paper, and other remarks.
     pub about: String,
-    /// After which time on the wall a cell is given up, where it may take longer than its plan says.
+    /// Wall-clock time limit of a cell that may take longer than its plan says.
     pub limit: Option<Nanos>,
-    /// How long each cell is measured, where the user said so and not the file.
+    /// The length of each cell, if the user overrides that of the file.
     pub lasting: Option<Nanos>,
-    /// What the columns of the cells' labels are called: one for each axis.
+    /// Names of the axes, one for each part of the cells' labels.
     pub axes: Vec<String>,
-    /// What is measured, in the order of the table.
+    /// The cells, in the order of the table.
     pub cells: Vec<Cell>,
-    /// What is taken of each cell.
+    /// The figures of each cell: the columns of the table.
     pub figures: Vec<Figure>,
-    /// What the paper printed, by cell and figure, in its words.
+    /// Published values as printed, by cell and figure.
     pub published: BTreeMap<(String, String), String>,
-    /// Where in the paper that stands.
+    /// Where in the paper these values are.
     pub source: String,
-    /// What the paper claims.
+    /// Claims of the paper.
     pub claims: Vec<PaperClaim>,
-    /// What is drawn of it, in the order of the report.
+    /// Pictures, in the order of the report.
     pub pictures: Vec<Picture>,
 }
 
-/// One measurement: a choice from each axis.
+/// One measurement: one choice on each axis.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// The labels of its choices with dots between, under which claims know it.
+    /// The labels of its choices, joined by dots; claims refer to it.
     pub label: String,
-    /// The first byte of the last of these labels in the file.
+    /// Byte offset of the last of these labels in the file.
     pub at: usize,
-    /// What is measured and where.
+    /// How it is measured.
     pub terms: Terms,
 }
 
 impl Cell {
-    /// Whether it measures what this figure is taken of.
+    /// Whether this cell measures the source of this figure.
     pub fn measures(&self, figure: &Figure) -> bool {
         let has = |all: &Option<Vec<Words>>, name: &str| {
             all.iter().flatten().any(|words| words.name() == name)
         };
         match &figure.of {
-            Of::Series { probe, .. } | Of::Figure { probe, .. } => match probe.strip_prefix(SCAN) {
+            Of::Series { probe, .. } | Of::Value { probe, .. } => match probe.strip_prefix(SCAN) {
                 Some(call) => has(&self.terms.scans, call),
                 None => !self.probes_with(probe).is_empty(),
             },
@@ -76,8 +76,8 @@ impl Cell {
         }
     }
 
-    /// The probes that have samples of this name, as they were written: those of the name itself,
-    /// or else those that it is a component of, as `rhealstone` has `rhealstone.message`.
+    /// Returns the probes that give samples of this name, as written: probes with this name or else
+    /// those of which it is a component, as `rhealstone` has `rhealstone.message`.
     pub fn probes_with(&self, name: &str) -> Vec<&Words> {
         let those = |has: &dyn Fn(&str) -> bool| -> Vec<&Words> {
             let all = self.terms.probes.iter().flatten();
@@ -93,23 +93,23 @@ impl Cell {
     }
 }
 
-/// Something a user wrote, and at which byte of the file, so that errors can say where.
+/// A text of the file and its byte offset, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
     /// The text.
     pub text: String,
-    /// Its first byte.
+    /// Byte offset of its beginning.
     pub at: usize,
 }
 
 impl Words {
-    /// The part that they name, without its keys.
+    /// The name of the part, without its keys.
     fn name(&self) -> &str {
         self.text.split(':').next().unwrap_or_default()
     }
 }
 
-/// How a cell is measured; of the plan and each axis, the last that says a thing has it.
+/// How a cell is measured. A choice on an axis overrides earlier axes and the plan.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// The target.
@@ -124,97 +124,99 @@ pub struct Terms {
     pub length: Option<Length>,
     /// Time before samples count.
     pub warm_up: Option<Nanos>,
-    /// Knobs to turn, as KNOB=VALUE.
+    /// Knobs to set, as KNOB=VALUE.
     pub settings: Option<Vec<Words>>,
-    /// Mechanisms that adapt the machine meanwhile, with commas between; all where it is empty.
+    /// Adaptation mechanisms, separated by commas; all of them if the text is empty.
     pub adapt: Option<Option<Words>>,
-    /// The seed of the first repetition; each other has the next.
+    /// Seed of the first repetition; the next repetition has the next seed.
     pub seed: Option<u64>,
-    /// How many repetitions, with different seeds, whose samples are taken together.
+    /// Number of repetitions with different seeds, whose samples are merged.
     pub repeat: Option<u32>,
 }
 
-/// Something that a paper claims.
+/// A claim of a paper.
 #[derive(Clone, Debug)]
 pub struct PaperClaim {
-    /// It in words.
+    /// The claim in words.
     pub says: String,
-    /// Where in the paper.
+    /// Where in the paper it is.
     pub source: String,
-    /// It in terms of results.
+    /// The claim in terms of results.
     pub claim: Claim,
-    /// The same, as it is written.
+    /// The same, as written.
     pub text: String,
-    /// Why it is not so today, where that is known.
+    /// Why it differs today, if known; empty otherwise.
     pub why: String,
-    /// Whether that is because kernels of today have no more what it came from.
+    /// Whether it differs because current kernels no longer have its cause.
     pub gone: bool,
 }
 
 impl Study {
-    /// Reads a study, and makes sure that all it names is there.
+    /// Parses a study, and checks that all names in it refer to something.
     pub fn read(text: &str) -> Result<Study, Fault> {
         file::study(text)
     }
 
-    /// The labels of a cell: one for each axis.
+    /// Returns the labels of a cell: one for each axis.
     pub fn labels(&self, cell: usize) -> Vec<&str> {
         self.cells[cell].label.split('.').collect()
     }
 
-    /// Has each cell measured for this long, whatever the file says. Refuses, with the reason, more
-    /// than a week, and a study of calls that are scanned: a scan ends when it knows enough.
+    /// Sets the length of all cells, overriding the file. Fails if it is more than a week, or if a cell
+    /// scans calls: a scan ends by itself.
     pub fn last(&mut self, time: Nanos) -> Result<(), String> {
         pieces::not_too_long(time)?;
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
         if let Some(cell) = self.cells.iter().find(scans) {
             let label = &cell.label;
-            return Err(format!("the cell {label} scans calls: a scan ends when it knows enough"));
+            return Err(format!(
+                "the cell {label} scans calls, and the length of a scan can't be set"
+            ));
         }
         self.cells.iter_mut().for_each(|cell| cell.terms.length = Some(Length::For(time)));
-        // A piece has the time that the file gives a cell, and 50 times its own length.
+        // Each piece gets the file's time limit plus 50 times its own length.
         let piece = time.min(pieces::LONGEST);
         self.limit = self.limit.map(|limit| limit + Nanos(piece.0.saturating_mul(50)));
         self.lasting = Some(time);
         Ok(())
     }
 
-    /// Every result that claims may name, with its kind and no value.
-    pub fn results(&self) -> Vec<Known> {
+    /// Returns all results that claims may refer to, with their dimension and without values.
+    pub fn results(&self) -> Vec<NamedValue> {
         self.known(|_, _| None)
     }
 
-    /// The same with the values that cells, by number, have of figures.
-    fn known(&self, value: impl Fn(usize, &Figure) -> Option<f64>) -> Vec<Known> {
+    /// Returns the same with values, by the index of the cell and the figure.
+    fn known(&self, value: impl Fn(usize, &Figure) -> Option<f64>) -> Vec<NamedValue> {
         let mut known = Vec::new();
         for (nth, cell) in self.cells.iter().enumerate() {
             for figure in self.figures.iter().filter(|figure| self.can_have(cell, figure)) {
                 let name = format!("{}.{}", cell.label, figure.name);
-                known.push(Known { name, time: figure.kind(), value: value(nth, figure) });
+                known.push(NamedValue { name, time: figure.kind(), value: value(nth, figure) });
             }
         }
         known
     }
 
-    /// Whether this cell can have a value of this figure. Where no cell measures what it is taken of,
-    /// that is another fault ([`Study::unmeasured`]), and any could have.
+    /// Whether this cell can have a value of this figure. If no cell measures its source, that is
+    /// another error ([`Study::unmeasured`]), and every cell is accepted.
     fn can_have(&self, cell: &Cell, figure: &Figure) -> bool {
         cell.measures(figure) || !self.cells.iter().any(|cell| cell.measures(figure))
     }
 
-    /// The first figure that is taken of what no cell measures. What a study names may be misspelt:
-    /// to be asked once it is known that there is all that the cells name.
+    /// Returns an error for the first figure whose source no cell measures. Call it after the parts of
+    /// all cells have been checked, since those may be misspelt as well.
     pub fn unmeasured(&self) -> Option<Fault> {
         let none = |figure: &&Figure| !self.cells.iter().any(|cell| cell.measures(figure));
         let figure = self.figures.iter().find(none)?;
-        Some(Fault { at: figure.at, why: format!("no cell has {}", figure.of.words()) })
+        Some(Fault { at: figure.at, why: format!("no cell measures {}", figure.of.words()) })
     }
 }
 
 impl Terms {
-    /// These terms, but where `other` says something.
+    /// Returns these terms, overridden by `other`.
     #[must_use]
-    fn but(&self, other: &Terms) -> Terms {
+    fn overridden_by(&self, other: &Terms) -> Terms {
         Terms {
             on: other.on.clone().or_else(|| self.on.clone()),
             probes: other.probes.clone().or_else(|| self.probes.clone()),
@@ -230,7 +232,7 @@ impl Terms {
     }
 }
 
-/// The line and the column, both from 1, of a byte of a text.
+/// Returns line and column, both from 1, of a byte offset in a text.
 pub fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

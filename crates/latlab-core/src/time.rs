@@ -1,12 +1,12 @@
-//! A length of time in whole nanoseconds, as users write it and as they read it.
+//! Times in whole nanoseconds: parsing and formatting.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A length of time, or a point on a monotonic clock: whole nanoseconds, 0 to 584 years.
+/// A duration, or a point in time of a monotonic clock: whole nanoseconds, 0 to 584 years.
 ///
-/// Written with a unit (`50us`, `1.5s`, `10min`), kept in records as a bare integer.
+/// Written with a unit (`50us`, `1.5s`, `10min`), stored in records as a bare integer.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -14,7 +14,7 @@ use std::str::FromStr;
 #[repr(transparent)]
 pub struct Nanos(pub u64);
 
-/// The units a duration may have, longest names first so that `ms` is not read as `m` and `s`.
+/// The units of a duration, by name.
 const UNITS: &[(&str, u64)] = &[
     ("min", 60_000_000_000),
     ("ns", 1),
@@ -29,10 +29,10 @@ const UNITS: &[(&str, u64)] = &[
 /// Why a text is not a duration; the message says how to write one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// A number without a unit could mean anything.
+    /// A number without a unit.
     #[error("'{0}' has no unit: write {0}us, {0}ms or {0}s")]
     NoUnit(String),
-    /// Neither number nor unit could be read.
+    /// The number or the unit is invalid.
     #[error(
         "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, min, h, d), as 50us or 1.5s"
     )]
@@ -43,7 +43,7 @@ pub enum TimeError {
 }
 
 impl Nanos {
-    /// The latest time there is.
+    /// The largest time.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
     /// This many microseconds.
@@ -61,7 +61,7 @@ impl Nanos {
         Nanos(secs * 1_000_000_000)
     }
 
-    /// Seconds, for pictures and ratios; never for arithmetic on samples.
+    /// Returns seconds, for pictures and ratios; never for arithmetic on samples.
     #[expect(clippy::cast_precision_loss, reason = "pictures have fewer than 52 bits")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
@@ -87,7 +87,7 @@ impl FromStr for Nanos {
     }
 }
 
-/// `number` × `scale` in integers, so that `0.1ms` is 100 000 ns and not 99 999; none where
+/// Returns `number` × `scale` in integers, so that `0.1ms` is 100 000 ns and not 99 999; none if
 /// `number` is not a number.
 fn scaled(number: &str, scale: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -105,7 +105,7 @@ fn scaled(number: &str, scale: u64) -> Option<u128> {
 }
 
 impl fmt::Display for Nanos {
-    /// Four significant digits in the unit that fits: `12.35 us`, `999 ns`, `1.5 s`.
+    /// Four significant digits in the appropriate unit: `12.35 us`, `999 ns`, `1.5 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.0 {
             0..1_000 => format!("{} ns", self.0),
@@ -142,7 +142,7 @@ impl std::ops::Add for Nanos {
 
 impl std::ops::Sub for Nanos {
     type Output = Nanos;
-    /// Never below zero: where that matters, compare first.
+    /// Saturates at zero.
     fn sub(self, other: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(other.0))
     }
@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn units_are_read() {
+    fn duration_is_read_with_each_unit() {
         let read = |text: &str| text.parse::<Nanos>().map(|n| n.0);
         assert_eq!(read("50us"), Ok(50_000));
         assert_eq!(read("53.35ms"), Ok(53_350_000));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_a_unit_is_refused_with_the_way_out() {
+    fn duration_without_a_unit_is_refused_with_a_hint() {
         let wrong = "50".parse::<Nanos>().unwrap_err();
         assert_eq!(wrong.to_string(), "'50' has no unit: write 50us, 50ms or 50s");
         for text in ["", "ms", "1.2.3s", "-5us", "5 parsecs", "."] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_fits_a_column() {
+    fn duration_is_shown_with_four_digits() {
         assert_eq!(Nanos(0).to_string(), "0 ns");
         assert_eq!(Nanos(12_345).to_string(), "12.35 us");
         assert_eq!(Nanos(504_525_000).to_string(), "504.5 ms");
@@ -183,12 +183,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whole_nanoseconds_survive_text(n in any::<u64>()) {
+        fn nanoseconds_survive_formatting_and_parsing(n in any::<u64>()) {
             prop_assert_eq!(format!("{n}ns").parse::<Nanos>(), Ok(Nanos(n)));
         }
 
         #[test]
-        fn no_text_panics(text in ".*") {
+        fn parser_never_panics(text in ".*") {
             let _ = text.parse::<Nanos>();
         }
     }

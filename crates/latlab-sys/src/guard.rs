@@ -142,7 +142,7 @@ impl Guard {
             Place::Held => self.hold(knob, value)?,
             _ => self.write(knob, value)?,
         };
-        self.note(Change { because: because.to_owned(), ..change });
+        self.note(Change { reason: because.to_owned(), ..change });
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Guard {
             other => other,
         })?;
         let change = change(knob.name, &summary(&entries), "various");
-        self.changes.push(Change { because: because.to_owned(), ..change });
+        self.changes.push(Change { reason: because.to_owned(), ..change });
         Ok(())
     }
 
@@ -229,7 +229,7 @@ impl Guard {
     /// Keeps a change for the record. One that is made again and again is kept once.
     fn note(&mut self, change: Change) {
         let same = |known: &Change| {
-            (&known.knob, &known.was, &known.set) == (&change.knob, &change.was, &change.set)
+            (&known.knob, &known.old, &known.new) == (&change.knob, &change.old, &change.new)
         };
         if !self.changes.iter().any(same) {
             self.changes.push(change);
@@ -340,9 +340,9 @@ impl Drop for Guard {
 fn change(knob: &str, was: &str, set: &str) -> Change {
     Change {
         knob: knob.to_owned(),
-        was: was.to_owned(),
-        set: set.to_owned(),
-        because: String::new(),
+        old: was.to_owned(),
+        new: set.to_owned(),
+        reason: String::new(),
         restored: false,
     }
 }

@@ -194,9 +194,9 @@ impl Adapting {
         }
         let mut changes = self.guard.restore();
         changes.extend(self.scheduler.end());
-        for Change { knob, was, restored, .. } in &changes {
+        for Change { knob, old, restored, .. } in &changes {
             if *restored {
-                self.voice.say(&format!("{knob} is {was} again"));
+                self.voice.say(&format!("{knob} is {old} again"));
             }
         }
         Ended { changes, warnings: std::mem::take(&mut self.warnings) }

@@ -421,7 +421,7 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
     let whole = sample::record(1).to_json();
     put(folder.path(), "short.json", &whole[..whole.len() / 2]);
     put(folder.path(), "other.json", "[1, 2]");
-    put(folder.path(), "newer.json", &whole.replacen("\"schema\": 1", "\"schema\": 9", 1));
+    put(folder.path(), "newer.json", &whole.replacen("\"schema\": 2", "\"schema\": 9", 1));
     let mut empty = sample::record(1);
     empty.series.clear();
     let mut disorder = sample_scan::scans().swap_remove(0);

@@ -1,6 +1,6 @@
-//! Intervals by resampling runs (Efron 1979): as many runs are drawn as there are, some of them
-//! twice, and the figure is taken again. Samples of one run are never drawn: they hang together, and
-//! a run of a million of them is still one run.
+//! Confidence intervals by resampling runs (bootstrap, Efron 1979): as many runs are drawn as there are,
+//! with replacement, and the figure is computed again. Single samples are never drawn: those of one
+//! run are correlated.
 
 use crate::histogram::Histogram;
 use crate::random::Random;
@@ -8,26 +8,26 @@ use crate::time::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many times: the interval is then from the 50th to the 1950th.
+/// Number of resamplings; the interval is then from the 50th to the 1950th.
 const TIMES: usize = 1_999;
 const TAIL: usize = 49;
 
-/// Where a figure would lie in 95 of 100 resamplings of the runs.
+/// 95 % confidence interval: the range of a figure in 95 of 100 resamplings of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval<T> {
-    /// Its lower end.
+    /// Lower end.
     pub low: T,
-    /// Its upper end.
+    /// Upper end.
     pub high: T,
 }
 
-/// How many samples each run has up to each value that any of them has.
+/// Cumulative histograms: for each value of any run, the samples of each run up to it.
 struct Cumulative {
     values: Vec<Nanos>,
     runs: Vec<Vec<u64>>,
 }
 
-/// The interval of each of these quantiles of all runs together.
+/// Returns the interval of each of these quantiles of all runs together.
 pub(super) fn quantiles(runs: &[Histogram], quantiles: &[f64]) -> Vec<Interval<Nanos>> {
     let all = Cumulative::of(runs);
     let mut random = Random::new(2);
@@ -48,16 +48,16 @@ pub(super) fn quantiles(runs: &[Histogram], quantiles: &[f64]) -> Vec<Interval<N
     drawn.into_iter().map(interval).collect()
 }
 
-/// The median of differences of pairs, and its interval.
+/// Returns the median of the differences of pairs, and its interval.
 pub(super) fn of_pairs(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
-    let apart: Vec<f64> = b.iter().zip(a).map(|(b, a)| b - a).collect();
-    (median(apart.clone()), resampled(|random| median(draw(&apart, random))))
+    let differences: Vec<f64> = b.iter().zip(a).map(|(b, a)| b - a).collect();
+    (median(differences.clone()), resampled(|random| median(draw(&differences, random))))
 }
 
-/// The difference of the medians of two sets, and its interval.
+/// Returns the difference of the medians of two sets, and its interval.
 pub(super) fn of_sets(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
-    let apart = median(b.to_vec()) - median(a.to_vec());
-    (apart, resampled(|random| median(draw(b, random)) - median(draw(a, random))))
+    let difference = median(b.to_vec()) - median(a.to_vec());
+    (difference, resampled(|random| median(draw(b, random)) - median(draw(a, random))))
 }
 
 fn resampled(mut figure: impl FnMut(&mut Random) -> f64) -> Interval<f64> {
@@ -71,7 +71,7 @@ fn draw(values: &[f64], random: &mut Random) -> Vec<f64> {
     values.iter().map(|_| values[random.below(values.len())]).collect()
 }
 
-/// Of an even number, the mean of the two in the middle; 0 of none.
+/// Returns the median; of an even number of values the mean of the middle two, of no values 0.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -102,12 +102,12 @@ impl Cumulative {
         all
     }
 
-    /// The quantile of the runs taken together, each this many times.
+    /// Returns the quantile of the runs together, each repeated this many times.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "2^53 samples take 285 years, and a share of a count is one"
+        reason = "2^53 samples take 285 years, and a share of a count is a count"
     )]
     fn quantile(&self, times: &[u64], quantile: f64) -> Nanos {
         let upto = |place: usize| -> u64 {
@@ -137,18 +137,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn runs_that_are_alike_leave_no_doubt() {
+    fn identical_runs_have_intervals_of_zero_width() {
         let runs = vec![histogram(&(0..1000).collect::<Vec<_>>()); 8];
         let [median] = quantiles(&runs, &[0.5])[..] else { panic!("one was asked for") };
         assert_eq!(median.low, median.high);
-        let (apart, interval) = of_pairs(&[1.0; 8], &[1.5; 8]);
-        assert_eq!((apart, interval), (0.5, Interval { low: 0.5, high: 0.5 }));
+        let (difference, interval) = of_pairs(&[1.0; 8], &[1.5; 8]);
+        assert_eq!((difference, interval), (0.5, Interval { low: 0.5, high: 0.5 }));
     }
 
-    /// Of ten values the median's interval is from about the third to about the eighth: that many
-    /// of ten draws lie on one side of the median in 5 of 100.
+    /// The median of ten values has an interval from about the third to about the eighth (order
+    /// statistics).
     #[test]
-    fn the_interval_of_a_median_is_that_of_its_order() {
+    fn median_interval_agrees_with_order_statistics() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
         let (median, interval) = of_pairs(&[0.0; 10], &values);
         assert!((median - 5.5).abs() < 1e-9);
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn quantiles_of_all_runs_are_those_of_their_sum(
+        fn quantiles_of_all_runs_equal_those_of_their_sum(
             runs in proptest::collection::vec(proptest::collection::vec(1u64..100_000, 1..50), 1..6),
             q in 0.01f64..0.999,
         ) {

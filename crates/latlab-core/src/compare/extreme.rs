@@ -1,13 +1,13 @@
-//! What is beyond the worst that was seen: peaks over a threshold, where they can be trusted.
+//! Tail extrapolation beyond the largest sample: peaks over threshold (POT), with its conditions tested.
 //!
-//! Above a high threshold the excesses of independent samples of one distribution are generalised
-//! Pareto (Pickands 1975). That is a statement on latencies of one kind that come as they please;
-//! many are not. What is estimated here has passed a test of each condition that records can be asked
-//! for, and where one fails there is no estimate, but the reason.
+//! Above a high threshold the excesses of independent, identically distributed samples follow a
+//! generalised Pareto distribution (Pickands 1975). Many latencies are neither independent nor
+//! identically distributed. Every condition that a record allows to be tested is tested; if one
+//! fails, the reason is reported instead of an estimate.
 
 mod causes;
+mod homogeneity;
 mod pareto;
-mod steady;
 mod threshold;
 
 #[cfg(test)]
@@ -21,58 +21,58 @@ use crate::record::{Record, Series};
 use crate::time::Nanos;
 use serde::Serialize;
 
-/// A condition that chance would break more seldom than this is taken to be broken.
+/// Significance level: a condition is refused if its p-value is below this.
 const REFUSED_BELOW: f64 = 0.05;
-/// How many excesses a fit takes, at least and at most.
+/// Minimum and maximum number of excesses that are fitted.
 const FEWEST: u64 = 50;
 const MOST: u64 = 500;
-/// At most this share of all samples is a tail.
+/// At most one sample in this many belongs to the tail.
 const TAIL: u64 = 10;
-/// How many times further than was measured an estimate reaches.
+/// The estimate is for this many times as many samples as were measured.
 const FURTHER: u64 = 10;
-/// How many times a fit is repeated on what it would give.
+/// Number of simulations of the goodness-of-fit test (parametric bootstrap).
 const SIMULATED: usize = 199;
-/// Buckets are a thousandth wide: excesses have to be wider than some of them.
+/// Histogram buckets are a thousandth wide: the scale of a fit must exceed this many of them.
 const BUCKETS: f64 = 5.0;
 
-const HEAVY: &str = "the tail is so heavy that a worse one can always come";
+const HEAVY: &str = "the tail is too heavy: its upper limit cannot be estimated";
 
-/// What is said of the tail of a latency.
+/// Estimate of the tail of a latency, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Extreme {
-    /// Of which cause, where wake-ups were explained.
+    /// The cause, where wake-ups were explained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
-    /// Why there is none.
+    /// Why there is no estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
-/// A latency that is expected once in so many samples.
+/// Latency that is expected to be exceeded once in a number of samples (return level).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Level {
-    /// In how many samples: ten times those that were measured.
+    /// Number of samples: ten times as many as were measured.
     pub once_in: u64,
     /// The latency.
     pub latency: Nanos,
-    /// The lower end of its interval of 95 %.
+    /// Lower end of the 95 % confidence interval.
     pub low: Nanos,
-    /// The upper end.
+    /// Upper end.
     pub high: Nanos,
-    /// Above what samples are the tail.
+    /// Samples above it are the tail.
     pub threshold: Nanos,
-    /// How many they are.
+    /// Number of samples above the threshold.
     pub exceedances: u64,
-    /// The shape of the fit.
+    /// Shape of the fit.
     pub shape: f64,
-    /// The scale of the fit, in nanoseconds.
+    /// Scale of the fit, in nanoseconds.
     pub scale: f64,
 }
 
-/// One latency of one side: its series in all runs.
+/// One latency of one side: its series in all runs, and their sum.
 pub(super) struct Tail<'a> {
     pub(super) runs: &'a [&'a Record],
     pub(super) series: Vec<&'a Series>,
@@ -80,7 +80,7 @@ pub(super) struct Tail<'a> {
 }
 
 impl Tail<'_> {
-    /// What is beyond, as far as it can be told: of all samples, or of each cause.
+    /// Estimates the tail of all samples or, where wake-ups were explained, of each cause.
     pub(super) fn beyond(&self) -> Vec<Extreme> {
         if self.runs.iter().any(|run| run.explained.is_some()) {
             return causes::beyond(self);
@@ -90,7 +90,7 @@ impl Tail<'_> {
 
     fn estimate(&self) -> Result<Level, String> {
         if self.runs.iter().any(|run| run.runs > 1) {
-            return Err("its runs were merged, so that their order is lost".to_owned());
+            return Err("the runs were merged, which loses their order".to_owned());
         }
         let most = (self.whole.count() / TAIL).min(MOST);
         if most < 2 * FEWEST {
@@ -100,11 +100,11 @@ impl Tail<'_> {
         let threshold = stable(self.whole, most, Nanos(0))?;
         let late = self.series.iter().map(|series| late(series, threshold));
         spread_over_runs(&late.collect::<Vec<_>>())?;
-        // A time line knows the worst of each interval only: of those that a threshold leaves some
-        // without, it can tell.
+        // A time line keeps only the worst sample of each interval. Its test needs a threshold that
+        // some intervals do not reach.
         let intervals: usize = self.series.iter().map(|s| s.timeline.points().count()).sum();
         let some = with_above(self.whole, most.min(intervals as u64 / 4)).max(threshold);
-        let lines = self.series.iter().map(|series| steady::above(series, some));
+        let lines = self.series.iter().map(|series| homogeneity::above(series, some));
         spread_over_time(&lines.collect::<Vec<_>>())?;
         level(&excesses(self.whole, threshold), threshold, self.whole.count())
     }
@@ -120,32 +120,30 @@ impl Extreme {
     }
 }
 
-/// Refuses late samples that some of the runs or CPUs have more of: those late and all, of each.
+/// Refuses late samples that are unevenly distributed: (late samples, all samples) of each series.
 fn spread_over_runs(late: &[(u64, u64)]) -> Result<(), String> {
-    if steady::over_runs(late) < REFUSED_BELOW {
-        let why = "late samples come more often in some runs or on some CPUs than in others";
+    if homogeneity::over_runs(late) < REFUSED_BELOW {
+        let why = "samples are not identically distributed across runs or CPUs";
         return Err(why.to_owned());
     }
     Ok(())
 }
 
-/// Refuses late samples that do not come as they please: whether each interval of the time lines
-/// has any.
+/// Refuses late samples that are not independent in time: for each interval of the time lines,
+/// whether it has a late sample.
 fn spread_over_time(lines: &[Vec<bool>]) -> Result<(), String> {
-    match steady::over_time(lines) {
-        None => {
-            Err("the time lines are too short or too coarse to tell whether late samples come \
-                     as they please"
-                .to_owned())
-        }
+    match homogeneity::over_time(lines) {
+        None => Err("the time lines are too short or too coarse to test whether late samples are \
+                     independent"
+            .to_owned()),
         Some(p) if p < REFUSED_BELOW => {
-            Err("late samples come in bursts, or at some times more often".to_owned())
+            Err("late samples are not independent: they come in bursts or with a trend".to_owned())
         }
         Some(_) => Ok(()),
     }
 }
 
-/// How many samples of a series are above the threshold, and how many there are.
+/// Returns how many samples of a series are above the threshold, and how many there are.
 fn late(series: &Series, threshold: Nanos) -> (u64, u64) {
     let late = series.histogram().map_or(0, |histogram| {
         let above = histogram.buckets().filter(|bucket| bucket.from >= threshold);
@@ -154,7 +152,7 @@ fn late(series: &Series, threshold: Nanos) -> (u64, u64) {
     (late, series.counts.recorded)
 }
 
-/// The latency of one in ten times as many samples, if the fit is one.
+/// Returns the level for ten times as many samples, if the fit passes its tests.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -165,13 +163,13 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
     let count: u64 = excesses.iter().map(|(_, count)| count).sum();
     let fit = Pareto::likeliest(excesses).ok_or("all late samples have the same latency")?;
     if fit.scale < BUCKETS * threshold.0 as f64 / 1_000.0 {
-        return Err("late samples differ by less than the histogram can tell".to_owned());
+        return Err("late samples differ by less than the histogram's resolution".to_owned());
     }
     if fit.shape > 0.5 {
         return Err(HEAVY.to_owned());
     }
     if fit.shape <= LEAST_SHAPE + 1e-3 {
-        return Err("the tail ends as if cut off, which no fit describes".to_owned());
+        return Err("the tail is cut off at an upper limit, which no fit describes".to_owned());
     }
     let rare = 1.0 / (FURTHER as f64 * count as f64);
     let mut random = Random::new(5);
@@ -184,7 +182,7 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
     }
     if ((worse + 1) as f64) < REFUSED_BELOW * (SIMULATED + 1) as f64 {
         return Err(
-            "the tail is no generalised Pareto distribution: it is a mixture, or has steps"
+            "the tail is not a generalised Pareto distribution: it is a mixture, or has steps"
                 .to_owned(),
         );
     }

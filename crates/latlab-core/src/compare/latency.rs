@@ -1,9 +1,9 @@
-//! One latency in both sides, all CPUs together: its figures, and what is said of them.
+//! One latency in both sides, all CPUs together: its figures, and its runs as they are judged.
 
 use super::extreme::Tail;
+use super::maxima::Maxima;
 use super::runs::{Design, Method, Side};
-use super::verdict::{Judged, Runs};
-use super::worst::Worst;
+use super::verdict::Judged;
 use crate::histogram::{DamagedHistogram, Histogram};
 use crate::record::{Record, Series};
 use crate::time::Nanos;
@@ -14,9 +14,9 @@ use serde::Serialize;
 pub struct Latency {
     /// The probe.
     pub probe: String,
-    /// Its two ends.
+    /// The two ends of its span.
     pub span: (String, String),
-    /// Loads beside it, in the first and in the second record.
+    /// Loads that ran, in the first and in the second record.
     pub load: (Vec<String>, Vec<String>),
     /// Samples recorded.
     pub recorded: (u64, u64),
@@ -24,9 +24,9 @@ pub struct Latency {
     pub missed: (u64, u64),
     /// The figures, as recorded and, where periods were missed, corrected.
     pub rows: Vec<Row>,
-    /// What can be said of the worst.
-    pub worst: Worst,
-    /// Why nothing was judged, where nothing was.
+    /// The maxima of both sides, and what lies beyond them.
+    pub worst: Maxima,
+    /// Why there is no verdict; empty where there is one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub unknown: String,
 }
@@ -40,15 +40,15 @@ pub struct Row {
     pub a: Nanos,
     /// In the second record, all runs together.
     pub b: Nanos,
-    /// The second by the first: where it is judged, the median over runs; none where the first is 0,
-    /// and for the maximum of runs of unequal length, which grows with their length.
+    /// The second divided by the first; the median over runs where it is judged. None where the first
+    /// is 0, and for maxima of different numbers of samples, which grow with that number.
     pub ratio: Option<f64>,
-    /// What was judged; absent where that says little.
+    /// The verdict; absent for figures that are not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged: Option<Judged>,
 }
 
-/// One probe's latency, all CPUs together.
+/// One latency of a record, all CPUs together.
 pub(super) struct Distribution<'a> {
     first: &'a Series,
     parts: Vec<&'a Series>,
@@ -56,9 +56,10 @@ pub(super) struct Distribution<'a> {
     missed: u64,
 }
 
+/// Returns the latencies of a record, except for those of scans.
 pub(super) fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, DamagedHistogram> {
     let mut all: Vec<Distribution<'_>> = Vec::new();
-    // The moments of a scan were chosen: their distribution says little about the kernel.
+    // A scan chooses its moments: their distribution says little about the kernel.
     for series in record.series.iter().filter(|series| !series.is_of_scan()) {
         let one = Distribution {
             first: series,
@@ -66,7 +67,7 @@ pub(super) fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, Da
             histogram: series.histogram()?,
             missed: series.counts.missed,
         };
-        if let Some(same) = all.iter_mut().find(|other| other.same_run(&one)) {
+        if let Some(same) = all.iter_mut().find(|other| other.same_conditions(&one)) {
             same.parts.push(series);
             same.histogram.add(&one.histogram);
             same.missed = same.missed.saturating_add(one.missed);
@@ -77,9 +78,9 @@ pub(super) fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, Da
     Ok(all)
 }
 
-/// The counterpart of `one` among `others`: of several runs of the same probe, that in the same
-/// place. `before` are those that come before `one` in its own record.
-pub(super) fn twin<'a, 'b>(
+/// Returns the counterpart of `one` among `others`: where a record has the same latency several times,
+/// the one at the same position. `before` are the latencies before `one` in its own record.
+pub(super) fn counterpart<'a, 'b>(
     one: &Distribution<'_>,
     before: &[Distribution<'_>],
     others: &'a [Distribution<'b>],
@@ -88,21 +89,29 @@ pub(super) fn twin<'a, 'b>(
     others.iter().filter(|other| other.same_latency(one)).nth(place)
 }
 
-/// One latency of a side: all runs together, and each of them, where all of them have it.
-pub(super) struct OfSide<'a> {
+/// One latency of a side: all runs together, and each run that has it.
+pub(super) struct SideLatency<'a> {
     pub(super) whole: &'a Distribution<'a>,
     pub(super) runs: Vec<&'a Distribution<'a>>,
     pub(super) side: &'a Side<'a>,
 }
 
+/// One latency of both sides, run by run, corrected where periods were missed.
+pub(super) struct RunHistograms {
+    pub(super) a: Vec<Histogram>,
+    pub(super) b: Vec<Histogram>,
+    /// The recorded samples of the first side's runs, then of the second's, without correction.
+    pub(super) recorded: Vec<Histogram>,
+}
+
 impl Distribution<'_> {
-    /// The same question; loads and parameters may differ, as what they do is what is compared.
+    /// Whether both are the same latency; loads and parameters may differ, since their effect is compared.
     fn same_latency(&self, other: &Distribution<'_>) -> bool {
         self.first.probe == other.first.probe && self.first.span == other.first.span
     }
 
-    /// The same question asked in the same way, so that its CPUs can be taken together.
-    fn same_run(&self, other: &Distribution<'_>) -> bool {
+    /// Whether both were measured in the same way, so that their CPUs can be merged.
+    fn same_conditions(&self, other: &Distribution<'_>) -> bool {
         let (a, b) = (self.first, other.first);
         self.same_latency(other)
             && (a.interval, &a.load, &a.profile) == (b.interval, &b.load, &b.profile)
@@ -113,7 +122,7 @@ impl Distribution<'_> {
         format!("{} ({} → {})", self.first.probe, self.first.span.0, self.first.span.1)
     }
 
-    /// As if every missed period had been sampled.
+    /// Returns the histogram as if every missed period had been sampled.
     fn corrected(&self) -> Histogram {
         match self.first.interval {
             Some(interval) => self.histogram.corrected(interval),
@@ -122,9 +131,14 @@ impl Distribution<'_> {
     }
 }
 
-impl OfSide<'_> {
-    /// Lays two sides of a latency beside each other; judged they are later, all together.
-    pub(super) fn beside(&self, other: &OfSide<'_>, design: &Design) -> (Latency, Option<Runs>) {
+impl SideLatency<'_> {
+    /// Puts the latency next to that of the other side. The verdicts follow later, for all latencies
+    /// together.
+    pub(super) fn compared_with(
+        &self,
+        other: &SideLatency<'_>,
+        design: &Design,
+    ) -> (Latency, Option<RunHistograms>) {
         let (a, b) = (self.whole, other.whole);
         let fair = a.histogram.count() == b.histogram.count();
         let mut rows = rows("", &a.histogram, &b.histogram, fair);
@@ -133,7 +147,7 @@ impl OfSide<'_> {
             let corrected = self::rows("corrected ", &a.corrected(), &b.corrected(), fair);
             rows.extend(corrected.into_iter().filter(|row| row.name.starts_with("corrected p")));
         }
-        let of_runs = |side: &OfSide<'_>| -> Option<Vec<Histogram>> {
+        let of_runs = |side: &SideLatency<'_>| -> Option<Vec<Histogram>> {
             let of = |run: &&Distribution<'_>| {
                 if missed { run.corrected() } else { run.histogram.clone() }
             };
@@ -142,18 +156,10 @@ impl OfSide<'_> {
         };
         let all = self.runs.iter().chain(&other.runs);
         let recorded = all.map(|run| run.histogram.clone()).collect();
-        let runs = of_runs(self).zip(of_runs(other)).map(|(a, b)| Runs { a, b, recorded });
-        let by_chance = design.method != Method::Exact;
-        let mut worst = Worst::of((&a.histogram, a.missed), (&b.histogram, b.missed), by_chance);
-        if by_chance {
-            (worst.a.beyond, worst.b.beyond) = (self.tail().beyond(), other.tail().beyond());
-        }
-        if a.first.interval.is_none() || b.first.interval.is_none() {
-            (worst.a.rate, worst.b.rate) = (None, None);
-        }
+        let runs = of_runs(self).zip(of_runs(other)).map(|(a, b)| RunHistograms { a, b, recorded });
         let unknown = match (&runs, design.method) {
             (_, Method::None) => design.too_few(),
-            (None, _) => "not every run has it".to_owned(),
+            (None, _) => "not every run has this latency".to_owned(),
             _ => "the runs have too few samples for any quantile".to_owned(),
         };
         let latency = Latency {
@@ -163,10 +169,23 @@ impl OfSide<'_> {
             recorded: (a.histogram.count(), b.histogram.count()),
             missed: (a.missed, b.missed),
             rows,
-            worst,
+            worst: self.maxima(other, design.method != Method::Exact),
             unknown,
         };
         (latency, runs)
+    }
+
+    /// The maxima of both sides; `by_chance` unless the time is exactly repeatable.
+    fn maxima(&self, other: &SideLatency<'_>, by_chance: bool) -> Maxima {
+        let (a, b) = (self.whole, other.whole);
+        let mut maxima = Maxima::of((&a.histogram, a.missed), (&b.histogram, b.missed), by_chance);
+        if by_chance {
+            (maxima.a.beyond, maxima.b.beyond) = (self.tail().beyond(), other.tail().beyond());
+        }
+        if a.first.interval.is_none() || b.first.interval.is_none() {
+            (maxima.a.rate, maxima.b.rate) = (None, None);
+        }
+        maxima
     }
 
     fn tail(&self) -> Tail<'_> {
@@ -176,9 +195,9 @@ impl OfSide<'_> {
 }
 
 impl Latency {
-    /// The rows that are judged, and of which quantiles they are: where periods were missed, the
-    /// corrected ones, as the others do not know of what happened meanwhile.
-    pub(super) fn to_be_judged(&self) -> Vec<(usize, f64)> {
+    /// Returns the indices of the judged rows and their quantiles: the corrected ones where periods
+    /// were missed, since the others ignore what happened during those periods.
+    pub(super) fn judged_rows(&self) -> Vec<(usize, f64)> {
         let corrected = self.rows.iter().any(|row| row.name.starts_with("corrected "));
         let quantile = |row: &Row| {
             let name = match row.name.strip_prefix("corrected ") {

@@ -1,10 +1,10 @@
 //! Limits on comparisons: claims over the figures of the second side and, as `baseline`, the same
-//! figures of the first.
+//! figures of the first, that must not hold.
 
+use super::judging::BEYOND;
 use super::scans::ScanPair;
-use super::verdict::BEYOND;
 use super::{Comparison, Latency, Method, Row};
-use crate::study::claim::{Claim, Fault, Known, Verdict};
+use crate::study::claim::{Claim, Fault, NamedValue, Verdict};
 use crate::time::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,19 +12,19 @@ use std::collections::BTreeMap;
 /// A claim that must not hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// As it was written.
+    /// The text as written.
     pub text: String,
     claim: Claim,
 }
 
-/// What became of a limit.
+/// The result of checking a limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Held {
-    /// As it was written.
+    /// The text as written.
     pub limit: String,
-    /// What became of it.
+    /// The result.
     pub outcome: Outcome,
-    /// What was compared, or what is missing, in words.
+    /// The compared values, or what is missing, in words.
     pub ground: String,
 }
 
@@ -32,26 +32,26 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It is.
+    /// The claim does not hold: the limit is kept.
     Within,
-    /// It is not: what was written holds.
+    /// The claim holds: the limit is exceeded.
     Over,
-    /// It can't be told.
+    /// A figure has no value.
     NotMeasured,
 }
 
-/// A figure by name, and why it has no value where it has none.
-struct Figure {
-    known: Known,
+/// A figure by name, and the reason if it has no value.
+struct LimitFigure {
+    known: NamedValue,
     missing: &'static str,
 }
 
 const TOO_FEW: &str = "fewer than ten samples are above it";
-const UNEQUAL: &str = "maxima of unequal numbers of samples are not compared";
+const UNEQUAL: &str = "maxima of unequal numbers of samples are not comparable";
 const NOT_JUDGED: &str = "it was not judged";
 
 impl Limit {
-    /// Reads a limit.
+    /// Parses a limit.
     pub fn read(text: &str) -> Result<Limit, Fault> {
         let claim = Claim::read(text)?.with_baseline()?;
         Ok(Limit { text: text.to_owned(), claim })
@@ -59,11 +59,11 @@ impl Limit {
 }
 
 impl Comparison {
-    /// What becomes of these limits: one over a figure that there is not is not measured. The limit's
-    /// number is given with what is wrong in one.
+    /// Checks these limits. A limit over an unknown figure is not measured. An error gives the index
+    /// of the limit and what is wrong with it.
     pub fn hold(&self, limits: &[Limit]) -> Result<Vec<Held>, (usize, Fault)> {
         let figures = self.figures();
-        let known: Vec<Known> = figures.iter().map(|figure| figure.known.clone()).collect();
+        let known: Vec<NamedValue> = figures.iter().map(|figure| figure.known.clone()).collect();
         let held = limits.iter().enumerate().map(|(nth, limit)| {
             if let Some(fault) = limit.claim.unknown(&known) {
                 let ground = self.unmatched.iter().fold(fault.why, |why, one| why + "; " + one);
@@ -82,7 +82,7 @@ impl Comparison {
         held.collect()
     }
 
-    fn figures(&self) -> Vec<Figure> {
+    fn figures(&self) -> Vec<LimitFigure> {
         let mut figures = Vec::new();
         let exact = self.design.method == Method::Exact;
         let latencies = self.latencies.iter().zip(self.latency_names());
@@ -95,8 +95,8 @@ impl Comparison {
         figures
     }
 
-    /// What each latency is called: by its probe; by the end of its span, where a probe has
-    /// several; by its number, where there are still several.
+    /// Returns the name of each latency: its probe; with the end of its span, where a probe has several
+    /// spans; with a number, where names still coincide.
     pub fn latency_names(&self) -> Vec<String> {
         let name = |latency: &Latency| {
             let spans = self.latencies.iter();
@@ -124,7 +124,7 @@ fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
-fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figure>) {
+fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<LimitFigure>) {
     let fair = latency.recorded.0 == latency.recorded.1;
     for (word, row) in named_rows(latency) {
         let full = format!("{name}.{word}");
@@ -143,7 +143,7 @@ fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figu
         let judged = row.judged.as_ref();
         if quantile.is_some() {
             let of = |value: Option<f64>| judged.and(value);
-            // Without chance there is one ratio, and no room on either side of it.
+            // If times are exactly repeatable there is one ratio, and no interval around it.
             let sure = of(row.ratio).filter(|_| exact);
             let ends = judged.and_then(|judged| judged.ratio);
             let [low, high] = [ends.map(|ends| ends.low), ends.map(|ends| ends.high)];
@@ -159,8 +159,7 @@ fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Figu
     }
 }
 
-/// The rows by name. Where no period was missed, nothing was to be corrected: the corrected quantiles
-/// are the recorded ones.
+/// Returns the rows by name. Where no period was missed, the corrected quantiles are the recorded ones.
 fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     let rows = latency.rows.iter();
     let named = rows.clone().map(|row| (row.name.replace(' ', "."), row));
@@ -169,30 +168,30 @@ fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     named.chain(same.map(|row| (format!("corrected.{}", row.name), row))).collect()
 }
 
-fn of_row(row: &Row, name: &str, figures: &mut Vec<Figure>) {
+fn of_row(row: &Row, name: &str, figures: &mut Vec<LimitFigure>) {
     figures.push(time(name.to_owned(), row.b, ""));
     figures.push(time(format!("baseline.{name}"), row.a, ""));
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
-fn time(name: String, time: Nanos, missing: &'static str) -> Figure {
+fn time(name: String, time: Nanos, missing: &'static str) -> LimitFigure {
     let value = missing.is_empty().then_some(time.0 as f64);
-    Figure { known: Known { name, time: 1, value }, missing }
+    LimitFigure { known: NamedValue { name, time: 1, value }, missing }
 }
 
-fn number(name: String, value: Option<f64>) -> Figure {
-    Figure { known: Known { name, time: 0, value }, missing: NOT_JUDGED }
+fn number(name: String, value: Option<f64>) -> LimitFigure {
+    LimitFigure { known: NamedValue { name, time: 0, value }, missing: NOT_JUDGED }
 }
 
-fn without(missing: &[String], figures: &[Figure]) -> String {
+fn without(missing: &[String], figures: &[LimitFigure]) -> String {
     let why = |name: &String| {
         let figure = figures.iter().find(|figure| figure.known.name == *name);
         figure.map_or_else(|| name.clone(), |figure| format!("{name} ({})", figure.missing))
     };
-    format!("without {}", missing.iter().map(why).collect::<Vec<_>>().join(", "))
+    format!("no value for {}", missing.iter().map(why).collect::<Vec<_>>().join(", "))
 }
 
-/// A name as a word of a limit: letters, digits and hyphens.
+/// Turns a name into a word of a limit: letters, digits and hyphens.
 fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_lowercase()

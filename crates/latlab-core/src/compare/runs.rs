@@ -1,4 +1,4 @@
-//! The runs of both sides, and how they were taken: that decides what may be said about chance.
+//! The runs of both sides, and the order in which they were taken: it decides how they are compared.
 
 use crate::machine::TimeDomain;
 use crate::record::{Incomparable, Record};
@@ -6,57 +6,55 @@ use crate::time::Nanos;
 use serde::Serialize;
 use std::borrow::Borrow;
 
-/// Two of this many arrangements of the runs are 5 %: with fewer, nothing can be told from chance.
+/// Minimum number of arrangements of the runs: two of this many are 5 %.
 const FEWEST_ARRANGEMENTS: u128 = 40;
 
-/// How the runs of two sides are held against each other.
+/// How the runs of two sides are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// In the time of instructions, of the same seeds, which give no side a run that differs from its
-    /// others: each difference is what it is.
+    /// Exactly repeatable times (counted instructions) of the same seeds: every difference is real.
     Exact,
     /// Each run with the one that was taken next to it.
     Paired,
     /// All runs of one side with all of the other.
     Unpaired,
-    /// There are too few runs to tell a difference from chance.
+    /// Not at all: too few runs to tell a difference from chance.
     None,
 }
 
-/// In which order the runs of two sides were taken.
+/// Order in which the runs of two sides were taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// In turns: what the machine does meanwhile, it does to both.
+    /// Interleaved: a change of the machine affects both sides.
     InTurns,
-    /// In no order that would make pairs.
+    /// Neither interleaved nor one side after the other.
     Mixed,
     /// All of one side before all of the other.
     OneAfterTheOther,
-    /// In the laboratory, where a run does not know of those before it and its seed is all chance.
+    /// In the laboratory: runs are independent of one another, and differ by their seed only.
     BySeed,
 }
 
-/// How two sets of runs are compared, and on which ground.
+/// The design of a comparison: its runs and the method that they allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Design {
-    /// How many runs each side has.
+    /// Number of runs of each side.
     pub runs: (usize, usize),
-    /// How they are held against each other.
+    /// How the runs are compared.
     pub method: Method,
-    /// In which order they were taken.
+    /// Order in which they were taken.
     pub order: Order,
-    /// How many quantiles were judged together.
+    /// Number of quantiles judged together.
     pub judged: usize,
 }
 
-/// The runs in the order in which they were taken, each once, however often it is given; in the
-/// laboratory by their seeds, of which one that was run again, and gave the same, is there once: it
-/// tells nothing new.
+/// Returns the runs in the order in which they were taken, without duplicates. Laboratory runs are
+/// ordered by seed, and a repetition with the same seed and the same result is a duplicate.
 pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
     let counted = |run: &Record| run.machine.time_domain == TimeDomain::Instructions;
-    // The laboratory's clock begins anew with each run.
+    // The laboratory's clock restarts with each run.
     let start = |run: &Record| if counted(run) { Nanos(0) } else { run.started };
     runs.sort_by_key(|run| (start(run.borrow()), run.borrow().plan.seed));
     let same = |one: &Record, other: &Record| {
@@ -76,14 +74,14 @@ pub fn distinct<R: Borrow<Record>>(mut runs: Vec<R>) -> Vec<R> {
     kept
 }
 
-/// The runs of one side in the order in which they were taken, and all of them together.
+/// The distinct runs of one side in order, and all of them merged.
 pub(super) struct Side<'a> {
     pub(super) runs: Vec<&'a Record>,
     pub(super) whole: Record,
 }
 
 impl<'a> Side<'a> {
-    /// None without a run.
+    /// Returns none if there is no run.
     pub(super) fn of(records: &'a [Record]) -> Result<Option<Side<'a>>, Incomparable> {
         let runs = distinct(records.iter().collect());
         let Some((first, others)) = runs.split_first() else {
@@ -99,12 +97,12 @@ impl<'a> Side<'a> {
         Ok(Some(Side { runs, whole }))
     }
 
-    /// The seeds of its runs.
+    /// Seeds of the runs.
     fn seeds(&self) -> impl Iterator<Item = u64> {
         self.runs.iter().map(|run| run.plan.seed)
     }
 
-    /// Whether chance had a part in it.
+    /// Whether the runs differ.
     fn varies(&self) -> bool {
         self.runs.windows(2).any(|two| two[0].series != two[1].series)
     }
@@ -127,58 +125,65 @@ impl Design {
         Design { runs, method, order, judged: 0 }
     }
 
-    /// What a reader has to know of it before the figures.
+    /// Describes the design to the reader of the figures.
     pub fn words(&self) -> String {
         let judged = match self.judged {
             0 | 1 => String::new(),
             n => format!(
-                "; of 100 comparisons without a difference, 5 at most find one anywhere in {n} verdicts"
+                "; with no real difference, at most 5 of 100 comparisons report one among {n} verdicts"
             ),
         };
         match self.method {
-            Method::Exact => "The time is that of instructions, the same in each repetition: the \
-                              differences are exact, and chance has no part in them. What another \
-                              seed would give, runs with six seeds and more tell."
+            Method::Exact => "Time is counted in instructions and exactly repeatable: all \
+                              differences are real. To see the effect of other seeds, run at least \
+                              six seeds per side."
                 .to_owned(),
             Method::Paired => format!(
-                "{} runs of each, taken in turns: B/A is the median over pairs, with the interval \
-                 that 95 of 100 resamplings of runs stay in{judged}.",
+                "{} interleaved runs per side: B/A is the median over pairs, with its 95 % bootstrap \
+                 interval over runs{judged}.",
                 self.runs.0
             ),
             Method::Unpaired => format!(
-                "{} runs and {} runs, {}: B/A is of the medians over runs, with the interval that \
-                 95 of 100 resamplings of runs stay in{judged}.{}",
+                "{} runs and {} runs, {}: B/A is the ratio of the medians over runs, with its 95 % \
+                 bootstrap interval over runs{judged}.{}",
                 self.runs.0,
                 self.runs.1,
-                if self.order == Order::BySeed { "each of another seed" } else { "not in turns" },
+                if self.order == Order::BySeed {
+                    "with different seeds"
+                } else {
+                    "not interleaved"
+                },
                 if self.order == Order::OneAfterTheOther {
-                    " All runs of one were taken before all of the other: whatever has changed on \
-                     the machine meanwhile looks like a difference. Measure in turns."
+                    " All runs of one side were taken before those of the other: any change of the \
+                     machine in between looks like a difference. Interleave the runs (ABBA)."
                 } else {
                     ""
                 }
             ),
-            Method::None => format!("{}.", self.too_few()),
+            Method::None => format!("Inconclusive: {}.", self.too_few()),
         }
     }
 
-    /// Why nothing can be told from chance.
+    /// Says why the comparison is inconclusive, and what to do.
     pub(super) fn too_few(&self) -> String {
-        let how = if self.order == Order::BySeed { "each of another seed" } else { "in turns" };
-        let runs = match self.runs {
-            (1, 1) => "One run each says nothing about chance".to_owned(),
-            (a, b) => format!("{a} and {b} runs are too few to tell a difference from chance"),
+        let how = match self.order {
+            Order::BySeed => "runs with different seeds",
+            _ => "interleaved runs (ABBA)",
         };
-        format!("{runs}: measure six of each or more, {how}")
+        let runs = match self.runs {
+            (1, 1) => "one run per side".to_owned(),
+            (a, b) => format!("{a} and {b} runs"),
+        };
+        format!("{runs}; at least 6 {how} per side are needed")
     }
 }
 
-/// Each pair of runs can be exchanged or not.
+/// Whether there are enough arrangements of pairs, each of which can be exchanged or not.
 fn pairs_suffice(pairs: usize) -> bool {
     u32::try_from(pairs).is_ok_and(|pairs| pairs > FEWEST_ARRANGEMENTS.ilog2())
 }
 
-/// Any runs can be those of one side.
+/// Whether there are enough arrangements of unpaired runs.
 fn sets_suffice((a, b): (usize, usize)) -> bool {
     let mut ways: u128 = 1;
     for n in 1..=a.min(b) as u128 {
@@ -190,7 +195,7 @@ fn sets_suffice((a, b): (usize, usize)) -> bool {
     false
 }
 
-/// In turns are runs of which no pair begins before the one before it has: A B, B A, A B.
+/// Runs are interleaved if no pair begins before the previous pair has begun: A B, B A, A B.
 fn order(a: &Side<'_>, b: &Side<'_>) -> Order {
     if a.whole.machine.time_domain == TimeDomain::Instructions {
         return Order::BySeed;
@@ -212,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_pairs_or_four_and_four_runs_are_the_fewest() {
+    fn minimum_is_six_pairs_or_four_and_four_runs() {
         assert!(!pairs_suffice(5) && pairs_suffice(6));
         assert!(!sets_suffice((3, 3)) && sets_suffice((4, 4)) && sets_suffice((3, 10)));
         assert!(!sets_suffice((1, 38)) && sets_suffice((1, 39)));

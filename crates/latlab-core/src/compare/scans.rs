@@ -1,4 +1,4 @@
-//! Scans of the same call side by side: how late it can make a task, and for how long.
+//! Scans of the same call on both sides: the latencies that it causes.
 
 use super::Row;
 use crate::plan::Part;
@@ -6,7 +6,7 @@ use crate::scan::{Region, Scan};
 use crate::time::Nanos;
 use serde::Serialize;
 
-/// One call, scanned in both records.
+/// One call, scanned on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScanPair {
     /// The call with its parameters.
@@ -15,24 +15,25 @@ pub struct ScanPair {
     pub rows: Vec<Row>,
 }
 
-/// The calls that were scanned in both; of several scans of one call, those in the same place.
+/// Returns the calls scanned on both sides; of several scans of one call, those at the same position.
 pub(super) fn pairs(a: &[Scan], b: &[Scan]) -> Vec<ScanPair> {
     let pair = |(nth, mine): (usize, &Scan)| {
-        let theirs = twin(mine, &a[..nth], b)?;
+        let theirs = counterpart(mine, &a[..nth], b)?;
         Some(ScanPair { call: mine.call.clone(), rows: rows(mine, theirs) })
     };
     a.iter().enumerate().filter_map(pair).collect()
 }
 
-/// The scans of `all` that have none in `others` to stand beside.
+/// Returns the scans of `all` without a counterpart in `others`.
 pub(super) fn alone<'a>(all: &'a [Scan], others: &[Scan]) -> Vec<&'a Scan> {
-    let places = (0..all.len()).filter(|nth| twin(&all[*nth], &all[..*nth], others).is_none());
+    let places =
+        (0..all.len()).filter(|nth| counterpart(&all[*nth], &all[..*nth], others).is_none());
     places.map(|nth| &all[nth]).collect()
 }
 
-/// The scan of the same call in the same place among `others`; `before` are those that come before
+/// Returns the scan of the same call at the same position among `others`; `before` are the scans before
 /// it in its own record.
-fn twin<'a>(scan: &Scan, before: &[Scan], others: &'a [Scan]) -> Option<&'a Scan> {
+fn counterpart<'a>(scan: &Scan, before: &[Scan], others: &'a [Scan]) -> Option<&'a Scan> {
     let same = |other: &&Scan| other.call == scan.call;
     let place = before.iter().filter(same).count();
     others.iter().filter(same).nth(place)
@@ -48,7 +49,7 @@ fn figures(scan: &Scan) -> [(&'static str, Nanos); 4] {
         ("call", scan.duration.median),
         ("baseline", scan.baseline),
         ("worst PDLT", scan.peak().unwrap_or_default()),
-        ("longest stretch", scan.longest().map(Region::length).unwrap_or_default()),
+        ("longest section", scan.longest().map(Region::length).unwrap_or_default()),
     ]
 }
 
@@ -74,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn scans_of_a_call_stand_beside_each_other_in_their_order() {
+    fn scans_of_a_call_are_paired_in_their_order() {
         let a = [scan("fork", 10, 100), scan("exec", 20, 200), scan("fork", 30, 300)];
         let b = [scan("fork", 15, 400), scan("fork", 45, 600), scan("pipe", 1, 1)];
         let pairs = pairs(&a, &b);
         assert_eq!(pairs.len(), 2);
         let second = &pairs[1].rows;
         assert_eq!((second[0].a, second[0].b, second[0].ratio), (Nanos(30), Nanos(45), Some(1.5)));
-        assert_eq!((second[3].name.as_str(), second[3].ratio), ("longest stretch", Some(2.0)));
+        assert_eq!((second[3].name.as_str(), second[3].ratio), ("longest section", Some(2.0)));
         let alone = |all, others| alone(all, others).into_iter().map(|s| s.call.name.clone());
         assert_eq!(alone(&a, &b).collect::<Vec<_>>(), ["exec"]);
         assert_eq!(alone(&b, &a).collect::<Vec<_>>(), ["pipe"]);

@@ -1,6 +1,6 @@
-//! Comparisons can be believed: what is the same is seldom called different, what differs is found.
+//! Tests of comparisons: designs, verdicts, limits.
 
-mod believed;
+mod error_rates;
 
 use super::limit::Outcome::{NotMeasured, Over, Within};
 use super::*;
@@ -11,7 +11,7 @@ use crate::plan::{Length, Part, Plan};
 use crate::record::{Counts, Figure, SCHEMA, Series};
 use crate::time::Nanos;
 
-/// These samples.
+/// A histogram of these samples.
 pub(super) fn histogram(samples: &[u64]) -> Histogram {
     let mut histogram = Histogram::new();
     for sample in samples {
@@ -37,7 +37,7 @@ pub(super) fn run(probe: &str, at: u64, latencies: &[u64]) -> Record {
         started: Nanos::from_secs(at),
         runs: 1,
         plan: plan(probe),
-        basis: None,
+        fingerprint: None,
         machine: Machine { time_domain: TimeDomain::Silicon, ..Machine::default() },
         series: vec![series],
         scans: Vec::new(),
@@ -57,12 +57,12 @@ fn plan(probe: &str) -> Plan {
     }
 }
 
-/// Latencies around `middle`, a little others in each run.
+/// Latencies from `middle` on, slightly different in each run.
 fn around(middle: u64, nth: u64) -> Vec<u64> {
     (0..2_000).map(|n| middle + n + nth % 3 * 10).collect()
 }
 
-/// So many runs in turns, those of the second side `times` as late.
+/// Interleaved runs; the latencies of the second side are `times` as long.
 fn sides(runs: u64, times: u64) -> (Vec<Record>, Vec<Record>) {
     let side = |late: u64, offset: u64| {
         (0..runs)
@@ -78,7 +78,7 @@ fn verdicts(latency: &Latency) -> Vec<(&str, Verdict)> {
 }
 
 #[test]
-fn of_runs_in_turns_a_difference_is_found_with_its_size() {
+fn interleaved_runs_show_a_difference_and_its_size() {
     let (a, b) = sides(8, 2);
     let comparison = compare(&a, &b).unwrap();
     assert_eq!(comparison.design.method, Method::Paired);
@@ -99,13 +99,17 @@ fn of_runs_in_turns_a_difference_is_found_with_its_size() {
 }
 
 #[test]
-fn too_few_runs_say_nothing_and_one_after_the_other_little() {
+fn few_runs_are_inconclusive_and_sequential_runs_have_a_caveat() {
     let (a, b) = sides(5, 2);
     let comparison = compare(&a, &b).unwrap();
     assert_eq!(comparison.design.method, Method::None);
     assert_eq!(comparison.latencies[0].verdict(), Verdict::Unknown);
-    assert!(comparison.latencies[0].sentence().contains("5 and 5 runs are too few"));
-    assert!(compare(&a[..1], &b[..1]).unwrap().design.words().contains("One run each"));
+    let sentence = comparison.latencies[0].sentence();
+    assert!(
+        sentence.starts_with("inconclusive: 5 and 5 runs; at least 6 interleaved"),
+        "{sentence}"
+    );
+    assert!(compare(&a[..1], &b[..1]).unwrap().design.words().contains("one run per side"));
     let (a, mut b) = sides(6, 2);
     for run in &mut b {
         run.started = run.started + Nanos::from_secs(1_000);
@@ -113,12 +117,12 @@ fn too_few_runs_say_nothing_and_one_after_the_other_little() {
     let comparison = compare(&a, &b).unwrap();
     assert_eq!(comparison.design.order, Order::OneAfterTheOther);
     assert_eq!(comparison.latencies[0].verdict(), Verdict::Slower);
-    assert!(comparison.design.words().contains("Measure in turns"));
-    assert!(matches!(compare(&[], &b), Err(NotCompared::NoRun)));
+    assert!(comparison.design.words().contains("Interleave the runs"));
+    assert!(matches!(compare(&[], &b), Err(CompareError::NoRun)));
 }
 
 #[test]
-fn instructions_have_no_chance() {
+fn exact_times_are_judged_without_chance() {
     let exactly = |at, latencies: &[u64]| {
         let mut run = run("cyclic", at, latencies);
         run.machine.time_domain = TimeDomain::Instructions;
@@ -132,17 +136,17 @@ fn instructions_have_no_chance() {
     assert_eq!(latency.sentence(), "slower: p50 +0.50 %; the same at p90, p99, p99.9, p99.99");
     assert_eq!((latency.worst.a.rate, latency.worst.a.beyond.len()), (None, 0));
     assert_eq!(compare(&a, &a).unwrap().latencies[0].verdict(), Verdict::Same);
-    // A ratio that is exact has no room on either side.
+    // An exact ratio has no interval.
     for (limit, outcome) in [("low > 1.004", Over), ("high > 1.006", Within)] {
         let limit = limit::Limit::read(&format!("cyclic.p50.ratio.{limit}")).unwrap();
         assert_eq!(comparison.hold(&[limit]).unwrap()[0].outcome, outcome);
     }
-    let nothing = compare(&a, &exactly(0, &[])).unwrap();
-    assert_eq!(nothing.latencies[0].unknown, "one of the two has no sample");
+    let empty = compare(&a, &exactly(0, &[])).unwrap();
+    assert_eq!(empty.latencies[0].unknown, "one side has no samples");
 }
 
 #[test]
-fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
+fn laboratory_seeds_are_independent_runs_and_count_once() {
     let run = |seed: u64, latency: u64| {
         let mut run = run("cyclic", 0, &[latency; 2000]);
         (run.machine.time_domain, run.plan.seed) = (TimeDomain::Instructions, seed);
@@ -152,11 +156,11 @@ fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
     let design = |a: &[Record], b: &[Record]| compare(a, b).unwrap().design;
     let six = design(&side(0), &side(1));
     assert_eq!((six.method, six.order), (Method::Unpaired, Order::BySeed));
-    assert!(six.words().contains("6 runs and 6 runs, each of another seed"), "{}", six.words());
-    // What the same seed gives again is no other run.
+    assert!(six.words().contains("6 runs and 6 runs, with different seeds"), "{}", six.words());
+    // The same result of the same seed is a duplicate.
     let again = [side(0), side(0)].concat();
     assert_eq!(design(&again, &side(1)).runs, (6, 6));
-    // Something else is, of another latlab or another kernel.
+    // A different result is not: another latlab or kernel was used.
     let found = |value| {
         let (probe, name, unit) = ("netbench".to_owned(), "requests".to_owned(), String::new());
         let figure = Figure { probe, name, value, unit, load: Vec::new(), profile: None };
@@ -167,27 +171,27 @@ fn seeds_of_the_laboratory_are_runs_by_chance_once_each() {
     assert_eq!(distinct(vec![found(1.0), found(1.0)]).len(), 1);
     let few = design(&side(0)[..2], &side(1)[..2]);
     assert_eq!(few.method, Method::None);
-    assert!(few.words().contains("six of each or more, each of another seed"), "{}", few.words());
-    // Without chance there is nothing to tell from it, but another seed may always be another run.
+    assert!(few.words().contains("at least 6 runs with different seeds"), "{}", few.words());
+    // Runs that do not vary are exact, but only between the same seeds.
     let alike = |latency| (1..=6).map(|seed| run(seed, latency)).collect::<Vec<_>>();
     assert_eq!(design(&alike(1000), &alike(1001)).method, Method::Exact);
     assert_eq!(design(&[run(1, 1000)], &[run(1, 1001)]).method, Method::Exact);
     let other = design(&[run(1, 1000)], &[run(2, 1001)]);
     assert_eq!(other.method, Method::None);
-    assert!(other.words().contains("each of another seed"), "{}", other.words());
+    assert!(other.words().contains("runs with different seeds"), "{}", other.words());
 }
 
 #[test]
-fn runs_of_one_side_repeat_one_plan_whatever_the_seed() {
+fn runs_of_one_side_may_differ_in_seed_only() {
     let (mut a, b) = sides(6, 1);
     a.iter_mut().zip(1..).for_each(|(run, seed)| run.plan.seed = seed);
     assert_eq!(compare(&a, &b).unwrap().latencies[0].recorded, (12_000, 12_000));
     a[3].plan.length = Length::Count(5);
-    assert!(matches!(compare(&a, &b), Err(NotCompared::Incomparable(Incomparable::Plan))));
+    assert!(matches!(compare(&a, &b), Err(CompareError::Incomparable(Incomparable::Plan))));
 }
 
 #[test]
-fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
+fn corrected_quantiles_are_judged_where_periods_were_missed() {
     let (mut a, b) = sides(6, 1);
     a[2].series[0].counts.missed = 3;
     let comparison = compare(&a, &b).unwrap();
@@ -195,10 +199,10 @@ fn where_periods_were_missed_the_corrected_quantiles_are_judged() {
     assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
 }
 
-/// One sample of 600 ms has correcting add 599, so that corrected p50 is of that sample alone; of ten
-/// samples of 60 ms it is not.
+/// The correction adds 599 samples to one of 600 ms, so that corrected p50 depends on that sample only;
+/// with ten samples of 60 ms it does not.
 #[test]
-fn what_correcting_adds_is_no_sample_above_a_quantile() {
+fn corrected_samples_do_not_count_as_samples_above_a_quantile() {
     let judged = |late: &[u64]| {
         let side = |offset: u64| {
             let run = |n: u64| {
@@ -219,7 +223,7 @@ fn what_correcting_adds_is_no_sample_above_a_quantile() {
 }
 
 #[test]
-fn a_run_that_is_given_twice_counts_once() {
+fn run_given_twice_counts_once() {
     let (a, b) = sides(6, 1);
     let twice = [&a[..3], &a[..3]].concat();
     let design = compare(&twice, &b).unwrap().design;
@@ -227,7 +231,7 @@ fn a_run_that_is_given_twice_counts_once() {
 }
 
 #[test]
-fn limits_are_claims_over_both_sides() {
+fn limits_are_checked_over_both_sides() {
     let (a, b) = sides(8, 2);
     let comparison = compare(&a, &b).unwrap();
     let held = |text: &str| {
@@ -246,7 +250,7 @@ fn limits_are_claims_over_both_sides() {
         ("cyclic.recorded < baseline", Within),
         ("cyclic.p99.99 > 10us", NotMeasured),
         ("cyclic.p99.99.ratio > 1", NotMeasured),
-        // Nothing was missed, and so there was nothing to correct.
+        // No period was missed: the corrected quantiles are the recorded ones.
         ("cyclic.corrected.p99 > baseline * 1.1", Over),
         ("cyclic.corrected.p50.ratio.high < 1.1", Within),
         ("cyclic.corrected.max > 1us", NotMeasured),
@@ -256,8 +260,10 @@ fn limits_are_claims_over_both_sides() {
     }
     assert!(held("cyclic.p99.99 > 10us").ground.contains("fewer than ten samples"));
     let misspelt = held("cyclic.p98 > 5us").ground;
-    assert!(misspelt.starts_with("there is no result 'cyclic.p98': did you mean"), "{misspelt}");
-    // Fewer samples on one side: no comparison of maxima, but each has one.
+    assert!(misspelt.starts_with("unknown result 'cyclic.p98': did you mean"), "{misspelt}");
+    let short = held("p99 > 5us").ground;
+    assert!(short.starts_with("unknown result 'p99': did you mean cyclic.p99"), "{short}");
+    // Unequal numbers of samples: maxima are not comparable, but each has a value.
     let uneven = compare(&a[..7], &b).unwrap();
     let judged = |text: &str| uneven.hold(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
     assert_eq!(judged("cyclic.max > baseline").outcome, NotMeasured);
@@ -266,15 +272,15 @@ fn limits_are_claims_over_both_sides() {
 }
 
 #[test]
-fn a_wrong_limit_is_refused_where_it_is_wrong() {
+fn wrong_limit_is_refused_with_its_position() {
     let (a, b) = sides(8, 2);
     let comparison = compare(&a, &b).unwrap();
     for (text, at, why) in [
         ("cyclic.p99 >", 12, "expected"),
         ("cyclic.p99 > 5", 13, "unit"),
         ("cyclic.p99 > baseline * 1us", 13, "a time and a time to the power of 2"),
-        ("baseline > 5us", 0, "which"),
-        ("cyclic.p99 > 1us and baseline > cyclic.p99 + cyclic.p50", 21, "which"),
+        ("baseline > 5us", 0, "in full"),
+        ("cyclic.p99 > 1us and baseline > cyclic.p99 + cyclic.p50", 21, "in full"),
     ] {
         let read = limit::Limit::read(text);
         let fault = match read {

@@ -1,6 +1,6 @@
 //! Clocks, timers and the tick.
 
-use super::{Check, Severity, Verdict, named};
+use super::{Check, Diagnosis, Severity, named};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -11,8 +11,8 @@ pub(super) const CHECKS: &[Check] = &[
     ("nohz-full", nohz_full),
 ];
 
-fn coarse_timers(machine: &Machine) -> Option<Verdict> {
-    // The kernel's answer counts; without it, what it was built and booted to do.
+fn coarse_timers(machine: &Machine) -> Option<Diagnosis> {
+    // The resolution that the kernel reports counts; without it, its configuration and command line.
     let coarse = match machine.timer_resolution_ns {
         Some(resolution) => resolution > 1,
         None => {
@@ -24,88 +24,90 @@ fn coarse_timers(machine: &Machine) -> Option<Verdict> {
         return None;
     }
     let resolution = match (machine.timer_resolution_ns, machine.hz) {
-        (Some(nanos), _) => format!(": timers fire in steps of {} us", nanos / 1000),
-        (None, Some(hz)) if hz > 0 => format!(": timers fire in steps of {} us", 1_000_000 / hz),
+        (Some(nanos), _) => format!(": timers have a resolution of {} us", nanos / 1000),
+        (None, Some(hz)) if hz > 0 => {
+            format!(": timers have a resolution of {} us", 1_000_000 / hz)
+        }
         _ => String::new(),
     };
-    Verdict::new(
+    Diagnosis::new(
         Severity::Fatal,
         format!("high-resolution timers are off{resolution}"),
-        "Every sleep ends at a tick, so that no period shorter than a tick can be kept, and every \
-         wake-up is late by up to one.",
+        "Timers expire at ticks only: periods shorter than a tick are impossible, and every wake-up \
+         is up to one tick late.",
         "Boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y; `dmesg` \
-         says if the clock event device was found unfit.",
+         says if the clock event device is unsuitable.",
     )
 }
 
-/// Only x86 has clocks to choose from that differ so much.
-fn slow_clocksource(machine: &Machine) -> Option<Verdict> {
+/// Only x86 has clocksources whose cost differs that much.
+fn slow_clocksource(machine: &Machine) -> Option<Diagnosis> {
     let clock = machine.clocksource.as_deref()?;
     let x86 = matches!(machine.processor.arch.as_deref(), Some("x86_64" | "i686"));
     if !x86 || clock == "tsc" {
         return None;
     }
-    // These are read through the vDSO as well, with a correction from the hypervisor.
+    // These are read in the vDSO as well, and corrected for the hypervisor.
     let paravirtual = matches!(clock, "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen");
     let remedy = if machine.clocksources.iter().any(|other| other == "tsc") {
         "`echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource`"
     } else {
-        "`dmesg | grep -i tsc` says why the kernel gave the TSC up; where it is known to be \
-         steady, boot with `tsc=reliable`."
+        "`dmesg | grep -i tsc` says why the kernel rejected the TSC; if it is known to be stable, \
+         boot with `tsc=reliable`."
     };
     if paravirtual {
-        return Verdict::new(
+        return Diagnosis::new(
             Severity::Info,
             format!("the clocksource is {clock}"),
-            "It is read without a system call, but takes a little longer than the TSC, to apply \
-             the hypervisor's corrections.",
+            "It is read without a system call, but more slowly than the TSC, since the hypervisor's \
+             corrections are applied.",
             remedy,
         );
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
         format!("the clocksource is {clock}, not tsc"),
-        "Every reading of the clock is a system call and a slow access to a device, which delays \
-         the task and blurs every measurement.",
+        "Every reading of the clock is a system call and a slow device access, which delays the task \
+         and distorts every measurement.",
         remedy,
     )
 }
 
-fn tick_rate(machine: &Machine) -> Option<Verdict> {
+fn tick_rate(machine: &Machine) -> Option<Diagnosis> {
     let hz = machine.hz.filter(|hz| (1..1000).contains(hz))?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
-        format!("the tick comes {hz} times a second, every {} us", 1_000_000 / hz),
-        "Time slices of ordinary tasks, and timeouts inside the kernel, are whole ticks; \
-         high-resolution timers and real-time tasks don't depend on it.",
-        "None needed for real-time tasks; if ordinary ones matter, a kernel with CONFIG_HZ=1000.",
+        format!("the tick rate is {hz} Hz, one tick every {} us", 1_000_000 / hz),
+        "Time slices of SCHED_OTHER tasks, and timeouts inside the kernel, are multiples of a tick; \
+         high-resolution timers and real-time tasks do not depend on it.",
+        "No action for real-time tasks; for SCHED_OTHER consider a kernel with CONFIG_HZ=1000.",
     )
 }
 
 /// The guide: `CONFIG_NO_HZ`, medium.
-fn tick_stops_when_idle(machine: &Machine) -> Option<Verdict> {
+fn tick_stops_when_idle(machine: &Machine) -> Option<Diagnosis> {
     let built = ["CONFIG_NO_HZ_IDLE", "CONFIG_NO_HZ_FULL"];
     let option = built.into_iter().find(|option| machine.has_config(option))?;
     if machine.boot_parameter("nohz") == Some("off") {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
         format!("idle CPUs stop their tick ({option}=y)"),
-        "Stopping the tick and starting it again is work on the way into idle and out of it, \
-         which a periodic task pays in every period.",
-        "Boot with `nohz=off` where a periodic task matters more than power.",
+        "Stopping and restarting the tick adds work to every entry into and exit from idle, which a \
+         periodic task incurs in every period.",
+        "Boot with `nohz=off` if periodic tasks matter more than power consumption.",
     )
 }
 
 /// The guide: `CONFIG_NO_HZ_FULL`, medium, with opposite advice for two kinds of work.
-fn nohz_full(machine: &Machine) -> Option<Verdict> {
+fn nohz_full(machine: &Machine) -> Option<Diagnosis> {
     let cpus = machine.isolation.nohz_full.as_ref().filter(|cpus| !cpus.is_empty())?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
         format!("the tick of {} stops even while a task runs (nohz_full)", named(cpus)),
-        "Every entry into the kernel does more accounting there: a loss for periodic tasks, a \
-         gain for those that compute for long without system calls.",
+        "Every entry into the kernel does more accounting on these CPUs: slower for periodic tasks, \
+         better for long computations without system calls.",
         "For control loops, boot without `nohz_full=`; for long computations, keep it.",
     )
 }

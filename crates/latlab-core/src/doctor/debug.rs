@@ -1,6 +1,6 @@
-//! What the kernel does to watch itself, and what it lets others watch.
+//! Debugging and tracing: instrumentation that is active, and tracing that is unavailable.
 
-use super::{Check, Severity, Verdict};
+use super::{Check, Diagnosis, Severity};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -11,8 +11,8 @@ pub(super) const CHECKS: &[Check] = &[
     ("lockdown", lockdown),
 ];
 
-/// Options that check, at run time, what the kernel does all the time. The guide names
-/// `CONFIG_PROVE_LOCKING` and rates it high; the others work in the same way, or harder.
+/// Options that check kernel operations at run time. The guide names `CONFIG_PROVE_LOCKING` and rates
+/// it high; the others cost as much or more.
 const COSTLY: &[&str] = &[
     "CONFIG_PROVE_LOCKING",
     "CONFIG_DEBUG_LOCK_ALLOC",
@@ -33,72 +33,72 @@ fn compiled_in(machine: &Machine, options: &[&str]) -> Option<String> {
     (!found.is_empty()).then(|| found.join(", "))
 }
 
-fn debug_options(machine: &Machine) -> Option<Verdict> {
+fn debug_options(machine: &Machine) -> Option<Diagnosis> {
     let options = compiled_in(machine, COSTLY)?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
-        format!("a debugging kernel: {options}"),
-        "Each lock, allocation or memory access is checked while it happens, so that what is \
-         measured here is the debugging.",
-        "Find bugs with this kernel, and measure with one built without these options.",
+        format!("debugging options are enabled: {options}"),
+        "Every lock operation, allocation or memory access is checked, so that measurements mostly \
+         show the cost of debugging.",
+        "Use this kernel to find bugs, and measure with one built without these options.",
     )
 }
 
 /// The guide: `CONFIG_IRQSOFF_TRACER` and `CONFIG_PREEMPT_TRACER`, high.
-fn latency_tracers(machine: &Machine) -> Option<Verdict> {
+fn latency_tracers(machine: &Machine) -> Option<Diagnosis> {
     let options = compiled_in(machine, &["CONFIG_IRQSOFF_TRACER", "CONFIG_PREEMPT_TRACER"])?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
-        format!("compiled in: {options}"),
-        "They instrument every place that turns interrupts or preemption off, which costs time \
-         even while nothing is traced.",
+        format!("latency tracers are compiled in: {options}"),
+        "They instrument every place that disables interrupts or preemption, which costs time even \
+         while no tracer is active.",
         "Use a kernel built without them; `latlab explain` needs neither.",
     )
 }
 
-fn tracer_active(machine: &Machine) -> Option<Verdict> {
+fn tracer_active(machine: &Machine) -> Option<Diagnosis> {
     let tracer = machine.tracer.as_deref().filter(|tracer| *tracer != "nop")?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
         format!("the tracer '{tracer}' is active"),
-        "It adds its own time to what it traces.",
+        "It adds its own overhead to every traced operation.",
         "`echo nop > /sys/kernel/tracing/current_tracer`",
     )
 }
 
 /// The guide: `CONFIG_TRACING` should be enabled, info.
-fn no_tracing(machine: &Machine) -> Option<Verdict> {
+fn no_tracing(machine: &Machine) -> Option<Diagnosis> {
     if machine.config("CONFIG_TRACING") != Some("n") {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
         "the kernel has no tracing (CONFIG_TRACING is not set)",
-        "It costs nothing while unused, and without it `latlab explain` can't say why a wake-up \
+        "Unused tracing costs nothing, and without it `latlab explain` cannot find out why a wake-up \
          was late.",
         "Use a kernel with CONFIG_TRACING=y.",
     )
 }
 
-fn lockdown(machine: &Machine) -> Option<Verdict> {
+fn lockdown(machine: &Machine) -> Option<Diagnosis> {
     let (severity, why) = match machine.lockdown.as_deref()? {
         "confidentiality" => (
             Severity::Medium,
-            "Nobody may read kernel memory, root included, so that BPF, perf and tracing can't \
-             find out why a wake-up was late.",
+            "Nobody, not even root, may read kernel memory, so that BPF, perf and tracing cannot show \
+             why a wake-up was late.",
         ),
         "integrity" => (
             Severity::Info,
-            "The kernel can't be changed while it runs: unsigned modules, such as latlab's test \
-             driver, are refused.",
+            "The running kernel cannot be modified: unsigned modules, such as latlab's test driver, \
+             are refused.",
         ),
         _ => return None,
     };
-    Verdict::new(
+    Diagnosis::new(
         severity,
         format!("kernel lockdown is at '{}'", machine.lockdown.as_deref().unwrap_or_default()),
         why,
-        "Boot without `lockdown=` on the command line; where Secure Boot brings it, turn that off \
+        "Boot without `lockdown=` on the command line; if Secure Boot enables it, disable Secure Boot \
          in the firmware.",
     )
 }

@@ -1,6 +1,6 @@
-//! Whether the kernel and its interrupt handlers can be preempted.
+//! Preemption of the kernel and of its interrupt handlers.
 
-use super::{Check, Severity, Verdict};
+use super::{Check, Diagnosis, Severity};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -10,43 +10,43 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The guide: `CONFIG_PREEMPT_RT`, fatal.
-fn no_preempt_rt(machine: &Machine) -> Option<Verdict> {
+fn no_preempt_rt(machine: &Machine) -> Option<Diagnosis> {
     let model = machine.preempt.as_deref();
     let known = model.is_some() || machine.version.is_some();
     if !known || model == Some("rt") {
         return None;
     }
-    let model = model.map_or(String::new(), |model| format!(", its model is '{model}'"));
-    Verdict::new(
+    let model = model.map_or(String::new(), |model| format!(", preemption model '{model}'"));
+    Diagnosis::new(
         Severity::Fatal,
-        format!("Linux {} can't be preempted everywhere (no PREEMPT_RT{model})", machine.kernel),
-        "Interrupt handlers, softirqs and everything under a spinlock run to their end, so the \
-         longest of them in any driver is part of the worst case.",
+        format!("Linux {} is not fully preemptible (no PREEMPT_RT{model})", machine.kernel),
+        "Interrupt handlers, softirqs and sections under a spinlock cannot be preempted, so that the \
+         longest of them in any driver adds to the worst case.",
         "Boot a kernel with CONFIG_PREEMPT_RT=y: it is in Linux since 6.12, and distributions \
          package it as linux-image-rt, kernel-rt or linux-rt.",
     )
 }
 
-fn preemption_model(machine: &Machine) -> Option<Verdict> {
+fn preemption_model(machine: &Machine) -> Option<Diagnosis> {
     let model = machine.preempt.as_deref()?;
     let (severity, what, why) = match model {
         "none" => (
             Severity::High,
-            "kernel code is not preempted (model 'none')",
-            "A woken task waits until the system call that runs returns or sleeps, whatever its \
-             own priority.",
+            "kernel code is not preemptible (model 'none')",
+            "A woken task waits until the running system call returns or sleeps, whatever their \
+             priorities.",
         ),
         "voluntary" => (
             Severity::High,
-            "kernel code is preempted only where it offers to be (model 'voluntary')",
-            "A woken task waits until the system call that runs reaches its next offer, whatever \
-             its own priority.",
+            "kernel code is preemptible only at explicit preemption points (model 'voluntary')",
+            "A woken task waits until the running system call reaches its next preemption point, \
+             whatever their priorities.",
         ),
         "lazy" => (
             Severity::Info,
-            "ordinary tasks are preempted in the kernel only at ticks (model 'lazy')",
-            "Real-time tasks preempt at once, but an ordinary task that is woken waits up to a \
-             tick longer than with 'full'.",
+            "SCHED_OTHER tasks in the kernel are preempted at ticks only (model 'lazy')",
+            "Real-time tasks preempt at once, but a woken SCHED_OTHER task waits up to a tick longer \
+             than with 'full'.",
         ),
         _ => return None,
     };
@@ -57,21 +57,21 @@ fn preemption_model(machine: &Machine) -> Option<Verdict> {
     } else {
         "Boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y."
     };
-    Verdict::new(severity, what, why, remedy)
+    Diagnosis::new(severity, what, why, remedy)
 }
 
-/// On a `PREEMPT_RT` kernel they always are threads.
-fn unthreaded_interrupts(machine: &Machine) -> Option<Verdict> {
+/// On a `PREEMPT_RT` kernel, IRQ handlers are always threaded.
+fn unthreaded_interrupts(machine: &Machine) -> Option<Diagnosis> {
     let realtime = machine.preempt.as_deref() == Some("rt");
     let could = machine.has_config("CONFIG_IRQ_FORCED_THREADING");
     if realtime || !could || machine.boot_parameter("threadirqs").is_some() {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
-        "most interrupt handlers are no threads (booted without threadirqs)",
-        "They preempt every task whatever its priority; as threads they would have priorities, \
-         which `latlab adapt` could choose.",
+        "IRQ handlers are not threaded (booted without threadirqs)",
+        "They preempt every task whatever its priority; as IRQ threads they have priorities, which \
+         `latlab adapt` can choose.",
         "Boot with `threadirqs`.",
     )
 }

@@ -1,6 +1,6 @@
-//! What lies under and beside the kernel: hypervisor, firmware, graphics.
+//! The platform below the kernel: hypervisor, firmware, graphics.
 
-use super::{Check, Severity, Verdict, few};
+use super::{Check, Diagnosis, Severity, few};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -11,68 +11,64 @@ pub(super) const CHECKS: &[Check] = &[
     ("graphics", graphics),
 ];
 
-fn hypervisor(machine: &Machine) -> Option<Verdict> {
+fn hypervisor(machine: &Machine) -> Option<Diagnosis> {
     let hypervisor = machine.hypervisor.as_deref()?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
         format!("this is a virtual machine (hypervisor: {hypervisor})"),
-        "The host may take a CPU away at any moment and for any time, which looks like slow \
-         hardware from here and need not show up as steal time.",
-        "Measure on the bare machine; or give each virtual CPU a host CPU of its own with \
-         real-time priority, and lock the guest's memory on the host.",
+        "The host may preempt a virtual CPU at any time and for any length of time, which looks like \
+         slow hardware and need not be reported as steal time.",
+        "Measure on bare metal; or give each virtual CPU a dedicated host CPU with real-time \
+         priority, and lock the guest's memory on the host.",
     )
 }
 
-fn steal(machine: &Machine) -> Option<Verdict> {
+fn steal(machine: &Machine) -> Option<Diagnosis> {
     // USER_HZ is 100 on every architecture that Linux still has.
     const TICK_MS: u64 = 10;
     let ticks = machine.counters.steal_ticks.filter(|ticks| *ticks > 0)?;
     let stolen_ms = ticks.saturating_mul(TICK_MS);
     let cpus = u64::try_from(machine.cpus.len()).unwrap_or(u64::MAX);
     let up_s = machine.counters.uptime_s.unwrap_or(0).saturating_mul(cpus);
-    // One in a thousand, for the milliseconds of one are the seconds of the other.
+    // One in a thousand: milliseconds of the one are compared with seconds of the other.
     let often = up_s > 0 && stolen_ms >= up_s;
-    Verdict::new(
+    Diagnosis::new(
         if often { Severity::High } else { Severity::Medium },
-        format!(
-            "the host gave {}.{:02} s of this machine's CPU time to others since boot",
-            stolen_ms / 1000,
-            stolen_ms % 1000 / 10
-        ),
-        "For that long tasks here were ready to run and stood still.",
-        "On the host, pin the virtual CPUs to CPUs that nobody else uses.",
+        format!("steal time since boot: {}.{:02} s", stolen_ms / 1000, stolen_ms % 1000 / 10),
+        "During that time virtual CPUs were runnable, but the host ran something else.",
+        "On the host, pin the virtual CPUs to dedicated CPUs.",
     )
 }
 
 /// The guide: `CONFIG_EFI_DISABLE_RUNTIME` should be enabled, medium.
-fn efi_runtime(machine: &Machine) -> Option<Verdict> {
+fn efi_runtime(machine: &Machine) -> Option<Diagnosis> {
     if machine.efi_runtime != Some(true) {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
         "the kernel calls the firmware at run time (EFI runtime services)",
-        "A call, such as reading a boot variable, can keep interrupts off for as long as the \
-         firmware likes, on some machines on all CPUs.",
-        "Boot with `efi=noruntime`; or keep the calls on one CPU with \
+        "A call, such as reading a boot variable, can disable interrupts for an unbounded time, on \
+         some machines on all CPUs.",
+        "Boot with `efi=noruntime`; or restrict the calls to one CPU with \
          `/sys/devices/virtual/workqueue/efi_runtime/cpumask`",
     )
 }
 
-fn system_management(machine: &Machine) -> Option<Verdict> {
+fn system_management(machine: &Machine) -> Option<Diagnosis> {
     let interrupts = machine.counters.smi.filter(|count| *count > 0)?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
-        format!("the firmware has interrupted CPU 0 {interrupts} times since power-on (SMI)"),
-        "In system management mode nothing else runs, and the kernel does not even notice.",
-        "If the count grows while a measurement runs, turn off what causes it in the firmware's \
-         setup: USB legacy support, memory scrubbing, power capping.",
+        format!("{interrupts} system management interrupts (SMI) on CPU 0 since power-on"),
+        "In system management mode the firmware stops the kernel, which cannot notice it.",
+        "If the count grows during a measurement, disable its source in the firmware setup: USB \
+         legacy support, memory scrubbing, power capping.",
     )
 }
 
-/// The guide: `CONFIG_DRM`, info. Drivers that people have measured to be worse are medium:
-/// tuned#719 has i915's power management at 1 ms, `LinuxCNC`#4087 i915 at twice amdgpu's latency.
-fn graphics(machine: &Machine) -> Option<Verdict> {
+/// The guide: `CONFIG_DRM`, info. Drivers that were measured to be worse are medium: tuned#719
+/// reports 1 ms by i915's power management, `LinuxCNC`#4087 twice amdgpu's latency with i915.
+fn graphics(machine: &Machine) -> Option<Diagnosis> {
     const WORSE: &[&str] = &["i915", "nvidia"];
     const OTHERS: &[&str] = &["xe", "amdgpu", "radeon", "nouveau", "zynqmp-dpsub", "vmwgfx"];
     let used = |drivers: &[&str]| -> Vec<String> {
@@ -81,24 +77,24 @@ fn graphics(machine: &Machine) -> Option<Verdict> {
     };
     let worse = used(WORSE);
     if !worse.is_empty() {
-        return Verdict::new(
+        return Diagnosis::new(
             Severity::Medium,
             format!("graphics driver in use: {}", few(&worse)),
-            "It is known to keep interrupts off or the memory bus busy for hundreds of \
-             microseconds, most of all when it saves power.",
+            "It is known to disable interrupts or to saturate the memory bus for hundreds of \
+             microseconds, especially when it saves power.",
             "Measure without a display server; with i915, boot with `i915.enable_dc=0 \
-             i915.enable_psr=0`; if it is not needed, keep the module from loading.",
+             i915.enable_psr=0`; if the driver is not needed, blacklist the module.",
         );
     }
     let others = used(OTHERS);
     if others.is_empty() {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
         format!("graphics driver in use: {}", few(&others)),
-        "A graphics processor can share the last-level cache and the memory bus with the CPUs, \
-         and slow them down when it is busy.",
-        "Measure with the graphics load that the product will have.",
+        "A graphics processor may share the last-level cache and the memory bus with the CPUs, and \
+         slow them down under load.",
+        "Measure with the graphics load of the product.",
     )
 }

@@ -1,6 +1,6 @@
-//! What latlab, and a real-time task started like it, is permitted.
+//! Permissions and resource limits of latlab, and of real-time tasks started in the same way.
 
-use super::{Check, Severity, Verdict};
+use super::{Check, Diagnosis, Severity};
 use crate::machine::{Limit, Machine};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -11,7 +11,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("no-tracing-right", no_tracing_right),
 ];
 
-/// The highest real-time priority of a process that has only its limit to rely on.
+/// Returns the highest real-time priority of a process without `CAP_SYS_NICE`.
 fn limited_priority(machine: &Machine) -> Option<u64> {
     match (machine.rights.can("CAP_SYS_NICE")?, machine.rights.rtprio?) {
         (false, Limit::At(priority)) => Some(priority),
@@ -19,69 +19,68 @@ fn limited_priority(machine: &Machine) -> Option<u64> {
     }
 }
 
-fn no_realtime_right(machine: &Machine) -> Option<Verdict> {
+fn no_realtime_right(machine: &Machine) -> Option<Diagnosis> {
     if limited_priority(machine)? > 0 {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Fatal,
-        "no right to real-time priority: no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0",
-        "Measured as an ordinary task, a latency says nothing about what a real-time task would \
-         see.",
-        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or let the user \
-         have it in /etc/security/limits.conf (rtprio 95), and log in again. In a container: \
+        "no permission for real-time priority: no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0",
+        "Latencies of a SCHED_OTHER task say nothing about those of a real-time task.",
+        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or set rtprio 95 for \
+         the user in /etc/security/limits.conf, and log in again. In a container: \
          `--cap-add=SYS_NICE`",
     )
 }
 
-fn priority_limit(machine: &Machine) -> Option<Verdict> {
+fn priority_limit(machine: &Machine) -> Option<Diagnosis> {
     let priority = limited_priority(machine).filter(|priority| (1..99).contains(priority))?;
-    // Interrupt threads have priority 50 (kernel/irq/manage.c).
+    // IRQ threads have priority 50 (kernel/irq/manage.c).
     let severity = if priority <= 50 { Severity::Medium } else { Severity::Info };
-    Verdict::new(
+    Diagnosis::new(
         severity,
         format!("real-time priority is limited to {priority} (RLIMIT_RTPRIO)"),
-        "Whatever has a higher priority preempts the task; interrupt threads have 50.",
+        "Tasks with a higher priority preempt the measured task; IRQ threads have 50.",
         "Raise rtprio in /etc/security/limits.conf and log in again, or run latlab with \
          CAP_SYS_NICE.",
     )
 }
 
-fn memory_lock_limit(machine: &Machine) -> Option<Verdict> {
+fn memory_lock_limit(machine: &Machine) -> Option<Diagnosis> {
     let locked = machine.rights.can("CAP_IPC_LOCK")?;
     let (false, Limit::At(bytes)) = (locked, machine.rights.memlock?) else {
         return None;
     };
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
         format!("only {} KiB of memory may be locked (RLIMIT_MEMLOCK)", bytes / 1024),
-        "Beyond that mlockall() fails, and what is not locked can fault in the midst of a \
+        "Above this limit mlockall() fails, and memory that is not locked can fault during a \
          measurement.",
         "`ulimit -l unlimited`, memlock in /etc/security/limits.conf, or CAP_IPC_LOCK.",
     )
 }
 
-fn realtime_limit(machine: &Machine) -> Option<Verdict> {
+fn realtime_limit(machine: &Machine) -> Option<Diagnosis> {
     let Limit::At(us) = machine.rights.rttime? else {
         return None;
     };
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
         format!("real-time threads may run {us} us without sleeping (RLIMIT_RTTIME)"),
-        "The kernel sends SIGXCPU to a process that spins longer, which ends it.",
-        "Raise the limit for tasks that spin; rtkit and desktop portals set it for their clients.",
+        "The kernel sends SIGXCPU to a process that runs longer without sleeping, which ends it.",
+        "Raise the limit for tasks that busy-wait; rtkit and desktop portals set it for their clients.",
     )
 }
 
-fn no_tracing_right(machine: &Machine) -> Option<Verdict> {
+fn no_tracing_right(machine: &Machine) -> Option<Diagnosis> {
     let rights = &machine.rights;
     if rights.can("CAP_SYS_ADMIN")? || (rights.can("CAP_BPF")? && rights.can("CAP_PERFMON")?) {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
-        "no right to trace: no CAP_BPF with CAP_PERFMON",
-        "Latencies can be measured, but `latlab explain` can't ask the kernel why they were long.",
+        "no permission to trace: CAP_BPF and CAP_PERFMON are missing",
+        "Latencies can be measured, but `latlab explain` cannot trace the kernel.",
         "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep latlab`",
     )
 }

@@ -1,6 +1,6 @@
-//! Who competes for the CPUs, and what limits real-time tasks.
+//! Competing tasks, watchdogs, and limits on real-time tasks.
 
-use super::{Check, Severity, Verdict, count, few};
+use super::{Check, Diagnosis, Severity, count, few};
 use crate::machine::{Machine, Thread};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -15,63 +15,63 @@ pub(super) const CHECKS: &[Check] = &[
     ("numa-balancing", numa_balancing),
 ];
 
-fn rt_group(machine: &Machine) -> Option<Verdict> {
+fn rt_group(machine: &Machine) -> Option<Diagnosis> {
     let group = machine.scheduling.cgroup.as_ref().filter(|group| group.rt_runtime_us == 0)?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::Fatal,
-        format!("the cgroup '{}' has no time for real-time tasks (cpu.rt_runtime_us)", group.path),
+        format!("the cgroup '{}' has no real-time runtime (cpu.rt_runtime_us is 0)", group.path),
         "With CONFIG_RT_GROUP_SCHED the kernel refuses real-time priority in such a group, even \
          to root.",
         "Start from the root group (`echo $$ > /sys/fs/cgroup/cpu/cgroup.procs`; with version 2, \
-         /sys/fs/cgroup/cgroup.procs), give the group and its parents time in cpu.rt_runtime_us, \
-         or, since Linux 6.16, boot with `rt_group_sched=0`",
+         /sys/fs/cgroup/cgroup.procs), set cpu.rt_runtime_us of the group and its parents, or, since \
+         Linux 6.16, boot with `rt_group_sched=0`",
     )
 }
 
-/// The period of the limit on real-time tasks, in microseconds; a second unless it was changed.
+/// Returns the period of real-time throttling, in microseconds; a second by default.
 fn period_us(machine: &Machine) -> i64 {
     let period = machine.scheduling.rt_period_us.and_then(|us| i64::try_from(us).ok());
     period.unwrap_or(1_000_000)
 }
 
-fn rt_throttled(machine: &Machine) -> Option<Verdict> {
+fn rt_throttled(machine: &Machine) -> Option<Diagnosis> {
     let period = period_us(machine);
     let runtime = machine.rt_runtime_us.filter(|runtime| (0..period).contains(runtime))?;
-    // Linux 6.12 replaced the limit by a server for ordinary tasks, but not for groups.
+    // Linux 6.12 replaced throttling by a deadline server for SCHED_OTHER, except for groups.
     let server = machine.kernel_version().is_some_and(|version| version >= (6, 12))
         && !machine.has_config("CONFIG_RT_GROUP_SCHED");
     let why = if server {
-        "The kernel grants the rest to ordinary tasks that starve (fair server): a real-time task \
-         that sleeps in time never notices, one that spins is interrupted."
+        "The rest is reserved for starving SCHED_OTHER tasks (fair server): a real-time task that \
+         sleeps in time is not affected, one that busy-waits is interrupted."
     } else {
-        "A real-time task that runs longer without sleeping is stopped until the period ends; one \
-         that sleeps in time never notices, and a runaway one can't hang the machine."
+        "A real-time task that runs longer without sleeping is throttled until the period ends; one \
+         that sleeps in time is not affected, and a runaway task cannot hang the machine."
     };
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
         format!("real-time tasks may run {runtime} us in every {period} us"),
         why,
-        "Leave it, unless a task spins on purpose and leaves a CPU to the others; then, for one \
+        "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, for one \
          measurement: `latlab run --set rt_runtime_us=-1`",
     )
 }
 
-fn rt_unthrottled(machine: &Machine) -> Option<Verdict> {
+fn rt_unthrottled(machine: &Machine) -> Option<Diagnosis> {
     let period = period_us(machine);
     let runtime = machine.rt_runtime_us.filter(|runtime| !(0..period).contains(runtime))?;
     let served =
         machine.scheduling.fair_server.as_ref().is_some_and(|server| server.runtime_ns > 0);
     let (severity, still) = if served {
-        (Severity::Info, "; only the fair server still lets ordinary tasks run")
+        (Severity::Info, "; only the fair server still lets SCHED_OTHER tasks run")
     } else {
         (Severity::Medium, "")
     };
-    Verdict::new(
+    Diagnosis::new(
         severity,
-        format!("nothing limits real-time tasks (sched_rt_runtime_us is {runtime}){still}"),
-        "It is what a task that spins on purpose needs, and dangerous with any other: one that \
-         runs away starves its CPU, kernel threads included, and can hang the machine.",
-        "`sysctl kernel.sched_rt_runtime_us=950000`, unless something spins on purpose and leaves \
+        format!("real-time throttling is off (sched_rt_runtime_us is {runtime}){still}"),
+        "Tasks that busy-wait need it, but it is dangerous: a runaway real-time task starves its \
+         CPU, kernel threads included, and can hang the machine.",
+        "`sysctl kernel.sched_rt_runtime_us=950000`, unless a task busy-waits on purpose and leaves \
          a CPU to the others.",
     )
 }
@@ -84,34 +84,34 @@ fn described(threads: &[&Thread]) -> String {
     few(&threads.iter().map(describe).collect::<Vec<_>>())
 }
 
-/// Threads of users at the highest priority there is.
-fn highest_priority_taken(machine: &Machine) -> Option<Verdict> {
+/// User threads at the highest real-time priority.
+fn highest_priority_taken(machine: &Machine) -> Option<Diagnosis> {
     let highest: Vec<&Thread> = users(machine).filter(|thread| thread.priority >= 99).collect();
     let first = highest.first()?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
-        format!("at the highest priority: {}", described(&highest)),
-        "No task that is measured can preempt them, and the kernel's own threads, those of \
-         interrupts included, wait for them.",
+        format!("user threads have the highest priority: {}", described(&highest)),
+        "No measured task can preempt them, and kernel threads, IRQ threads included, wait for \
+         them.",
         format!(
-            "Give them less: `chrt -f -p 50 {}`, or CPUSchedulingPriority= in the service's unit.",
+            "Lower it: `chrt -f -p 50 {}`, or CPUSchedulingPriority= in the service's unit.",
             first.tid
         ),
     )
 }
 
-fn rt_rivals(machine: &Machine) -> Option<Verdict> {
+fn rt_rivals(machine: &Machine) -> Option<Diagnosis> {
     let mut rivals: Vec<&Thread> = users(machine).filter(|thread| thread.priority < 99).collect();
     if rivals.is_empty() {
         return None;
     }
     rivals.sort_by_key(|thread| std::cmp::Reverse(thread.priority));
-    Verdict::new(
+    Diagnosis::new(
         Severity::Info,
         format!("{} of real-time priority: {}", count(rivals.len(), "thread"), described(&rivals)),
-        "They preempt everything below their priority, and on their CPU delay all that is equal; \
+        "They preempt tasks of lower priority, and delay tasks of equal priority on their CPU; \
          deadline tasks are above all priorities.",
-        "Put the measured task above them, or them on other CPUs (`taskset -p`).",
+        "Give the measured task a higher priority, or move them to other CPUs (`taskset -p`).",
     )
 }
 
@@ -119,8 +119,8 @@ fn users(machine: &Machine) -> impl Iterator<Item = &Thread> {
     machine.scheduling.rt_threads.iter().filter(|thread| !thread.kernel)
 }
 
-/// The guide: `CONFIG_LOCKUP_DETECTOR`, high; here, whether it runs.
-fn soft_watchdog(machine: &Machine) -> Option<Verdict> {
+/// The guide: `CONFIG_LOCKUP_DETECTOR`, high; here, whether it is active.
+fn soft_watchdog(machine: &Machine) -> Option<Diagnosis> {
     if machine.scheduling.soft_watchdog != Some(true) {
         return None;
     }
@@ -128,7 +128,7 @@ fn soft_watchdog(machine: &Machine) -> Option<Verdict> {
     let every = machine.scheduling.watchdog_thresh.map(|thresh| thresh.saturating_mul(400));
     let every =
         every.map_or("every few seconds".to_owned(), |ms| format!("every {} ms", ms.max(1)));
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
         format!("the soft lockup detector interrupts each CPU {every} (kernel.soft_watchdog=1)"),
         "Its timer runs in hard interrupt context, on PREEMPT_RT too, and wakes a thread of the \
@@ -137,42 +137,40 @@ fn soft_watchdog(machine: &Machine) -> Option<Verdict> {
     )
 }
 
-/// The guide: `CONFIG_LOCKUP_DETECTOR`, high; here, whether it runs.
-fn nmi_watchdog(machine: &Machine) -> Option<Verdict> {
+/// The guide: `CONFIG_LOCKUP_DETECTOR`, high; here, whether it is active.
+fn nmi_watchdog(machine: &Machine) -> Option<Diagnosis> {
     if machine.scheduling.nmi_watchdog != Some(true) {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::High,
         "the hard lockup detector is on (kernel.nmi_watchdog=1)",
-        "Its interrupts can't be masked, so that they come in the midst of anything, and it \
-         occupies a performance counter.",
+        "Its interrupts cannot be masked, and it occupies a performance counter.",
         "`sysctl kernel.nmi_watchdog=0`, or boot with `nmi_watchdog=0`; for one measurement: \
          `latlab run --set nmi_watchdog=0`",
     )
 }
 
-fn timer_migration(machine: &Machine) -> Option<Verdict> {
+fn timer_migration(machine: &Machine) -> Option<Diagnosis> {
     if machine.scheduling.timer_migration != Some(true) || machine.cpus.len() < 2 {
         return None;
     }
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
-        "timers of idle CPUs move to busy ones (kernel.timer_migration=1)",
-        "A CPU with a real-time task is a busy one, and gets the interrupts of timers that \
-         others have set.",
+        "timers of idle CPUs migrate to busy ones (kernel.timer_migration=1)",
+        "A CPU with a real-time task is busy, and gets the timer interrupts of other CPUs.",
         "`sysctl kernel.timer_migration=0`; for one measurement: `latlab run --set \
          timer_migration=0`",
     )
 }
 
-fn numa_balancing(machine: &Machine) -> Option<Verdict> {
+fn numa_balancing(machine: &Machine) -> Option<Diagnosis> {
     let mode = machine.scheduling.numa_balancing.filter(|mode| *mode != 0)?;
-    Verdict::new(
+    Diagnosis::new(
         Severity::Medium,
-        format!("memory moves between nodes (kernel.numa_balancing={mode})"),
-        "The kernel unmaps pages to see who uses them, so that even locked memory faults, and \
-         copies them while the task waits.",
+        format!("memory is migrated between NUMA nodes (kernel.numa_balancing={mode})"),
+        "The kernel unmaps pages to find out where they are used, so that even locked memory faults, \
+         and copies them while the task waits.",
         "`sysctl kernel.numa_balancing=0`; for one measurement: `latlab run --set \
          numa_balancing=0`",
     )

@@ -1,4 +1,4 @@
-//! The checks as a table: for each, a machine that has what it looks for, and how bad that is.
+//! Tests of the checks: for each, a machine that has the problem, and its severity.
 
 use super::*;
 use cases::{cases, innocent, merge};
@@ -17,7 +17,7 @@ fn find(machine: &Value, code: &str) -> Option<Finding> {
 }
 
 #[test]
-fn every_check_finds_what_it_looks_for() {
+fn each_check_finds_its_problem() {
     for (code, severity, machine) in cases() {
         let found = find(&machine, code).unwrap_or_else(|| panic!("{code} not in {machine}"));
         assert_eq!(found.severity.word(), severity, "{code} in {machine}");
@@ -25,13 +25,13 @@ fn every_check_finds_what_it_looks_for() {
 }
 
 #[test]
-fn every_check_is_tested() {
+fn each_check_has_a_test_case() {
     let tested: BTreeSet<&str> = cases().into_iter().map(|(code, ..)| code).collect();
     assert_eq!(codes().collect::<BTreeSet<_>>(), tested);
 }
 
 #[test]
-fn no_check_complains_of_the_innocent() {
+fn checks_ignore_similar_machines_without_the_problem() {
     for (code, machine) in innocent() {
         assert!(codes().any(|known| known == code), "{code} is not a code");
         assert_eq!(find(&machine, code), None, "{machine}");
@@ -39,12 +39,12 @@ fn no_check_complains_of_the_innocent() {
 }
 
 #[test]
-fn nothing_is_held_against_a_machine_of_which_nothing_is_known() {
+fn unknown_machine_has_no_findings() {
     assert_eq!(diagnose(&Machine::default()), []);
 }
 
 #[test]
-fn codes_are_unique_words_in_kebab_case() {
+fn codes_are_unique_and_in_kebab_case() {
     let mut seen = BTreeSet::new();
     for code in codes() {
         assert!(seen.insert(code), "{code} twice");
@@ -54,7 +54,7 @@ fn codes_are_unique_words_in_kebab_case() {
 }
 
 #[test]
-fn findings_are_written_with_care() {
+fn findings_are_complete_sentences() {
     for (code, _, machine) in cases() {
         let found = find(&machine, code).expect("tested above");
         for text in [&found.what, &found.why, &found.remedy] {
@@ -67,7 +67,7 @@ fn findings_are_written_with_care() {
 }
 
 #[test]
-fn knobs_that_are_named_exist() {
+fn knobs_in_remedies_exist() {
     const KNOBS: &[&str] = &[
         "rt_runtime_us",
         "cpu_dma_latency",
@@ -92,7 +92,7 @@ fn knobs_that_are_named_exist() {
 }
 
 #[test]
-fn words_are_the_ones_of_json() {
+fn severity_words_are_those_of_json() {
     for severity in Severity::ALL {
         assert_eq!(serde_json::to_value(severity).unwrap(), severity.word());
     }
@@ -100,9 +100,9 @@ fn words_are_the_ones_of_json() {
 }
 
 proptest! {
-    /// Any mixture of the cases, and numbers of any size, gives findings in order.
+    /// Any combination of the cases, with numbers of any size, gives sorted findings.
     #[test]
-    fn any_machine_can_be_judged(
+    fn diagnosis_of_any_machine_is_sorted(
         parts in proptest::sample::subsequence(cases(), 0..=12),
         numbers in any::<[u64; 6]>(),
         runtime in any::<i64>(),

@@ -97,7 +97,7 @@ impl Summary {
         };
         let shares = self.shares.iter().map(|((cause, who, function), sums)| Share {
             cause: (*cause).to_owned(),
-            who: who.clone(),
+            culprit: who.clone(),
             function: function.clone(),
             count: sums.count,
             total: sums.total,
@@ -140,7 +140,7 @@ impl HasTotal for Stack {
 }
 
 fn share_of_others(share: Share) -> Share {
-    Share { who: OTHERS.to_owned(), function: None, ..share }
+    Share { culprit: OTHERS.to_owned(), function: None, ..share }
 }
 
 fn stack_of_others(Stack { stack, ns }: Stack) -> Stack {
@@ -153,7 +153,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cause: charge.cause.to_owned(),
         from: charge.from - late.due,
         ns: charge.length(),
-        who: names.who(&charge.who),
+        culprit: names.who(&charge.who),
         stack: names.stack(&charge.who),
     });
     Sample {
@@ -161,7 +161,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cpu: late.cpu,
         at: late.at,
         latency: late.latency,
-        nth: None,
+        index: None,
         causes: causes.collect(),
         unexplained: Some(explanation.unexplained),
         path: None,
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((explained.late, explained.unexplained), (50, Nanos(250)));
         assert_eq!(explained.causes.len(), 2, "{:?}", explained.causes);
         let first = &explained.causes[0];
-        assert_eq!((first.who.as_str(), first.count), ("task", 50));
+        assert_eq!((first.culprit.as_str(), first.count), ("task", 50));
         assert_eq!((first.total, first.worst), (Nanos(50 * 51 / 2 + 50), Nanos(51)));
         let stacks: u64 = explained.stacks.iter().map(|stack| stack.ns.0).sum();
         assert_eq!(Nanos(stacks), explained.total - explained.unexplained);
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(latencies, (57..=66).rev().collect::<Vec<u64>>());
         let worst = &summary.worst()[0];
         assert_eq!(worst.causes[1].from, Nanos(50));
-        assert_eq!(worst.causes[0].who, "task (pid 1)");
+        assert_eq!(worst.causes[0].culprit, "task (pid 1)");
         let sum = worst.causes.iter().fold(Nanos(0), |sum, charge| sum + charge.ns);
         assert_eq!(Some(worst.latency - sum), worst.unexplained);
     }
@@ -244,7 +244,7 @@ mod tests {
         }
         let explained = summary.explained();
         assert!(explained.causes.len() <= SHARES + 2, "{}", explained.causes.len());
-        assert!(explained.causes.iter().any(|share| share.who == OTHERS));
+        assert!(explained.causes.iter().any(|share| share.culprit == OTHERS));
         assert_eq!(explained.flaw(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What only grows while a machine is up: no part of its identity, but of its health.
+//! Counters that only grow while a machine is up: they describe its health, not its identity.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +6,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// How long the machine has been up, in seconds (`/proc/uptime`).
+    /// Uptime in seconds (`/proc/uptime`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<u64>,
-    /// Time that the hypervisor gave to others, of all CPUs together, in `USER_HZ` ticks of 10 ms
-    /// (`/proc/stat`). It can read 0 although the host stalls the machine.
+    /// Steal time of all CPUs together, in `USER_HZ` ticks of 10 ms (`/proc/stat`). It can be 0 even
+    /// though the host stalls the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ticks: Option<u64>,
-    /// How often CPUs were slowed down because they were too hot (`thermal_throttle/`).
+    /// Thermal throttling events of all CPUs (`thermal_throttle/`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttles: Option<u64>,
-    /// System management interrupts: how often the firmware took CPU 0 away (Intel, MSR 0x34).
+    /// System management interrupts of CPU 0 (Intel, MSR 0x34).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smi: Option<u64>,
 }
 
 impl Counters {
-    /// What has happened to the machine since `earlier`, a sentence each: time and clock speed
-    /// that were taken away while latlab measured.
+    /// Describes what has disturbed the machine since `earlier`, a sentence each: steal time,
+    /// throttling, and SMIs.
     pub fn happened_since(&self, earlier: &Counters) -> Vec<String> {
         let grown = |now: Option<u64>, then: Option<u64>| {
             now.zip(then).map(|(now, then)| now.saturating_sub(then)).filter(|grown| *grown > 0)
         };
-        let steal = grown(self.steal_ticks, earlier.steal_ticks).map(|ticks| {
-            format!("the host took {} ms of CPU time away during the run", ticks * 10)
-        });
+        let steal = grown(self.steal_ticks, earlier.steal_ticks)
+            .map(|ticks| format!("{} ms of steal time during the run", ticks * 10));
         let throttles = grown(self.throttles, earlier.throttles)
-            .map(|times| format!("CPUs were slowed down {times} times for being too hot"));
+            .map(|times| format!("{times} thermal throttling events during the run"));
         let smi = grown(self.smi, earlier.smi)
-            .map(|times| format!("the firmware interrupted the run {times} times (SMI)"));
+            .map(|times| format!("{times} system management interrupts (SMI) during the run"));
         [steal, throttles, smi].into_iter().flatten().collect()
     }
 }
@@ -44,11 +43,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_grown_is_told() {
+    fn counters_report_only_growth() {
         let before = Counters { steal_ticks: Some(10), smi: Some(5), ..Counters::default() };
         let after = Counters { steal_ticks: Some(13), smi: Some(5), throttles: Some(1), ..before };
         let told = after.happened_since(&before);
-        assert_eq!(told, ["the host took 30 ms of CPU time away during the run"]);
+        assert_eq!(told, ["30 ms of steal time during the run"]);
         assert!(before.happened_since(&after).is_empty());
     }
 }

@@ -1,9 +1,9 @@
-//! What is kept away from which CPUs.
+//! CPUs that are kept free of work.
 
 use crate::cpulist::CpuList;
 use serde::{Deserialize, Serialize};
 
-/// CPUs that are spared some of the kernel's work.
+/// CPUs that are exempt from some of the kernel's work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Isolation {

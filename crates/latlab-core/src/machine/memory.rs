@@ -1,4 +1,4 @@
-//! What the kernel does with memory behind its users' backs.
+//! Background activities of the memory management.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// When huge pages are made: `always`, `madvise` or `never`.
+    /// Transparent huge pages: `always`, `madvise` or `never`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transparent_hugepage: Option<String>,
-    /// Whether equal pages are being merged (`/sys/kernel/mm/ksm/run`; 1: yes).
+    /// Whether same-page merging (KSM) is on (`/sys/kernel/mm/ksm/run`; 1: yes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ksm: Option<u32>,
-    /// Size of all swap areas, in KiB (`/proc/swaps`).
+    /// Size of all swap areas in KiB (`/proc/swaps`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_kib: Option<u64>,
-    /// How much of it is in use, in KiB.
+    /// Swap in use, in KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swap_used_kib: Option<u64>,
-    /// How readily anonymous memory is swapped out, 0 to 200 (`vm.swappiness`).
+    /// Preference for swapping anonymous memory, 0 to 200 (`vm.swappiness`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub swappiness: Option<u32>,
     /// Seconds between updates of the memory statistics on each CPU (`vm.stat_interval`).

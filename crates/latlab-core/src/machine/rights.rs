@@ -1,29 +1,29 @@
-//! What latlab itself is permitted.
+//! Permissions and resource limits of latlab itself.
 
 use serde::{Deserialize, Serialize};
 
-/// Capabilities and limits of the process that measures.
+/// Capabilities and resource limits of the measuring process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rights {
-    /// The effective capabilities, of those that matter: `CAP_SYS_NICE`, `CAP_IPC_LOCK`, ….
-    /// Absent where they can't be read, empty where there is none.
+    /// The effective capabilities that matter: `CAP_SYS_NICE`, `CAP_IPC_LOCK`, …. Absent if they
+    /// can't be read, empty if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
     /// The highest real-time priority without `CAP_SYS_NICE` (`RLIMIT_RTPRIO`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtprio: Option<Limit>,
-    /// Bytes that may be locked in memory without `CAP_IPC_LOCK` (`RLIMIT_MEMLOCK`).
+    /// Memory in bytes that may be locked without `CAP_IPC_LOCK` (`RLIMIT_MEMLOCK`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memlock: Option<Limit>,
-    /// Microseconds that a real-time thread may run without sleeping (`RLIMIT_RTTIME`); the kernel
-    /// then kills its process.
+    /// Microseconds that a real-time thread may run without sleeping before its process is killed
+    /// (`RLIMIT_RTTIME`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rttime: Option<Limit>,
 }
 
 impl Rights {
-    /// Whether the process is known to have a capability; none where that is not known.
+    /// Whether the process has a capability; none if that is unknown.
     pub fn can(&self, capability: &str) -> Option<bool> {
         Some(self.capabilities.as_ref()?.iter().any(|had| had == capability))
     }

@@ -1,80 +1,80 @@
-//! What made wake-ups late, summed up over a run.
+//! Summary of the causes of late wake-ups over a run.
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// All late wake-ups of a run, explained. The shares and `unexplained` make up `total` exactly.
+/// Summary of all late wake-ups of a run. The shares and `unexplained` add up to `total` exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explained {
-    /// How many wake-ups were watched.
+    /// Number of observed wake-ups.
     pub wake_ups: u64,
-    /// How many of them were late, and are explained here.
+    /// Number of late wake-ups, which are explained here.
     pub late: u64,
-    /// What the latencies of the late ones add up to.
+    /// Sum of the latencies of the late wake-ups.
     pub total: Nanos,
-    /// How much of that no cause answers for.
+    /// The part of it without a known cause.
     pub unexplained: Nanos,
-    /// Only what is later counts as late; of merged runs, the lowest.
+    /// Threshold above which a wake-up counts as late; of merged runs, the lowest.
     pub above: Nanos,
-    /// Who took how much, the most first.
+    /// The shares by cause and culprit, the largest first.
     pub causes: Vec<Share>,
-    /// The same by the kernel's functions, the most first.
+    /// The same by call stack, the largest first.
     pub stacks: Vec<Stack>,
-    /// What explaining cost.
+    /// Cost of tracing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cost: Vec<Cost>,
-    /// Of how long that is: the begin of the run.
+    /// Length of the first part of the run, over which the cost was measured.
     #[serde(default)]
     pub counted: Nanos,
-    /// Late wake-ups, samples and events that could not be kept; `missing` says how many of each.
+    /// Number of lost wake-ups, samples and events; `missing` gives the number of each.
     pub lost: u64,
-    /// What can't be told here, and why, a sentence each.
+    /// Missing information and its reason, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
 }
 
-/// What one culprit took of all late wake-ups.
+/// The share of one culprit in all late wake-ups.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The cause's name.
     pub cause: String,
-    /// The task, interrupt or softirq; empty where nobody is to blame.
-    pub who: String,
-    /// The function in which it was, where that is known.
+    /// The task, interrupt or softirq to blame; empty where there is none.
+    pub culprit: String,
+    /// The kernel function, where known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub function: Option<String>,
-    /// How many wake-ups it delayed.
+    /// Number of wake-ups it delayed.
     pub count: u64,
-    /// By how much altogether.
+    /// Sum of the delays.
     pub total: Nanos,
-    /// By how much one of them.
+    /// The longest delay.
     pub worst: Nanos,
 }
 
-/// A stack of functions, and what was charged to it.
+/// A call stack, and the time charged to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
-    /// `cause;who;outer;…;inner`.
+    /// `cause;culprit;outer;…;inner`.
     pub stack: String,
-    /// How much.
+    /// The time.
     pub ns: Nanos,
 }
 
-/// What one program that watches the kernel took of the CPUs.
+/// CPU time of one tracing program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
     /// Its name.
     pub program: String,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// How long altogether.
+    /// CPU time of all runs.
     pub ns: Nanos,
 }
 
 impl Explained {
-    /// Adds another run's.
+    /// Adds the summary of another run.
     pub fn add(&mut self, other: &Explained) {
         let nothing = self.late == 0 && self.wake_ups == 0;
         self.above = if nothing { other.above } else { self.above.min(other.above) };
@@ -101,7 +101,7 @@ impl Explained {
         }
     }
 
-    /// Takes shares and stacks in, those that are there already added up, the most first.
+    /// Adds shares and stacks, summed up by culprit and by stack, and sorts them.
     pub(crate) fn take(
         &mut self,
         shares: impl Iterator<Item = Share>,
@@ -109,7 +109,7 @@ impl Explained {
     ) {
         let mut by_culprit: BTreeMap<_, Share> = BTreeMap::new();
         for share in std::mem::take(&mut self.causes).into_iter().chain(shares) {
-            let culprit = (share.cause.clone(), share.who.clone(), share.function.clone());
+            let culprit = (share.cause.clone(), share.culprit.clone(), share.function.clone());
             match by_culprit.get_mut(&culprit) {
                 Some(sum) => sum.add(&share),
                 None => drop(by_culprit.insert(culprit, share)),
@@ -122,19 +122,19 @@ impl Explained {
         }
         self.causes.extend(by_culprit.into_values());
         self.stacks.extend(by_stack.into_iter().map(|(stack, ns)| Stack { stack, ns }));
-        // What is equally long stays in the order of the names.
+        // The sort is stable: equal times stay in the order of the names.
         self.causes.sort_by_key(|share| Reverse(share.total));
         self.stacks.sort_by_key(|stack| Reverse(stack.ns));
     }
 
-    /// What can't be, if anything.
+    /// Returns an inconsistency, if there is one.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let shares = self.causes.iter().fold(self.unexplained, |sum, share| sum + share.total);
         if shares != self.total {
-            return Some("its causes and its remainder are not its total");
+            return Some("its causes and its unexplained part do not add up to its total");
         }
         (self.late > self.wake_ups && self.wake_ups > 0)
-            .then_some("more wake-ups were late than there were")
+            .then_some("it has more late wake-ups than wake-ups")
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     fn explained(cause: &str, total: u64) -> Explained {
         let share = Share {
             cause: cause.to_owned(),
-            who: "nobody".to_owned(),
+            culprit: "nobody".to_owned(),
             function: None,
             count: 1,
             total: Nanos(total),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_adds_up_in_any_grouping_and_loses_nothing() {
+    fn merge_is_associative_and_preserves_sums() {
         let of = |parts: &[(&str, u64)]| {
             parts.iter().fold(Explained::default(), |mut sum, (cause, total)| {
                 sum.add(&explained(cause, *total));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_not_believed() {
+    fn inconsistent_sum_is_a_flaw() {
         let mut wrong = explained("host", 5);
         wrong.unexplained = Nanos(0);
         assert!(wrong.flaw().is_some());

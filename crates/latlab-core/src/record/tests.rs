@@ -1,11 +1,15 @@
-//! Records are read whole or refused, and merge without loss.
+//! Tests of records: reading, refusing damaged ones, merging.
+
+mod damaged;
 
 use super::*;
 use crate::compare::compare;
 use crate::cpulist::CpuList;
+use crate::histogram::Histogram;
 use crate::machine::TimeDomain;
 use crate::plan::{Length, Part};
 use crate::scan::{Interrupt, Point, Region, Spread};
+use crate::timeline::Timeline;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -17,7 +21,7 @@ fn plan() -> Plan {
     }
 }
 
-/// What was seen on one CPU: latencies and missed periods.
+/// Latencies and missed periods of one CPU.
 type Seen = (Vec<u64>, u64);
 
 fn series(cpu: u32, (latencies, missed): &Seen) -> Series {
@@ -38,14 +42,14 @@ fn series(cpu: u32, (latencies, missed): &Seen) -> Series {
         disturbed: Disturbed { minor_faults: 1, major_faults: *missed, preempted: 3 },
         cpu_ns: Nanos(recorded * 7),
         timeline,
-        // What follows from the histogram is put in below.
+        // The fields that are derived from the histogram are set below.
         ..Series::default()
     };
     series.set_histogram(&histogram);
     series
 }
 
-/// A scan of two points and one region.
+/// A scan of two points and one section.
 pub(crate) fn scan() -> Scan {
     let spread = |min| Spread { min: Nanos(min), median: Nanos(min + 1), max: Nanos(min + 2) };
     let point =
@@ -70,7 +74,7 @@ pub(crate) fn scan() -> Scan {
     }
 }
 
-/// A record of these CPUs, in which all that merges has something in it.
+/// A record of these CPUs, with an entry in every list that is merged.
 fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
     let series: Vec<Series> = seen.iter().map(|(cpu, seen)| series(*cpu, seen)).collect();
     let late = |series: &Series| Sample {
@@ -78,7 +82,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         cpu: series.cpu,
         at: Nanos(started),
         latency: series.max,
-        nth: None,
+        index: None,
         causes: Vec::new(),
         unexplained: None,
         path: None,
@@ -92,7 +96,7 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
         started: Nanos(started),
         runs: 1,
         plan: plan(),
-        basis: None,
+        fingerprint: None,
         machine: Machine::default(),
         series,
         scans: vec![scan()],
@@ -117,33 +121,33 @@ fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
 
 fn sum(a: &Record, b: &Record) -> Record {
     let mut sum = a.clone();
-    sum.merge(b).expect("they are of one kind");
+    sum.merge(b).expect("they repeat one plan");
     sum
 }
 
-/// Some latencies on some CPUs, up to above the largest that has a bucket.
+/// Records with some latencies on some CPUs, up to beyond the largest bucket.
 fn records() -> impl Strategy<Value = Record> {
     let latencies = prop::collection::vec(0u64..5_000_000_000_000, 0..6);
     let cpus = prop::collection::btree_map(0u32..4, (latencies, 0u64..1_000), 0..4);
     (0u64..10, cpus).prop_map(|(started, cpus)| record(started, &Vec::from_iter(cpus)))
 }
 
-/// A text that is a record, with something in every list.
+/// The text of a record with an entry in every list.
 fn text() -> String {
     record(4, &[(0, (vec![1_000, 9_000_000], 8)), (1, (vec![5], 0))]).to_json()
 }
 
 proptest! {
-    // Each case makes dozens of histograms of a quarter of a megabyte.
+    // Each case allocates dozens of histograms of a quarter of a megabyte.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn merging_is_associative(a in records(), b in records(), c in records()) {
+    fn merge_is_associative(a in records(), b in records(), c in records()) {
         prop_assert_eq!(sum(&sum(&a, &b), &c), sum(&a, &sum(&b, &c)));
     }
 
     #[test]
-    fn merging_loses_nothing(a in records(), b in records()) {
+    fn merge_preserves_all_sums(a in records(), b in records()) {
         let both = sum(&a, &b);
         let total = |of: fn(&Series) -> u128, record: &Record| -> u128 {
             record.series.iter().map(of).sum()
@@ -169,13 +173,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(a in records(), b in records()) {
+    fn record_survives_writing_and_reading(a in records(), b in records()) {
         let both = sum(&a, &b);
         prop_assert_eq!(Record::from_json(&both.to_json()).unwrap(), both);
     }
 
     #[test]
-    fn a_record_cut_short_is_said_to_be(share in 0.0..1.0f64) {
+    fn truncated_record_is_reported_as_cut_short(share in 0.0..1.0f64) {
         let text = text();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
                  reason = "any place in the text will do")]
@@ -185,10 +189,9 @@ proptest! {
         prop_assert_eq!(said.starts_with("the record is cut short at line "), end > 0, "{}", said);
     }
 
-    /// Whatever is done to a record's text: it is refused in one sentence, or it is a record that
-    /// all the rest can work with.
+    /// A modified text is either refused in one sentence, or a record that everything else accepts.
     #[test]
-    fn a_spoilt_record_harms_nobody(
+    fn modified_text_is_refused_or_usable(
         spoils in prop::collection::vec((any::<prop::sample::Index>(), 0usize..30, "[ -~]{0,20}|[0-9]{1,25}|-|\"|\\]|\\}"), 1..4)
     ) {
         let mut text = text();
@@ -197,18 +200,18 @@ proptest! {
             let end = (start + len).min(text.len());
             text.replace_range(start..end, &with);
         }
-        survives(&text);
+        assert_refused_or_usable(&text);
     }
 
-    /// As above, for what still is JSON: one number becomes another.
+    /// The same for valid JSON in which one number is replaced.
     #[test]
-    fn another_number_harms_nobody(place in any::<prop::sample::Index>(), number in any_number()) {
+    fn modified_number_is_refused_or_usable(place in any::<prop::sample::Index>(), number in any_number()) {
         let mut value: Value = serde_json::from_str(&text()).unwrap();
         let mut paths = Vec::new();
         numbers(&value, String::new(), &mut paths);
         let path = &paths[place.index(paths.len())];
-        *value.pointer_mut(path).expect("it was just found") = Value::Number(number);
-        survives(&value.to_string());
+        *value.pointer_mut(path).expect("the path exists") = Value::Number(number);
+        assert_refused_or_usable(&value.to_string());
     }
 }
 
@@ -217,7 +220,7 @@ fn any_number() -> impl Strategy<Value = serde_json::Number> {
     prop_oneof![Just(u64::MAX).prop_map(Into::into), signed.prop_map(Into::into)]
 }
 
-/// The JSON pointers of all numbers.
+/// Collects the JSON pointers of all numbers.
 fn numbers(value: &Value, path: String, found: &mut Vec<String>) {
     use serde_json::Value::{Array, Number, Object};
     match value {
@@ -230,8 +233,8 @@ fn numbers(value: &Value, path: String, found: &mut Vec<String>) {
     }
 }
 
-/// Reads a text and, where it is a record, does with it all that is done with records.
-fn survives(text: &str) {
+/// Reads a text and, if it is a record, uses it in every way that records are used.
+fn assert_refused_or_usable(text: &str) {
     match Record::from_json(text) {
         Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         Ok(record) => {
@@ -248,20 +251,20 @@ fn survives(text: &str) {
 }
 
 #[test]
-fn what_is_of_another_kind_is_refused_and_nothing_is_merged() {
+fn merge_refuses_other_plans_and_machines_and_changes_nothing() {
     let a = record(1, &[(0, (vec![5, 6], 0))]);
     let refused = |change: fn(&mut Record)| {
         let (mut sum, mut other) = (a.clone(), a.clone());
         change(&mut other);
         let why = sum.merge(&other).unwrap_err();
-        assert_eq!(sum, a, "a refusal leaves it as it was");
+        assert_eq!(sum, a, "a refused merge must change nothing");
         why
     };
     assert_eq!(refused(|r| r.plan.seed = 1), Incomparable::Plan);
     assert_eq!(refused(|r| r.plan.warm_up = Nanos(1)), Incomparable::Plan);
     let time = refused(|r| r.machine.time_domain = TimeDomain::Instructions);
     assert_eq!(time, Incomparable::TimeDomain("silicon", "instructions"));
-    assert!(time.to_string().contains("not the same thing"));
+    assert!(time.to_string().contains("not comparable"));
     let machine = |why| assert!(matches!(why, Incomparable::Machine(_)), "{why}");
     machine(refused(|r| r.machine.kernel = "9.9".to_owned()));
     machine(refused(|r| r.machine.cmdline = "nohz_full=1".to_owned()));
@@ -270,64 +273,10 @@ fn what_is_of_another_kind_is_refused_and_nothing_is_merged() {
 }
 
 #[test]
-fn series_of_other_conditions_stand_side_by_side() {
+fn merge_keeps_series_of_other_conditions_apart() {
     let a = record(1, &[(0, (vec![5, 6], 0))]);
     let mut b = a.clone();
     b.series[0].load = vec!["disk".to_owned()];
     assert_eq!(sum(&a, &b).series.len(), 2);
     assert_eq!(sum(&a, &a).series.len(), 1);
-}
-
-#[test]
-fn a_newer_schema_is_refused_whatever_else_it_has() {
-    let newer = r#"{"schema": 2, "series": "of another kind"}"#;
-    let said = Record::from_json(newer).unwrap_err().to_string();
-    assert_eq!(said, "the record has schema 2, this latlab reads up to 1: use a newer latlab");
-}
-
-#[test]
-fn a_histogram_that_can_not_be_the_one_is_refused() {
-    let spoilt = |change: fn(&mut Record)| {
-        let mut record = record(4, &[(0, (vec![1_000], 0)), (1, (vec![5, 7], 0))]);
-        change(&mut record);
-        Record::from_json(&record.to_json()).unwrap_err().to_string()
-    };
-    let said = spoilt(|r| r.series[1].hdr.truncate(20));
-    assert!(said.starts_with("the record is damaged: series 1 (cyclic on CPU 1): "), "{said}");
-    assert!(spoilt(|r| r.series[1].hdr.clear()).contains("its histogram is damaged"));
-    let said = spoilt(|r| r.series[0].hdr = r.series[1].hdr.clone());
-    assert!(said.ends_with("its histogram holds 2 samples, 1 were recorded"), "{said}");
-    assert!(spoilt(|r| r.series[1].min = Nanos(8)).ends_with("above its maximum"));
-}
-
-#[test]
-fn a_scan_that_can_not_be_is_refused() {
-    let spoilt = |change: fn(&mut Scan)| {
-        let mut record = record(4, &[]);
-        change(&mut record.scans[0]);
-        Record::from_json(&record.to_json()).unwrap_err().to_string()
-    };
-    let said = spoilt(|scan| scan.points.reverse());
-    let place = "the record is damaged: scan 0 (populate on CPU 1): ";
-    assert_eq!(said, format!("{place}its points are not in their order"));
-    assert!(spoilt(|scan| scan.points[1].pdlt.max = Nanos(7)).ends_with("not in this order"));
-    let upside_down = |scan: &mut Scan| {
-        scan.points[0].irt = Some(Spread { min: Nanos(1), ..Spread::default() });
-    };
-    assert!(spoilt(upside_down).ends_with("not in this order"));
-    assert!(spoilt(|scan| scan.duration.min = Nanos::MAX).ends_with("not in this order"));
-    assert!(spoilt(|scan| scan.points[0].repeats = 0).ends_with("never measured"));
-    assert!(spoilt(|scan| scan.regions[0].end = i64::MIN).ends_with("before it begins"));
-    let said = spoilt(|scan| scan.regions.extend(scan.regions.clone()));
-    assert!(said.ends_with("before the one before it ends"), "{said}");
-}
-
-#[test]
-fn points_at_one_moment_and_no_points_at_all_are_a_scan() {
-    let mut record = record(4, &[]);
-    record.scans[0].points[1].offset = -1_000;
-    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
-    record.scans[0].points.clear();
-    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
-    assert_eq!(record.scans[0].longest_unseen(), Nanos(50_002), "all of the call");
 }

@@ -1,9 +1,9 @@
 //! Claims: comparisons of results, as a study writes them: `390ms <= rt.worst < 2 * other.worst`.
 //!
-//! Numbers have the units of times or none; `85%` is 0.85. A result is named by its cell and its
-//! figure, with dots between; a `*` stands for any one word of a name, within `max(…)`, `min(…)` and
-//! `mean(…)`. Comparisons (`<`, `<=`, `>`, `>=`, and `==` for what was counted) may be chained and
-//! joined by `and`. A minus sign has spaces around it, as names may have hyphens.
+//! Numbers have units of time or none; `85%` is 0.85. A result is named by its cell and its figure,
+//! joined by a dot. Within `max(…)`, `min(…)` and `mean(…)`, a `*` stands for any one word of a name.
+//! Comparisons (`<`, `<=`, `>`, `>=`, and `==` for counts) may be chained, and joined by `and`. A
+//! minus sign needs spaces around it, since names may contain hyphens.
 
 mod expression;
 mod parse;
@@ -17,40 +17,40 @@ use super::quantity::Quantity;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What is wrong with a text, and at which of its bytes.
+/// An error in a text, and its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct Fault {
-    /// The byte at which it begins.
+    /// Byte offset.
     pub at: usize,
-    /// What is wrong there, and what was expected.
+    /// What is wrong, and what was expected.
     pub why: String,
 }
 
-/// The word for a figure as it was before.
+/// The name of the figure of the first side in a comparison.
 const BASELINE: &str = "baseline";
 
-/// A claim, ready to be held against results.
+/// A parsed claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim(Vec<Chain>);
 
-/// Values, each compared with the next.
+/// A chain of comparisons.
 #[derive(Clone, Debug, PartialEq)]
 struct Chain {
-    first: Side,
-    then: Vec<(Order, Side)>,
+    first: Operand,
+    then: Vec<(Relation, Operand)>,
 }
 
-/// One side of a comparison, and how it is written.
+/// One operand of a comparison, and its text.
 #[derive(Clone, Debug, PartialEq)]
-struct Side {
+struct Operand {
     text: String,
     at: usize,
     value: Expression,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
+enum Relation {
     Less,
     AtMost,
     More,
@@ -58,107 +58,108 @@ enum Order {
     Equal,
 }
 
-/// A result that a study has a name for.
+/// A value that claims can refer to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
-    /// Its cell and its figure, with dots between.
+pub struct NamedValue {
+    /// Its name: cell and figure, joined by a dot.
     pub name: String,
-    /// What kind of value it is: the power of time.
+    /// Its dimension: the power of time.
     pub time: i32,
-    /// The value, where it was measured.
+    /// The value, if it was measured.
     pub value: Option<f64>,
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It is so.
+    /// The results agree with the claim.
     Holds,
-    /// It is not.
+    /// The results differ from the claim.
     Differs,
-    /// It is not, as kernels of today have no more what it came from.
+    /// The results differ, because current kernels no longer have the cause.
     NoMore,
-    /// This is not known, so that nobody can tell.
+    /// These results are missing.
     NotMeasured(Vec<String>),
 }
 
-/// A claim that was held against results.
+/// The verdict on a claim, and the values it is based on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was compared: each side in which there is a result, as it is written, and its value.
+    /// The compared operands that contain a result: text and value.
     pub compared: Vec<(String, Quantity)>,
 }
 
 impl Claim {
-    /// Reads a claim.
+    /// Parses a claim.
     pub fn read(text: &str) -> Result<Claim, Fault> {
         parse::claim(text)
     }
 
-    /// The same with `baseline` for the figure that it is compared with, as it was before: of
-    /// `rt.worst < baseline * 2` that is `baseline.rt.worst`.
+    /// Replaces `baseline` by the baseline of the figure in the same comparison: in `rt.worst <
+    /// baseline * 2` it is `baseline.rt.worst`.
     pub fn with_baseline(mut self) -> Result<Claim, Fault> {
         self.0.iter_mut().try_for_each(Chain::name_baseline)?;
         Ok(self)
     }
 
-    /// Refuses names that are none, and values that can't be added or compared.
-    pub fn check(&self, results: &[Known]) -> Result<(), Fault> {
+    /// Refuses unknown names, and values of different dimensions that are added or compared.
+    pub fn check(&self, results: &[NamedValue]) -> Result<(), Fault> {
         for chain in &self.0 {
             let first = chain.first.value.kind(results)?;
-            for (_, side) in &chain.then {
-                same(first, side.value.kind(results)?, side.at)?;
+            for (_, operand) in &chain.then {
+                same(first, operand.value.kind(results)?, operand.at)?;
             }
         }
         Ok(())
     }
 
-    /// The first name in it that is none of the results, and which may have been meant.
-    pub fn unknown(&self, results: &[Known]) -> Option<Fault> {
-        self.sides().find_map(|side| side.value.unknown(results))
+    /// Returns an error for the first unknown name, with the nearest known ones.
+    pub fn unknown(&self, results: &[NamedValue]) -> Option<Fault> {
+        self.operands().find_map(|operand| operand.value.unknown(results))
     }
 
-    /// Whether it is so, as far as it can be told.
-    pub fn judge(&self, results: &[Known]) -> Judgement {
+    /// Judges the claim by these results.
+    pub fn judge(&self, results: &[NamedValue]) -> Judgement {
         let mut missing = BTreeSet::new();
-        self.sides().for_each(|side| side.value.missing(results, &mut missing));
+        self.operands().for_each(|operand| operand.value.missing(results, &mut missing));
         if !missing.is_empty() {
             let verdict = Verdict::NotMeasured(missing.into_iter().collect());
             return Judgement { verdict, compared: Vec::new() };
         }
         let mut compared: Vec<(String, Quantity)> = Vec::new();
-        for side in self.sides().filter(|side| side.value.has_result()) {
-            let value = side.value.value(results);
+        for operand in self.operands().filter(|operand| operand.value.has_result()) {
+            let value = operand.value.value(results);
             if !value.value.is_finite() {
-                let verdict = Verdict::NotMeasured(vec![format!("{} (no number)", side.text)]);
+                let verdict =
+                    Verdict::NotMeasured(vec![format!("{} (not a number)", operand.text)]);
                 return Judgement { verdict, compared: Vec::new() };
             }
-            if !compared.iter().any(|(text, _)| *text == side.text) {
-                compared.push((side.text.clone(), value));
+            if !compared.iter().any(|(text, _)| *text == operand.text) {
+                compared.push((operand.text.clone(), value));
             }
         }
         let holds = self.0.iter().all(|chain| chain.holds(results));
         Judgement { verdict: if holds { Verdict::Holds } else { Verdict::Differs }, compared }
     }
 
-    fn sides(&self) -> impl Iterator<Item = &Side> {
-        self.0.iter().flat_map(Chain::sides)
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        self.0.iter().flat_map(Chain::operands)
     }
 }
 
 impl Chain {
-    fn sides(&self) -> impl Iterator<Item = &Side> {
-        std::iter::once(&self.first).chain(self.then.iter().map(|(_, side)| side))
+    fn operands(&self) -> impl Iterator<Item = &Operand> {
+        std::iter::once(&self.first).chain(self.then.iter().map(|(_, operand)| operand))
     }
 
     fn name_baseline(&mut self) -> Result<(), Fault> {
         let (mut own, mut first) = (BTreeSet::new(), None);
-        let mut sides: Vec<&mut Expression> = vec![&mut self.first.value];
-        sides.extend(self.then.iter_mut().map(|(_, side)| &mut side.value));
-        for side in &mut sides {
-            side.each_name(&mut |name, at| match name.as_str() {
+        let mut operands: Vec<&mut Expression> = vec![&mut self.first.value];
+        operands.extend(self.then.iter_mut().map(|(_, operand)| &mut operand.value));
+        for operand in &mut operands {
+            operand.each_name(&mut |name, at| match name.as_str() {
                 BASELINE => first = first.or(Some(at)),
                 other if !other.starts_with("baseline.") => {
                     own.insert(name.clone());
@@ -171,12 +172,12 @@ impl Chain {
         };
         let mut own = own.into_iter();
         let (Some(own), None) = (own.next(), own.next()) else {
-            let why = "baseline stands for the one figure that it is compared with: write which, \
-                       as baseline.cyclic.p99";
+            let why = "baseline stands for the only figure of its comparison, and there are none or \
+                       several: write it in full, as baseline.cyclic.p99";
             return Err(Fault { at, why: why.to_owned() });
         };
-        for side in sides {
-            side.each_name(&mut |name, _| {
+        for operand in operands {
+            operand.each_name(&mut |name, _| {
                 if name == BASELINE {
                     *name = format!("{BASELINE}.{own}");
                 }
@@ -185,16 +186,16 @@ impl Chain {
         Ok(())
     }
 
-    fn holds(&self, results: &[Known]) -> bool {
+    fn holds(&self, results: &[NamedValue]) -> bool {
         let mut before = self.first.value.value(results).value;
-        self.then.iter().all(|(order, side)| {
-            let now = side.value.value(results).value;
-            let holds = match order {
-                Order::Less => before < now,
-                Order::AtMost => before <= now,
-                Order::More => before > now,
-                Order::AtLeast => before >= now,
-                Order::Equal => before.partial_cmp(&now) == Some(Ordering::Equal),
+        self.then.iter().all(|(relation, operand)| {
+            let now = operand.value.value(results).value;
+            let holds = match relation {
+                Relation::Less => before < now,
+                Relation::AtMost => before <= now,
+                Relation::More => before > now,
+                Relation::AtLeast => before >= now,
+                Relation::Equal => before.partial_cmp(&now) == Some(Ordering::Equal),
             };
             before = now;
             holds
@@ -202,7 +203,7 @@ impl Chain {
     }
 }
 
-/// Refuses to compare or add what is not alike.
+/// Refuses to compare or add values of different dimensions.
 fn same(one: i32, other: i32, at: usize) -> Result<(), Fault> {
     if one == other {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Figures: what a study takes of the records of a cell.
+//! Figures: the columns of a study's table, computed from the records of a cell.
 
 use super::quantity::Quantity;
 use crate::histogram::Histogram;
@@ -6,56 +6,56 @@ use crate::record::{Record, Series};
 use crate::scan::Scan;
 use crate::time::Nanos;
 
-/// What the names of scans among those of probes begin with.
+/// Prefix of scans among the names of probes.
 pub(super) const SCAN: &str = "scan.";
 
 /// A column of a study's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What claims call it.
+    /// Name in claims.
     pub name: String,
-    /// What the table calls it.
+    /// Title in the table.
     pub title: String,
-    /// The first byte of the words in the file that say of what it is taken.
+    /// Byte offset of the text that names its source.
     pub at: usize,
-    /// Of what it is taken.
+    /// The data it is computed from.
     pub of: Of,
-    /// What is taken.
-    pub take: Take,
+    /// The statistic of that data.
+    pub take: Statistic,
 }
 
-/// What of a record.
+/// The data that a figure is computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// The samples of a probe on all CPUs; of the span that ends so, or of its first.
+    /// The samples of a probe on all CPUs: of the span with this end, or of the first span.
     Series {
         /// The probe's name.
         probe: String,
-        /// The second end of the span, in words.
+        /// The end of the span, in words.
         span: Option<String>,
     },
-    /// A single value that a probe has found, once or in each repetition.
-    Figure {
+    /// A single value that a probe reports, once per repetition or more often.
+    Value {
         /// The probe's name.
         probe: String,
-        /// The figure's name.
+        /// The value's name.
         name: String,
     },
-    /// What a load has done.
+    /// The work of a load.
     Work {
         /// The load's name.
         load: String,
     },
 }
 
-/// Which value of many.
+/// A statistic of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// The smallest.
+pub enum Statistic {
+    /// The minimum.
     Min,
     /// The mean.
     Mean,
-    /// The largest.
+    /// The maximum.
     Max,
     /// The standard deviation.
     Stddev,
@@ -63,52 +63,52 @@ pub enum Take {
     Quantile(u16),
     /// The very first sample, warm-up included.
     First,
-    /// How many samples.
+    /// Number of samples.
     Recorded,
-    /// How many periods passed without one.
+    /// Number of periods without a sample.
     Missed,
-    /// How many stretches a scan found that can't be preempted; the most that any repetition did.
-    Regions,
-    /// The longest latency of a scan, of the least of each moment; the longest of any repetition.
+    /// Number of non-preemptible sections that a scan found; the maximum over repetitions.
+    Sections,
+    /// The longest latency of a scan, of the minima at each moment; the maximum over repetitions.
     Peak,
-    /// How much a load did.
+    /// The work of a load.
     Done,
-    /// How much it did in a second of CPU time.
+    /// The work of a load per second of CPU time.
     Rate,
 }
 
-impl Take {
-    /// All that can be taken, by name.
-    pub const ALL: [(&'static str, Take); 16] = [
-        ("min", Take::Min),
-        ("mean", Take::Mean),
-        ("max", Take::Max),
-        ("stddev", Take::Stddev),
-        ("p50", Take::Quantile(5_000)),
-        ("p90", Take::Quantile(9_000)),
-        ("p99", Take::Quantile(9_900)),
-        ("p99.9", Take::Quantile(9_990)),
-        ("p99.99", Take::Quantile(9_999)),
-        ("first", Take::First),
-        ("recorded", Take::Recorded),
-        ("missed", Take::Missed),
-        ("regions", Take::Regions),
-        ("peak", Take::Peak),
-        ("done", Take::Done),
-        ("rate", Take::Rate),
+impl Statistic {
+    /// All statistics, by name.
+    pub const ALL: [(&'static str, Statistic); 16] = [
+        ("min", Statistic::Min),
+        ("mean", Statistic::Mean),
+        ("max", Statistic::Max),
+        ("stddev", Statistic::Stddev),
+        ("p50", Statistic::Quantile(5_000)),
+        ("p90", Statistic::Quantile(9_000)),
+        ("p99", Statistic::Quantile(9_900)),
+        ("p99.9", Statistic::Quantile(9_990)),
+        ("p99.99", Statistic::Quantile(9_999)),
+        ("first", Statistic::First),
+        ("recorded", Statistic::Recorded),
+        ("missed", Statistic::Missed),
+        ("regions", Statistic::Sections),
+        ("peak", Statistic::Peak),
+        ("done", Statistic::Done),
+        ("rate", Statistic::Rate),
     ];
 
-    /// What has this name.
-    pub fn named(name: &str) -> Option<Take> {
-        Take::ALL.iter().find(|(known, _)| *known == name).map(|(_, take)| *take)
+    /// Returns the statistic of this name.
+    pub fn named(name: &str) -> Option<Statistic> {
+        Statistic::ALL.iter().find(|(known, _)| *known == name).map(|(_, take)| *take)
     }
 }
 
 impl Of {
-    /// The probe, the scan or the load, in words.
+    /// Returns the probe, the scan or the load, in words.
     pub(super) fn words(&self) -> String {
         match self {
-            Of::Series { probe, .. } | Of::Figure { probe, .. } => match probe.strip_prefix(SCAN) {
+            Of::Series { probe, .. } | Of::Value { probe, .. } => match probe.strip_prefix(SCAN) {
                 Some(call) => format!("a scan of '{call}'"),
                 None => format!("the probe '{probe}'"),
             },
@@ -116,55 +116,58 @@ impl Of {
         }
     }
 
-    /// Whether this can be taken of it.
-    pub fn has(&self, take: Take) -> bool {
+    /// Whether this statistic is defined for this data.
+    pub fn has(&self, take: Statistic) -> bool {
         match self {
             Of::Series { probe, .. } => match take {
-                Take::Done | Take::Rate => false,
-                Take::Regions | Take::Peak => probe.starts_with(SCAN),
+                Statistic::Done | Statistic::Rate => false,
+                Statistic::Sections | Statistic::Peak => probe.starts_with(SCAN),
                 _ => true,
             },
-            Of::Figure { .. } => matches!(take, Take::Min | Take::Mean | Take::Max),
-            Of::Work { .. } => matches!(take, Take::Done | Take::Rate),
+            Of::Value { .. } => {
+                matches!(take, Statistic::Min | Statistic::Mean | Statistic::Max)
+            }
+            Of::Work { .. } => matches!(take, Statistic::Done | Statistic::Rate),
         }
     }
 }
 
 impl Figure {
-    /// What kind of value it is: the power of time.
+    /// Returns its dimension: the power of time.
     pub fn kind(&self) -> i32 {
-        let counted = matches!(self.take, Take::Recorded | Take::Missed | Take::Regions);
+        let counts = [Statistic::Recorded, Statistic::Missed, Statistic::Sections];
+        let counted = counts.contains(&self.take);
         i32::from(matches!(self.of, Of::Series { .. }) && !counted)
     }
 
-    /// Whether it is the longest latency of a probe's samples, but for those of a scan.
+    /// Whether it is the maximum of a probe's samples, scans excluded.
     pub fn is_worst(&self) -> bool {
         let sampled = matches!(&self.of, Of::Series { probe, .. } if !probe.starts_with(SCAN));
-        sampled && self.take == Take::Max
+        sampled && self.take == Statistic::Max
     }
 
-    /// Its value, in nanoseconds or as a number, of all repetitions together; none where any of
-    /// them lacks it.
+    /// Returns its value over all repetitions, in nanoseconds or as a number; none if a repetition
+    /// lacks the data.
     pub fn of(&self, repetitions: &[Record]) -> Option<Quantity> {
         let value = match &self.of {
             Of::Series { probe, span } => match self.take {
-                Take::Regions => {
+                Statistic::Sections => {
                     of_scans(repetitions, probe, |scan| Some(scan.regions.len() as u64))
                 }
-                Take::Peak => of_scans(repetitions, probe, |scan| Some(scan.peak()?.0)),
+                Statistic::Peak => of_scans(repetitions, probe, |scan| Some(scan.peak()?.0)),
                 _ => self.of_series(repetitions, probe, span.as_deref()),
             },
-            Of::Figure { probe, name } => self.of_figures(repetitions, probe, name),
+            Of::Value { probe, name } => self.of_values(repetitions, probe, name),
             Of::Work { load } => self.of_work(repetitions, load),
         };
         value.filter(|value| value.is_finite()).map(|value| Quantity { value, time: self.kind() })
     }
 
-    /// The series of a record that it is taken of, on all CPUs; none where it is of something else.
+    /// Returns the series of a record that it is computed from, on all CPUs; none for other data.
     pub fn series<'a>(&self, record: &'a Record) -> Vec<&'a Series> {
         match &self.of {
             Of::Series { probe, span } => of_span(record, probe, span.as_deref()),
-            Of::Figure { .. } | Of::Work { .. } => Vec::new(),
+            Of::Value { .. } | Of::Work { .. } => Vec::new(),
         }
     }
 
@@ -185,23 +188,23 @@ impl Figure {
         }
         let time = |time: Nanos| Some(Quantity::time(time).value);
         match self.take {
-            Take::Recorded => return Some(histogram.count() as f64),
-            Take::Missed => return Some(missed as f64),
-            Take::First => return time(first?),
+            Statistic::Recorded => return Some(histogram.count() as f64),
+            Statistic::Missed => return Some(missed as f64),
+            Statistic::First => return time(first?),
             _ if histogram.count() == 0 => return None,
             _ => {}
         }
         match self.take {
-            Take::Min => time(histogram.min()),
-            Take::Mean => Some(histogram.sum() as f64 / histogram.count() as f64),
-            Take::Stddev => time(histogram.stddev()),
-            Take::Quantile(share) => time(histogram.quantile(f64::from(share) / 10_000.0)),
+            Statistic::Min => time(histogram.min()),
+            Statistic::Mean => Some(histogram.sum() as f64 / histogram.count() as f64),
+            Statistic::Stddev => time(histogram.stddev()),
+            Statistic::Quantile(share) => time(histogram.quantile(f64::from(share) / 10_000.0)),
             _ => time(histogram.max()),
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "nobody measures 2^52 figures")]
-    fn of_figures(&self, all: &[Record], probe: &str, name: &str) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 values")]
+    fn of_values(&self, all: &[Record], probe: &str, name: &str) -> Option<f64> {
         let mut values = Vec::new();
         for record in all {
             let mine = record.figures.iter().filter(|one| one.probe == probe && one.name == name);
@@ -212,13 +215,13 @@ impl Figure {
             }
         }
         match self.take {
-            Take::Min => values.into_iter().reduce(f64::min),
-            Take::Max => values.into_iter().reduce(f64::max),
+            Statistic::Min => values.into_iter().reduce(f64::min),
+            Statistic::Max => values.into_iter().reduce(f64::max),
             _ => Some(values.iter().sum::<f64>() / values.len() as f64),
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a load's work is shown, not counted with")]
+    #[expect(clippy::cast_precision_loss, reason = "work is shown with four digits")]
     fn of_work(&self, all: &[Record], load: &str) -> Option<f64> {
         let (mut done, mut time) = (0, Nanos(0));
         for record in all {
@@ -230,13 +233,13 @@ impl Figure {
             time = mine.iter().fold(time, |time, work| time + work.cpu_ns);
         }
         Some(match self.take {
-            Take::Rate => done as f64 / time.as_secs_f64(),
+            Statistic::Rate => done as f64 / time.as_secs_f64(),
             _ => done as f64,
         })
     }
 }
 
-/// The most that any scan of this name has of something; none where a record has no such scan.
+/// Returns the maximum of a property over all scans of this name; none if a record has no such scan.
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
 fn of_scans(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> Option<f64> {
     let call = name.strip_prefix(SCAN)?;
@@ -248,7 +251,7 @@ fn of_scans(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> O
     most.map(|most| most as f64)
 }
 
-/// A probe's series of the span that ends so, or of its first.
+/// Returns a probe's series of the span with this end, or of its first span.
 fn of_span<'a>(record: &'a Record, probe: &str, span: Option<&str>) -> Vec<&'a Series> {
     let of_probe: Vec<&Series> =
         record.series.iter().filter(|series| series.probe == probe).collect();

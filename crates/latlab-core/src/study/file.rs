@@ -1,21 +1,21 @@
-//! A study's file: TOML, and what must be true of it.
+//! A study's file: parsing of the TOML, and checks of its contents.
 
-mod drawn;
+mod pictures;
 mod shape;
 
 use self::shape::{Choice, FigureText, File, Text};
 use super::claim::{Claim, Fault};
-use super::figure::{Figure, Of, Take};
+use super::figure::{Figure, Of, Statistic};
 use super::{Cell, PaperClaim, Study, Terms, Words, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// A title is to fit a line of a terminal, after the study's name.
+/// Maximum number of characters of a title: it must fit a terminal line after the study's name.
 const WIDEST: usize = 72;
 
-/// Reads a study.
+/// Parses a study.
 pub(super) fn study(text: &str) -> Result<Study, Fault> {
     let file: File = toml::from_str(text).map_err(|e| Fault {
         at: e.span().map_or(0, |span| span.start),
@@ -27,7 +27,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
     unique(&file.figure.iter().map(|figure| &figure.name).collect::<Vec<_>>(), "figure")?;
     let limit = file.limit.as_ref().map(time).transpose()?;
     if let (Some(Nanos(0)), Some(text)) = (limit, &file.limit) {
-        return Err(fault(text, "nothing can be measured in no time"));
+        return Err(fault(text, "the limit must be more than 0"));
     }
     if file.title.get_ref().chars().count() > WIDEST {
         return Err(fault(&file.title, &format!("a title has at most {WIDEST} characters")));
@@ -58,7 +58,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         let gone = one.gone.is_some();
         let why = match one.gone {
             Some(gone) if !one.why.is_empty() => {
-                let why = "a claim has either 'why' or 'gone'".to_owned();
+                let why = "a claim has either 'why' or 'gone', not both".to_owned();
                 return Err(Fault { at: gone.span().start, why });
             }
             Some(gone) => gone.into_inner(),
@@ -68,34 +68,34 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         study.claims.push(PaperClaim { says, source, claim, text, why, gone });
     }
     unique(&file.picture.iter().map(|picture| &picture.name).collect::<Vec<_>>(), "picture")?;
-    let pictures = file.picture.iter().map(|picture| drawn::picture(picture, &study));
+    let pictures = file.picture.iter().map(|picture| pictures::picture(picture, &study));
     study.pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     Ok(study)
 }
 
-/// How many quotation marks open the string that begins there.
+/// Returns the length of the quotation mark that opens the string at this byte offset.
 fn quotes(text: &str, at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     if rest.starts_with("\"\"\"") || rest.starts_with("'''") { 3 } else { 1 }
 }
 
-/// All choices from all axes, the last axis the fastest.
+/// Returns all combinations of choices; the last axis varies fastest.
 fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
     unique(&file.axis.iter().map(|axis| &axis.name).collect::<Vec<_>>(), "axis")?;
     if let Some(label) = &file.plan.label {
-        return Err(fault(label, "the plan has no label: choices on an axis have"));
+        return Err(fault(label, "the plan has no label: only choices on an axis have one"));
     }
     let mut cells = vec![Cell { label: String::new(), at: 0, terms: terms(&file.plan)? }];
     for axis in &file.axis {
         let name = &axis.name;
         let labels = axis.each.iter().map(|choice| {
             let missing =
-                || fault(name, "each choice on an axis has a label, and this has one without");
+                || fault(name, "each choice on an axis needs a label, and one here has none");
             choice.label.as_ref().ok_or_else(missing)
         });
         let labels = labels.collect::<Result<Vec<_>, _>>()?;
         if labels.is_empty() {
-            return Err(fault(name, "an axis has at least one choice"));
+            return Err(fault(name, "an axis needs at least one choice"));
         }
         labels.iter().try_for_each(|label| word(label))?;
         unique(&labels, "label")?;
@@ -103,7 +103,7 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
         cells = cells.iter().flat_map(|cell| with_each(cell, &labels, &choices)).collect();
     }
     match cells.iter().find(|cell| cell.label.is_empty()) {
-        Some(_) => Err(Fault { at: 0, why: "it has no [[axis]], and so no cell".to_owned() }),
+        Some(_) => Err(Fault { at: 0, why: "there is no [[axis]], and thus no cell".to_owned() }),
         None => Ok(cells),
     }
 }
@@ -116,7 +116,7 @@ fn with_each(cell: &Cell, labels: &[&Text], choices: &[Terms]) -> Vec<Cell> {
     let with = |(label, choice): (&&Text, &Terms)| Cell {
         label: joined(label.get_ref()),
         at: label.span().start,
-        terms: cell.terms.but(choice),
+        terms: cell.terms.overridden_by(choice),
     };
     labels.iter().zip(choices).map(with).collect()
 }
@@ -124,7 +124,7 @@ fn with_each(cell: &Cell, labels: &[&Text], choices: &[Terms]) -> Vec<Cell> {
 fn terms(choice: &Choice) -> Result<Terms, Fault> {
     let length = match (&choice.time, &choice.count) {
         (Some(time), Some(_)) => {
-            return Err(fault(time, "for and count are two ways to say how long: give one"));
+            return Err(fault(time, "give either 'for' or 'count', not both"));
         }
         (Some(text), None) => {
             let time = time(text)?;
@@ -132,7 +132,10 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
             Some(Length::For(time))
         }
         (None, Some(count)) if *count.get_ref() == 0 => {
-            return Err(Fault { at: count.span().start, why: "count is at least 1".to_owned() });
+            return Err(Fault {
+                at: count.span().start,
+                why: "count must be at least 1".to_owned(),
+            });
         }
         (None, Some(count)) => Some(Length::Count(*count.get_ref())),
         (None, None) => None,
@@ -140,7 +143,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
     if let Some(repeat) =
         choice.repeat.as_ref().filter(|repeat| !(1..=100).contains(repeat.get_ref()))
     {
-        return Err(Fault { at: repeat.span().start, why: "repeat is 1 to 100".to_owned() });
+        return Err(Fault { at: repeat.span().start, why: "repeat must be 1 to 100".to_owned() });
     }
     let several =
         |all: &Option<Vec<Text>>| all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>());
@@ -166,32 +169,33 @@ fn figure(figure: &FigureText) -> Result<Figure, Fault> {
     word(&figure.name)?;
     let name = figure.name.get_ref().clone();
     let take = match &figure.take {
-        Some(take) => Take::named(take.get_ref()).ok_or_else(|| {
-            let hint = suggest::hint(take.get_ref(), &Take::ALL.map(|(name, _)| name));
-            fault(take, &format!("nothing is called '{}' to take: {hint}", take.get_ref()))
+        Some(take) => Statistic::named(take.get_ref()).ok_or_else(|| {
+            let hint = suggest::hint(take.get_ref(), &Statistic::ALL.map(|(name, _)| name));
+            fault(take, &format!("unknown statistic '{}': {hint}", take.get_ref()))
         })?,
-        None if figure.load.is_some() => Take::Done,
-        None if figure.figure.is_some() => Take::Mean,
-        None => Take::Max,
+        None if figure.load.is_some() => Statistic::Done,
+        None if figure.figure.is_some() => Statistic::Mean,
+        None => Statistic::Max,
     };
     let (text, of) = match (&figure.probe, &figure.load, &figure.figure) {
         (Some(probe), None, None) => {
             (probe, Of::Series { probe: probe.get_ref().clone(), span: figure.span.clone() })
         }
         (Some(probe), None, Some(figure)) => {
-            (probe, Of::Figure { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
+            (probe, Of::Value { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
         }
         (None, Some(load), None) => (load, Of::Work { load: load.get_ref().clone() }),
         _ => {
-            let why = "it is either of a probe, and perhaps of a figure of that, or of a load";
+            let why = "a figure needs either a probe (and optionally a figure of it) or a load";
             return Err(fault(&figure.name, why));
         }
     };
     if !of.has(take) {
         let text = figure.take.as_ref().unwrap_or(&figure.name);
+        let all = Statistic::ALL.iter();
         let names: Vec<&str> =
-            Take::ALL.iter().filter(|(_, take)| of.has(*take)).map(|(name, _)| *name).collect();
-        return Err(fault(text, &format!("of this can be taken: {}", names.join(", "))));
+            all.filter(|(_, take)| of.has(*take)).map(|(name, _)| *name).collect();
+        return Err(fault(text, &format!("take must be one of: {}", names.join(", "))));
     }
     let title = figure.title.clone().unwrap_or_else(|| name.clone());
     Ok(Figure { name, title, at: text.span().start, of, take })
@@ -208,7 +212,7 @@ fn published(
             return Ok(());
         }
         let hint = suggest::hint(text.get_ref(), names);
-        Err(fault(text, &format!("there is no {what} '{}': {hint}", text.get_ref())))
+        Err(fault(text, &format!("unknown {what} '{}': {hint}", text.get_ref())))
     };
     let mut published = BTreeMap::new();
     for (cell, values) in all {
@@ -229,7 +233,7 @@ fn words(text: &Text) -> Words {
     Words { text: text.get_ref().clone(), at: text.span().start }
 }
 
-/// Refuses what claims could not name.
+/// Refuses names that claims could not refer to.
 fn word(text: &Text) -> Result<(), Fault> {
     let word = text.get_ref();
     let inner = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
@@ -237,7 +241,7 @@ fn word(text: &Text) -> Result<(), Fault> {
         && word.bytes().all(inner)
         && !word.ends_with('-')
         && word != "and";
-    let why = "it is a word that begins with a small letter: letters, digits, '_' and '-' within";
+    let why = "a name begins with a lower-case letter, followed by letters, digits, '_' and '-'";
     if good { Ok(()) } else { Err(fault(text, why)) }
 }
 
@@ -245,7 +249,7 @@ fn unique(all: &[&Text], what: &str) -> Result<(), Fault> {
     let mut seen: Vec<&str> = Vec::new();
     for text in all.iter().copied() {
         if seen.contains(&text.get_ref().as_str()) {
-            return Err(fault(text, &format!("the {what} '{}' is there already", text.get_ref())));
+            return Err(fault(text, &format!("the {what} '{}' is defined twice", text.get_ref())));
         }
         seen.push(text.get_ref());
     }

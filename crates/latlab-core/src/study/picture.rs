@@ -1,56 +1,56 @@
-//! Pictures: which figures of a paper a study draws of what it has measured.
+//! Pictures: the figures of a paper that a study draws from its results.
 
 /// A picture of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// What its file is called, and its place in the report.
+    /// Name of its file, and its anchor in the report.
     pub name: String,
-    /// What it shows, in a line.
+    /// Title, in a line.
     pub title: String,
-    /// Which figure of the paper it redoes.
+    /// The figure of the paper that it reproduces.
     pub source: String,
     /// Its form.
     pub kind: Kind,
-    /// What it shows, by place in the study's figures: of a distribution and of a course over time
-    /// all samples that these are taken of. A scan has none.
+    /// Indices of the figures shown; a distribution or a course over time shows all samples behind
+    /// them. Empty for scans.
     pub figures: Vec<usize>,
-    /// Of which cells, by place in the study's cells.
+    /// Indices of the cells shown.
     pub cells: Vec<usize>,
-    /// What bars and curves stand over; of the others there is nothing.
+    /// The axis of bars and curves; none for other forms.
     pub over: Option<Over>,
-    /// Whether values are on a logarithmic axis.
+    /// Whether the value axis is logarithmic.
     pub log: bool,
 }
 
 /// The form of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The share of samples at or below each latency.
+    /// Cumulative distribution: the share of samples at or below each latency.
     Cdf,
-    /// How the samples are spread.
+    /// Density of the samples.
     Density,
-    /// The worst sample of each stretch of time.
+    /// The worst sample of each interval of time.
     OverTime,
     /// Bars over the labels of an axis.
     Bars,
     /// Lines over the labels of an axis.
     Curves,
-    /// How late a task runs over the moment of the interrupt, across a call that was scanned.
+    /// Process dispatch latency over the moment of the interrupt, across a scanned call.
     Pdlt,
 }
 
-/// The axis of a study over which figures stand.
+/// The axis of a study that bars and curves are drawn over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// Which one, by place in the study's axes.
+    /// Index of the axis.
     pub axis: usize,
-    /// The labels that are shown, in order.
+    /// The labels shown, in order.
     pub labels: Vec<String>,
-    /// Where each of them stands; evenly apart where nothing is said.
+    /// Position of each label; evenly spaced if absent.
     pub at: Option<Vec<f64>>,
-    /// By which cells values are divided: those with this label on this axis.
+    /// Values are divided by those of the cells with this label on this axis.
     pub relative_to: Option<(usize, String)>,
-    /// Whether bars of several figures stand on each other.
+    /// Whether the bars of several figures are stacked.
     pub stacked: bool,
 }
 
@@ -65,12 +65,12 @@ impl Kind {
         ("pdlt", Kind::Pdlt),
     ];
 
-    /// What has this name.
+    /// Returns the form of this name.
     pub fn named(name: &str) -> Option<Kind> {
         Kind::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
-    /// Whether it shows samples, and not single values.
+    /// Whether it shows samples rather than single values.
     pub fn of_samples(self) -> bool {
         matches!(self, Kind::Cdf | Kind::Density | Kind::OverTime)
     }

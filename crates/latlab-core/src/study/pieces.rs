@@ -1,22 +1,22 @@
-//! Long measurements in pieces, so that one that is ended loses the piece it is in and no more.
+//! Long measurements in pieces: an interrupted measurement loses only the current piece.
 
 use crate::plan::{Length, Plan};
 use crate::record::{Incomparable, Record};
 use crate::time::Nanos;
 
-/// No piece is longer. The laboratory takes some minutes on the wall for one of guest time.
+/// Maximum length of a piece. The laboratory takes minutes of wall-clock time for one of guest time.
 pub const LONGEST: Nanos = Nanos::from_secs(300);
 
-/// No cell is longer: a week.
+/// Maximum length of a cell: a week.
 const MOST: Nanos = Nanos::from_secs(7 * 24 * 3_600);
 
-/// Refuses, in words, what is longer than [`MOST`].
+/// Refuses lengths above [`MOST`], with the reason.
 pub fn not_too_long(time: Nanos) -> Result<(), String> {
-    if time <= MOST { Ok(()) } else { Err(format!("no cell is measured for more than {MOST}")) }
+    if time <= MOST { Ok(()) } else { Err(format!("a cell is measured for at most {MOST}")) }
 }
 
-/// How many pieces of at most `longest` a length is measured in. A count is never cut: how long it
-/// takes is not known.
+/// Returns the number of pieces of at most `longest`. A count is one piece, since its duration is
+/// unknown.
 pub fn number(length: Length, longest: Nanos) -> u64 {
     match length {
         Length::For(time) => time.0.div_ceil(longest.0.max(1)).max(1),
@@ -24,8 +24,8 @@ pub fn number(length: Length, longest: Nanos) -> u64 {
     }
 }
 
-/// The plans of the pieces, in their order: as long as each other to a nanosecond, and each with
-/// the seed after that of the one before. A plan that is short enough is its own only piece.
+/// Returns the plans of the pieces in order. Their lengths differ by at most a nanosecond, and each has
+/// the next seed. A plan that is short enough stays as it is.
 pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
     let number = number(whole.length, longest);
     let Length::For(time) = whole.length else { return vec![whole.clone()] };
@@ -41,9 +41,8 @@ pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
     (0..number).map(piece).collect()
 }
 
-/// The record of the whole, from those of its pieces: all samples together, over one another in
-/// time as those of repetitions are. None of no piece; fails where the pieces were not measured on
-/// the same kind of machine.
+/// Merges the records of the pieces into that of the whole; the time lines overlap, as those of
+/// repetitions do. None without pieces; fails if the machines differ.
 pub fn join(whole: &Plan, pieces: Vec<Record>) -> Result<Option<Record>, Incomparable> {
     let as_whole = pieces.into_iter().map(|piece| {
         let plan = Plan { cpus: piece.plan.cpus.clone(), ..whole.clone() };

@@ -1,15 +1,15 @@
-//! Quantities: numbers and times, and what may be done with them.
+//! Quantities: numbers and times, and their arithmetic.
 
 use crate::time::Nanos;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Sub};
 
-/// A value that is a pure number, a time, or a power of one: nanoseconds to the power of `time`.
+/// A number, a time, or a power of time: nanoseconds to the power of `time`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantity {
-    /// How many.
+    /// The number of units.
     pub value: f64,
-    /// 0 for a number, 1 for a time, -1 for what is counted in a time, and so on.
+    /// The power: 0 for a number, 1 for a time, -1 for a rate.
     pub time: i32,
 }
 
@@ -25,8 +25,8 @@ impl Quantity {
         Quantity { value: time.0 as f64, time: 1 }
     }
 
-    /// A time (`time` is 1) or a number (0) that was printed with nothing beside it but an "about";
-    /// none where a paper says more, as in "below 100 us".
+    /// Parses a printed time (`time` is 1) or number (0), optionally preceded by "about"; none if
+    /// there is other text, as in "below 100 us".
     pub fn printed(text: &str, time: i32) -> Option<f64> {
         let text = text.trim();
         let text = text.strip_prefix("about ").unwrap_or(text).replace(' ', "");
@@ -37,18 +37,18 @@ impl Quantity {
         }
     }
 
-    /// What kind of value it is, in words.
+    /// Returns the name of a dimension, by its power of time.
     pub fn kind(time: i32) -> String {
         match time {
             0 => "a number".to_owned(),
             1 => "a time".to_owned(),
-            -1 => "a number in a time".to_owned(),
+            -1 => "a rate".to_owned(),
             power => format!("a time to the power of {power}"),
         }
     }
 }
 
-// Of two that are added the first says what kind the sum is: who adds has seen that both are alike.
+// A sum has the dimension of its first operand: the caller has checked that both are equal.
 
 impl Add for Quantity {
     type Output = Quantity;
@@ -81,7 +81,7 @@ impl Div for Quantity {
 }
 
 impl fmt::Display for Quantity {
-    /// A time in the unit that fits, a number with four digits that count.
+    /// A time in the appropriate unit, a number with four significant digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.time {
             0 => f.pad(&digits(self.value)),
@@ -90,7 +90,7 @@ impl fmt::Display for Quantity {
                 #[expect(
                     clippy::cast_possible_truncation,
                     clippy::cast_sign_loss,
-                    reason = "a time of more than 584 years is shown as that"
+                    reason = "longer times are shown as 584 years"
                 )]
                 let time = Nanos(self.value.abs().round() as u64);
                 f.pad(&format!("{sign}{time}"))
@@ -101,7 +101,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// Four digits that count; large whole numbers with all.
+/// Four significant digits; large whole numbers in full.
 fn digits(value: f64) -> String {
     if !value.is_finite() || value.fract() == 0.0 || value.abs() >= 1_000.0 {
         return format!("{value:.0}");
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_of_times_is_a_number_and_a_product_is_no_time() {
+    fn quotient_of_times_is_a_number_and_product_is_not_a_time() {
         let (long, short) = (Nanos::from_millis(400), Nanos::from_micros(100));
         let (long, short) = (Quantity::time(long), Quantity::time(short));
         assert_eq!(long / short, Quantity::number(4000.0));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_printed_plainly_can_be_drawn() {
+    fn printed_value_is_read_only_without_further_words() {
         assert_eq!(Quantity::printed("52.1 us", 1), Some(52_100.0));
         assert_eq!(Quantity::printed("about 22 us", 1), Some(22_000.0));
         assert_eq!(Quantity::printed("3.7", 0), Some(3.7));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_shown_in_its_way() {
+    fn quantities_are_shown_in_their_unit() {
         let shown = |value, time| Quantity { value, time }.to_string();
         assert_eq!(shown(399_512_345.0, 1), "399.5 ms");
         assert_eq!(shown(-1_500.0, 1), "-1.5 us");

@@ -1,7 +1,10 @@
-//! Studies are read as they are written, refused where they are wrong, and give what was measured.
+//! Tests of studies: parsing, errors, figures, findings.
+
+mod figures;
+mod joining;
 
 use super::claim::Verdict;
-use super::figure::{Figure, Of, Take};
+use super::figure::{Figure, Of, Statistic};
 use super::quantity::Quantity;
 use super::*;
 use crate::histogram::Histogram;
@@ -75,7 +78,7 @@ fn record(latencies: &[u64]) -> Record {
         started: Nanos(0),
         runs: 1,
         plan: Plan::bare("", "0".parse().unwrap(), Length::Count(1)),
-        basis: None,
+        fingerprint: None,
         machine: Machine::default(),
         series: vec![series],
         scans: Vec::new(),
@@ -94,7 +97,7 @@ fn record(latencies: &[u64]) -> Record {
 }
 
 #[test]
-fn the_cells_are_all_choices_and_the_last_that_says_a_thing_has_it() {
+fn cells_are_all_combinations_and_later_axes_override_earlier_ones() {
     let study = Study::read(STUDY).unwrap();
     let labels: Vec<&str> = study.cells.iter().map(|cell| cell.label.as_str()).collect();
     assert_eq!(labels, ["rt.idle", "rt.fork", "rt-adapted.idle", "rt-adapted.fork"]);
@@ -111,7 +114,7 @@ fn the_cells_are_all_choices_and_the_last_that_says_a_thing_has_it() {
 }
 
 #[test]
-fn what_was_measured_stands_beside_what_was_published() {
+fn findings_have_measured_and_published_values() {
     let study = Study::read(STUDY).unwrap();
     let measured = [Some(vec![record(&[5, 70]), record(&[90])]), None, None, None];
     let findings = study.findings(&measured);
@@ -122,11 +125,11 @@ fn what_was_measured_stands_beside_what_was_published() {
     assert_eq!(findings.claims[0].1.verdict, Verdict::Holds);
     assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns");
     assert_eq!(findings.claims[1].1.word(), "not measured");
-    assert_eq!(findings.claims[1].1.ground(), "without rt.fork.messages");
+    assert_eq!(findings.claims[1].1.ground(), "no value for rt.fork.messages");
 }
 
 #[test]
-fn a_claim_whose_cause_is_gone_holds_no_more_where_it_differs() {
+fn claim_with_a_vanished_cause_no_longer_holds_if_it_differs() {
     let judged = |reason: &str, latency: u64| {
         let claim = format!("claim = \"rt.idle.worst < 100us\"\n{reason}");
         let text = STUDY.replacen("claim = \"rt.idle.worst < 100us\"\n", &claim, 1);
@@ -134,104 +137,17 @@ fn a_claim_whose_cause_is_gone_holds_no_more_where_it_differs() {
         let measured = [Some(vec![record(&[latency])]), None, None, None];
         study.findings(&measured).claims[0].1.word()
     };
-    assert_eq!(judged("gone = \"no such loop\"\n", 200_000), "holds no more");
+    assert_eq!(judged("gone = \"no such loop\"\n", 200_000), "no longer holds");
     assert_eq!(judged("why = \"slow\"\n", 200_000), "differs");
     assert_eq!(judged("gone = \"no such loop\"\n", 50), "holds");
 }
 
-#[test]
-fn each_figure_is_taken_of_all_repetitions() {
-    let all = [record(&[10, 20]), record(&[60])];
-    let taken = |take| {
-        let of = Of::Series { probe: "cyclic".to_owned(), span: None };
-        figure(of, take).of(&all).map(|value| value.value)
-    };
-    let expected = [
-        (Take::Min, 10.0),
-        (Take::Mean, 30.0),
-        (Take::Max, 60.0),
-        (Take::Quantile(5_000), 20.0),
-        (Take::First, 7.0),
-        (Take::Recorded, 3.0),
-        (Take::Missed, 6.0),
-    ];
-    for (take, value) in expected {
-        assert_eq!(taken(take), Some(value), "{take:?}");
-    }
-    let of = |of, take| figure(of, take).of(&all);
-    let other = Of::Series { probe: "timer".to_owned(), span: None };
-    assert_eq!(of(other, Take::Recorded), None);
-    let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
-    assert_eq!(of(span, Take::Recorded), None);
-    let switches = Of::Figure { probe: "cyclic".to_owned(), name: "switches".to_owned() };
-    assert_eq!(of(switches, Take::Mean), None);
-    let empty = figure(Of::Series { probe: "cyclic".to_owned(), span: None }, Take::Max);
-    assert_eq!(empty.of(&[record(&[])]), None);
-}
-
-fn figure(of: Of, take: Take) -> Figure {
+fn figure(of: Of, take: Statistic) -> Figure {
     Figure { name: String::new(), title: String::new(), at: 0, of, take }
 }
 
-/// What a figure is taken of may be misspelt, and so may be what the cells name: who knows what there
-/// is asks for the first after the second.
 #[test]
-fn a_figure_of_what_no_cell_measures_is_told() {
-    let unmeasured = |from: &str, to: &str| {
-        let text = STUDY.replacen(from, to, 1);
-        let study = Study::read(&text).unwrap_or_else(|fault| panic!("{fault}"));
-        study.unmeasured().map(|fault| (place(&text, fault.at), fault.why))
-    };
-    assert_eq!(unmeasured("2001", "2002"), None);
-    let said = |place, why: &str| Some((place, why.to_owned()));
-    let probe = "probe = \"nanosleep\"";
-    assert_eq!(
-        unmeasured("probe = \"cyclic\"", probe),
-        said((25, 9), "no cell has the probe 'nanosleep'")
-    );
-    assert_eq!(
-        unmeasured("probe = \"cyclic\"", "probe = \"scan.fork\""),
-        said((25, 9), "no cell has a scan of 'fork'")
-    );
-    assert_eq!(
-        unmeasured("load = \"fork\"", "load = \"disk\""),
-        said((30, 8), "no cell has the load 'disk'")
-    );
-}
-
-#[test]
-fn a_figure_of_some_cells_is_a_result_of_those_only() {
-    let study = Study::read(STUDY).unwrap();
-    let results = study.results();
-    let names: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
-    assert!(names.contains(&"rt.fork.messages") && !names.contains(&"rt.idle.messages"));
-    let claim = Claim::read("max(*.*.messages) > 5").unwrap();
-    let measured = |nth: usize| (nth % 2 == 1).then(|| vec![record(&[5])]);
-    let known = study.known(|cell, figure| Some(figure.of(&measured(cell)?)?.value));
-    assert_eq!(claim.judge(&known).verdict, Verdict::Holds);
-}
-
-#[test]
-fn the_stretches_that_a_scan_has_found_are_counted_and_have_a_peak() {
-    let scan = record::tests::scan();
-    let mut both = [record(&[1]), record(&[1])];
-    let of = || Of::Series { probe: format!("scan.{}", scan.call.name), span: None };
-    let taken = |all: &[Record]| figure(of(), Take::Regions).of(all);
-    let peak = |all: &[Record]| figure(of(), Take::Peak).of(all);
-    assert_eq!(taken(&both), None);
-    both[0].scans = vec![scan.clone()];
-    assert_eq!(taken(&both), None, "one of them has none");
-    both[1].scans = vec![Scan { regions: Vec::new(), ..scan.clone() }];
-    // The longest of a moment was 52.202 us, the least of that moment 52.2 us.
-    assert_eq!(peak(&both), Some(Quantity::time(Nanos(52_200))));
-    let number = |n: u8| Some(Quantity::number(f64::from(n)));
-    assert_eq!(scan.regions.len(), 1);
-    assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
-    assert!(!Of::Series { probe: "cyclic".to_owned(), span: None }.has(Take::Regions));
-}
-
-#[test]
-fn records_in_another_time_or_of_another_kernel_of_the_same_name_are_strangers() {
+fn records_of_another_time_domain_or_kernel_are_mismatches() {
     let study = Study::read(STUDY).unwrap();
     let on = |target: &str, kernel: &str, time_domain| {
         let mut record = record(&[5]);
@@ -241,8 +157,8 @@ fn records_in_another_time_or_of_another_kernel_of_the_same_name_are_strangers()
     };
     let lab = |target: &str, kernel: &str| on(target, kernel, TimeDomain::Instructions);
     let said = |measured: &[Option<Vec<Record>>]| {
-        let strangers = study.strangers(measured).into_iter();
-        strangers.map(|(nth, stranger)| format!("{nth}: {stranger}")).collect::<Vec<_>>()
+        let mismatches = study.strangers(measured).into_iter();
+        mismatches.map(|(nth, mismatch)| format!("{nth}: {mismatch}")).collect::<Vec<_>>()
     };
     let (a, b) = (lab("lab:a", "6.12"), lab("lab:b", "6.12-rt"));
     let alike =
@@ -258,13 +174,13 @@ fn records_in_another_time_or_of_another_kernel_of_the_same_name_are_strangers()
     assert_eq!(
         said(&time),
         [
-            "1: its record is in silicon time, that of rt.idle in instructions time: their nanoseconds are not the same thing"
+            "1: its record is in silicon time, that of rt.idle in instructions time: their nanoseconds are not comparable"
         ]
     );
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_are_reported_with_their_position() {
     let refused = |from: &str, to: &str| {
         let text = STUDY.replacen(from, to, 1);
         assert_ne!(text, STUDY, "{from}");
@@ -275,39 +191,27 @@ fn what_is_wrong_is_said_with_its_place() {
     let cases = [
         ("for = \"2s\"", "fro = \"2s\"", "9:1: unknown field `fro`"),
         ("for = \"2s\"", "for = \"2\"", "9:7: '2' has no unit"),
-        ("for = \"2s\"", "for = \"900d\"", "9:7: no cell is measured for more than"),
+        ("for = \"2s\"", "for = \"900d\"", "9:7: a cell is measured for at most"),
         ("for = \"2s\"", "for = 2", "9:7: invalid type: integer `2`, expected a string"),
-        ("for = \"2s\"", "for = \"2s\"\ncount = 5", "9:7: for and count"),
+        ("for = \"2s\"", "for = \"2s\"\ncount = 5", "9:7: give either 'for' or 'count'"),
         ("count = 100", "count = 0", "21:"),
-        ("label = \"idle\" }", "loads = [] }", "20:8: each choice on an axis has a label"),
-        ("\"rt-adapted\"", "\"rt\"", "16:13: the label 'rt' is there already"),
-        ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: it is a word"),
+        ("label = \"idle\" }", "loads = [] }", "20:8: each choice on an axis needs a label"),
+        ("\"rt-adapted\"", "\"rt\"", "16:13: the label 'rt' is defined twice"),
+        ("\"rt-adapted\"", "\"Rt adapted\"", "16:13: a name begins with a lower-case letter"),
         ("adapt = true", "adapt = 5", "16:"),
-        ("take = \"rate\"", "take = \"mean\"", "31:8: of this can be taken: done, rate"),
-        (
-            "take = \"rate\"",
-            "take = \"rat\"",
-            "31:8: nothing is called 'rat' to take: did you mean rate?",
-        ),
-        ("load = \"fork\"\n", "", "28:8: it is either of a probe"),
-        ("name = \"messages\"", "name = \"worst\"", "28:8: the figure 'worst' is there already"),
+        ("take = \"rate\"", "take = \"mean\"", "31:8: take must be one of: done, rate"),
+        ("take = \"rate\"", "take = \"rat\"", "31:8: unknown statistic 'rat': did you mean rate?"),
+        ("load = \"fork\"\n", "", "28:8: a figure needs either a probe"),
+        ("name = \"messages\"", "name = \"worst\"", "28:8: the figure 'worst' is defined twice"),
         (
             "\"rt.idle\" = {",
             "\"rt.idel\" = {",
-            "34:1: there is no cell 'rt.idel': did you mean rt.idle",
+            "34:1: unknown cell 'rt.idel': did you mean rt.idle",
         ),
-        ("{ worst = \"about", "{ wrost = \"about", "34:15: there is no figure 'wrost'"),
+        ("{ worst = \"about", "{ wrost = \"about", "34:15: unknown figure 'wrost'"),
         ("worst < 100us", "worst < 100", "39:26: "),
-        (
-            "rt.fork.messages >",
-            "rt.fork.massages >",
-            "43:10: there is no result 'rt.fork.massages'",
-        ),
-        (
-            "rt.fork.messages >",
-            "rt.idle.messages >",
-            "43:10: there is no result 'rt.idle.messages'",
-        ),
+        ("rt.fork.messages >", "rt.fork.massages >", "43:10: unknown result 'rt.fork.massages'"),
+        ("rt.fork.messages >", "rt.idle.messages >", "43:10: unknown result 'rt.idle.messages'"),
         ("\"Two kernels\"", &format!("\"{}\"", "x".repeat(73)), "2:9: a title has at most 72"),
         ("rt.fork.messages > 5", "rt.fork.messages", "43:26: expected a comparison"),
         (
@@ -324,65 +228,13 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn a_study_without_cells_is_none() {
+fn study_without_cells_is_refused() {
     let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nfigure = []\n";
     assert!(Study::read(text).unwrap_err().why.contains("[[axis]]"));
 }
 
 #[test]
-fn pieces_together_are_as_long_as_the_whole_and_no_two_have_a_seed() {
-    let mut whole = Plan { seed: 5, ..record(&[]).plan };
-    assert_eq!(pieces::cut(&whole, Nanos(1)), [whole.clone()], "a count is not cut");
-    for (length, number) in [(1, 1), (10, 1), (11, 2), (25, 3), (30, 3), (31, 4)] {
-        whole.length = Length::For(Nanos(length));
-        let cut = pieces::cut(&whole, Nanos(10));
-        assert_eq!(cut.len() as u64, number);
-        assert_eq!(pieces::number(whole.length, Nanos(10)), number);
-        let lengths: Vec<u64> = cut.iter().map(|piece| nanoseconds(piece.length)).collect();
-        assert_eq!(lengths.iter().sum::<u64>(), length);
-        assert!(lengths.iter().all(|length| (1..=10).contains(length)), "{lengths:?}");
-        let seeds: Vec<u64> = cut.iter().map(|piece| piece.seed).collect();
-        assert_eq!(seeds, (5..5 + number).collect::<Vec<_>>());
-    }
-}
-
-fn nanoseconds(length: Length) -> u64 {
-    match length {
-        Length::For(time) => time.0,
-        Length::Count(_) => panic!("it is no time"),
-    }
-}
-
-#[test]
-fn pieces_joined_are_in_the_table_as_the_whole_is() {
-    let samples: Vec<u64> = (0..1_000).map(|nth| 50 + nth * nth % 7_919).collect();
-    let whole = Plan { length: Length::For(Nanos(25)), ..record(&[]).plan };
-    let measured = |(plan, samples): (Plan, &[u64])| Record { plan, ..record(samples) };
-    let cut = pieces::cut(&whole, Nanos(10)).into_iter();
-    let parts: Vec<Record> = cut.zip(samples.chunks(400)).map(measured).collect();
-    let joined = pieces::join(&whole, parts.clone()).unwrap().unwrap();
-    assert_eq!((&joined.plan, joined.runs), (&whole, 3));
-    let at_once = Record { plan: whole.clone(), ..record(&samples) };
-    let of = Of::Series { probe: "cyclic".to_owned(), span: None };
-    for take in Take::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
-        let figure = figure(of.clone(), take);
-        let times = if take == Take::Missed { 3.0 } else { 1.0 };
-        let expected = figure.of(std::slice::from_ref(&at_once)).unwrap().value * times;
-        let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
-        assert!((value - expected).abs() < 1e-6, "{take:?}: {value}, not {expected}");
-    }
-    // Ended half-way: what was joined until then, joined with the others.
-    let mut resumed = pieces::join(&whole, parts[..2].to_vec()).unwrap().unwrap();
-    resumed.merge(&pieces::join(&whole, parts[2..].to_vec()).unwrap().unwrap()).unwrap();
-    assert_eq!(resumed.to_json(), joined.to_json());
-    assert_eq!(pieces::join(&whole, Vec::new()).unwrap(), None);
-    let mut elsewhere = parts;
-    elsewhere[1].machine.kernel = "6.1".to_owned();
-    assert!(pieces::join(&whole, elsewhere).unwrap_err().to_string().contains("their kernel"));
-}
-
-#[test]
-fn the_length_that_the_user_wants_is_that_of_all_cells() {
+fn length_set_by_the_user_applies_to_all_cells() {
     let mut study = Study::read(&STUDY.replacen("[plan]", "limit = \"1min\"\n[plan]", 1)).unwrap();
     study.last(Nanos::from_secs(36_000)).unwrap();
     let all = study.cells.iter().map(|cell| cell.terms.length);
@@ -392,5 +244,5 @@ fn the_length_that_the_user_wants_is_that_of_all_cells() {
     let refused = Study::read(&scans).unwrap().last(Nanos(1)).unwrap_err();
     assert!(refused.starts_with("the cell rt-adapted.idle scans calls"), "{refused}");
     let refused = Study::read(STUDY).unwrap().last(Nanos::from_secs(700_000)).unwrap_err();
-    assert!(refused.starts_with("no cell is measured for more than"), "{refused}");
+    assert!(refused.starts_with("a cell is measured for at most"), "{refused}");
 }

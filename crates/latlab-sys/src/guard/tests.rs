@@ -41,8 +41,8 @@ fn killed(root: &Root, guard: Guard) {
 }
 
 fn change(knob: &str, was: &str, set: &str, restored: bool) -> Change {
-    let because = "for a test".to_owned();
-    Change { knob: knob.to_owned(), was: was.to_owned(), set: set.to_owned(), because, restored }
+    let reason = "for a test".to_owned();
+    Change { knob: knob.to_owned(), old: was.to_owned(), new: set.to_owned(), reason, restored }
 }
 
 #[test]

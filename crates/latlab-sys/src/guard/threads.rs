@@ -43,7 +43,7 @@ impl Guard {
     fn turn(&mut self, entry: &Entry, one: &Wanted<'_>) -> Result<(), GuardError> {
         entry.turn(one.policy)?;
         let change = change(one.name, &entry.was, one.policy);
-        self.note(Change { because: one.because.clone(), ..change });
+        self.note(Change { reason: one.because.clone(), ..change });
         Ok(())
     }
 

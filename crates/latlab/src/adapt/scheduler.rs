@@ -34,9 +34,9 @@ impl Scheduler {
         self.ours = Some(Slices::start().map_err(|error| refused(error.to_string()))?);
         self.change = Some(Change {
             knob: SCHED_EXT.to_owned(),
-            was: "none".to_owned(),
-            set: SLICES.to_owned(),
-            because: because.to_owned(),
+            old: "none".to_owned(),
+            new: SLICES.to_owned(),
+            reason: because.to_owned(),
             restored: true,
         });
         Ok(())

@@ -65,7 +65,7 @@ fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
     let facts = json!({ "latency_ns": sample.latency, "unexplained_ns": unexplained });
     let [begin, end] = slice(pid, tid, &title, (due(sample), sample.latency), &facts);
     let charge = |charge: &Charge| {
-        let facts = json!({ "who": charge.who, "ns": charge.ns, "stack": charge.stack });
+        let facts = json!({ "culprit": charge.culprit, "ns": charge.ns, "stack": charge.stack });
         slice(pid, tid, &charge.cause, (due(sample) + charge.from, charge.ns), &facts)
     };
     let charges = sample.causes.iter().flat_map(charge);
@@ -202,7 +202,7 @@ mod tests {
             let mut reached = from;
             let mut sum = i128::from(whole.args["unexplained_ns"].as_u64().unwrap());
             let inside = slices.iter().filter(|part| {
-                part.tid == whole.tid && part.args.contains_key("who") && part.from >= from
+                part.tid == whole.tid && part.args.contains_key("culprit") && part.from >= from
             });
             for part in inside.filter(|part| part.from < to) {
                 assert!(part.from >= reached, "{}", part.name);

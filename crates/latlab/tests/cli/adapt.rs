@@ -213,6 +213,6 @@ fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
     assert!(all.into_iter().all(turned), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
-    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
+    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.new.as_str()).collect();
     assert!(cyclic.changes.iter().all(|change| change.restored), "{told:?}");
 }

@@ -177,13 +177,13 @@ fn a_file_that_is_no_whole_record_is_said_to_be_none() {
     refused("{}", &["not a latlab record", "no schema"]);
     refused("<html></html>", &["not a latlab record"]);
     refused("[1, 2, 3]", &["not a latlab record"]);
-    refused(r#"{"schema": 1}"#, &["not a latlab record", "missing field"]);
+    refused(r#"{"schema": 2}"#, &["not a latlab record", "missing field"]);
     let spoilt = |change: fn(&mut Value)| {
         let mut record = record.clone();
         change(&mut record);
         record.to_string()
     };
-    refused(&spoilt(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
+    refused(&spoilt(|r| r["schema"] = json!(3)), &["schema 3", "newer latlab"]);
     refused(&spoilt(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
     refused(&spoilt(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
     refused(&spoilt(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);

@@ -43,7 +43,7 @@ fn the_verdict_is_said_first_and_in_words() {
     let said = compare(folder.path(), &["a", "b"]);
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
     for words in
-        ["A  a (8 runs)", "B is slower: p50 +20 %", "taken in turns", "less often than once"]
+        ["A  a (8 runs)", "B is slower: p50 +20 %", "interleaved runs per side", "less often than once"]
     {
         assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
     }
@@ -59,7 +59,7 @@ fn the_verdict_is_said_first_and_in_words() {
     assert!(compare(folder.path(), &["b", "a"]).stdout.contains("B is faster: p50"));
     assert!(compare(folder.path(), &["a", "a"]).stdout.contains("no difference found"));
     let one = compare(folder.path(), &["a/1.json", "b/1.json"]);
-    assert!(one.stdout.contains("One run each says nothing about chance"), "{one:?}");
+    assert!(one.stdout.contains("one run per side; at least 6 interleaved runs"), "{one:?}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
     let misspelt = limited(&["cylic.p99 > 5us"]);
     assert_eq!(misspelt.code(), Some(2), "{misspelt:?}");
     assert!(
-        misspelt.stderr.contains("no result 'cylic.p99': did you mean cyclic.p99"),
+        misspelt.stderr.contains("unknown result 'cylic.p99': did you mean cyclic.p99"),
         "{misspelt:?}"
     );
     assert_eq!(limited(&["cylic.p99 > 5us", "cyclic.p99 > 1us"]).code(), Some(1));
@@ -115,7 +115,7 @@ fn limits_and_verdicts_are_test_cases() {
     let verdicts = compare(folder.path(), &["a", "a", "--ktap"]);
     assert!(verdicts.stdout.ends_with("ok 1 cyclic\n"), "{verdicts:?}");
     let unknown = compare(folder.path(), &["a/1.json", "b/1.json", "--ktap"]);
-    assert!(unknown.stdout.contains("ok 1 cyclic # SKIP not known: One run"), "{unknown:?}");
+    assert!(unknown.stdout.contains("ok 1 cyclic # SKIP inconclusive: one run"), "{unknown:?}");
 }
 
 /// A probe that is gone from a record must not look as if all were well.

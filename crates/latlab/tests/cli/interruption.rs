@@ -38,7 +38,7 @@ fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
         assert!(codes.contains(&"interrupted"), "{codes:?}");
         assert!(!codes.contains(&"load-ended"), "{codes:?}");
         let change = &record.changes[0];
-        let seen = (change.knob.as_str(), change.was.as_str(), change.set.as_str());
+        let seen = (change.knob.as_str(), change.old.as_str(), change.new.as_str());
         assert_eq!(seen, ("stat_interval", before.as_str(), "7"));
         assert!(change.restored);
     }

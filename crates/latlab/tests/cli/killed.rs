@@ -59,7 +59,7 @@ fn the_next_run_puts_right_what_a_killed_run_has_changed() {
     mended(&said, &before.0);
     let record = said.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "mended"));
-    assert_eq!(record.changes[0].was, before.0, "what the killed run had set is not what was");
+    assert_eq!(record.changes[0].old, before.0, "what the killed run had set is not what was");
 }
 
 #[test]

@@ -19,7 +19,7 @@ def ask(text):
 ask("select record, series, probe, sum_ns, max_ns, recorded, missed, p99_9_ns, interval_ns from '@series.parquet' order by record, series")
 ask("select series.record, sum(count)::bigint, min(value_ns), bool_and(value_ns < below_ns) from '@samples.parquet' samples join '@series.parquet' series using (record, series) group by all order by 1")
 ask("select rank, latency_ns, unexplained_ns, sum(ns)::bigint from '@worst.parquet' where cause is not null group by all order by 1")
-ask("select cause, who, stack from '@worst.parquet' where cause is not null order by from_ns")
+ask("select cause, culprit, stack from '@worst.parquet' where cause is not null order by from_ns")
 ask("select count(*) from '@worst.parquet' where cause is null")
 ask("select record, name, value, unit, profile from '@figures.parquet'")
 for name in ["series", "samples", "worst", "figures"]:
@@ -28,7 +28,7 @@ for name in ["series", "samples", "worst", "figures"]:
     rows = [[None if value is None or value != value else value for value in row] for row in by_pandas.astype(object).values.tolist()]
     assert rows == [list(row) for row in by_duckdb.fetchall()], name
     about = dict(duckdb.sql(f"select key, value from parquet_kv_metadata('{folder}/{name}.parquet')").fetchall())
-    assert about[b"latlab.schema"] == b"1", about
+    assert about[b"latlab.schema"] == b"2", about
     records = json.loads(about[b"latlab.records"])
     assert [record["record"] for record in records] == ["one", "two"], records
     assert records[0]["plan"]["probes"][0]["name"] == "cyclic", records
@@ -92,7 +92,7 @@ fn record(path: &Path) -> Record {
         cause: cause.to_owned(),
         from: Nanos(from),
         ns: Nanos(ns),
-        who: who.to_owned(),
+        culprit: who.to_owned(),
         stack: stack.iter().map(ToString::to_string).collect(),
     };
     worst.causes =

@@ -43,7 +43,7 @@ fn json_is_one_document_and_nothing_else() {
     for field in fields {
         assert!(record.get(field).is_some(), "{field}");
     }
-    assert_eq!(record["schema"], 1);
+    assert_eq!(record["schema"], 2);
     assert_eq!(record["series"][0]["span"], json!(["timer expiry", "thread running"]));
     // What is written is what is read, to the last byte.
     assert_eq!(said.record().to_json(), said.stdout);

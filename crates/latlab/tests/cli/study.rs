@@ -123,7 +123,7 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
     for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
         assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
     }
-    assert!(said.stdout.contains("without rt.cache"), "{said:?}");
+    assert!(said.stdout.contains("no value for rt.cache"), "{said:?}");
     let csv = fs::read_to_string(out("one").join("table.csv")).expect("it is kept");
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.contains(",ns,\"about 5, \"\"or so\"\"\""), "{csv}");
@@ -253,8 +253,8 @@ fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("cell 1, standard: "), "{said:?}");
     assert!(said.stderr.contains("1 of 2 cells could not be measured"), "{said:?}");
-    assert!(said.stdout.contains("without standard.samples"), "{said:?}");
-    assert!(said.stdout.contains("without rt.cache"), "{said:?}");
+    assert!(said.stdout.contains("no value for standard.samples"), "{said:?}");
+    assert!(said.stdout.contains("no value for rt.cache"), "{said:?}");
 }
 
 #[test]
@@ -270,26 +270,26 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
         (
             "rt.worst <= 0s",
             "rt.wurst <= 0s",
-            &["column 10: there is no result 'rt.wurst'", "rt.worst"],
+            &["column 10: unknown result 'rt.wurst'", "rt.worst"],
         ),
-        ("\"bars\"", "\"bar\"", &["line 60, column 8: there is no kind of picture 'bar'", "bars"]),
+        ("\"bars\"", "\"bar\"", &["line 60, column 8: unknown kind of picture 'bar'", "bars"]),
         (
             "along = \"kernel\"",
             "along = \"load\"",
-            &["column 9: there is no axis 'load'", "kernel"],
+            &["column 9: unknown axis 'load'", "kernel"],
         ),
         ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
         (
             "\"worst\"\nprobe = \"cyclic\"",
             "\"worst\"\nprobe = \"timer\"",
-            &["line 19, column 9: no cell has the probe 'timer'"],
+            &["line 19, column 9: no cell measures the probe 'timer'"],
         ),
         (
             ", on = \"lab:standard\"",
             "",
             &["line 15, column 19: the cell standard does not say on which target"],
         ),
-        ("count = 50", "for = \"900d\"", &["line 9, column 7: no cell is measured for more than"]),
+        ("count = 50", "for = \"900d\"", &["line 9, column 7: a cell is measured for at most"]),
     ];
     for (from, to, words) in cases {
         let text = tiny(7);

@@ -123,7 +123,7 @@ fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
         assert!(late(&record) <= Nanos::from_micros(100), "{target}: {}", late(&record));
         let raised = |set: &str| {
             let is_it = |knob: &str| knob.starts_with("irq/") && knob.contains("-hpet");
-            record.changes.iter().any(|change| is_it(&change.knob) && change.set == set)
+            record.changes.iter().any(|change| is_it(&change.knob) && change.new == set)
         };
         assert!(raised("fifo 80"), "{:?}", record.changes);
         assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
@@ -169,7 +169,7 @@ fn who_wakes_for_the_timer_is_found_as_well() {
     let record = latlab(&format!("{words} --adapt")).record();
     assert!(late(&record) <= Nanos::from_micros(100), "{}", late(&record));
     let raised = |set: &str| {
-        record.changes.iter().any(|change| change.knob == "ktimers/0" && change.set == set)
+        record.changes.iter().any(|change| change.knob == "ktimers/0" && change.new == set)
     };
     assert!(raised("fifo 80"), "{:?}", record.changes);
     assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);

@@ -20,7 +20,7 @@ fn late(cpu: u32, micros: u64) -> Sample {
         cause: cause.to_owned(),
         from: Nanos::from_micros(from),
         ns: Nanos::from_micros(length),
-        who: who.to_owned(),
+        culprit: who.to_owned(),
         stack: stack.iter().map(|name| (*name).to_owned()).collect(),
     };
     let tenth = micros / 10;
@@ -30,7 +30,7 @@ fn late(cpu: u32, micros: u64) -> Sample {
         cpu,
         at: Nanos::from_secs(2),
         latency: Nanos::from_micros(micros),
-        nth: None,
+        index: None,
         causes: vec![
             charge("interrupts-off", 0, 7 * tenth, "stress-ng-vm (pid 123)", &stack),
             charge("interrupt", 7 * tenth, tenth, "interrupt 24 (virtio0-input)", &[]),
@@ -77,7 +77,7 @@ pub(crate) fn path() -> Path {
 fn explained() -> Explained {
     let share = |cause: &str, who: &str, function: Option<&str>, micros: u64, worst: u64| Share {
         cause: cause.to_owned(),
-        who: who.to_owned(),
+        culprit: who.to_owned(),
         function: function.map(str::to_owned),
         count: 30,
         total: Nanos::from_micros(micros),

@@ -1,4 +1,4 @@
-//! The generalised Pareto distribution of what exceeds a threshold, fitted by maximum likelihood.
+//! Generalised Pareto distribution of the excesses over a threshold, fitted by maximum likelihood.
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,7 @@ pub(super) const LEAST_SHAPE: f64 = -0.5;
 /// Above this shape the distribution has no mean.
 const LARGEST_SHAPE: f64 = 1.0;
 
-/// What exceeds a threshold, without the threshold: values above 0, each with how often it was seen.
+/// Excesses over a threshold: values above 0, each with its number of samples.
 pub(super) type Excesses = [(f64, u64)];
 
 /// P(excess > x) = (1 + shape · x / scale)^(-1 / shape).
@@ -21,10 +21,10 @@ pub(super) struct Pareto {
 }
 
 impl Pareto {
-    /// The likeliest, of shapes from -0.5 to 1; none of fewer than two different values.
+    /// Fits shapes from -0.5 to 1; none for fewer than two different values.
     ///
-    /// For each ratio of shape and scale the likeliest shape is a mean of logarithms (Grimshaw 1993),
-    /// so that only the ratio has to be searched for.
+    /// For each ratio of shape and scale the most likely shape is a mean of logarithms (Grimshaw
+    /// 1993), so that only the ratio has to be searched.
     pub(super) fn likeliest(excesses: &Excesses) -> Option<Pareto> {
         let (count, sum) = sums(excesses, |x| x);
         let largest = excesses.iter().map(|(x, _)| *x).fold(0.0, f64::max);
@@ -38,7 +38,7 @@ impl Pareto {
             let shape = shape(ratio);
             scale(ratio, shape).ln() + shape
         };
-        // The shape grows with the ratio, which is above -1 by the largest excess.
+        // The shape grows with the ratio, whose lower bound follows from the largest excess.
         let edge = -(mean / largest) * (1.0 - 1e-9);
         let low = bisect(edge, 0.0, |ratio| shape(ratio) >= LEAST_SHAPE);
         let mut beyond = 1.0;
@@ -51,10 +51,9 @@ impl Pareto {
         Some(Pareto { shape, scale: scale(ratio, shape) * mean })
     }
 
-    /// The interval of 95 % of the excess that a share `rare` of all is above: all that are not so
-    /// much less likely than the likeliest that the likelihood ratio would refuse them. None where
-    /// it has no end. What is drawn again and again from the fit would be too narrow on the side
-    /// that matters.
+    /// Returns the 95 % confidence interval of the excess that a share `rare` of all excesses is
+    /// above: all values that the likelihood ratio test does not refuse (profile likelihood). None
+    /// if it is unbounded. A parametric bootstrap would underestimate the upper end.
     pub(super) fn interval(&self, rare: f64, excesses: &Excesses) -> Option<(f64, f64)> {
         // Half of the 95 % quantile of a chi-square with one degree of freedom.
         const REFUSED: f64 = 1.920_729;
@@ -75,7 +74,7 @@ impl Pareto {
         Some((low, high))
     }
 
-    /// The negative logarithm of the likelihood.
+    /// Returns the negative log-likelihood.
     fn unlikely(&self, excesses: &Excesses) -> f64 {
         let (count, sum) = if self.shape.abs() < 1e-9 {
             sums(excesses, |x| x / self.scale)
@@ -84,11 +83,11 @@ impl Pareto {
             (count, sum * (1.0 + 1.0 / self.shape))
         };
         let unlikely = count * self.scale.ln() + sum;
-        // A value beyond the end of the distribution.
+        // A value is beyond the end of the distribution.
         if unlikely.is_nan() { f64::INFINITY } else { unlikely }
     }
 
-    /// The share of excesses up to `x`.
+    /// Returns the share of excesses up to `x` (cumulative distribution function).
     pub(super) fn upto(&self, x: f64) -> f64 {
         if self.shape.abs() < 1e-9 {
             return -(-x / self.scale).exp_m1();
@@ -97,7 +96,7 @@ impl Pareto {
         -(-base.ln_1p() / self.shape).exp_m1()
     }
 
-    /// The excess that a share `rare` of all is above.
+    /// Returns the excess that a share `rare` of all excesses is above.
     pub(super) fn above(&self, rare: f64) -> f64 {
         if self.shape.abs() < 1e-9 {
             return -self.scale * rare.ln();
@@ -105,7 +104,7 @@ impl Pareto {
         self.scale / self.shape * (-self.shape * rare.ln()).exp_m1()
     }
 
-    /// As many excesses by chance, ascending.
+    /// Draws this many excesses, in ascending order.
     pub(super) fn draw(&self, count: u64, random: &mut Random) -> Vec<(f64, u64)> {
         let mut drawn: Vec<(f64, u64)> =
             (0..count).map(|_| (self.above(random.share()), 1)).collect();
@@ -113,8 +112,8 @@ impl Pareto {
         drawn
     }
 
-    /// The largest distance between the shares up to each value, as fitted and as seen
-    /// (Kolmogorov and Smirnov); the excesses ascend.
+    /// Returns the Kolmogorov-Smirnov distance between the fitted and the empirical distribution;
+    /// the excesses must be in ascending order.
     pub(super) fn distance(&self, excesses: &Excesses) -> f64 {
         let (count, _) = sums(excesses, |x| x);
         let (mut before, mut most) = (0.0, 0.0f64);
@@ -122,7 +121,7 @@ impl Pareto {
             #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
             let after = before + *times as f64 / count;
             let fitted = self.upto(*x);
-            // A value stands for a bucket: half of its samples are below.
+            // A value represents a bucket: half of its samples are below.
             most = most.max((fitted - f64::midpoint(before, after)).abs());
             before = after;
         }
@@ -130,7 +129,7 @@ impl Pareto {
     }
 }
 
-/// How many there are, and the sum of `of` over them.
+/// Returns the number of excesses, and the sum of `of` over them.
 #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
 fn sums(excesses: &Excesses, of: impl Fn(f64) -> f64) -> (f64, f64) {
     excesses.iter().fold((0.0, 0.0), |(count, sum), (x, times)| {
@@ -138,7 +137,7 @@ fn sums(excesses: &Excesses, of: impl Fn(f64) -> f64) -> (f64, f64) {
     })
 }
 
-/// Where `is_so` begins to be so.
+/// Returns the point from which on `is_so` is true.
 fn bisect(mut low: f64, mut high: f64, is_so: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
@@ -151,8 +150,8 @@ fn bisect(mut low: f64, mut high: f64, is_so: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// Ratios from low to high in which the likeliest is looked for: shapes grow with the logarithm of
-/// a large one.
+/// Returns the ratios from low to high at which the search for the maximum starts: shapes grow with
+/// the logarithm of a large ratio.
 fn ratios(low: f64, high: f64) -> Vec<f64> {
     const NEAR: f64 = 0.01;
     let below = (0..8).map(|n| low * f64::from(8 - n) / 8.0);
@@ -161,7 +160,7 @@ fn ratios(low: f64, high: f64) -> Vec<f64> {
     below.chain([0.0]).chain(above).collect()
 }
 
-/// Where `of` is least: the best of these places, which rise, and a golden section around it.
+/// Returns the minimum of `of`: the best of these ascending points, refined by golden section.
 fn least(places: &[f64], of: impl Fn(f64) -> f64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let best = (0..places.len()).min_by(|x, y| of(places[*x]).total_cmp(&of(places[*y])));

@@ -1,4 +1,4 @@
-//! Estimates are made where they can be, are right there, and are refused with the reason elsewhere.
+//! Estimates are right where the conditions hold, and refused with the reason elsewhere.
 
 mod causes;
 
@@ -40,7 +40,7 @@ fn beyond(records: &[Record]) -> Vec<Extreme> {
     Tail { runs: &runs, series, whole: &whole }.beyond()
 }
 
-/// Four runs; of each the latencies by their number.
+/// Four runs, from the latency of each sample by run and index.
 fn of(mut latency: impl FnMut(u64, u64) -> f64) -> Vec<Extreme> {
     let mut run = |nth| record(series((0..PER_RUN).map(|n| latency(nth, n))), Vec::new(), false);
     beyond(&(0..4).map(&mut run).collect::<Vec<_>>())
@@ -51,7 +51,7 @@ fn refusal(found: &[Extreme]) -> &str {
 }
 
 #[test]
-fn of_latencies_that_come_as_they_please_the_estimate_is_right() {
+fn independent_latencies_give_the_right_estimate() {
     // Exponential above 10 us: one in 200 000 is above 10 us + 2 us * ln 200 000.
     let exact = 10_000.0 + 2_000.0 * 200_000f64.ln();
     let (mut estimated, mut right) = (0, 0);
@@ -72,19 +72,19 @@ fn of_latencies_that_come_as_they_please_the_estimate_is_right() {
 }
 
 #[test]
-fn what_hangs_together_is_refused() {
+fn dependent_samples_are_refused() {
     let mut random = Random::new(1);
     let mut exponential = |scale: f64| 10_000.0 - scale * random.share().ln();
     let bursts = of(|_, n| exponential(if n % 1_000 < 60 { 9_000.0 } else { 1_000.0 }));
     assert!(refusal(&bursts).contains("bursts"), "{bursts:?}");
     let worse = of(|nth, _| exponential(if nth == 2 { 3_000.0 } else { 2_000.0 }));
-    assert!(refusal(&worse).contains("some runs"), "{worse:?}");
+    assert!(refusal(&worse).contains("across runs"), "{worse:?}");
 }
 
 #[test]
-fn what_is_no_tail_is_refused() {
+fn mixtures_and_short_and_merged_runs_are_refused() {
     let mut random = Random::new(2);
-    // A tick: one in 40 is late by the same 30 us, but for the noise of 2 us.
+    // A tick: one in 40 is late by the same 30 us, plus 2 us of noise.
     let mixture = of(|_, _| {
         let tick = if random.below(40) == 0 { 30_000.0 } else { 0.0 };
         10_000.0 + tick + 2_000.0 * random.share()

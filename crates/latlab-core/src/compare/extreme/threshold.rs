@@ -1,12 +1,12 @@
-//! Where a tail begins: the lowest threshold from which on the excesses keep their shape.
+//! Threshold selection: the lowest threshold above which the shape of the tail is stable.
 
 use super::FEWEST;
 use super::pareto::Pareto;
 use crate::histogram::Histogram;
 use crate::time::Nanos;
 
-/// The lowest threshold from which on the shape stays the same, as it does where a tail begins; with
-/// `most` samples above it at most, of which twice [`FEWEST`] are enough, and not below `floor`.
+/// Returns the lowest threshold above which the fitted shape stays the same. At most `most` samples
+/// are above it, at least twice [`FEWEST`]; it is not below `floor`.
 pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<Nanos, String> {
     let mut fits: Vec<(Nanos, f64, f64)> = Vec::new();
     let mut wanted = most;
@@ -17,25 +17,25 @@ pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<N
         let fit = Pareto::likeliest(&excesses).filter(|_| count >= FEWEST / 2);
         #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
         if let Some(fit) = fit {
-            // The variance of the likeliest shape (Smith 1987).
+            // Variance of the maximum-likelihood shape (Smith 1987).
             fits.push((threshold, fit.shape, (1.0 + fit.shape).powi(2) / count as f64));
         }
         wanted = (wanted * 5).div_ceil(7);
     }
     fits.dedup_by_key(|fit| fit.0);
-    // Of a higher threshold the excesses are among those of the lower: their shapes differ by what
-    // is left of the variance.
+    // The excesses over a higher threshold are a subset of those over a lower one: the variance of the
+    // difference of their shapes is the difference of their variances.
     let agrees = |(_, shape, variance): &(Nanos, f64, f64), (_, other, more): &(_, f64, f64)| {
         (shape - other).abs() <= 2.5 * (more - variance).max(variance * 0.1).sqrt()
     };
     let from = (0..fits.len()).find(|n| fits[n + 1..].iter().all(|fit| agrees(&fits[*n], fit)));
     match from {
         Some(n) if fits.len() - n >= 3 => Ok(fits[n].0),
-        _ => Err("no threshold was found from which on the tail keeps its shape".to_owned()),
+        _ => Err("no stable POT threshold found".to_owned()),
     }
 }
 
-/// The lowest value that no more than this many samples reach.
+/// Returns the lowest value that at most this many samples reach.
 pub(super) fn with_above(histogram: &Histogram, most: u64) -> Nanos {
     let mut above = 0;
     let buckets: Vec<_> = histogram.buckets().collect();
@@ -48,7 +48,7 @@ pub(super) fn with_above(histogram: &Histogram, most: u64) -> Nanos {
     Nanos(0)
 }
 
-/// The middle of each bucket above the threshold, less it.
+/// Returns the middle of each bucket above the threshold, minus the threshold.
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
 pub(super) fn excesses(histogram: &Histogram, threshold: Nanos) -> Vec<(f64, u64)> {
     let above = histogram.buckets().filter(|bucket| bucket.from >= threshold);

@@ -1,8 +1,8 @@
-//! Parts of machines, as JSON: what each check looks for, and what only looks like it.
+//! Parts of machines as JSON: the problem of each check, and harmless configurations that resemble it.
 
 use serde_json::{Value, json};
 
-/// Code, severity, and as much of a machine as brings it about.
+/// Code, severity, and the part of a machine that causes the finding.
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
     let config = |option: &str| json!({"config": {"CONFIG_HZ": "250", option: "y"}});
@@ -143,7 +143,7 @@ pub(super) fn cases() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
-/// What looks alike, but is no reason to complain: the code that must not come.
+/// Harmless machines that resemble a problem: the code that must not be found.
 pub(super) fn innocent() -> Vec<(&'static str, Value)> {
     let config = json!({"CONFIG_HZ": "250"});
     vec![
@@ -186,7 +186,7 @@ pub(super) fn innocent() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Lays `more` over `value`, member by member.
+/// Merges `more` into `value`, member by member.
 pub(super) fn merge(value: &mut Value, more: &Value) {
     match (value, more) {
         (Value::Object(value), Value::Object(more)) => {

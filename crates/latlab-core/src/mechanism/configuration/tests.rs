@@ -70,7 +70,7 @@ fn who_asks_for_a_group_that_there_is_not_hears_which_there_are() {
     let why = shipped.group("nework").unwrap_err();
     assert_eq!(why, "there is no device group 'nework': did you mean NETWORK?");
     let why = shipped.group("xyzzy").unwrap_err();
-    assert!(why.contains("there is AUDIO, HID, NETWORK, "), "{why}");
+    assert!(why.contains("choose from AUDIO, HID, NETWORK, "), "{why}");
 }
 
 #[test]

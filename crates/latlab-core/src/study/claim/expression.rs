@@ -1,7 +1,7 @@
-//! Values in claims: what they are made of, of what kind they are, and what they come to.
+//! Expressions in claims: their dimension and their value.
 
 use super::super::quantity::Quantity;
-use super::{Fault, Known, same};
+use super::{Fault, NamedValue, same};
 use crate::suggest;
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 pub(super) enum Expression {
     Value(Quantity),
     Result { name: String, at: usize },
-    Of { operation: Operation, at: usize, sides: Box<[Expression; 2]> },
-    Fold { fold: Fold, at: usize, all: Vec<Expression> },
+    Binary { operation: Operation, at: usize, sides: Box<[Expression; 2]> },
+    Aggregate { function: Function, at: usize, all: Vec<Expression> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,19 +18,19 @@ pub(super) enum Operation {
     Plus,
     Minus,
     Times,
-    Over,
+    Divided,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fold {
+pub(super) enum Function {
     Max,
     Min,
     Mean,
 }
 
 impl Expression {
-    /// What kind of value it has.
-    pub(super) fn kind(&self, results: &[Known]) -> Result<i32, Fault> {
+    /// Returns its dimension: the power of time.
+    pub(super) fn kind(&self, results: &[NamedValue]) -> Result<i32, Fault> {
         match self {
             Expression::Value(value) => Ok(value.time),
             Expression::Result { name, at } => match named(name, results).as_slice() {
@@ -44,7 +44,7 @@ impl Expression {
                     ),
                 }),
             },
-            Expression::Of { operation, at, sides } => {
+            Expression::Binary { operation, at, sides } => {
                 let [left, right] = sides.as_ref();
                 let (left, right) = (left.kind(results)?, right.kind(results)?);
                 match operation {
@@ -53,10 +53,10 @@ impl Expression {
                         Ok(left)
                     }
                     Operation::Times => Ok(left.saturating_add(right)),
-                    Operation::Over => Ok(left.saturating_sub(right)),
+                    Operation::Divided => Ok(left.saturating_sub(right)),
                 }
             }
-            Expression::Fold { at, all, .. } => {
+            Expression::Aggregate { at, all, .. } => {
                 let mut kinds = Vec::new();
                 for one in all {
                     match one {
@@ -77,39 +77,39 @@ impl Expression {
         }
     }
 
-    /// Its value; what is missing counts as no number.
-    pub(super) fn value(&self, results: &[Known]) -> Quantity {
+    /// Returns its value; a missing result is NaN.
+    pub(super) fn value(&self, results: &[NamedValue]) -> Quantity {
         match self {
             Expression::Value(value) => *value,
             Expression::Result { name, .. } => {
                 values(name, results).first().copied().unwrap_or(Quantity::number(f64::NAN))
             }
-            Expression::Of { operation, sides, .. } => {
+            Expression::Binary { operation, sides, .. } => {
                 let [left, right] = [&sides[0], &sides[1]].map(|side| side.value(results));
                 match operation {
                     Operation::Plus => left + right,
                     Operation::Minus => left - right,
                     Operation::Times => left * right,
-                    Operation::Over => left / right,
+                    Operation::Divided => left / right,
                 }
             }
-            Expression::Fold { fold, all, .. } => {
+            Expression::Aggregate { function, all, .. } => {
                 let all: Vec<Quantity> = all.iter().flat_map(|one| one.values(results)).collect();
-                fold.of(&all)
+                function.of(&all)
             }
         }
     }
 
-    /// Its values, of which a name with a `*` has several.
-    fn values(&self, results: &[Known]) -> Vec<Quantity> {
+    /// Returns its values: several for a name with a `*`.
+    fn values(&self, results: &[NamedValue]) -> Vec<Quantity> {
         match self {
             Expression::Result { name, .. } => values(name, results),
             other => vec![other.value(results)],
         }
     }
 
-    /// The results in it that have no value.
-    pub(super) fn missing(&self, results: &[Known], missing: &mut BTreeSet<String>) {
+    /// Collects the results in it that have no value.
+    pub(super) fn missing(&self, results: &[NamedValue], missing: &mut BTreeSet<String>) {
         for (name, _) in self.names() {
             let found = named(name, results);
             if found.is_empty() {
@@ -120,32 +120,38 @@ impl Expression {
         }
     }
 
-    /// The first name in it that is none of the results, and which may have been meant.
-    pub(super) fn unknown(&self, results: &[Known]) -> Option<Fault> {
+    /// Returns an error for the first unknown name in it.
+    pub(super) fn unknown(&self, results: &[NamedValue]) -> Option<Fault> {
         let mut names = self.names().into_iter();
         let (name, at) = names.find(|(name, _)| named(name, results).is_empty())?;
         Some(unknown(name, at, results))
     }
 
-    /// Each name in it, and where it stands.
+    /// Returns the names in it, and their byte offsets.
     fn names(&self) -> Vec<(&str, usize)> {
         match self {
             Expression::Value(_) => Vec::new(),
             Expression::Result { name, at } => vec![(name, *at)],
-            Expression::Of { sides, .. } => sides.iter().flat_map(Expression::names).collect(),
-            Expression::Fold { all, .. } => all.iter().flat_map(Expression::names).collect(),
+            Expression::Binary { sides, .. } => sides.iter().flat_map(Expression::names).collect(),
+            Expression::Aggregate { all, .. } => all.iter().flat_map(Expression::names).collect(),
         }
     }
 
-    /// Shows each name, and where it stands, to `see`, which may change it.
-    pub(super) fn each_name(&mut self, see: &mut impl FnMut(&mut String, usize)) {
+    /// Calls `visit` for each name and its byte offset; it may change the name.
+    pub(super) fn each_name(&mut self, visit: &mut impl FnMut(&mut String, usize)) {
         match self {
             Expression::Value(_) => {}
-            Expression::Result { name, at } => see(name, *at),
-            Expression::Of { sides, .. } => {
-                sides.iter_mut().for_each(|side| side.each_name(see));
+            Expression::Result { name, at } => visit(name, *at),
+            Expression::Binary { sides, .. } => {
+                let [left, right] = sides.as_mut();
+                left.each_name(visit);
+                right.each_name(visit);
             }
-            Expression::Fold { all, .. } => all.iter_mut().for_each(|one| one.each_name(see)),
+            Expression::Aggregate { all, .. } => {
+                for one in all {
+                    one.each_name(visit);
+                }
+            }
         }
     }
 
@@ -154,26 +160,26 @@ impl Expression {
     }
 }
 
-impl Fold {
+impl Function {
     fn of(self, all: &[Quantity]) -> Quantity {
         let time = all.first().map_or(0, |first| first.time);
         let values = all.iter().map(|one| one.value);
-        #[expect(clippy::cast_precision_loss, reason = "nobody writes 2^52 names")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 names")]
         let value = match self {
-            Fold::Max => values.fold(f64::NEG_INFINITY, f64::max),
-            Fold::Min => values.fold(f64::INFINITY, f64::min),
-            Fold::Mean => values.sum::<f64>() / all.len() as f64,
+            Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
+            Function::Min => values.fold(f64::INFINITY, f64::min),
+            Function::Mean => values.sum::<f64>() / all.len() as f64,
         };
         Quantity { value, time }
     }
 }
 
-/// The results that a name stands for.
-fn named<'a>(name: &str, results: &'a [Known]) -> Vec<&'a Known> {
+/// Returns the results that a name stands for.
+fn named<'a>(name: &str, results: &'a [NamedValue]) -> Vec<&'a NamedValue> {
     results.iter().filter(|known| fits(name, &known.name)).collect()
 }
 
-/// Whether each word is the same, or a `*` stands in its place.
+/// Whether the words of both are equal; a `*` equals any word.
 fn fits(name: &str, known: &str) -> bool {
     let (mut words, mut there) = (name.split('.'), known.split('.'));
     loop {
@@ -185,21 +191,24 @@ fn fits(name: &str, known: &str) -> bool {
     }
 }
 
-fn values(name: &str, results: &[Known]) -> Vec<Quantity> {
-    let value = |known: &Known| {
+fn values(name: &str, results: &[NamedValue]) -> Vec<Quantity> {
+    let value = |known: &NamedValue| {
         let value = known.value.unwrap_or(f64::NAN);
         Quantity { value, time: known.time }
     };
     named(name, results).into_iter().map(value).collect()
 }
 
-fn unknown(name: &str, at: usize, results: &[Known]) -> Fault {
+fn unknown(name: &str, at: usize, results: &[NamedValue]) -> Fault {
     let names: Vec<&str> = results.iter().map(|known| known.name.as_str()).collect();
-    let near = suggest::nearest(name, &names);
+    let suffix = format!(".{name}");
+    let longer = names.iter().filter(|known| known.ends_with(&suffix)).take(3).copied();
+    let longer: Vec<&str> = longer.collect();
+    let near = if longer.is_empty() { suggest::nearest(name, &names) } else { longer };
     let hint = match near.as_slice() {
         [] => format!("one is called {}", names.first().unwrap_or(&"nothing")),
         near => format!("did you mean {}?", near.join(" or ")),
     };
-    let minus = if name.contains('-') { " (a minus sign has spaces around it)" } else { "" };
-    Fault { at, why: format!("there is no result '{name}': {hint}{minus}") }
+    let minus = if name.contains('-') { " (a minus sign needs spaces around it)" } else { "" };
+    Fault { at, why: format!("unknown result '{name}': {hint}{minus}") }
 }

@@ -1,10 +1,10 @@
-//! How a claim is read: comparisons of sums of products.
+//! Parser of claims: comparisons of sums of products.
 
-use super::expression::{Expression, Fold, Operation};
+use super::expression::{Expression, Function, Operation};
 use super::token::{Token, Word, tokens};
-use super::{Chain, Claim, Fault, Order, Side};
+use super::{Chain, Claim, Fault, Operand, Relation};
 
-/// As deep as brackets may be nested: nobody reads more, and a stack has an end.
+/// Maximum nesting of brackets: the parser is recursive, and the stack limited.
 const DEEPEST: usize = 50;
 
 pub(super) fn claim(text: &str) -> Result<Claim, Fault> {
@@ -28,17 +28,17 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn chain(&mut self) -> Result<Chain, Fault> {
-        let first = self.side()?;
+        let first = self.operand()?;
         let mut then = Vec::new();
         while let Some((sign, _)) = self.sign(&["<", "<=", ">", ">=", "=="]) {
-            let order = match sign {
-                "<" => Order::Less,
-                "<=" => Order::AtMost,
-                ">" => Order::More,
-                "==" => Order::Equal,
-                _ => Order::AtLeast,
+            let relation = match sign {
+                "<" => Relation::Less,
+                "<=" => Relation::AtMost,
+                ">" => Relation::More,
+                "==" => Relation::Equal,
+                _ => Relation::AtLeast,
             };
-            then.push((order, self.side()?));
+            then.push((relation, self.operand()?));
         }
         if then.is_empty() {
             let at = self.tokens.get(self.next).map_or(self.text.len(), |token| token.at);
@@ -47,18 +47,18 @@ impl Reader<'_> {
         Ok(Chain { first, then })
     }
 
-    fn side(&mut self) -> Result<Side, Fault> {
+    fn operand(&mut self) -> Result<Operand, Fault> {
         let first = self.next;
         let value = self.sum()?;
         let (at, end) = (self.tokens[first].at, self.tokens[self.next - 1].end);
-        Ok(Side { text: self.text[at..end].to_owned(), at, value })
+        Ok(Operand { text: self.text[at..end].to_owned(), at, value })
     }
 
     fn sum(&mut self) -> Result<Expression, Fault> {
         let mut sum = self.product()?;
         while let Some((sign, at)) = self.sign(&["+", "-"]) {
             let operation = if sign == "+" { Operation::Plus } else { Operation::Minus };
-            sum = Expression::Of { operation, at, sides: Box::new([sum, self.product()?]) };
+            sum = Expression::Binary { operation, at, sides: Box::new([sum, self.product()?]) };
         }
         Ok(sum)
     }
@@ -66,8 +66,9 @@ impl Reader<'_> {
     fn product(&mut self) -> Result<Expression, Fault> {
         let mut product = self.atom()?;
         while let Some((sign, at)) = self.sign(&["*", "/"]) {
-            let operation = if sign == "*" { Operation::Times } else { Operation::Over };
-            product = Expression::Of { operation, at, sides: Box::new([product, self.atom()?]) };
+            let operation = if sign == "*" { Operation::Times } else { Operation::Divided };
+            let sides = Box::new([product, self.atom()?]);
+            product = Expression::Binary { operation, at, sides };
         }
         Ok(product)
     }
@@ -86,18 +87,18 @@ impl Reader<'_> {
                 Ok(inner)
             }
             Word::Name(name) if self.sign(&["("]).is_some() => {
-                let fold = match name.as_str() {
-                    "max" => Fold::Max,
-                    "min" => Fold::Min,
-                    "mean" => Fold::Mean,
+                let function = match name.as_str() {
+                    "max" => Function::Max,
+                    "min" => Function::Min,
+                    "mean" => Function::Mean,
                     _ => {
-                        let why = format!("there is no function '{name}': there is max, min, mean");
+                        let why = format!("unknown function '{name}': use max, min or mean");
                         return Err(Fault { at: token.at, why });
                     }
                 };
                 let all = self.deeper(token.at, Reader::list)?;
                 self.close("',' or ')'")?;
-                Ok(Expression::Fold { fold, at: token.at, all })
+                Ok(Expression::Aggregate { function, at: token.at, all })
             }
             Word::Name(name) => Ok(Expression::Result { name, at: token.at }),
             Word::Sign(_) => Err(self.expected(token.at, WANTED)),
@@ -135,7 +136,7 @@ impl Reader<'_> {
         Err(self.expected(at, wanted))
     }
 
-    /// The next word, if it is one of these signs, and where it stands.
+    /// Consumes the next token if it is one of these signs, and returns it with its byte offset.
     fn sign(&mut self, signs: &[&str]) -> Option<(&'static str, usize)> {
         match self.tokens.get(self.next) {
             Some(Token { word: Word::Sign(sign), at, .. }) if signs.contains(sign) => {

@@ -1,10 +1,10 @@
-//! Claims say what they say: units, chains, brackets, and nothing over what was not measured.
+//! Tests of claims: units, chains, brackets, missing results, errors.
 
 use super::*;
 use proptest::prelude::*;
 
-fn results() -> Vec<Known> {
-    let of = |name: &str, time, value| Known { name: name.to_owned(), time, value };
+fn results() -> Vec<NamedValue> {
+    let of = |name: &str, time, value| NamedValue { name: name.to_owned(), time, value };
     vec![
         of("rt.worst", 1, Some(399_500_000.0)),
         of("rt-adapted.worst", 1, Some(90_000.0)),
@@ -27,7 +27,7 @@ fn refused(text: &str) -> (usize, String) {
 }
 
 #[test]
-fn what_is_so_holds_and_what_is_not_differs() {
+fn true_claims_hold_and_false_claims_differ() {
     let holds = [
         "rt.worst > 100us",
         "390ms <= rt.worst <= 410ms",
@@ -56,7 +56,7 @@ fn what_is_so_holds_and_what_is_not_differs() {
 }
 
 #[test]
-fn what_was_compared_is_told_with_its_values() {
+fn judgement_lists_the_compared_values() {
     let judgement = judged("390ms <= rt.worst and rt.worst / rt-adapted.worst > 9");
     let told: Vec<String> =
         judgement.compared.iter().map(|(text, value)| format!("{text} is {value}")).collect();
@@ -64,7 +64,7 @@ fn what_was_compared_is_told_with_its_values() {
 }
 
 #[test]
-fn what_was_not_measured_is_said_and_never_holds() {
+fn claim_over_missing_results_is_not_measured() {
     let missing = |name: &str| Verdict::NotMeasured(vec![name.to_owned()]);
     assert_eq!(judged("standard.worst >= 0s").verdict, missing("standard.worst"));
     assert_eq!(judged("max(*.worst) > 1us").verdict, missing("standard.worst"));
@@ -74,7 +74,7 @@ fn what_was_not_measured_is_said_and_never_holds() {
 }
 
 #[test]
-fn what_can_t_be_read_is_refused_where_it_stands() {
+fn syntax_errors_are_reported_with_their_position() {
     let (at, why) = refused("rt.wurst < 100us");
     assert_eq!(at, 0);
     assert!(why.contains("'rt.wurst'") && why.contains("rt.worst"), "{why}");
@@ -98,7 +98,7 @@ fn what_can_t_be_read_is_refused_where_it_stands() {
     let (_, why) = refused("rt.worst-rt-adapted.worst < 5ms");
     assert!(why.contains("spaces around"), "{why}");
     let (_, why) = refused("most(rt.worst) < 5ms");
-    assert!(why.contains("max, min, mean"), "{why}");
+    assert!(why.contains("max, min or mean"), "{why}");
     let (_, why) = refused(&format!("{}1{} < 2", "(".repeat(60), ")".repeat(60)));
     assert!(why.contains("nested"), "{why}");
 }
@@ -120,30 +120,30 @@ fn times() -> impl Strategy<Value = (String, f64)> {
 
 proptest! {
     #[test]
-    fn an_expression_has_the_value_that_it_has((text, value) in times()) {
+    fn expression_has_the_expected_value((text, value) in times()) {
         let (less, more) = (value * 0.999_999, value * 1.000_001);
         let claim = Claim::read(&format!("{less:.0}ns <= {text} <= {:.0}ns", more + 1.0)).unwrap();
         claim.check(&[]).unwrap();
         prop_assert_eq!(claim.judge(&[]).verdict, Verdict::Holds);
-        // A time is never compared with a number.
+        // A time can't be compared with a number.
         let number = Claim::read(&format!("{text} > 5")).unwrap();
         prop_assert!(number.check(&[]).is_err());
-        // But a ratio of two is one.
+        // A ratio of two times is a number.
         let ratio = Claim::read(&format!("({text}) / ({text}) >= 1")).unwrap();
         prop_assert!(ratio.check(&[]).is_ok());
         prop_assert_eq!(ratio.judge(&[]).verdict, Verdict::Holds);
     }
 
     #[test]
-    fn less_and_more_are_each_other_s_opposite(a in 0u32..1000, b in 0u32..1000) {
+    fn less_and_at_least_are_opposites(a in 0u32..1000, b in 0u32..1000) {
         let holds = |text: String| Claim::read(&text).unwrap().judge(&[]).verdict == Verdict::Holds;
         prop_assert_eq!(holds(format!("{a}us < {b}us")), !holds(format!("{a}us >= {b}us")));
         prop_assert_eq!(holds(format!("{a}us < {b}us")), holds(format!("{b}us > {a}us")));
     }
 
     #[test]
-    fn a_result_that_is_missing_never_holds(text in "(max\\(missing[.]x, 5us\\)|missing[.]x \\* 2|missing[.]x)") {
-        let results = [Known { name: "missing.x".to_owned(), time: 1, value: None }];
+    fn claim_over_a_missing_result_never_holds(text in "(max\\(missing[.]x, 5us\\)|missing[.]x \\* 2|missing[.]x)") {
+        let results = [NamedValue { name: "missing.x".to_owned(), time: 1, value: None }];
         for claim in [format!("{text} > 0s"), format!("{text} <= 1h and 1 < 2")] {
             let claim = Claim::read(&claim).unwrap();
             claim.check(&results).unwrap();
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "[a-z0-9.()<>=*/+, -]{0,40}|.{0,20}") {
+    fn parser_never_panics(text in "[a-z0-9.()<>=*/+, -]{0,40}|.{0,20}") {
         if let Ok(claim) = Claim::read(&text) {
             let _ = claim.check(&results());
             let _ = claim.judge(&results());

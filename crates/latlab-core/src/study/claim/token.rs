@@ -1,10 +1,10 @@
-//! The words that claims are made of.
+//! Tokens of claims.
 
 use super::super::quantity::Quantity;
 use super::Fault;
 use crate::time::Nanos;
 
-/// A word, and at which byte it begins and ends.
+/// A token, and the byte offsets of its beginning and its end.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) word: Word,
@@ -22,7 +22,7 @@ pub(super) enum Word {
 
 const SIGNS: [&str; 12] = ["<=", ">=", "==", "<", ">", "+", "-", "*", "/", "(", ")", ","];
 
-/// All words of a claim.
+/// Splits a claim into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
         } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
             (Word::Sign(sign), sign.len())
         } else {
-            let why = format!("'{first}' means nothing here: a comparison has <, <=, >, >= or ==");
+            let why = format!("unexpected '{first}': a comparison is <, <=, >, >= or ==");
             return Err(Fault { at, why });
         };
         tokens.push(Token { word, at, end: at + length });
@@ -71,7 +71,8 @@ fn value(text: &str, at: usize) -> Result<Quantity, Fault> {
     time.map_err(|e| Fault { at, why: e.to_string() })
 }
 
-/// Words of letters, digits, `_` and hyphens within, with dots between; or a `*` for a word.
+/// Returns the length of a name: words of letters, digits, `_` and inner hyphens, joined by dots; a `*`
+/// stands for a word.
 fn length_of_name(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_word =

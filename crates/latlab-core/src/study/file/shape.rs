@@ -1,4 +1,4 @@
-//! The shape of a study's file, as TOML has it.
+//! The structure of a study's file, for deserialization from TOML.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, Visitor};
@@ -39,7 +39,7 @@ pub(super) struct Axis {
     pub(super) each: Vec<Choice>,
 }
 
-/// What the plan or a choice on an axis says.
+/// The plan, or a choice on an axis.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Choice {
@@ -58,7 +58,7 @@ pub(super) struct Choice {
     pub(super) repeat: Option<Spanned<u32>>,
 }
 
-/// `true` for all mechanisms, `false` for none, or some with commas between.
+/// `true` for all mechanisms, `false` for none, or a list separated by commas.
 pub(super) struct Adapt(pub(super) Option<String>);
 
 #[derive(Deserialize)]
@@ -104,11 +104,11 @@ pub(super) struct PictureText {
 
 impl<'de> Deserialize<'de> for Adapt {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Adapt, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
+        struct AdaptVisitor;
+        impl Visitor<'_> for AdaptVisitor {
             type Value = Adapt;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false, or mechanisms with commas between")
+                f.write_str("true, false, or mechanisms separated by commas")
             }
             fn visit_bool<E>(self, all: bool) -> Result<Adapt, E> {
                 Ok(Adapt(all.then(String::new)))
@@ -120,6 +120,6 @@ impl<'de> Deserialize<'de> for Adapt {
                 Ok(Adapt(Some(text.to_owned())))
             }
         }
-        from.deserialize_any(Words).map_err(D::Error::custom)
+        from.deserialize_any(AdaptVisitor).map_err(D::Error::custom)
     }
 }

@@ -42,7 +42,7 @@ impl<'a> Judge<'a> {
     pub(super) fn takes(&mut self, label: &str, plans: &[Plan], all: &[Record]) -> Result<bool> {
         let Some(plan) = plans.first() else { return Ok(true) };
         let basis = self.basis(label, plan)?;
-        let takes = all.iter().all(|record| record.basis.as_ref() == Some(&basis));
+        let takes = all.iter().all(|record| record.fingerprint.as_ref() == Some(&basis));
         self.refused += usize::from(!takes);
         Ok(takes)
     }
@@ -65,8 +65,8 @@ impl<'a> Judge<'a> {
 
     /// The record with its basis, which nobody has told of a machine that is as it is.
     pub(super) fn with_basis(&mut self, label: &str, plan: &Plan, record: Record) -> Record {
-        let basis = record.basis.clone().or_else(|| self.basis(label, plan).ok());
-        Record { basis, ..record }
+        let basis = record.fingerprint.clone().or_else(|| self.basis(label, plan).ok());
+        Record { fingerprint: basis, ..record }
     }
 
     /// Says how much was refused.

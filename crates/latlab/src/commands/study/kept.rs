@@ -37,7 +37,7 @@ impl Kept<'_> {
         if !records.iter().zip(plans).all(|(record, plan)| carries_out(&record.plan, plan)) {
             return Err(failed(label, "its record is of another plan: measure it again"));
         }
-        if records.iter().any(|record| record.basis != records[0].basis) {
+        if records.iter().any(|record| record.fingerprint != records[0].fingerprint) {
             let why = "its repetitions were measured with several latlabs, kernels or QEMUs";
             return Err(failed(label, format!("{why}: measure it again")));
         }

@@ -56,7 +56,7 @@ impl<'a> Worst<'a> {
         Some(Worst {
             label: &source.study.cells[worst.cell].label,
             plan: plan.clone(),
-            basis: record.basis.clone(),
+            basis: record.fingerprint.clone(),
             limit: source.study.limit,
         })
     }
@@ -67,7 +67,7 @@ impl<'a> Worst<'a> {
 
     /// What is known of it, if it was found out with what the table was measured with.
     pub(super) fn known(&self, kept: Kept<'_>) -> Option<Record> {
-        kept.why(&self.explaining()).filter(|record| record.basis == self.basis)
+        kept.why(&self.explaining()).filter(|record| record.fingerprint == self.basis)
     }
 
     /// Finds out, unless that is known, and keeps it.

@@ -86,7 +86,7 @@ fn rows(explained: &Explained) -> Vec<Vec<String>> {
     let causes = explained.causes.iter().map(|cause| {
         vec![
             cause.cause.clone(),
-            where_and_who(&cause.who, cause.function.as_deref()),
+            where_and_who(&cause.culprit, cause.function.as_deref()),
             grouped(cause.count),
             micro(cause.total),
             share(cause.total, explained.total),

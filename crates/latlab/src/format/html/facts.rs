@@ -94,9 +94,9 @@ fn changes(sources: &[Source]) -> String {
             let restored = if change.restored { "yes" } else { "NO" };
             vec![
                 change.knob.clone(),
-                change.was.clone(),
-                change.set.clone(),
-                change.because.clone(),
+                change.old.clone(),
+                change.new.clone(),
+                change.reason.clone(),
                 restored.to_owned(),
             ]
         });

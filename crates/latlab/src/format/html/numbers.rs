@@ -108,7 +108,7 @@ fn worst(sources: &[Source]) -> String {
     of_each(sources, "The worst samples", &columns, |record| {
         let samples = record.worst.iter().map(|sample| {
             let charges = sample.causes.iter().map(|charge| {
-                let (cause, part, who) = (&charge.cause, micro(charge.ns), &charge.who);
+                let (cause, part, who) = (&charge.cause, micro(charge.ns), &charge.culprit);
                 format!("{cause} {part} ({who})")
             });
             vec![

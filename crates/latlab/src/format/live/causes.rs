@@ -29,7 +29,7 @@ pub(super) fn lines(explained: &Explained) -> Vec<String> {
 
 fn line(share: &Share) -> String {
     let [total, worst] = [share.total, share.worst].map(|time| time.to_string());
-    let who = where_and_who(&share.who, share.function.as_deref());
+    let who = where_and_who(&share.culprit, share.function.as_deref());
     let (cause, late) = (printable(&share.cause), grouped(share.count));
     format!("{cause:<18}{late:>8}{total:>10}{worst:>10}  {who}").trim_end().to_owned()
 }

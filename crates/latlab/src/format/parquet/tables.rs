@@ -165,12 +165,12 @@ fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static
             ("cpu", count(sample.cpu.into())),
             ("at_ns", time(sample.at)),
             ("latency_ns", time(sample.latency)),
-            ("nth", Cell::Count(sample.nth)),
+            ("index", Cell::Count(sample.index)),
             ("unexplained_ns", time(sample.unexplained)),
             ("cause", maybe(charge.map(|charge| charge.cause.as_str()))),
             ("from_ns", time(charge.map(|charge| charge.from))),
             ("ns", time(charge.map(|charge| charge.ns))),
-            ("who", maybe(charge.map(|charge| charge.who.as_str()))),
+            ("culprit", maybe(charge.map(|charge| charge.culprit.as_str()))),
             ("stack", Cell::Text(stack)),
         ]
     };

@@ -42,7 +42,7 @@ fn causes(explained: &Explained) -> String {
             cause.total.to_string(),
             share(cause.total, explained.total),
             cause.worst.to_string(),
-            where_and_who(&cause.who, cause.function.as_deref()),
+            where_and_who(&cause.culprit, cause.function.as_deref()),
         ]);
     }
     let rest = explained.causes.iter().skip(SHOWN);
@@ -67,7 +67,8 @@ fn time_line(sample: &Sample) -> String {
         sample.latency,
     );
     for charge in &sample.causes {
-        let who = where_and_who(&charge.who, latlab_core::explain::names::culprit(&charge.stack));
+        let who =
+            where_and_who(&charge.culprit, latlab_core::explain::names::culprit(&charge.stack));
         let line = format!(
             "{:>9}{:>11}  |{}| {:<17} {who}",
             charge.from.to_string(),
@@ -150,7 +151,7 @@ mod tests {
             cause: String::new(),
             from: Nanos(from),
             ns: Nanos(ns),
-            who: String::new(),
+            culprit: String::new(),
             stack: vec![],
         };
         let bar = |from, ns| bar(&charge(from, ns), Nanos(400));

@@ -101,7 +101,7 @@ mod tests {
             cpu: 0,
             at: Nanos::from_millis(1),
             latency: Nanos(latency),
-            nth: Some(1),
+            index: Some(1),
             causes: Vec::new(),
             unexplained: None,
             path: Some(path),

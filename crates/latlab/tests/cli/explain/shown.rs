@@ -30,7 +30,7 @@ fn a_run_under_load_becomes_a_report_a_trace_and_stacks() {
     let record = Record::from_json(&fs::read_to_string(path("run.json")).unwrap()).unwrap();
     let found = explained(&record);
     assert!(found.late > 100 && !found.stacks.is_empty() && !found.cost.is_empty(), "{found:?}");
-    assert!(found.causes.iter().any(|share| named.contains(&share.who)), "{found:?}");
+    assert!(found.causes.iter().any(|share| named.contains(&share.culprit)), "{found:?}");
     for cause in &found.causes[..3] {
         assert!(said.stdout.contains(&cause.cause), "{cause:?}: {said:?}");
     }

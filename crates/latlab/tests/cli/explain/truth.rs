@@ -76,7 +76,7 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
         let share = explained.causes.iter().find(|share| {
             let function = share.function.as_deref();
             share.cause == truth.called
-                && share.who.contains(truth.who)
+                && share.culprit.contains(truth.who)
                 && function == truth.function
         });
         if promptly.contains(&truth.cause) {
@@ -87,7 +87,8 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
         if partly.contains(&truth.cause) {
             assert!(share.count * 2 > COUNT, "{}: {share:?}", truth.cause);
             let of_it = explained.causes.iter();
-            let of_it = of_it.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
+            let of_it =
+                of_it.filter(|one| (&one.cause, &one.culprit) == (&share.cause, &share.culprit));
             let total: u64 = of_it.map(|one| one.total.0).sum();
             assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
             continue;

@@ -1,9 +1,9 @@
-//! Fits are scipy's, and nothing near is likelier.
+//! Fits agree with scipy's, and no neighbour is more likely.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Shape, scale and the sum of negative logarithms of the likelihood, as scipy 1.17.1 has them:
+/// Shape, scale and negative log-likelihood from scipy 1.17.1:
 ///
 /// ```python
 /// import numpy as np
@@ -23,7 +23,7 @@ const GOLDEN: [(f64, f64, f64, f64); 3] = [
 ];
 
 #[test]
-fn the_likeliest_is_that_of_scipy() {
+fn fit_agrees_with_scipy() {
     for (c, shape, scale, unlikely) in GOLDEN {
         let made = Pareto { shape: c, scale: 10_000.0 };
         let values = (0..200).map(|n| made.above(1.0 - (f64::from(n) + 0.5) / 200.0).round());
@@ -37,7 +37,7 @@ fn the_likeliest_is_that_of_scipy() {
 }
 
 #[test]
-fn what_is_drawn_is_found_again() {
+fn fit_recovers_the_shape_and_scale_of_drawn_excesses() {
     for shape in [-0.3, 0.0, 0.4] {
         let made = Pareto { shape, scale: 500.0 };
         let found = Pareto::likeliest(&made.draw(20_000, &mut Random::new(5))).unwrap();
@@ -50,7 +50,7 @@ fn what_is_drawn_is_found_again() {
 
 proptest! {
     #[test]
-    fn above_and_upto_are_each_other_s_inverse(
+    fn above_is_the_inverse_of_upto(
         shape in -0.5f64..1.0, scale in 1.0f64..1e6, rare in 1e-6f64..1.0,
     ) {
         let pareto = Pareto { shape, scale };
@@ -58,13 +58,13 @@ proptest! {
     }
 
     #[test]
-    fn nothing_near_is_likelier(values in proptest::collection::vec(1.0f64..1e6, 5..60),
+    fn fit_is_more_likely_than_its_neighbours(values in proptest::collection::vec(1.0f64..1e6, 5..60),
                                 more in 0.9f64..1.1, shift in -0.05f64..0.05) {
         let mut excesses: Vec<(f64, u64)> = values.iter().map(|x| (*x, 2)).collect();
         excesses.sort_by(|a, b| a.0.total_cmp(&b.0));
         let found = Pareto::likeliest(&excesses).unwrap();
         let near = Pareto { shape: found.shape + shift, scale: found.scale * more };
-        // At the least and the largest shape the likeliest lies elsewhere, and is not used.
+        // At the smallest and the largest shape the maximum is elsewhere, and is not used.
         let inside = |shape: f64| (LEAST_SHAPE + 0.01..LARGEST_SHAPE - 0.01).contains(&shape);
         prop_assert!(
             !inside(found.shape) || !inside(near.shape)

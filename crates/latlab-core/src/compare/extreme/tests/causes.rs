@@ -1,4 +1,4 @@
-//! The tail of each cause by itself: of the few samples that explained records keep.
+//! The tail of each cause, from the few samples that explained records keep.
 
 use super::*;
 use crate::record::{Charge, worst_first};
@@ -8,15 +8,15 @@ const SAMPLES: u64 = 300;
 const RUNS: u64 = 40;
 
 /// A late sample of one of the causes.
-struct Late {
-    /// In which period.
+struct LateSample {
+    /// Its period.
     at: u64,
     cause: usize,
     latency: f64,
 }
 
 /// An explained run of samples around 10 us, some of them late.
-fn explained(late: &[Late], random: &mut Random) -> Record {
+fn explained(late: &[LateSample], random: &mut Random) -> Record {
     let mut latencies: Vec<f64> =
         (0..SAMPLES).map(|_| 10_000.0 + 1_000.0 * random.share()).collect();
     for one in late {
@@ -28,7 +28,7 @@ fn explained(late: &[Late], random: &mut Random) -> Record {
     record(series(latencies.into_iter()), worst, true)
 }
 
-fn sample(at: u64, ns: f64, late: &[Late]) -> Sample {
+fn sample(at: u64, ns: f64, late: &[LateSample]) -> Sample {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a time")]
     let latency = Nanos(ns as u64);
     let cause = late.iter().find(|one| one.at == at).map(|one| CAUSES[one.cause]);
@@ -36,7 +36,7 @@ fn sample(at: u64, ns: f64, late: &[Late]) -> Sample {
         cause: cause.to_owned(),
         from: Nanos(0),
         ns: latency,
-        who: String::new(),
+        culprit: String::new(),
         stack: Vec::new(),
     };
     Sample {
@@ -44,7 +44,7 @@ fn sample(at: u64, ns: f64, late: &[Late]) -> Sample {
         cpu: 0,
         at: Nanos::from_millis(at),
         latency,
-        nth: None,
+        index: None,
         unexplained: cause.is_none().then_some(latency),
         causes: cause.map(charge).into_iter().collect(),
         path: None,
@@ -55,11 +55,11 @@ fn place(at: u64) -> usize {
     usize::try_from(at).unwrap()
 }
 
-/// So many late samples of the first cause in each run, at any moment of it, exponential from 50 us
-/// on: fewer than a record keeps.
-fn at_any_time(many: impl Fn(u64) -> usize, random: &mut Random) -> Vec<Vec<Late>> {
+/// Late samples of the first cause in each run, at random moments, exponential above 50 us: fewer than
+/// a record keeps.
+fn at_any_time(many: impl Fn(u64) -> usize, random: &mut Random) -> Vec<Vec<LateSample>> {
     let run = |nth| {
-        let any = |_| Late {
+        let any = |_| LateSample {
             at: random.below(place(SAMPLES)) as u64,
             cause: 0,
             latency: exponential(random),
@@ -73,7 +73,7 @@ fn exponential(random: &mut Random) -> f64 {
     50_000.0 - 5_000.0 * random.share().ln()
 }
 
-fn of(runs: &[Vec<Late>], random: &mut Random) -> Vec<Extreme> {
+fn of(runs: &[Vec<LateSample>], random: &mut Random) -> Vec<Extreme> {
     let records: Vec<Record> = runs.iter().map(|late| explained(late, random)).collect();
     beyond(&records)
 }
@@ -87,7 +87,7 @@ fn why(extreme: &Extreme) -> &str {
 }
 
 #[test]
-fn of_a_cause_that_comes_as_it_pleases_the_estimate_is_right() {
+fn cause_with_independent_samples_gives_the_right_estimate() {
     let (mut estimated, mut right) = (0, 0);
     for seed in 0..6 {
         let mut random = Random::new(seed);
@@ -106,15 +106,15 @@ fn of_a_cause_that_comes_as_it_pleases_the_estimate_is_right() {
     assert!(estimated >= 4 && right + 1 >= estimated, "{right} of {estimated}");
 }
 
-/// The bursts of one cause do not spoil the estimate of another.
+/// The bursts of one cause do not affect the estimate of another.
 #[test]
-fn a_cause_that_comes_in_bursts_is_refused() {
+fn cause_with_bursts_is_refused() {
     let mut random = Random::new(1);
     let mut runs = at_any_time(|_| 5, &mut random);
     for run in &mut runs {
         let begin = random.below(280) as u64;
         let burst =
-            |n: u64| Late { at: begin + 2 * n, cause: 1, latency: exponential(&mut random) };
+            |n: u64| LateSample { at: begin + 2 * n, cause: 1, latency: exponential(&mut random) };
         run.extend((0..4u64).map(burst));
     }
     let found = of(&runs, &mut random);
@@ -123,27 +123,27 @@ fn a_cause_that_comes_in_bursts_is_refused() {
 }
 
 #[test]
-fn a_cause_that_some_runs_have_more_of_is_refused() {
+fn cause_more_frequent_in_some_runs_is_refused() {
     let mut random = Random::new(2);
     let runs = at_any_time(|nth| if nth % 3 == 0 { 9 } else { 2 }, &mut random);
     let found = of(&runs, &mut random);
-    assert!(why(cause(&found, CAUSES[0])).contains("some runs"), "{found:?}");
+    assert!(why(cause(&found, CAUSES[0])).contains("across runs"), "{found:?}");
 }
 
-/// Of ten late samples three are 100 us later than the others.
+/// Three of ten late samples are another 100 us later.
 #[test]
-fn a_cause_whose_tail_changes_its_shape_is_refused() {
+fn cause_whose_tail_changes_shape_is_refused() {
     let mut random = Random::new(3);
     let mut runs = at_any_time(|_| 8, &mut random);
     for late in runs.iter_mut().flatten().filter(|late| late.at % 10 < 3) {
         late.latency += 100_000.0;
     }
     let found = of(&runs, &mut random);
-    assert!(why(cause(&found, CAUSES[0])).contains("keeps its shape"), "{found:?}");
+    assert!(why(cause(&found, CAUSES[0])).contains("no stable POT threshold"), "{found:?}");
 }
 
 #[test]
-fn too_few_of_a_cause_and_two_series_on_a_cpu_are_refused() {
+fn cause_with_few_samples_or_two_series_on_a_cpu_is_refused() {
     let mut random = Random::new(4);
     let runs = at_any_time(|_| 2, &mut random);
     let found = of(&runs, &mut random);

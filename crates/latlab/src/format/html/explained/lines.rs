@@ -38,7 +38,7 @@ pub(super) fn draw(worst: &[&Sample], palette: &Palette<'_>) -> Drawing {
 }
 
 fn title(charge: &Charge) -> String {
-    let who = where_and_who(&charge.who, culprit(&charge.stack));
+    let who = where_and_who(&charge.culprit, culprit(&charge.stack));
     let stack: String = charge.stack.iter().map(|function| format!(" ← {function}")).collect();
     let (from, length) = (micro(charge.from), micro(charge.ns));
     let colon = if who.is_empty() { "" } else { ": " };

@@ -28,7 +28,7 @@ pub(super) fn draw(explained: &Explained, palette: &Palette<'_>) -> Drawing {
         }
         let mut x = LEFT;
         for part in &shares {
-            let who = where_and_who(&part.who, part.function.as_deref());
+            let who = where_and_who(&part.culprit, part.function.as_deref());
             let title = format!("{cause} {} {who}", micro(part.total));
             let width = length(part.total);
             // A gap tells neighbours apart.

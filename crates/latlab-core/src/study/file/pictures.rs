@@ -1,4 +1,4 @@
-//! The pictures in a study's file, and what must be true of them.
+//! The pictures in a study's file: parsing, and checks of their contents.
 
 use super::super::claim::Fault;
 use super::super::figure::{Figure, Of};
@@ -9,26 +9,26 @@ use super::shape::{PictureText, Text};
 use super::{fault, word};
 use crate::suggest;
 
-/// Reads a picture of a study whose cells and figures are known.
+/// Parses a picture of a study whose cells and figures are known.
 pub(super) fn picture(text: &PictureText, study: &Study) -> Result<Picture, Fault> {
     word(&text.name)?;
-    // Its file would lie beside these.
+    // Files of these names are in the same folder.
     if ["report", "table", "records"].contains(&text.name.get_ref().as_str()) {
-        return Err(fault(&text.name, "this is the name of what else a study leaves"));
+        return Err(fault(&text.name, "this name is reserved for another file of a study"));
     }
     let name = text.kind.get_ref();
     let kind = Kind::named(name).ok_or_else(|| {
         let hint = suggest::hint(name, &Kind::ALL.map(|(name, _)| name));
-        fault(&text.kind, &format!("there is no kind of picture '{name}': {hint}"))
+        fault(&text.kind, &format!("unknown kind of picture '{name}': {hint}"))
     })?;
-    only_what_it_has(text, kind)?;
+    only_allowed_keys(text, kind)?;
     let cells = cells(text, study)?;
     let figures = figures(text, kind, study)?;
     for (text, of) in text.figures.iter().flatten().zip(&figures) {
         measured(text, &study.figures[*of], &cells, study)?;
     }
     if kind == Kind::Pdlt && !cells.iter().any(|cell| scans(&study.cells[*cell])) {
-        return Err(fault(&text.kind, "no cell that it shows has a scan"));
+        return Err(fault(&text.kind, "none of its cells has a scan"));
     }
     let over = if kind.over_axis() { Some(over(text, &cells, &figures, study)?) } else { None };
     Ok(Picture {
@@ -47,8 +47,8 @@ fn is(said: Option<&toml::Spanned<bool>>) -> bool {
     said.is_some_and(|said| *said.get_ref())
 }
 
-/// Refuses what pictures of other kinds have.
-fn only_what_it_has(text: &PictureText, kind: Kind) -> Result<(), Fault> {
+/// Refuses keys that this kind of picture does not have.
+fn only_allowed_keys(text: &PictureText, kind: Kind) -> Result<(), Fault> {
     let (over, bars) = (kind.over_axis(), kind == Kind::Bars);
     let at = |text: &Text| text.span().start;
     let given = [
@@ -70,19 +70,19 @@ fn only_what_it_has(text: &PictureText, kind: Kind) -> Result<(), Fault> {
     }
     match &text.stacked {
         Some(stacked) if is(text.stacked.as_ref()) && is(text.log.as_ref()) => {
-            let why = "what stands on each other has no logarithmic axis".to_owned();
+            let why = "stacked bars can't have a logarithmic axis".to_owned();
             Err(Fault { at: stacked.span().start, why })
         }
         _ => Ok(()),
     }
 }
 
-/// The cells that are asked for, in the order of the study; all where nothing is said.
+/// Returns the selected cells in the order of the study; all if none are selected.
 fn cells(text: &PictureText, study: &Study) -> Result<Vec<usize>, Fault> {
     let all = 0..study.cells.len();
     let Some(asked) = &text.cells else { return Ok(all.collect()) };
     if asked.is_empty() {
-        return Err(fault(&text.name, "it shows no cell: leave cells out to show them all"));
+        return Err(fault(&text.name, "it selects no cell: leave 'cells' out to show all"));
     }
     let fits = |asked: &Text, cell: usize| {
         let (asked, labels) = (asked.get_ref().split('.'), study.labels(cell));
@@ -92,33 +92,33 @@ fn cells(text: &PictureText, study: &Study) -> Result<Vec<usize>, Fault> {
     if let Some(none) = asked.iter().find(|asked| !all.clone().any(|cell| fits(asked, cell))) {
         let names: Vec<&str> = study.cells.iter().map(|cell| cell.label.as_str()).collect();
         let hint = suggest::hint(none.get_ref(), &names);
-        let why = format!("no cell is called '{}': {hint} (a * is any label)", none.get_ref());
+        let why = format!("unknown cell '{}': {hint} (a * is any label)", none.get_ref());
         return Err(fault(none, &why));
     }
     Ok(all.filter(|cell| asked.iter().any(|asked| fits(asked, *cell))).collect())
 }
 
-/// The figures that are asked for, which a picture of this kind can show together.
+/// Returns the selected figures, after checking that this kind of picture can show them together.
 fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, Fault> {
     let asked = text.figures.as_deref().unwrap_or_default();
     if asked.is_empty() && kind != Kind::Pdlt {
-        return Err(fault(&text.name, "it says of which figures: figures = [\"worst\"]"));
+        return Err(fault(&text.name, "it needs figures, as figures = [\"worst\"]"));
     }
     let names: Vec<&str> = study.figures.iter().map(|figure| figure.name.as_str()).collect();
     let mut figures: Vec<usize> = Vec::new();
     for one in asked {
         let Some(place) = names.iter().position(|name| name == one.get_ref()) else {
             let hint = suggest::hint(one.get_ref(), &names);
-            return Err(fault(one, &format!("there is no figure '{}': {hint}", one.get_ref())));
+            return Err(fault(one, &format!("unknown figure '{}': {hint}", one.get_ref())));
         };
         let figure = &study.figures[place];
         if kind.of_samples() && !matches!(figure.of, Of::Series { .. }) {
-            return Err(fault(one, "this is a single value: it is not taken of samples"));
+            return Err(fault(one, "this is a single value, without a distribution of samples"));
         }
         let first = figures.first().map_or(figure, |first: &usize| &study.figures[*first]);
         if first.kind() != figure.kind() && !kind.of_samples() && text.relative_to.is_none() {
             let (this, other) = (Quantity::kind(figure.kind()), Quantity::kind(first.kind()));
-            let why = format!("this is {this} and '{}' is {other}: make two pictures", first.name);
+            let why = format!("this is {this} and '{}' is {other}: draw two pictures", first.name);
             return Err(fault(one, &why));
         }
         figures.push(place);
@@ -131,14 +131,14 @@ fn measured(text: &Text, figure: &Figure, cells: &[usize], study: &Study) -> Res
     if cells.iter().any(|cell| study.can_have(&study.cells[*cell], figure)) {
         return Ok(());
     }
-    Err(fault(text, &format!("no cell that it shows has {}", figure.of.words())))
+    Err(fault(text, &format!("none of its cells measures {}", figure.of.words())))
 }
 
 fn scans(cell: &Cell) -> bool {
     cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty())
 }
 
-/// The axis that bars and curves stand over.
+/// Returns the axis that bars and curves are drawn over.
 fn over(
     text: &PictureText,
     cells: &[usize],
@@ -147,13 +147,12 @@ fn over(
 ) -> Result<Over, Fault> {
     let names: Vec<&str> = study.axes.iter().map(String::as_str).collect();
     let Some(along) = &text.along else {
-        let why =
-            format!("it says over which axis it stands: along = \"{}\"", names.join("\", \""));
+        let why = format!("it needs an axis, as along = \"{}\"", names.join("\" or \""));
         return Err(fault(&text.name, &why));
     };
     let Some(axis) = names.iter().position(|name| name == along.get_ref()) else {
         let hint = suggest::hint(along.get_ref(), &names);
-        return Err(fault(along, &format!("there is no axis '{}': {hint}", along.get_ref())));
+        return Err(fault(along, &format!("unknown axis '{}': {hint}", along.get_ref())));
     };
     let mut labels: Vec<String> = Vec::new();
     for cell in cells {
@@ -167,7 +166,7 @@ fn over(
         let rising = places.windows(2).all(|pair| pair[0] < pair[1]);
         if places.len() != wanted || !rising || !places.iter().all(|place| place.is_finite()) {
             let why = format!(
-                "it has {wanted} rising numbers, a place for each of: {}",
+                "at needs {wanted} ascending numbers, one for each of: {}",
                 labels.join(", ")
             );
             return Err(Fault { at: at.span().start, why });
@@ -175,14 +174,14 @@ fn over(
     }
     let stacked = is(text.stacked.as_ref());
     if let (true, Some(said)) = (stacked && figures.len() < 2, &text.stacked) {
-        let why = "there are no several figures to stand on each other".to_owned();
+        let why = "stacking needs several figures".to_owned();
         return Err(Fault { at: said.span().start, why });
     }
     let at = text.at.as_ref().map(|at| at.get_ref().clone());
     Ok(Over { axis, labels, at, relative_to: relative_to(text, study)?, stacked })
 }
 
-/// The label by whose cells values are divided, and its axis.
+/// Returns the label by whose cells values are divided, and its axis.
 fn relative_to(text: &PictureText, study: &Study) -> Result<Option<(usize, String)>, Fault> {
     let Some(asked) = &text.relative_to else { return Ok(None) };
     let mut axes: Vec<usize> = Vec::new();
@@ -201,9 +200,9 @@ fn relative_to(text: &PictureText, study: &Study) -> Result<Option<(usize, Strin
         [only] => Ok(Some((*only, asked.get_ref().clone()))),
         [] => {
             let hint = suggest::hint(asked.get_ref(), &known);
-            Err(fault(asked, &format!("there is no label '{}': {hint}", asked.get_ref())))
+            Err(fault(asked, &format!("unknown label '{}': {hint}", asked.get_ref())))
         }
-        _ => Err(fault(asked, "several axes have this label: which is meant can't be told")),
+        _ => Err(fault(asked, "several axes have this label: it is ambiguous")),
     }
 }
 

@@ -1,20 +1,20 @@
-//! Whether differences could be chance: a randomization test over runs, for many quantiles at once.
+//! Randomization test over runs, for many quantiles at once: could the differences be chance?
 //!
-//! If A and B are the same, whose run is whose means nothing: in each pair the two can be exchanged,
-//! or, without pairs, any runs can be those of B. Of each quantile the ranks of the differences are
-//! summed (Wilcoxon 1945), so that one spoilt run counts as one. What was seen is held against
-//! arrangements drawn at random. A run is exchanged as a whole, with all its series and quantiles,
-//! and of each arrangement the largest sum of all counts: the probability to call anything different
-//! that is not stays below what is asked, however the quantiles hang together (Westfall and Young
-//! 1993, step-down maxT; never weaker than Holm's correction of the same tests).
+//! If A and B do not differ, the labels of the runs carry no information: the two runs of a pair can
+//! be exchanged or, without pairs, any runs can be those of B. For each quantile the ranks of the
+//! differences are summed (Wilcoxon 1945), so that one disturbed run counts as one. The observed sum is
+//! compared with the sums of random arrangements. A run is exchanged as a whole, with all its series
+//! and quantiles, and the largest sum of each arrangement counts. The probability of a single false
+//! difference therefore stays below the level, however the quantiles are correlated (Westfall and
+//! Young 1993, step-down maxT; at least as powerful as Holm's correction of the same tests).
 
 use super::runs::Method;
 use crate::random::Random;
 
-/// How many arrangements are drawn.
+/// Number of random arrangements.
 const DRAWN: usize = 9_999;
 
-/// Sums that differ less are the same sum, added in another order.
+/// Sums that differ by less are equal up to rounding.
 const SAME: f64 = 1e-9;
 
 /// The logarithms of one quantile in the runs of both sides, in the order of the runs.
@@ -23,7 +23,7 @@ pub(super) struct Values {
     pub(super) b: Vec<f64>,
 }
 
-/// For each quantile the probability that any of them would differ as much by chance, if none did.
+/// Returns, for each quantile, the probability that any quantile differs as much by chance.
 pub(super) fn probabilities(values: &[Values], method: Method) -> Vec<f64> {
     let scores: Vec<Vec<f64>> = match method {
         Method::Paired => values.iter().map(Values::of_pairs).collect(),
@@ -36,20 +36,20 @@ pub(super) fn probabilities(values: &[Values], method: Method) -> Vec<f64> {
         Method::Paired => vec![1.0; first.a.len()],
         _ => [vec![0.0; first.a.len()], vec![1.0; first.b.len()]].concat(),
     };
-    let seen: Vec<f64> = scores.iter().map(|scores| sum(scores, &signs)).collect();
-    let mut largest_first: Vec<usize> = (0..seen.len()).collect();
-    largest_first.sort_by(|x, y| seen[*y].total_cmp(&seen[*x]));
-    let mut as_large = vec![1usize; seen.len()];
+    let observed: Vec<f64> = scores.iter().map(|scores| sum(scores, &signs)).collect();
+    let mut largest_first: Vec<usize> = (0..observed.len()).collect();
+    largest_first.sort_by(|x, y| observed[*y].total_cmp(&observed[*x]));
+    let mut as_large = vec![1usize; observed.len()];
     let mut random = Random::new(1);
     for _ in 0..DRAWN {
         arrange(&mut signs, method, &mut random);
         let mut largest = 0.0f64;
         for nth in largest_first.iter().rev() {
             largest = largest.max(sum(&scores[*nth], &signs));
-            as_large[*nth] += usize::from(largest >= seen[*nth] - SAME);
+            as_large[*nth] += usize::from(largest >= observed[*nth] - SAME);
         }
     }
-    let mut probabilities = vec![1.0; seen.len()];
+    let mut probabilities = vec![1.0; observed.len()];
     let mut most = 0.0f64;
     for nth in largest_first {
         #[expect(clippy::cast_precision_loss, reason = "ten thousand are drawn")]
@@ -75,24 +75,24 @@ fn arrange(signs: &mut [f64], method: Method, random: &mut Random) {
 }
 
 impl Values {
-    /// The rank of each pair's difference, with its sign.
+    /// Returns the signed rank of the difference of each pair.
     fn of_pairs(&self) -> Vec<f64> {
-        let apart: Vec<f64> = self.b.iter().zip(&self.a).map(|(b, a)| b - a).collect();
-        let ranks = ranks(&apart.iter().map(|apart| apart.abs()).collect::<Vec<_>>());
-        let signed = ranks.iter().zip(&apart);
+        let differences: Vec<f64> = self.b.iter().zip(&self.a).map(|(b, a)| b - a).collect();
+        let ranks = ranks(&differences.iter().map(|d| d.abs()).collect::<Vec<_>>());
+        let signed = ranks.iter().zip(&differences);
         scaled(signed.map(|(rank, d)| if *d == 0.0 { 0.0 } else { rank * d.signum() }).collect())
     }
 
-    /// The rank of each run among all, less the mean rank.
+    /// Returns the rank of each run among all runs, minus the mean rank.
     fn of_sets(&self) -> Vec<f64> {
         let ranks = ranks(&[self.a.as_slice(), &self.b].concat());
-        #[expect(clippy::cast_precision_loss, reason = "nobody keeps 2^52 runs")]
+        #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 runs")]
         let middle = (ranks.len() + 1) as f64 / 2.0;
         scaled(ranks.into_iter().map(|rank| rank - middle).collect())
     }
 }
 
-/// So that the sums of all quantiles spread alike, whatever ties they have.
+/// Normalizes the scores, so that the sums of all quantiles have the same variance despite ties.
 fn scaled(mut scores: Vec<f64>) -> Vec<f64> {
     let length = scores.iter().map(|score| score * score).sum::<f64>().sqrt();
     if length > 0.0 {
@@ -103,8 +103,8 @@ fn scaled(mut scores: Vec<f64>) -> Vec<f64> {
     scores
 }
 
-/// The ranks from 1; equals share theirs.
-#[expect(clippy::cast_precision_loss, reason = "nobody keeps 2^52 runs")]
+/// Returns the ranks, from 1; equal values share their mean rank.
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 runs")]
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count();
@@ -127,9 +127,9 @@ mod tests {
     /// 0.001953125, with the first two negative 0.009765625; `mannwhitneyu([1, 2, 3, 4, 5],
     /// [4.5, 6, 7, 8, 9], method="exact").pvalue` is 0.015873.
     #[test]
-    fn of_one_quantile_the_probabilities_are_those_of_wilcoxon() {
+    fn single_quantile_probability_is_that_of_wilcoxon() {
         let near = |found: &[f64], exact: f64| {
-            // Five standard deviations of what is drawn.
+            // Five standard deviations of the drawn estimate.
             let spread = 5.0 * (exact * (1.0 - exact) / 1e4).sqrt();
             assert!((found[0] - exact).abs() < spread, "{found:?}, not {exact}");
         };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_differ_has_probability_one() {
+    fn equal_values_have_probability_one() {
         let same = [3.0, 3.0, 4.0, 5.0, 6.0, 7.0];
         for method in [Method::Paired, Method::Unpaired] {
             assert_eq!(probabilities(&[values(&same, &same)], method), [1.0], "{method:?}");
@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
         #[test]
-        fn more_quantiles_never_make_one_less_likely_to_be_chance(
+        fn additional_quantiles_never_lower_a_probability(
             a in proptest::collection::vec(0.0f64..1.0, 24),
             b in proptest::collection::vec(0.0f64..1.0, 24),
         ) {

@@ -1,18 +1,18 @@
-//! Whether late samples come as they please, or some runs, CPUs or times have more of them: without
-//! the order of samples, from what their runs and time lines still say.
+//! Tests whether late samples are evenly distributed over runs, CPUs and time. Records do not keep the
+//! order of samples; runs and time lines are all there is.
 
 use crate::random::Random;
 use crate::record::Series;
 use crate::time::Nanos;
 
-/// How many times chance is asked.
+/// Number of random draws of each test.
 const DRAWN: usize = 999;
 
-/// Into how many stretches a time line is cut.
-const STRETCHES: usize = 10;
+/// Number of equal parts into which a time line is divided.
+const PARTS: usize = 10;
 
-/// The probability that late samples would be as unevenly spread over runs and CPUs, were each of
-/// them as likely to have one as its share of all samples says: late ones, and all, of each.
+/// Returns the probability that late samples are as unevenly distributed over runs and CPUs by chance:
+/// (late samples, all samples) of each series.
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
 pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     let total: u64 = late.iter().map(|(late, _)| late).sum();
@@ -21,8 +21,8 @@ pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
         late.iter().map(|(_, own)| total as f64 * *own as f64 / (all.max(1)) as f64).collect();
     let mut ends: Vec<f64> = expected.clone();
     (1..ends.len()).for_each(|n| ends[n] += ends[n - 1]);
-    let seen = uneven(&late.iter().map(|(late, _)| *late).collect::<Vec<_>>(), &expected);
-    likelihood(seen, |random| {
+    let observed = uneven(&late.iter().map(|(late, _)| *late).collect::<Vec<_>>(), &expected);
+    probability(observed, |random| {
         let mut counts = vec![0; late.len()];
         for _ in 0..total {
             let place = random.share() * total as f64;
@@ -32,12 +32,12 @@ pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     })
 }
 
-/// Of each interval of a time line that has samples, whether its worst is above the threshold.
+/// Returns, for each interval of a time line that has samples, whether its worst is above the threshold.
 pub(super) fn above(series: &Series, threshold: Nanos) -> Vec<bool> {
     sampled(series).map(|(_, worst)| worst > threshold).collect()
 }
 
-/// Of each interval of a time line that has samples, whether any of these moments lies in it.
+/// Returns, for each interval of a time line that has samples, whether it contains any of these moments.
 pub(super) fn holding(series: &Series, moments: &[Nanos]) -> Vec<bool> {
     let width = series.timeline.width();
     let holds = |from: Nanos| moments.iter().any(|at| (from..from + width).contains(at));
@@ -48,43 +48,44 @@ fn sampled(series: &Series) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
     series.timeline.points().filter(|(_, worst)| *worst > Nanos(0))
 }
 
-/// The same over time: late intervals of time lines, over stretches of each, and how many of them
-/// follow one another. None where the time lines are too short or too full to tell.
+/// Returns the probability that late intervals are as unevenly distributed over the parts of the time
+/// lines, or follow one another as often, by chance. None where the time lines are too short or too
+/// full.
 pub(super) fn over_time(lines: &[Vec<bool>]) -> Option<f64> {
     let late = lines.iter().flatten().filter(|late| **late).count();
     let all: usize = lines.iter().map(Vec::len).sum();
-    if lines.iter().any(|line| line.len() < 2 * STRETCHES) || late == 0 || late > all / 2 {
+    if lines.iter().any(|line| line.len() < 2 * PARTS) || late == 0 || late > all / 2 {
         return None;
     }
-    let both = [stretched, in_a_row].map(|figure: fn(&[bool]) -> f64| {
+    let both = [unevenness, in_a_row].map(|figure: fn(&[bool]) -> f64| {
         let sum = |lines: &[Vec<bool>]| lines.iter().map(|line| figure(line)).sum::<f64>();
         let mut shuffled = lines.to_vec();
-        likelihood(sum(lines), |random| {
+        probability(sum(lines), |random| {
             for line in &mut shuffled {
                 shuffle(line, random);
             }
             sum(&shuffled)
         })
     });
-    // Of two probabilities the lesser comes twice as easily.
+    // Bonferroni correction of two tests.
     Some((2.0 * both[0].min(both[1])).min(1.0))
 }
 
-/// How unevenly the late intervals of a line lie over its stretches.
+/// Returns how unevenly the late intervals are distributed over the parts of a line.
 #[expect(clippy::cast_precision_loss, reason = "a time line has 1024 places")]
-fn stretched(line: &[bool]) -> f64 {
+fn unevenness(line: &[bool]) -> f64 {
     let late = line.iter().filter(|late| **late).count() as f64;
-    let mut counts = vec![0; STRETCHES];
-    let mut expected = vec![0.0; STRETCHES];
+    let mut counts = vec![0; PARTS];
+    let mut expected = vec![0.0; PARTS];
     for (place, is_late) in line.iter().enumerate() {
-        let stretch = place * STRETCHES / line.len();
-        counts[stretch] += u64::from(*is_late);
-        expected[stretch] += late / line.len() as f64;
+        let part = place * PARTS / line.len();
+        counts[part] += u64::from(*is_late);
+        expected[part] += late / line.len() as f64;
     }
     uneven(&counts, &expected)
 }
 
-/// How often a late interval follows another.
+/// Counts the late intervals that follow another.
 #[expect(clippy::cast_precision_loss, reason = "a time line has 1024 places")]
 fn in_a_row(line: &[bool]) -> f64 {
     line.windows(2).filter(|two| two[0] && two[1]).count() as f64
@@ -96,18 +97,18 @@ fn shuffle(line: &mut [bool], random: &mut Random) {
     }
 }
 
-/// Pearson's sum: how far counts are from what was expected.
+/// Returns Pearson's chi-square statistic.
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
 fn uneven(counts: &[u64], expected: &[f64]) -> f64 {
     let parts = counts.iter().zip(expected).filter(|(_, expected)| **expected > 0.0);
     parts.map(|(count, expected)| (*count as f64 - expected).powi(2) / expected).sum()
 }
 
-/// How often chance gives as much as was seen.
+/// Returns the share of random draws that reach the observed value.
 #[expect(clippy::cast_precision_loss, reason = "a thousand are drawn")]
-fn likelihood(seen: f64, mut draw: impl FnMut(&mut Random) -> f64) -> f64 {
+fn probability(observed: f64, mut draw: impl FnMut(&mut Random) -> f64) -> f64 {
     let mut random = Random::new(4);
-    let as_much = (0..DRAWN).filter(|_| draw(&mut random) >= seen - 1e-9).count();
+    let as_much = (0..DRAWN).filter(|_| draw(&mut random) >= observed - 1e-9).count();
     (as_much + 1) as f64 / (DRAWN + 1) as f64
 }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_by_chance_is_steady_and_a_burst_or_a_trend_is_not() {
+    fn random_samples_pass_and_bursts_and_trends_fail() {
         let mut random = Random::new(11);
         let places: Vec<bool> = (0..1000).map(|_| random.below(20) == 0).collect();
         let by_chance = series(|n| places[usize::try_from(n).unwrap()]);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_lie_in_their_intervals() {
+    fn moments_are_found_in_their_intervals() {
         let late = series(|n| n % 100 < 5);
         let moments: Vec<Nanos> =
             (0..1000).filter(|n| n % 100 < 5).map(|n| Nanos(n << 20)).collect();
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_more_than_its_share_is_found() {
+    fn run_with_more_late_samples_than_the_others_fails() {
         assert!(over_runs(&[(20, 1000), (24, 1000), (17, 1000), (39, 2000)]) > 0.1);
         assert!(over_runs(&[(20, 1000), (60, 1000), (17, 1000), (39, 2000)]) < 0.01);
         assert!((over_runs(&[(20, 1000)]) - 1.0).abs() < 1e-9);

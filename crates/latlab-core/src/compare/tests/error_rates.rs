@@ -1,15 +1,16 @@
-//! How often what is the same is called different, and how often what differs is found.
+//! Error rates of verdicts: how often equal sides are called different, and real differences found.
 
 use super::super::Latency;
-use super::super::latency::Row;
+use super::super::judging::judge;
+use super::super::latency::{Row, RunHistograms};
+use super::super::maxima::Maxima;
 use super::super::runs::{Design, Method, Order};
-use super::super::verdict::{Runs, Verdict, judge};
-use super::super::worst::Worst;
+use super::super::verdict::Verdict;
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::time::Nanos;
 
-/// Judges runs in turns; the verdict of each quantile.
+/// Judges interleaved runs, and returns the verdict on each quantile.
 fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, Verdict)> {
     let design = Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0 };
     let whole = |runs: &[Histogram]| {
@@ -28,23 +29,23 @@ fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, 
         recorded: (all.count(), other.count()),
         missed: (0, 0),
         rows: named.map(|((name, a), (_, b))| Row::new(name, a, b)).collect(),
-        worst: Worst::of((&all, 0), (&other, 0), true),
+        worst: Maxima::of((&all, 0), (&other, 0), true),
         unknown: String::new(),
     };
     let recorded = a.iter().chain(&b).cloned().collect();
-    let mut latencies = [(latency, Some(Runs { a, b, recorded }))];
+    let mut latencies = [(latency, Some(RunHistograms { a, b, recorded }))];
     judge(&mut latencies, &design);
     let rows = latencies[0].0.rows.iter();
     rows.filter_map(|row| Some((row.name.clone(), row.judged.as_ref()?.verdict))).collect()
 }
 
-/// About a normal deviate.
+/// Returns an approximately normal deviate.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.share()).sum::<f64>() - 6.0
 }
 
-/// A run of a machine that is `pace` times as late: most wake-ups take 10 us, two in a hundred meet
-/// something. Each run has a pace and a tail of its own, 3 % around the machine's.
+/// A run of a machine whose latencies are multiplied by `pace`: most wake-ups take 10 us, 2 % are late.
+/// The pace and the tail of each run vary by 3 %.
 fn run(pace: f64, late: f64, random: &mut Random) -> Histogram {
     let mut histogram = Histogram::new();
     let own = pace * (1.0 + 0.03 * normal(random));
@@ -65,7 +66,7 @@ fn run(pace: f64, late: f64, random: &mut Random) -> Histogram {
     histogram
 }
 
-/// Ten runs of each in turns, on a machine that grows slower and faster meanwhile.
+/// Ten interleaved runs per side, on a machine whose pace drifts.
 fn experiment(late: f64, random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
     let mut pace = 1.0;
     let pair = |_| {
@@ -75,7 +76,7 @@ fn experiment(late: f64, random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>
     (0..10).map(pair).unzip()
 }
 
-/// In how many of a hundred experiments any quantile is called different.
+/// Returns in how many of a hundred experiments any quantile is called different.
 fn called_different(
     mut sets: impl FnMut() -> (Vec<Histogram>, Vec<Histogram>),
     method: Method,
@@ -88,7 +89,7 @@ fn called_different(
 }
 
 #[test]
-fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
+fn equal_sides_are_called_different_in_at_most_5_of_100_comparisons() {
     let mut random = Random::new(1);
     let wrong = called_different(|| experiment(1.0, &mut random), Method::Paired);
     assert!(wrong <= 5, "{wrong} of 100");
@@ -102,8 +103,8 @@ fn what_is_the_same_is_called_so_in_95_of_100_comparisons() {
 /// (`latlab run cyclic --for 2s`, Linux 6.18, 2026-11): minimum, maximum, sum, distribution.
 const SILICON: &str = include_str!("silicon.txt");
 
-/// The same of 40 runs in the laboratory with the seeds 1 to 40, whose probes begin at other moments
-/// of the load (`latlab run cyclic --on lab:utime --load fork --count 1000 --cpus 0 --seed N`).
+/// 40 runs in the laboratory with the seeds 1 to 40, which start the probes at different moments of the
+/// load (`latlab run cyclic --on lab:utime --load fork --count 1000 --cpus 0 --seed N`).
 const LABORATORY: &str = include_str!("laboratory.txt");
 
 fn kept(text: &str) -> Vec<Histogram> {
@@ -118,8 +119,7 @@ fn kept(text: &str) -> Vec<Histogram> {
     text.lines().map(run).collect()
 }
 
-/// Twenty of the runs in the order in which they were taken, dealt out in turns: of each two, one is
-/// A's and one is B's, as a coin has it.
+/// Twenty consecutive runs, two by two: one of each two is assigned to A at random, the other to B.
 fn dealt(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
     let from = random.below(runs.len() - 19);
     let deal = |two: &[Histogram]| {
@@ -129,7 +129,7 @@ fn dealt(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histog
     runs[from..from + 20].chunks(2).map(deal).unzip()
 }
 
-/// Twenty of the runs, ten for each side, as they come.
+/// Twenty random runs, ten for each side.
 fn drawn(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histogram>) {
     let mut left: Vec<&Histogram> = runs.iter().collect();
     let mut ten = || (0..10).map(|_| left.swap_remove(random.below(left.len())).clone()).collect();
@@ -137,7 +137,7 @@ fn drawn(runs: &[Histogram], random: &mut Random) -> (Vec<Histogram>, Vec<Histog
 }
 
 #[test]
-fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
+fn interleaved_runs_of_one_machine_show_no_difference() {
     let runs = kept(SILICON);
     let mut random = Random::new(4);
     let wrong = called_different(|| dealt(&runs, &mut random), Method::Paired);
@@ -145,7 +145,7 @@ fn runs_of_one_source_dealt_out_in_turns_are_called_the_same() {
 }
 
 #[test]
-fn seeds_of_one_cell_of_the_laboratory_are_called_the_same() {
+fn seeds_of_one_laboratory_cell_show_no_difference() {
     let runs = kept(LABORATORY);
     let mut random = Random::new(5);
     let wrong = called_different(|| drawn(&runs, &mut random), Method::Unpaired);
@@ -153,7 +153,7 @@ fn seeds_of_one_cell_of_the_laboratory_are_called_the_same() {
 }
 
 #[test]
-fn a_run_of_the_laboratory_is_the_same_as_itself_and_differs_exactly_from_another() {
+fn laboratory_run_equals_itself_and_differs_exactly_from_another() {
     let runs = kept(LABORATORY);
     let of = |a: usize, b: usize| {
         let verdicts = judged(vec![runs[a].clone()], vec![runs[b].clone()], Method::Exact);
@@ -166,7 +166,7 @@ fn a_run_of_the_laboratory_is_the_same_as_itself_and_differs_exactly_from_anothe
 }
 
 #[test]
-fn a_tenth_more_at_p99_is_found_in_90_of_100_comparisons() {
+fn p99_increase_of_ten_percent_is_found_in_90_of_100_comparisons() {
     let mut random = Random::new(3);
     let mut found = 0;
     for _ in 0..100 {

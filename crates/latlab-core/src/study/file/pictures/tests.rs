@@ -1,4 +1,4 @@
-//! Pictures are read as they are written, and refused where they are wrong.
+//! Tests of pictures: parsing, and errors.
 
 use crate::study::picture::Kind;
 use crate::study::{Study, place};
@@ -39,7 +39,7 @@ probe = "realfeel"
 name = "fig1"
 "#;
 
-/// The study with this picture.
+/// Parses the study with this picture.
 fn read(picture: &str) -> Result<Study, String> {
     let text = format!("{STUDY}{picture}\ntitle = 'x'\n");
     Study::read(&text).map_err(|fault| {
@@ -49,7 +49,7 @@ fn read(picture: &str) -> Result<Study, String> {
 }
 
 #[test]
-fn a_picture_shows_the_cells_that_it_names() {
+fn picture_shows_the_selected_cells() {
     let study = read("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n5', 'rt.n20']").unwrap();
     let picture = &study.pictures[0];
     assert_eq!((picture.kind, picture.figures.as_slice()), (Kind::Cdf, &[0][..]));
@@ -62,7 +62,7 @@ fn a_picture_shows_the_cells_that_it_names() {
 }
 
 #[test]
-fn curves_stand_over_the_labels_of_an_axis() {
+fn curves_have_an_axis_with_labels_and_positions() {
     let text = "kind = 'curves'\nfigures = ['worst']\nalong = 'tasks'\nat = [1, 5, 20]\n\
                 relative_to = 'none'";
     let over = read(text).unwrap().pictures[0].over.clone().unwrap();
@@ -72,57 +72,54 @@ fn curves_stand_over_the_labels_of_an_axis() {
 }
 
 #[test]
-fn what_is_wrong_with_a_picture_is_said_with_its_place() {
+fn errors_in_pictures_are_reported_with_their_position() {
     let cases = [
-        ("kind = 'cfd'", "1:8: there is no kind of picture 'cfd': there is cdf, density"),
-        ("kind = 'cdf'", "0:8: it says of which figures: figures = [\"worst\"]"),
-        (
-            "kind = 'cdf'\nfigures = ['wurst']",
-            "2:12: there is no figure 'wurst': did you mean worst?",
-        ),
+        ("kind = 'cfd'", "1:8: unknown kind of picture 'cfd': choose from cdf, density"),
+        ("kind = 'cdf'", "0:8: it needs figures, as figures = [\"worst\"]"),
+        ("kind = 'cdf'\nfigures = ['wurst']", "2:12: unknown figure 'wurst': did you mean worst?"),
         (
             "kind = 'cdf'\nfigures = ['switches']",
-            "2:12: this is a single value: it is not taken of samples",
+            "2:12: this is a single value, without a distribution of samples",
         ),
         (
             "kind = 'density'\nfigures = ['read']\ncells = ['rt.*']",
-            "2:12: no cell that it shows has the probe 'realfeel'",
+            "2:12: none of its cells measures the probe 'realfeel'",
         ),
         (
             "kind = 'cdf'\nfigures = ['worst']\nalong = 'tasks'",
             "3:9: a picture of the kind 'cdf' has no 'along'",
         ),
-        ("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n6']", "3:10: no cell is called '*.n6': "),
+        ("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n6']", "3:10: unknown cell '*.n6': "),
         (
             "kind = 'bars'\nfigures = ['worst']",
-            "0:8: it says over which axis it stands: along = \"kernel\", \"tasks\"",
+            "0:8: it needs an axis, as along = \"kernel\" or \"tasks\"",
         ),
         (
             "kind = 'bars'\nfigures = ['worst']\nalong = 'task'",
-            "3:9: there is no axis 'task': did you mean tasks?",
+            "3:9: unknown axis 'task': did you mean tasks?",
         ),
         (
             "kind = 'bars'\nfigures = ['worst', 'switches']\nalong = 'tasks'",
-            "2:21: this is a number and 'worst' is a time: make two pictures",
+            "2:21: this is a number and 'worst' is a time: draw two pictures",
         ),
         (
             "kind = 'curves'\nfigures = ['worst']\nalong = 'tasks'\nat = [1, 20, 5]",
-            "4:6: it has 3 rising numbers, a place for each of: n1, n5, n20",
+            "4:6: at needs 3 ascending numbers, one for each of: n1, n5, n20",
         ),
         (
             "kind = 'bars'\nfigures = ['worst']\nalong = 'tasks'\nrelative_to = 'vanilla'",
-            "4:15: there is no label 'vanilla': ",
+            "4:15: unknown label 'vanilla': ",
         ),
         (
             "kind = 'bars'\nfigures = ['worst']\nalong = 'tasks'\nstacked = true",
-            "4:11: there are no several figures",
+            "4:11: stacking needs several figures",
         ),
-        ("kind = 'pdlt'", "1:8: no cell that it shows has a scan"),
+        ("kind = 'pdlt'", "1:8: none of its cells has a scan"),
     ];
     for (picture, said) in cases {
         let fault = read(picture).unwrap_err();
         assert!(fault.starts_with(said), "{picture}: {fault}");
     }
     let text = STUDY.replace("fig1", "report") + "kind = 'cdf'\nfigures = ['worst']\ntitle = 'x'\n";
-    assert!(Study::read(&text).unwrap_err().why.contains("what else a study leaves"));
+    assert!(Study::read(&text).unwrap_err().why.contains("reserved for another file"));
 }

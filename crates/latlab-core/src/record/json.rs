@@ -1,0 +1,95 @@
+//! Reading and writing of records as JSON.
+
+use super::explained::Explained;
+use super::{Record, SCHEMA};
+
+/// Why a text is not a valid record.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// It ends too early.
+    #[error("the record is cut short at line {line}, column {column}: was its disk full?")]
+    CutShort {
+        /// Line of the end.
+        line: usize,
+        /// Column of the end.
+        column: usize,
+    },
+    /// It is something else.
+    #[error("this is not a latlab record: {0}")]
+    Foreign(String),
+    /// It has the form of a record, but is inconsistent.
+    #[error("the record is damaged: {part}: {why}")]
+    Damaged {
+        /// The series, scan or sample, and its CPU.
+        part: String,
+        /// The inconsistency.
+        why: String,
+    },
+    /// An older latlab wrote it.
+    #[error(
+        "the record has schema {0}, written by a latlab before its first release; this latlab \
+         reads schema {SCHEMA} only: measure again"
+    )]
+    TooOld(u64),
+    /// A newer latlab wrote it.
+    #[error("the record has schema {0}, this latlab reads schema {SCHEMA}: use a newer latlab")]
+    TooNew(u64),
+}
+
+impl Record {
+    /// Reads a record, and checks that it is complete and consistent.
+    pub fn from_json(text: &str) -> Result<Record, RecordError> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+            if e.is_eof() && text.trim_start().starts_with('{') {
+                RecordError::CutShort { line: e.line(), column: e.column() }
+            } else {
+                RecordError::Foreign(e.to_string())
+            }
+        })?;
+        let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+        match schema.ok_or_else(|| RecordError::Foreign("it has no schema".to_owned()))? {
+            older if older < u64::from(SCHEMA) => return Err(RecordError::TooOld(older)),
+            newer if newer > u64::from(SCHEMA) => return Err(RecordError::TooNew(newer)),
+            _ => {}
+        }
+        // Parsed from the text again, since only then do errors have a line.
+        let record: Record =
+            serde_json::from_str(text).map_err(|e| RecordError::Foreign(e.to_string()))?;
+        match record.flaw() {
+            Some((part, why)) => Err(RecordError::Damaged { part, why }),
+            None => Ok(record),
+        }
+    }
+
+    /// Returns the record as indented JSON with a final newline.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a record is plain data");
+        text.push('\n');
+        text
+    }
+
+    /// Returns the first inconsistent part and its inconsistency, if there is one.
+    fn flaw(&self) -> Option<(String, String)> {
+        let part = |kind: &str, n: usize, name: &str, cpu: u32| {
+            format!("{kind} {n} ({name} on CPU {cpu})")
+        };
+        let of_series = self.series.iter().enumerate().find_map(|(n, series)| {
+            Some((part("series", n, &series.probe, series.cpu), series.flaw()?))
+        });
+        let of_scans = || {
+            self.scans.iter().enumerate().find_map(|(n, scan)| {
+                Some((part("scan", n, &scan.call.name, scan.cpu), scan.flaw()?.to_owned()))
+            })
+        };
+        let of_samples = || {
+            self.worst.iter().enumerate().find_map(|(n, sample)| {
+                Some((part("worst", n, &sample.probe, sample.cpu), sample.flaw()?.to_owned()))
+            })
+        };
+        let of_explained = || {
+            let why = self.explained.as_ref().and_then(Explained::flaw)?;
+            Some(("explained".to_owned(), why.to_owned()))
+        };
+        of_series.or_else(of_scans).or_else(of_samples).or_else(of_explained)
+    }
+}

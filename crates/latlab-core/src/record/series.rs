@@ -1,0 +1,223 @@
+//! The distribution of one latency on one CPU.
+
+use crate::cpulist::CpuList;
+use crate::histogram::{DamagedHistogram, Histogram, Quantiles};
+use crate::time::Nanos;
+use crate::timeline::Timeline;
+use serde::{Deserialize, Serialize};
+
+/// The shortest period of any probe.
+const SHORTEST_INTERVAL: Nanos = Nanos::from_micros(1);
+
+/// The distribution of one latency on one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The probe's name.
+    pub probe: String,
+    /// Beginning and end of the latency, in words.
+    pub span: (String, String),
+    /// The CPU it was measured on.
+    pub cpu: u32,
+    /// All CPUs, where several were measured together, as for a throughput; `cpu` is the first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub together: Option<CpuList>,
+    /// The loads that ran at the same time.
+    pub load: Vec<String>,
+    /// The kernel profile, if it ran in the laboratory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub profile: Option<String>,
+    /// Effective policy, priority and timer slack of the measuring thread.
+    pub schedule: Schedule,
+    /// The period; absent for probes without one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub interval: Option<Nanos>,
+    /// Numbers of samples and of missed periods.
+    pub counts: Counts,
+    /// The minimum.
+    pub min: Nanos,
+    /// The exact maximum.
+    pub max: Nanos,
+    /// The mean.
+    pub mean: Nanos,
+    /// The standard deviation.
+    pub stddev: Nanos,
+    /// The sum of all samples, so that merging is exact.
+    pub sum: u128,
+    /// Quantiles of the recorded samples.
+    pub quantiles: Quantiles,
+    /// Quantiles corrected for missed periods.
+    pub corrected: Quantiles,
+    /// The very first sample of the run, warm-up included; it has the coldest caches.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first: Option<Nanos>,
+    /// The samples before counting began.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub warm_up: Option<WarmUp>,
+    /// Disturbances of the measuring thread while it counted.
+    pub disturbed: Disturbed,
+    /// CPU time of the measuring thread while it counted: the cost of measuring.
+    pub cpu_ns: Nanos,
+    /// The worst latency over time.
+    pub timeline: Timeline,
+    /// `HdrHistogram` V2, compressed, in base64.
+    pub hdr: String,
+}
+
+/// Sample counts of a series: `recorded` + `missed` is the number of periods that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Samples in the histogram.
+    pub recorded: u64,
+    /// Periods that passed without a sample of their own.
+    pub missed: u64,
+    /// Recorded samples that came early, before the timer expired; they count as 0.
+    pub below_zero: u64,
+}
+
+/// Scheduling of the measuring thread, read back from the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// `fifo`, `rr`, `deadline` or `other`.
+    pub policy: String,
+    /// Real-time priority, 1 to 99; 0 for `other` and `deadline`.
+    pub priority: u32,
+    /// Timer slack: the delay of timers that the kernel is permitted. 0 for real-time tasks.
+    pub slack: Nanos,
+}
+
+/// The samples of the warm-up, which are not part of the distribution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// Number of samples.
+    pub recorded: u64,
+    /// Number of missed periods.
+    pub missed: u64,
+    /// The maximum, with cold caches.
+    pub max: Nanos,
+    /// The sum.
+    pub sum: u128,
+}
+
+/// Disturbances of the measuring thread, from `getrusage`; all are 0 in a clean run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+    /// Involuntary context switches.
+    pub preempted: u64,
+}
+
+impl Series {
+    /// Decodes the distribution; it is valid in a record that [`super::Record::from_json`] accepted.
+    pub fn histogram(&self) -> Result<Histogram, DamagedHistogram> {
+        Histogram::decode(&self.hdr, self.min, self.max, self.sum)
+    }
+
+    /// Sets the distribution and all values derived from it.
+    pub fn set_histogram(&mut self, histogram: &Histogram) {
+        let corrected = self.interval.map(|interval| histogram.corrected(interval));
+        self.min = histogram.min();
+        self.max = histogram.max();
+        self.mean = histogram.mean();
+        self.stddev = histogram.stddev();
+        self.sum = histogram.sum();
+        self.quantiles = histogram.quantiles();
+        self.corrected = corrected.as_ref().unwrap_or(histogram).quantiles();
+        self.hdr = histogram.encode();
+    }
+
+    /// Whether it comes from a scan, which chooses its moments: its distribution depends on that choice
+    /// as much as on the machine.
+    pub fn is_of_scan(&self) -> bool {
+        self.probe.starts_with("scan.")
+    }
+
+    /// Returns the CPU, or the CPUs, that it was measured on, for display.
+    pub fn cpus(&self) -> String {
+        self.together.as_ref().map_or_else(|| self.cpu.to_string(), CpuList::to_string)
+    }
+
+    /// Whether `other` is the same latency, measured under the same conditions.
+    pub fn same_kind(&self, other: &Series) -> bool {
+        let key = |s: &Series| {
+            (s.probe.clone(), s.span.clone(), s.cpu, s.load.clone(), s.profile.clone(), s.interval)
+        };
+        let cpus = self.together == other.together;
+        key(self) == key(other) && cpus && self.schedule == other.schedule
+    }
+
+    /// Adds the samples of another run.
+    pub(super) fn add(&mut self, other: &Series) -> Result<(), DamagedHistogram> {
+        let mut histogram = self.histogram()?;
+        histogram.add(&other.histogram()?);
+        self.set_histogram(&histogram);
+        self.counts = self.counts.add(other.counts);
+        self.disturbed = self.disturbed.add(other.disturbed);
+        self.cpu_ns = self.cpu_ns + other.cpu_ns;
+        self.first = self.first.max(other.first);
+        self.warm_up = match (self.warm_up, other.warm_up) {
+            (Some(a), Some(b)) => Some(a.add(b)),
+            (a, b) => a.or(b),
+        };
+        self.timeline.merge(&other.timeline);
+        Ok(())
+    }
+
+    /// Returns an inconsistency, if there is one: a record is accepted only if its parts agree.
+    pub(super) fn flaw(&self) -> Option<String> {
+        let histogram = match self.histogram() {
+            Ok(histogram) => histogram,
+            Err(damaged) => return Some(damaged.to_string()),
+        };
+        if histogram.count() != self.counts.recorded {
+            return Some(format!(
+                "its histogram has {} samples, but {} were recorded",
+                histogram.count(),
+                self.counts.recorded
+            ));
+        }
+        if self.min > self.max {
+            return Some("its minimum is above its maximum".to_owned());
+        }
+        // The correction for missed periods takes a step for each period of the longest latency.
+        if self.interval.is_some_and(|interval| interval < SHORTEST_INTERVAL) {
+            return Some(format!("its interval is shorter than {SHORTEST_INTERVAL}"));
+        }
+        (!self.timeline.is_sound()).then(|| "its time line is inconsistent".to_owned())
+    }
+}
+
+// Sums saturate, so that a forged record cannot end the program that reads it.
+
+impl Counts {
+    fn add(self, other: Counts) -> Counts {
+        Counts {
+            recorded: self.recorded.saturating_add(other.recorded),
+            missed: self.missed.saturating_add(other.missed),
+            below_zero: self.below_zero.saturating_add(other.below_zero),
+        }
+    }
+}
+
+impl Disturbed {
+    fn add(self, other: Disturbed) -> Disturbed {
+        Disturbed {
+            minor_faults: self.minor_faults.saturating_add(other.minor_faults),
+            major_faults: self.major_faults.saturating_add(other.major_faults),
+            preempted: self.preempted.saturating_add(other.preempted),
+        }
+    }
+}
+
+impl WarmUp {
+    fn add(self, other: WarmUp) -> WarmUp {
+        WarmUp {
+            recorded: self.recorded.saturating_add(other.recorded),
+            missed: self.missed.saturating_add(other.missed),
+            max: self.max.max(other.max),
+            sum: self.sum.saturating_add(other.sum),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Tests of records that are refused: other schemas, and inconsistent parts.
+
+use super::*;
+
+#[test]
+fn other_schemas_are_refused_before_anything_else_is_read() {
+    let refused = |schema: u32| {
+        let text = format!(r#"{{"schema": {schema}, "series": "of another kind"}}"#);
+        Record::from_json(&text).unwrap_err().to_string()
+    };
+    let newer = "the record has schema 3, this latlab reads schema 2: use a newer latlab";
+    assert_eq!(refused(3), newer);
+    let older = "the record has schema 1, written by a latlab before its first release; this latlab \
+                 reads schema 2 only: measure again";
+    assert_eq!(refused(1), older);
+    assert!(refused(0).starts_with("the record has schema 0, "), "{}", refused(0));
+}
+
+#[test]
+fn record_with_a_wrong_histogram_is_refused() {
+    let spoilt = |change: fn(&mut Record)| {
+        let mut record = record(4, &[(0, (vec![1_000], 0)), (1, (vec![5, 7], 0))]);
+        change(&mut record);
+        Record::from_json(&record.to_json()).unwrap_err().to_string()
+    };
+    let said = spoilt(|r| r.series[1].hdr.truncate(20));
+    assert!(said.starts_with("the record is damaged: series 1 (cyclic on CPU 1): "), "{said}");
+    assert!(spoilt(|r| r.series[1].hdr.clear()).contains("its histogram is damaged"));
+    let said = spoilt(|r| r.series[0].hdr = r.series[1].hdr.clone());
+    assert!(said.ends_with("its histogram has 2 samples, but 1 were recorded"), "{said}");
+    assert!(spoilt(|r| r.series[1].min = Nanos(8)).ends_with("above its maximum"));
+}
+
+#[test]
+fn record_with_an_inconsistent_scan_is_refused() {
+    let spoilt = |change: fn(&mut Scan)| {
+        let mut record = record(4, &[]);
+        change(&mut record.scans[0]);
+        Record::from_json(&record.to_json()).unwrap_err().to_string()
+    };
+    let said = spoilt(|scan| scan.points.reverse());
+    let place = "the record is damaged: scan 0 (populate on CPU 1): ";
+    assert_eq!(said, format!("{place}its points are not in their order"));
+    assert!(spoilt(|scan| scan.points[1].pdlt.max = Nanos(7)).ends_with("not in this order"));
+    let upside_down = |scan: &mut Scan| {
+        scan.points[0].irt = Some(Spread { min: Nanos(1), ..Spread::default() });
+    };
+    assert!(spoilt(upside_down).ends_with("not in this order"));
+    assert!(spoilt(|scan| scan.duration.min = Nanos::MAX).ends_with("not in this order"));
+    assert!(spoilt(|scan| scan.points[0].repeats = 0).ends_with("never measured"));
+    assert!(spoilt(|scan| scan.regions[0].end = i64::MIN).ends_with("before it begins"));
+    let said = spoilt(|scan| scan.regions.extend(scan.regions.clone()));
+    assert!(said.ends_with("before the one before it ends"), "{said}");
+}
+
+#[test]
+fn scan_may_have_equal_offsets_or_no_points() {
+    let mut record = record(4, &[]);
+    record.scans[0].points[1].offset = -1_000;
+    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+    record.scans[0].points.clear();
+    assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
+    assert_eq!(record.scans[0].longest_unseen(), Nanos(50_002), "all of the call");
+}

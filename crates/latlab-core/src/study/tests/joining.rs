@@ -1,0 +1,55 @@
+//! Tests of pieces: cutting plans and joining records.
+
+use super::*;
+
+#[test]
+fn pieces_add_up_to_the_whole_and_have_different_seeds() {
+    let mut whole = Plan { seed: 5, ..record(&[]).plan };
+    assert_eq!(pieces::cut(&whole, Nanos(1)), [whole.clone()], "a count is not cut");
+    for (length, number) in [(1, 1), (10, 1), (11, 2), (25, 3), (30, 3), (31, 4)] {
+        whole.length = Length::For(Nanos(length));
+        let cut = pieces::cut(&whole, Nanos(10));
+        assert_eq!(cut.len() as u64, number);
+        assert_eq!(pieces::number(whole.length, Nanos(10)), number);
+        let lengths: Vec<u64> = cut.iter().map(|piece| nanoseconds(piece.length)).collect();
+        assert_eq!(lengths.iter().sum::<u64>(), length);
+        assert!(lengths.iter().all(|length| (1..=10).contains(length)), "{lengths:?}");
+        let seeds: Vec<u64> = cut.iter().map(|piece| piece.seed).collect();
+        assert_eq!(seeds, (5..5 + number).collect::<Vec<_>>());
+    }
+}
+
+fn nanoseconds(length: Length) -> u64 {
+    match length {
+        Length::For(time) => time.0,
+        Length::Count(_) => panic!("it is a count"),
+    }
+}
+
+#[test]
+fn joined_pieces_give_the_figures_of_the_whole() {
+    let samples: Vec<u64> = (0..1_000).map(|nth| 50 + nth * nth % 7_919).collect();
+    let whole = Plan { length: Length::For(Nanos(25)), ..record(&[]).plan };
+    let measured = |(plan, samples): (Plan, &[u64])| Record { plan, ..record(samples) };
+    let cut = pieces::cut(&whole, Nanos(10)).into_iter();
+    let parts: Vec<Record> = cut.zip(samples.chunks(400)).map(measured).collect();
+    let joined = pieces::join(&whole, parts.clone()).unwrap().unwrap();
+    assert_eq!((&joined.plan, joined.runs), (&whole, 3));
+    let at_once = Record { plan: whole.clone(), ..record(&samples) };
+    let of = Of::Series { probe: "cyclic".to_owned(), span: None };
+    for take in Statistic::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
+        let figure = figure(of.clone(), take);
+        let times = if take == Statistic::Missed { 3.0 } else { 1.0 };
+        let expected = figure.of(std::slice::from_ref(&at_once)).unwrap().value * times;
+        let value = figure.of(std::slice::from_ref(&joined)).unwrap().value;
+        assert!((value - expected).abs() < 1e-6, "{take:?}: {value}, not {expected}");
+    }
+    // Interrupted half-way: the record joined until then, merged with the rest.
+    let mut resumed = pieces::join(&whole, parts[..2].to_vec()).unwrap().unwrap();
+    resumed.merge(&pieces::join(&whole, parts[2..].to_vec()).unwrap().unwrap()).unwrap();
+    assert_eq!(resumed.to_json(), joined.to_json());
+    assert_eq!(pieces::join(&whole, Vec::new()).unwrap(), None);
+    let mut elsewhere = parts;
+    elsewhere[1].machine.kernel = "6.1".to_owned();
+    assert!(pieces::join(&whole, elsewhere).unwrap_err().to_string().contains("their kernel"));
+}
