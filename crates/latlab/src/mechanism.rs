@@ -101,7 +101,7 @@ mod tests {
             assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
         for entry in MECHANISMS {
-            assert_eq!((entry.pure)(&told).name(), entry.about.name);
+            assert_eq!((entry.pure)(&told).description().name, entry.about.name);
         }
     }
 
