@@ -1,25 +1,25 @@
-//! Who is to blame, in words that people understand.
+//! Names of culprits for users.
 
 use super::charge::Who;
 use super::{Line, Task};
 use crate::symbols::Symbols;
 use std::collections::BTreeMap;
 
-/// The names that a machine's numbers have.
+/// The names of a machine's kernel functions and interrupts.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The kernel's functions; empty where they are hidden.
+    /// The functions of the kernel; empty where they are hidden.
     pub symbols: Symbols,
-    /// What the device of each interrupt is called in /proc/interrupts.
+    /// The name of each device interrupt in /proc/interrupts.
     pub interrupts: BTreeMap<u32, String>,
 }
 
-/// The softirqs, in the order of the kernel's numbers, as in /proc/softirqs.
+/// The softirqs by number, as in /proc/softirqs.
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// Functions that only turn interrupts or preemption on again, switch over, read the clock, or
-/// watch: whoever called them is to blame.
+/// Functions that only enable interrupts or preemption, switch contexts, read the clock or trace:
+/// the culprit is the function that called them.
 const TOOLS: &[&str] = &[
     "__bpf_",
     "__cond_resched",
@@ -56,19 +56,19 @@ const TOOLS: &[&str] = &[
     "trace_preempt_on",
 ];
 
-/// The function to blame of a stack of names, the innermost first.
+/// Returns the culprit in a stack of function names, innermost first.
 pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
     let is_tool = |name: &&T| TOOLS.iter().any(|tool| name.as_ref().starts_with(tool));
     stack.iter().find(|name| !is_tool(name)).or(stack.first()).map(AsRef::as_ref)
 }
 
 impl Names {
-    /// Who it was: the interrupt, the softirq, or the task with its number.
+    /// Returns the name of a culprit: the interrupt, the softirq, or the task with its thread id.
     pub fn who(&self, who: &Who) -> String {
         self.named(who, |task| format!("{} (pid {})", task.comm, task.pid))
     }
 
-    /// The same without the number, so that one program that is started again and again is one.
+    /// Returns the name without the thread id, so that all runs of one program count together.
     pub fn kind(&self, who: &Who) -> String {
         self.named(who, |task| task.comm.to_string())
     }
@@ -95,13 +95,13 @@ impl Names {
         }
     }
 
-    /// The function that is to blame, where the kernel's symbols are known.
+    /// Returns the function to blame, where the kernel's symbols are known.
     pub fn function(&self, who: &Who) -> Option<String> {
         let all = who.stack.iter().filter_map(|address| self.short(*address));
         culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
     }
 
-    /// All functions, the innermost first, each with the place in it.
+    /// Returns all functions with their offsets, innermost first.
     pub fn stack(&self, who: &Who) -> Vec<String> {
         if self.symbols.is_empty() {
             return Vec::new();
@@ -113,12 +113,13 @@ impl Names {
         who.stack.iter().map(named).collect()
     }
 
-    /// Cause, who and functions, the outermost first, as flame graphs are made of them.
+    /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for flame
+    /// graphs.
     pub fn folded(&self, cause: &str, who: &Who) -> String {
         let functions = who.stack.iter().rev().filter_map(|address| self.short(*address));
         let frames = [cause.to_owned(), self.kind(who)].into_iter().chain(functions);
         let frames = frames.filter(|frame| !frame.is_empty());
-        // A semicolon is between frames, and a line is one stack.
+        // A semicolon separates frames, and a newline separates stacks.
         let frames = frames.map(|frame| frame.replace([';', '\n'], ":"));
         frames.collect::<Vec<_>>().join(";")
     }
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_has_a_name() {
+    fn culprits_of_each_kind_have_a_name() {
         let line = |line| names().who(&Who { line: Some(line), ..Who::default() });
         assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
         assert_eq!(line(Line::Device(9)), "interrupt 9");
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_function_to_blame_is_the_one_that_called_the_scheduler() {
+    fn function_to_blame_is_the_one_that_called_the_scheduler() {
         let who = |stack: &[u64]| Who { stack: stack.to_vec(), ..Who::default() };
         let all = who(&[0x1008, 0x2004, 0x3010, 0x4000]);
         assert_eq!(names().function(&all).as_deref(), Some("copy_page_range"));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_symbols_name_nothing() {
+    fn hidden_symbols_give_no_functions() {
         let who = Who { stack: vec![0x1000], ..Who::default() };
         let names = Names::default();
         assert_eq!((names.function(&who), names.stack(&who)), (None, vec![]));

@@ -1,35 +1,35 @@
-//! When interrupts and preemption were off along a path, and which function began it.
+//! Sections of a path with interrupts or preemption disabled, and the functions that began them.
 
 use super::Off;
 use super::trace::Event;
 
-/// How many stretches of each kind are kept.
+/// Number of sections of each kind that are kept.
 const KEPT: usize = 10;
-/// The bits of the preemption counter that count: the one above them says that nobody waits
-/// (`include/linux/preempt.h`).
+/// The bits of the preemption counter that disable preemption. The bit above them is the inverted
+/// need-resched flag (`include/linux/preempt.h`).
 const COUNTED: i64 = 0x7fff_ffff;
 
-/// One stretch: by number of the function, from the path's begin.
+/// One section: its function by number, and its time from the begin of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(super) struct RawSection {
     pub(super) what: Off,
     pub(super) function: usize,
     pub(super) from: u64,
     pub(super) length: u64,
 }
 
-/// The changes seen along a path. What was on or off when it began is known when a program first
-/// runs, with everything on; at the path's end at the latest.
+/// The changes of interrupts and preemption along a path. The states at its begin are known once a
+/// program runs, which has both enabled, or else at the end of the path.
 #[derive(Debug, Default)]
-pub(super) struct Holds {
+pub(super) struct Changes {
     interrupts: Vec<Change>,
     preemption: Vec<Change>,
     count: i64,
-    /// The counter at the path's begin, and how many changes are relative to it.
+    /// The preemption counter at the begin of the path, and how many changes are relative to it.
     begin: Option<(i64, usize)>,
 }
 
-/// From `at` on, something is on or off, or the counter has this value.
+/// The state of interrupts, or the value of the preemption counter, from `at` on.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at: u64,
@@ -40,29 +40,29 @@ struct Change {
 const ON: i64 = 0;
 const OFF: i64 = 1;
 
-impl Holds {
-    /// An interrupt, an exception or a system call: the processor turns interrupts off.
+impl Changes {
+    /// Notes an interrupt, an exception or a system call: the processor disables interrupts.
     pub(super) fn enter(&mut self, at: u64, function: usize) {
         self.interrupts.push(Change { at, function, value: OFF });
     }
 
-    /// A program runs: nothing is held off.
+    /// Notes that a program runs: interrupts and preemption are enabled.
     pub(super) fn program(&mut self, at: u64) {
-        let free = Change { at, function: 0, value: ON };
+        let enabled = Change { at, function: 0, value: ON };
         if self.interrupts.last().is_none_or(|last| last.value != ON) {
-            self.interrupts.push(free);
+            self.interrupts.push(enabled);
         }
         if self.begin.is_none() {
             self.begin = Some((-self.count, self.preemption.len()));
-            self.preemption.push(free);
+            self.preemption.push(enabled);
         } else if self.count != 0 {
-            self.preemption.push(free);
+            self.preemption.push(enabled);
         }
         self.count = 0;
     }
 
-    /// What a function does with them.
-    pub(super) fn hear(&mut self, event: &Event, at: u64, function: usize) {
+    /// Notes what an instruction of a function does to interrupts or preemption.
+    pub(super) fn note(&mut self, event: &Event, at: u64, function: usize) {
         match event {
             Event::Off(_) => self.interrupts.push(Change { at, function, value: OFF }),
             Event::On(_) | Event::Restore(_) | Event::Leave(_) => {
@@ -76,46 +76,47 @@ impl Holds {
         }
     }
 
-    /// All stretches of a path of this length, the longest first.
-    pub(super) fn end(self, length: u64) -> Vec<Hold> {
-        // What turns them on first had found them off, and the other way round.
+    /// Returns the longest sections of a path of this length, longest first.
+    pub(super) fn sections(self, length: u64) -> Vec<RawSection> {
+        // Before the first change, interrupts were in the opposite state.
         let first = self.interrupts.first().map_or(ON, |change| OFF - change.value);
-        let mut holds = stretches(Off::Interrupts, &self.interrupts, length, |change| {
+        let mut all = sections(Off::Interrupts, &self.interrupts, length, |change| {
             change.map_or(first, |change| change.value) == OFF
         });
         let (begin, relative) = self.begin.unwrap_or((-self.count, self.preemption.len()));
         let mut preemption = self.preemption;
         preemption.iter_mut().take(relative).for_each(|change| change.value += begin);
-        holds.extend(stretches(Off::Preemption, &preemption, length, |change| {
+        all.extend(sections(Off::Preemption, &preemption, length, |change| {
             change.map_or(begin, |change| change.value) & COUNTED != 0
         }));
-        holds.sort_by_key(|hold| (std::cmp::Reverse(hold.length), hold.from));
-        holds
+        all.sort_by_key(|section| (std::cmp::Reverse(section.length), section.from));
+        all
     }
 }
 
-/// The longest stretches in which `is_off` says yes.
-fn stretches(
+/// The longest sections between changes to a state that `is_off` and back.
+fn sections(
     what: Off,
     changes: &[Change],
     length: u64,
     is_off: impl Fn(Option<&Change>) -> bool,
-) -> Vec<Hold> {
-    let mut holds = Vec::new();
+) -> Vec<RawSection> {
+    let mut all = Vec::new();
     let mut open = is_off(None).then_some((0, 0));
     for change in changes {
         match (open, is_off(Some(change))) {
             (None, true) => open = Some((change.at, change.function)),
             (Some((from, function)), false) => {
-                holds.push(Hold { what, function, from, length: change.at - from });
+                all.push(RawSection { what, function, from, length: change.at - from });
                 open = None;
             }
             _ => {}
         }
     }
-    holds.extend(open.map(|(from, function)| Hold { what, function, from, length: length - from }));
-    holds.retain(|hold| hold.length > 0);
-    holds.sort_by_key(|hold| (std::cmp::Reverse(hold.length), hold.from));
-    holds.truncate(KEPT);
-    holds
+    let last = |(from, function)| RawSection { what, function, from, length: length - from };
+    all.extend(open.map(last));
+    all.retain(|section| section.length > 0);
+    all.sort_by_key(|section| (std::cmp::Reverse(section.length), section.from));
+    all.truncate(KEPT);
+    all
 }
