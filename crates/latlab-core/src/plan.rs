@@ -1,8 +1,11 @@
 //! What was asked: enough to run it again.
 
+mod scan;
+
+pub use scan::{Interrupt, ScanPlan};
+
 use crate::cpulist::CpuList;
 use crate::random::Random;
-use crate::scan::ScanPlan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -217,7 +217,11 @@ mod tests {
         (window.events[6].stolen, window.events[7].stolen) = (Nanos(0), Nanos(9));
         assert_eq!(stolen(&window), [(157, 160)]);
         window.events[2] = Event { stolen: Nanos(15), ..event(120, What::Softirq(1)) };
-        assert_eq!(stolen(&window)[0], (110, 120), "it may have been stolen before the task was due");
+        assert_eq!(
+            stolen(&window)[0],
+            (110, 120),
+            "it may have been stolen before the task was due"
+        );
     }
 
     proptest! {

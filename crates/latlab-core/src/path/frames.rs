@@ -39,7 +39,8 @@ impl Path {
         for step in &self.steps {
             let place = usize::try_from(step.depth).unwrap_or(usize::MAX);
             close(&mut frames, &mut open, place.saturating_add(1), at);
-            let another = |frame: &OpenFrame<'_>| frame.function.is_some_and(|f| f != step.function);
+            let another =
+                |frame: &OpenFrame<'_>| frame.function.is_some_and(|f| f != step.function);
             if open.get(place).is_some_and(another) {
                 close(&mut frames, &mut open, place, at);
             }

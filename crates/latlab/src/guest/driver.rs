@@ -4,8 +4,7 @@ use super::Time;
 use super::orders::Job;
 use crate::engine;
 use crate::profile::Profile;
-use latlab_core::plan::Plan;
-use latlab_core::scan::{Interrupt, ScanPlan};
+use latlab_core::plan::{Interrupt, Plan, ScanPlan};
 
 /// The module's name.
 pub(super) const MODULE: &str = "latlab";

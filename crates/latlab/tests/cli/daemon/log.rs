@@ -43,8 +43,7 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
     fs::write(&path, text.replacen("\"to\":\"lazy\"", "\"to\":\"none\"", 1)).unwrap();
     let place = format!("{}, line 2: logged: suppress: preempt goes ", path.display());
     let replayed = run(command("adapt --replay").arg(&path));
-    replayed
-        .refused(1, &[&place, "to none", "replayed: suppress: preempt goes from full to lazy"]);
+    replayed.refused(1, &[&place, "to none", "replayed: suppress: preempt goes from full to lazy"]);
 
     fs::write(&path, format!("{text}{{\"decided")).unwrap();
     run(command("adapt --replay").arg(&path)).refused(2, &["this is no line of a log of latlab"]);
