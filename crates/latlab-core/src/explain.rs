@@ -1,9 +1,9 @@
 //! Explanations of late wake-ups from kernel events.
 //!
-//! A [`Window`] is one late wake-up with the events from when the task should have run until it ran.
-//! [`segments`](stretch::segments) cuts its time wherever the activity of the CPU changes. Each
-//! segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and charges
-//! and unexplained time add up to the latency.
+//! A [`Window`] is one late wake-up with the events from when the task should have run until it
+//! ran. [`segments`](stretch::segments) cuts its time wherever the activity of the CPU changes.
+//! Each segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and
+//! charges and unexplained time add up to the latency.
 
 #[cfg(test)]
 mod any;

@@ -45,8 +45,8 @@ impl Feed {
         Nanos(self.origin.load(Acquire))
     }
 
-    /// Adds a sample: the time at which it was taken, and its latency. If the queue is full, the sample
-    /// is lost and counted as such. Only one thread may call this.
+    /// Adds a sample: the time at which it was taken, and its latency. If the queue is full, the
+    /// sample is lost and counted as such. Only one thread may call this.
     #[inline]
     pub fn put(&self, at: Nanos, latency: Nanos) {
         let written = self.written.load(Relaxed);
@@ -60,8 +60,8 @@ impl Feed {
         self.written.store(written + 1, Release);
     }
 
-    /// Takes all samples out of the queue and passes the time and the latency of `each` on. Only one
-    /// thread may call this.
+    /// Takes all samples out of the queue and passes the time and the latency of `each` on. Only
+    /// one thread may call this.
     pub fn take(&self, mut each: impl FnMut(Nanos, Nanos)) {
         let (read, written) = (self.read.load(Relaxed), self.written.load(Acquire));
         for index in read..written {

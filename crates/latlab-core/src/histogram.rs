@@ -12,8 +12,8 @@ const DIGITS: u8 = 3;
 
 /// A distribution of latencies from 1 ns to 1 h at three significant digits.
 ///
-/// `HdrHistogram` knows a maximum only to the width of its bucket, so the exact minimum, maximum and
-/// sum are kept separately. Merging is associative and commutative.
+/// `HdrHistogram` knows a maximum only to the width of its bucket, so the exact minimum, maximum
+/// and sum are kept separately. Merging is associative and commutative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     hdr: hdrhistogram::Histogram<u64>,
@@ -139,8 +139,8 @@ impl Histogram {
         Nanos(self.hdr.stdev().round() as u64)
     }
 
-    /// Returns the smallest value that a share `q` (0 to 1) of the samples does not exceed, to three
-    /// digits, between minimum and maximum.
+    /// Returns the smallest value that a share `q` (0 to 1) of the samples does not exceed, to
+    /// three digits, between minimum and maximum.
     pub fn quantile(&self, q: f64) -> Nanos {
         Nanos(self.hdr.value_at_quantile(q)).clamp(self.min(), self.max().max(self.min()))
     }
@@ -156,8 +156,8 @@ impl Histogram {
         }
     }
 
-    /// Returns the distribution corrected for missed periods: for each sample above `interval` it adds
-    /// the samples that were missed meanwhile, each shorter by `interval` than the one before
+    /// Returns the distribution corrected for missed periods: for each sample above `interval` it
+    /// adds the samples that were missed meanwhile, each shorter by `interval` than the one before
     /// (expected-interval correction of `HdrHistogram`).
     #[must_use]
     pub fn corrected(&self, interval: Nanos) -> Histogram {
@@ -184,8 +184,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the share of samples at or above the start of each bucket: the points of a complementary
-    /// CDF.
+    /// Returns the share of samples at or above the start of each bucket: the points of a
+    /// complementary CDF.
     #[expect(clippy::cast_precision_loss, reason = "a share is only displayed")]
     pub fn above(&self) -> Vec<(Nanos, f64)> {
         let total = self.count();
@@ -199,8 +199,8 @@ impl Histogram {
             .collect()
     }
 
-    /// Encodes the buckets as base64 of the V2 compressed format, which every `HdrHistogram` library
-    /// reads.
+    /// Encodes the buckets as base64 of the V2 compressed format, which every `HdrHistogram`
+    /// library reads.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()

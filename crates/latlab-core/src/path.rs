@@ -1,5 +1,5 @@
-//! Path of a late wake-up: every instruction from when it was due until it ran, function by function,
-//! as the laboratory's QEMU plugin traces it.
+//! Path of a late wake-up: every instruction from when it was due until it ran, function by
+//! function, as the laboratory's QEMU plugin traces it.
 
 mod disabled;
 mod fold;
@@ -182,8 +182,8 @@ impl Walk {
         }
     }
 
-    /// Adds a block that ran several times. Of its instructions only those after the first and up to
-    /// the second number of `part` belong to the path.
+    /// Adds a block that ran several times. Of its instructions only those after the first and up
+    /// to the second number of `part` belong to the path.
     fn run(&mut self, block: &Block, place: Option<Place<'_>>, part: (u64, u64), times: u64) {
         let (skipped, executed) = part;
         let name = match place {
@@ -226,9 +226,9 @@ impl Walk {
         self.at += length * times;
     }
 
-    /// Notes that a program runs, so that no kernel function is on the stack. The depth of tasks that
-    /// were switched to is unknown: depths start at 0 again, and those before the first program are
-    /// made relative to it.
+    /// Notes that a program runs, so that no kernel function is on the stack. The depth of tasks
+    /// that were switched to is unknown: depths start at 0 again, and those before the first
+    /// program are made relative to it.
     fn ground(&mut self) {
         if !self.grounded {
             self.steps.iter_mut().for_each(|step| step.depth -= self.depth);
@@ -237,8 +237,8 @@ impl Walk {
         self.depth = 0;
     }
 
-    /// Notes that a function returns. A task that was switched to may return from more functions than
-    /// are known.
+    /// Notes that a function returns. A task that was switched to may return from more functions
+    /// than are known.
     fn rise(&mut self, highest: i64) {
         let highest = if self.grounded { highest } else { i64::MIN };
         self.depth = (self.depth - 1).max(highest);

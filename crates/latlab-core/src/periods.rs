@@ -18,8 +18,8 @@ pub struct Wakeup {
 /// Compares a wake-up at `now` with the time `due`, in a series with one wake-up per `interval`.
 ///
 /// A thread that wakes late records one sample *and* counts each period whose wake-up it missed, so
-/// that recorded + missed is always the number of periods that passed (coordinated omission: G. Tene,
-/// `HdrHistogram`). `interval` is at least 1 ns.
+/// that recorded + missed is always the number of periods that passed (coordinated omission: G.
+/// Tene, `HdrHistogram`). `interval` is at least 1 ns.
 #[inline]
 pub fn judge(due: Nanos, interval: Nanos, now: Nanos) -> Wakeup {
     let latency = now.0.saturating_sub(due.0);

@@ -1,5 +1,5 @@
-//! Results of scans: the latency of a task over the moment, within a system call, of the interrupt that
-//! wakes it.
+//! Results of scans: the latency of a task over the moment, within a system call, of the interrupt
+//! that wakes it.
 //!
 //! The method is the "Software Monitor" of Heursch et al. 2001 (section 2.5): while a low-priority
 //! task makes a system call, an interrupt wakes a high-priority task. Within a non-preemptible
@@ -25,8 +25,8 @@ pub struct Measurement {
     pub offset: Offset,
     /// Process dispatch latency time: interrupt to first instruction of the task it woke.
     pub pdlt: Nanos,
-    /// Interrupt response time: interrupt to first instruction of its handler, where the test driver
-    /// measured it.
+    /// Interrupt response time: interrupt to first instruction of its handler, where the test
+    /// driver measured it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub irt: Option<Nanos>,
     /// Duration of the call, including the time of the high-priority task if it ran meanwhile.
@@ -64,7 +64,8 @@ pub struct Scan {
     pub points: Vec<Point>,
     /// The non-preemptible sections, in order of their starts.
     pub regions: Vec<Region>,
-    /// The first 64 sections of the test driver's loop by its own clock, which the scan should find.
+    /// The first 64 sections of the test driver's loop by its own clock, which the scan should
+    /// find.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub parts: Vec<Part>,
 }
@@ -132,8 +133,8 @@ impl Spread {
 }
 
 impl Scan {
-    /// Gives each section the sample index of the measurement that is nearest to its peak. The first
-    /// of `measured` has the index after `before`.
+    /// Gives each section the sample index of the measurement that is nearest to its peak. The
+    /// first of `measured` has the index after `before`.
     pub fn number(&mut self, measured: &[Measurement], before: u64) {
         for section in &mut self.regions {
             let within = |one: &&Measurement| (section.start..=section.end).contains(&one.offset);
@@ -176,19 +177,19 @@ impl Scan {
         let spreads = self.points.iter().flat_map(|point| [Some(point.pdlt), point.irt]);
         let mut spreads = spreads.flatten().chain([self.duration]);
         if !spreads.all(Spread::is_sound) {
-            return Some("a minimum, median and maximum are not in ascending order");
+            return Some("a minimum, median and maximum are not in this order");
         }
         if !self.points.is_sorted_by_key(|point| point.offset) {
             return Some("its points are not in order of time");
         }
         if self.points.iter().any(|point| point.repeats == 0) {
-            return Some("a point has no measurements");
+            return Some("a point was never measured");
         }
         if self.regions.iter().any(|section| section.start > section.end) {
             return Some("a non-preemptible section ends before it begins");
         }
         if self.regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
-            return Some("two non-preemptible sections overlap");
+            return Some("a non-preemptible section begins before the one before it ends");
         }
         None
     }

@@ -64,8 +64,9 @@ pub enum NoSymbols {
 }
 
 /// Returns the offset in bytes of the preemption counter in this per-CPU variable of an x86 kernel;
-/// none if the variable does not contain it. The counter is a variable of its own, except from 6.2 to
-/// 6.14, where it follows the current task in `struct pcpu_hot` (arch/x86/include/asm/current.h).
+/// none if the variable does not contain it. The counter is a variable of its own, except from 6.2
+/// to 6.14, where it follows the current task in `struct pcpu_hot`
+/// (arch/x86/include/asm/current.h).
 pub fn preemption_counter(variable: &str) -> Option<u32> {
     match variable {
         "__preempt_count" => Some(0),
@@ -125,7 +126,8 @@ impl Symbols {
         let module = match module {
             None => 0,
             Some(module) => {
-                // The symbols of a module are consecutive, so that it is nearly always the last one.
+                // The symbols of a module are consecutive, so that it is nearly always the last
+                // one.
                 let known = self.modules.iter().rposition(|known| known == module);
                 let index = known.unwrap_or_else(|| {
                     self.modules.push(module.to_owned());

@@ -115,8 +115,8 @@ impl Tally {
         Nanos(self.now.load(Relaxed))
     }
 
-    /// Returns a copy as a [`Histogram`]. While a thread is writing, each bucket is right, but the sum
-    /// may be one sample ahead.
+    /// Returns a copy as a [`Histogram`]. While a thread is writing, each bucket is right, but the
+    /// sum may be one sample ahead.
     pub fn histogram(&self) -> Histogram {
         let counts = self.buckets.iter().enumerate().filter_map(|(index, count)| {
             let count = count.load(Relaxed);

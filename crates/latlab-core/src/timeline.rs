@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// The worst latency per interval of time since the run began.
 ///
-/// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles their length whenever the run
-/// outgrows 1024 intervals, so that a second and a week need the same memory, and any two timelines
-/// can be merged.
+/// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles their length whenever the
+/// run outgrows 1024 intervals, so that a second and a week need the same memory, and any two
+/// timelines can be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of one interval: 2ⁿ nanoseconds.

@@ -103,8 +103,8 @@ impl Window {
         doing.interrupt.is_none() && doing.timer.is_none() && doing.softirq.is_none()
     }
 
-    /// Whether a timer woke the task: from the timer interrupt, or from a softirq or thread that this
-    /// interrupt started.
+    /// Whether a timer woke the task: from the timer interrupt, or from a softirq or thread that
+    /// this interrupt started.
     pub fn waits_for_timer(&self) -> bool {
         let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
         let came = until.filter_map(|event| match event.what {
@@ -161,13 +161,14 @@ impl Window {
     }
 
     /// Whether the CPU returned to another task's user mode, and was there after `moment`, although
-    /// this task was on its run queue. Evidence is an interrupt that interrupts user mode: the kernel
-    /// checks for rescheduling on each return to user mode.
+    /// this task was on its run queue. Evidence is an interrupt that interrupts user mode: the
+    /// kernel checks for rescheduling on each return to user mode.
     pub fn was_left_waiting(&self, moment: Nanos) -> bool {
         let Some(ready) = self.ready_here() else { return false };
         let waiting = self.events.iter().filter(|event| event.at > ready);
         let came = waiting.take_while(|event| event.at < self.switched).filter_map(interrupt);
-        // The first interrupt after a wake-up from another CPU is the one that makes the kernel check.
+        // The first interrupt after a wake-up from another CPU is the one that makes the kernel
+        // check.
         let unchecked = usize::from(self.waker_cpu != self.cpu);
         { came.skip(unchecked) }.any(|(at, _, upon)| at >= moment && upon.user)
     }
@@ -177,10 +178,10 @@ impl Window {
         self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking))
     }
 
-    /// Returns the context of the last interrupt on this CPU until `moment` since the task was due, or
-    /// of the one handled when it was due. An interrupt whose context is unknown has that of the last
-    /// one with a known context if the task was runnable when that one's handler ended: the kernel
-    /// can't have returned to user mode in between.
+    /// Returns the context of the last interrupt on this CPU until `moment` since the task was due,
+    /// or of the one handled when it was due. An interrupt whose context is unknown has that of the
+    /// last one with a known context if the task was runnable when that one's handler ended: the
+    /// kernel can't have returned to user mode in between.
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
@@ -197,9 +198,9 @@ impl Window {
         Some(if lasts { upon } else { last })
     }
 
-    /// Whether the CPU took longer than [`AT_ONCE`] to switch to this task, from the end of the last
-    /// handler or softirq before `moment`. Interrupts, softirqs and stolen time since then do not
-    /// count: in the rest, the kernel was working for the current task.
+    /// Whether the CPU took longer than [`AT_ONCE`] to switch to this task, from the end of the
+    /// last handler or softirq before `moment`. Interrupts, softirqs and stolen time since then do
+    /// not count: in the rest, the kernel was working for the current task.
     pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let end = |event: &&Event| matches!(event.what, What::InterruptEnd | What::SoftirqEnd);
@@ -213,9 +214,9 @@ impl Window {
     }
 }
 
-/// The context of an interrupt that does not report it, the first of these events. It is that of the
-/// timer interrupt after it, if that was taken at once and was due before the first, so that it was
-/// pending as well.
+/// The context of an interrupt that does not report it, the first of these events. It is that of
+/// the timer interrupt after it, if that was taken at once and was due before the first, so that it
+/// was pending as well.
 fn infer_from_next(events: &[Event]) -> Upon {
     let first = events.first().map(|event| event.at);
     let mut handled = first;

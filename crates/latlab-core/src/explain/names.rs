@@ -113,8 +113,8 @@ impl Names {
         who.stack.iter().map(named).collect()
     }
 
-    /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for flame
-    /// graphs.
+    /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for
+    /// flame graphs.
     pub fn folded(&self, cause: &str, who: &Who) -> String {
         let functions = who.stack.iter().rev().filter_map(|address| self.short(*address));
         let frames = [cause.to_owned(), self.kind(who)].into_iter().chain(functions);

@@ -5,9 +5,9 @@ use crate::time::Nanos;
 
 impl Window {
     /// Returns a lower bound of the time stolen between `from` and `to`, from the first event after
-    /// `from`; the event before it on that CPU was at `last`. Stolen time that fits before `from` or
-    /// after `to` does not count. If the event is an interrupt that has been pending since `from`, no
-    /// time was stolen before `from`: a CPU that runs takes a pending interrupt.
+    /// `from`; the event before it on that CPU was at `last`. Stolen time that fits before `from`
+    /// or after `to` does not count. If the event is an interrupt that has been pending since
+    /// `from`, no time was stolen before `from`: a CPU that runs takes a pending interrupt.
     pub(super) fn surely_stolen(
         &self,
         event: &Event,

@@ -88,8 +88,8 @@ impl Summary {
         &self.worst
     }
 
-    /// Returns the shares as a record keeps them. The caller adds the number of wake-ups, the cost of
-    /// explaining, and the missing events.
+    /// Returns the shares as a record keeps them. The caller adds the number of wake-ups, the cost
+    /// of explaining, and the missing events.
     pub fn explained(&self) -> Explained {
         let mut explained = Explained {
             late: self.late,

@@ -6,8 +6,8 @@ use std::fmt;
 /// A request. It always concerns the process that sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// `groups AUDIO,NETWORK`: the process needs these device groups and no others, until it ends or
-    /// sends another request.
+    /// `groups AUDIO,NETWORK`: the process needs these device groups and no others, until it ends
+    /// or sends another request.
     Groups(Vec<String>),
     /// `release`: the process no longer needs any device group.
     Release,

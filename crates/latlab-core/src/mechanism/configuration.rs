@@ -1,5 +1,5 @@
-//! Configuration of the adaptive daemon: the priority ceiling, the users that may send requests, and
-//! the device groups.
+//! Configuration of the adaptive daemon: the priority ceiling, the users that may send requests,
+//! and the device groups.
 
 use crate::suggest;
 use core::net::SocketAddr;

@@ -72,8 +72,8 @@ impl Replay {
         (self.adaptation, self.last) = (Some(adaptation), None);
     }
 
-    /// Takes the next entry. Fails, with a sentence, if the decisions differ from the logged ones or
-    /// if the entry can't be replayed.
+    /// Takes the next entry. Fails, with a sentence, if the decisions differ from the logged ones
+    /// or if the entry can't be replayed.
     pub fn take(&mut self, entry: Entry) -> Result<(), String> {
         let missing = "the log does not begin with the mechanisms at work".to_owned();
         let adaptation = self.adaptation.as_mut().ok_or(missing)?;
@@ -124,8 +124,8 @@ mod tests {
         RealTimeTask { id, process: id, name: "player".to_owned(), priority: 50 }
     }
 
-    /// The log of a machine that carries out decisions. Each step is the milliseconds since the step
-    /// before, and the number of real-time tasks.
+    /// The log of a machine that carries out decisions. Each step is the milliseconds since the
+    /// step before, and the number of real-time tasks.
     fn log(steps: &[(u64, usize)]) -> Vec<String> {
         let (mut adaptation, mut short) = (adaptation(), Short::default());
         let (mut at, mut value) = (Nanos(0), "1".to_owned());

@@ -4,9 +4,10 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Wake-ups of programs' real-time tasks by lower-priority tasks, since the start: violations of the
-/// kernel's runtime monitor `rtapp/sleep` (`Documentation/trace/rv/monitor_rtapp.rst`). As there, a
-/// wake-up from a lock with priority inheritance, a softirq or the idle task is no violation.
+/// Wake-ups of programs' real-time tasks by lower-priority tasks, since the start: violations of
+/// the kernel's runtime monitor `rtapp/sleep` (`Documentation/trace/rv/monitor_rtapp.rst`). As
+/// there, a wake-up from a lock with priority inheritance, a softirq or the idle task is no
+/// violation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violations {
     /// Wake-ups by interrupt and softirq threads of the kernel.

@@ -5,8 +5,8 @@ use super::RawStep;
 /// Maximum number of steps in a path.
 const MAX_STEPS: usize = 1_000;
 
-/// Returns the path with the deepest calls folded into their callers until it is short enough. Where
-/// all steps have the same depth, pairs of steps are joined under the name of the longer one.
+/// Returns the path with the deepest calls folded into their callers until it is short enough.
+/// Where all steps have the same depth, pairs of steps are joined under the name of the longer one.
 pub(super) fn fold(steps: &[RawStep]) -> Vec<RawStep> {
     let mut steps = steps.to_vec();
     while steps.len() > MAX_STEPS {
@@ -26,8 +26,8 @@ fn pairs(steps: &[RawStep]) -> Vec<RawStep> {
     steps.chunks(2).filter_map(pair).collect()
 }
 
-/// Makes steps deeper than `depth` part of the step before them; at the begin of the path, it raises
-/// them to that depth.
+/// Makes steps deeper than `depth` part of the step before them; at the begin of the path, it
+/// raises them to that depth.
 fn above(steps: &[RawStep], depth: i64) -> Vec<RawStep> {
     let mut kept: Vec<RawStep> = Vec::new();
     for step in steps {

@@ -31,8 +31,8 @@ impl Path {
         first.map_or(Nanos(0), |step| Nanos(step.instructions))
     }
 
-    /// Returns the frames in the order in which they end. A caller that never ran itself is not among
-    /// them.
+    /// Returns the frames in the order in which they end. A caller that never ran itself is not
+    /// among them.
     pub fn frames(&self) -> Vec<Frame<'_>> {
         let (mut frames, mut open): (Vec<Frame<'_>>, Vec<OpenFrame<'_>>) = (Vec::new(), Vec::new());
         let mut at = 0;

@@ -3,8 +3,8 @@
 use super::{IDLE, PROGRAM, Step};
 use std::collections::HashMap;
 
-/// The share of a path that counts as all of it, in per cent: the entry into the kernel and the return
-/// from it may lie outside of the function.
+/// The share of a path that counts as all of it, in per cent: the entry into the kernel and the
+/// return from it may lie outside of the function.
 const NEARLY_ALL: u64 = 90;
 
 /// Returns the function that, callees included, executed the fewest instructions that are still

@@ -1,5 +1,5 @@
-//! Traces of the QEMU plugin (`plugin/README.md`): blocks of instructions, and the order in which they
-//! ran.
+//! Traces of the QEMU plugin (`plugin/README.md`): blocks of instructions, and the order in which
+//! they ran.
 
 use crate::time::Nanos;
 use std::collections::HashMap;

@@ -54,11 +54,12 @@ pub struct SurveyFindings {
 const EQUAL: u64 = 64;
 /// Measurements within one part in this many are equal as well.
 const EQUAL_SHARE: u64 = 100;
-/// A section is at least this much above the baseline, and at least one part in [`EQUAL_SHARE`] of the
-/// longest: else a loop with a preemption point in each turn would be as many sections as turns.
+/// A section is at least this much above the baseline, and at least one part in [`EQUAL_SHARE`] of
+/// the longest: else a loop with a preemption point in each turn would be as many sections as
+/// turns.
 const MIN_HEIGHT: u64 = 1_000;
-/// Minimum number of measurements at a moment before their minimum is trusted. Disturbances may affect
-/// some in a row.
+/// Minimum number of measurements at a moment before their minimum is trusted. Disturbances may
+/// affect some in a row.
 const MIN_REPEATS: usize = 3;
 /// An interrupt that comes farther than this from the requested moment does not count there.
 const STRAY: u64 = 1_000;
@@ -90,9 +91,9 @@ impl Survey {
         survey
     }
 
-    /// Returns the moments to measure next, once each; none when the survey is complete. Moments with
-    /// the fewest measurements come first, and in an order in which any number of them is spread
-    /// over the call: whenever time is up, all of it has about equally many measurements.
+    /// Returns the moments to measure next, once each; none when the survey is complete. Moments
+    /// with the fewest measurements come first, and in an order in which any number of them is
+    /// spread over the call: whenever time is up, all of it has about equally many measurements.
     pub fn next(&self) -> Vec<Offset> {
         let unsettled = (0u32..).zip(&self.measured);
         let unsettled = unsettled.filter(|(_, (_, tries))| !self.is_settled(tries));
@@ -134,8 +135,8 @@ impl Survey {
         SurveyFindings { baseline: level.baseline, noise, points, regions }
     }
 
-    /// The requested moments with their measurements, in order of the measured moments, which differ
-    /// from the requested ones.
+    /// The requested moments with their measurements, in order of the measured moments, which
+    /// differ from the requested ones.
     fn known(&self) -> Vec<(Offset, &Tries)> {
         let known = self.measured.iter().filter(|(_, tries)| !tries.hits.is_empty());
         let mut known: Vec<(Offset, &Tries)> =
@@ -212,8 +213,9 @@ impl Tries {
         self.hits.len() + self.strays
     }
 
-    /// The measurement that represents all: of those in which the call was not delayed, the one with
-    /// the smallest PDLT. In a delayed call the interrupt came at an earlier moment than it seems.
+    /// The measurement that represents all: of those in which the call was not delayed, the one
+    /// with the smallest PDLT. In a delayed call the interrupt came at an earlier moment than it
+    /// seems.
     fn cleanest(&self) -> Option<&Measurement> {
         let shortest = self.hits.iter().map(|m| m.duration).min()?;
         let clean = shortest + Nanos(EQUAL + shortest.0 / 1_000);

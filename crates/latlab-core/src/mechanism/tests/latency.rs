@@ -11,7 +11,8 @@ use proptest::prelude::*;
 const PAGES: usize = 0;
 const FOUND: [&str; 2] = ["0", "1"];
 
-/// A machine that carries out decisions. Its knobs are the free pages per CPU and wake-up preemption.
+/// A machine that carries out decisions. Its knobs are the free pages per CPU and wake-up
+/// preemption.
 #[derive(Clone, Debug)]
 struct PagesAndWakeup {
     now: Nanos,
