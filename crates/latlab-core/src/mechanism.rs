@@ -1,5 +1,6 @@
-//! Mechanisms of the adaptive daemon, which decide from observations alone which knobs are set and
-//! when (Seo, Jeong, Park, Kim, Lee 2009, section 3).
+//! Mechanisms of the adaptive daemon (Seo, Jeong, Park, Kim, Lee 2009, section 3).
+//!
+//! They decide, from observations alone, which knobs are set and when.
 
 mod adaptation;
 pub mod asking;

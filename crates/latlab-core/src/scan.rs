@@ -1,5 +1,4 @@
-//! Results of scans: the latency of a task over the moment, within a system call, of the interrupt
-//! that wakes it.
+//! Results of scans: the latency of a task over the moment of the interrupt that wakes it.
 //!
 //! The method is the "Software Monitor" of Heursch et al. 2001 (section 2.5): while a low-priority
 //! task makes a system call, an interrupt wakes a high-priority task. Within a non-preemptible

@@ -11,7 +11,7 @@ pub struct Symbols {
     /// In ascending order.
     addresses: Vec<u64>,
     /// The name and module of each address, in the same order.
-    names: Vec<Name>,
+    names: Vec<NameSlot>,
     /// All names, concatenated.
     text: String,
     modules: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Symbols {
 
 /// The position of a name in the text, and its module by number; 0 is the kernel itself.
 #[derive(Clone, Copy, Debug)]
-struct Name {
+struct NameSlot {
     begin: u32,
     length: u16,
     module: u16,
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
 impl Symbols {
     /// Parses the text of /proc/kallsyms, and keeps the functions.
     pub fn parse(text: &str) -> Result<Symbols, NoSymbols> {
-        let mut found: Vec<(u64, bool, Name)> = Vec::new();
+        let mut found: Vec<(u64, bool, NameSlot)> = Vec::new();
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
@@ -120,7 +120,7 @@ impl Symbols {
         Ok(symbols)
     }
 
-    fn keep(&mut self, name: &str, module: Option<&str>) -> Option<Name> {
+    fn keep(&mut self, name: &str, module: Option<&str>) -> Option<NameSlot> {
         let begin = u32::try_from(self.text.len()).ok()?;
         let length = u16::try_from(name.len()).ok()?;
         let module = match module {
@@ -137,7 +137,7 @@ impl Symbols {
             }
         };
         self.text.push_str(name);
-        Some(Name { begin, length, module })
+        Some(NameSlot { begin, length, module })
     }
 
     /// Whether there are no symbols.
@@ -152,7 +152,7 @@ impl Symbols {
         if offset >= MAX_OFFSET {
             return None;
         }
-        let Name { begin, length, module } = self.names[index];
+        let NameSlot { begin, length, module } = self.names[index];
         let begin = begin as usize;
         let function = &self.text[begin..begin + usize::from(length)];
         let module = usize::from(module).checked_sub(1).map(|index| self.modules[index].as_str());

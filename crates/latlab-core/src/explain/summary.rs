@@ -1,5 +1,4 @@
-//! Summary of all explanations of a run: shares of causes, and the worst wake-ups with their
-//! charges.
+//! Summary of all explanations of a run: shares of causes, and the worst wake-ups.
 
 use super::charge::Explanation;
 use super::names::Names;
@@ -97,9 +96,9 @@ impl Summary {
             unexplained: self.unexplained,
             ..Explained::default()
         };
-        let shares = self.shares.iter().map(|((cause, who, function), sums)| Share {
+        let shares = self.shares.iter().map(|((cause, culprit, function), sums)| Share {
             cause: (*cause).to_owned(),
-            who: who.clone(),
+            who: culprit.clone(),
             function: function.clone(),
             count: sums.count,
             total: sums.total,
@@ -155,7 +154,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cause: charge.cause.to_owned(),
         from: charge.from - late.due,
         ns: charge.length(),
-        who: names.who(&charge.who),
+        who: names.culprit(&charge.who),
         stack: names.stack(&charge.who),
     });
     Sample {
@@ -178,18 +177,18 @@ mod tests {
 
     /// Two charges to one task around one without culprit, and 5 ns unexplained; due at 100.
     fn explanation(pid: u32, length: u64) -> Explanation {
-        let charge = |cause, from: u64, length: u64, who| Charge {
+        let charge = |cause, from: u64, length: u64, culprit| Charge {
             cause,
             from: Nanos(from),
             to: Nanos(from + length),
-            who,
+            who: culprit,
         };
-        let who = Who { task: Some(task(pid)), ..Who::default() };
+        let culprit = Who { task: Some(task(pid)), ..Who::default() };
         Explanation {
             charges: vec![
-                charge("higher-priority", 100, length, who.clone()),
+                charge("higher-priority", 100, length, culprit.clone()),
                 charge("interrupt", 100 + length, 10, Who::default()),
-                charge("higher-priority", 110 + length, 1, who),
+                charge("higher-priority", 110 + length, 1, culprit),
             ],
             unexplained: Nanos(5),
         }

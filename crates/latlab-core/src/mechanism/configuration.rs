@@ -1,5 +1,4 @@
-//! Configuration of the adaptive daemon: the priority ceiling, the users that may send requests,
-//! and the device groups.
+//! Configuration of the adaptive daemon: priority ceiling, permitted users and device groups.
 
 use crate::suggest;
 use core::net::SocketAddr;

@@ -22,6 +22,7 @@ pub enum Decision {
         because: String,
     },
     /// Restore a knob that was set.
+    #[serde(rename = "GiveBack")]
     GiveBack {
         /// The mechanism that had set it.
         mechanism: String,

@@ -1,5 +1,6 @@
-//! Watchdog for starving ordinary tasks: on each CPU an ordinary task of latlab asks to run now and
-//! then, and the watchdog checks that it does.
+//! Watchdog for starving ordinary tasks.
+//!
+//! On each CPU an ordinary task of latlab asks to run now and then; the watchdog checks that it does.
 
 use crate::time::Nanos;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Sections of a path with interrupts or preemption disabled, and the functions that began them.
 
 use super::Off;
-use super::trace::Event;
+use super::trace::Effect;
 
 /// Number of sections of each kind that are kept.
 const KEPT: usize = 10;
@@ -62,17 +62,17 @@ impl Changes {
     }
 
     /// Notes what an instruction of a function does to interrupts or preemption.
-    pub(super) fn note(&mut self, event: &Event, at: u64, function: usize) {
-        match event {
-            Event::Off(_) => self.interrupts.push(Change { at, function, value: OFF }),
-            Event::On(_) | Event::Restore(_) | Event::Leave(_) => {
+    pub(super) fn note(&mut self, effect: &Effect, at: u64, function: usize) {
+        match effect {
+            Effect::Off(_) => self.interrupts.push(Change { at, function, value: OFF }),
+            Effect::On(_) | Effect::Restore(_) | Effect::Leave(_) => {
                 self.interrupts.push(Change { at, function, value: ON });
             }
-            Event::Preempt(_, by) => {
+            Effect::Preempt(_, by) => {
                 self.count += by;
                 self.preemption.push(Change { at, function, value: self.count });
             }
-            Event::Call(_) | Event::Return(_) => {}
+            Effect::Call(_) | Effect::Return(_) => {}
         }
     }
 

@@ -1,5 +1,4 @@
-//! Traces of the QEMU plugin (`plugin/README.md`): blocks of instructions, and the order in which
-//! they ran.
+//! Traces of the QEMU plugin (`plugin/README.md`): blocks of instructions in execution order.
 
 use crate::time::Nanos;
 use std::collections::HashMap;
@@ -39,13 +38,13 @@ pub enum Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) address: u64,
-    pub(super) events: Vec<Event>,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// The effect of an instruction, with the number of instructions of its block up to and including
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Effect {
     /// Calls a function.
     Call(u32),
     /// Returns from a function.
@@ -79,31 +78,31 @@ impl Block {
     }
 }
 
-impl Event {
+impl Effect {
     /// Returns the number of instructions of the block up to and including this one.
     pub fn after(&self) -> u32 {
         match *self {
-            Event::Call(after)
-            | Event::Return(after)
-            | Event::Leave(after)
-            | Event::Off(after)
-            | Event::On(after)
-            | Event::Restore(after)
-            | Event::Preempt(after, _) => after,
+            Effect::Call(after)
+            | Effect::Return(after)
+            | Effect::Leave(after)
+            | Effect::Off(after)
+            | Effect::On(after)
+            | Effect::Restore(after)
+            | Effect::Preempt(after, _) => after,
         }
     }
 
-    fn read(word: &str) -> Option<Event> {
+    fn read(word: &str) -> Option<Effect> {
         let kind = word.find(|letter: char| !letter.is_ascii_digit())?;
         let (after, rest) = (word[..kind].parse().ok()?, &word[kind..]);
         Some(match rest {
-            "c" => Event::Call(after),
-            "r" => Event::Return(after),
-            "l" => Event::Leave(after),
-            "d" => Event::Off(after),
-            "e" => Event::On(after),
-            "p" => Event::Restore(after),
-            _ => Event::Preempt(after, rest.strip_prefix('n')?.parse().ok()?),
+            "c" => Effect::Call(after),
+            "r" => Effect::Return(after),
+            "l" => Effect::Leave(after),
+            "d" => Effect::Off(after),
+            "e" => Effect::On(after),
+            "p" => Effect::Restore(after),
+            _ => Effect::Preempt(after, rest.strip_prefix('n')?.parse().ok()?),
         })
     }
 }
@@ -150,8 +149,8 @@ impl Watched {
                 let mut words = rest.split(' ');
                 let name = address(words.next()?)?;
                 let address = address(words.next()?)?;
-                let events = words.skip(1).map(Event::read).collect::<Option<Vec<_>>>()?;
-                self.blocks.insert(name, Block { address, events });
+                let effects = words.skip(1).map(Effect::read).collect::<Option<Vec<_>>>()?;
+                self.blocks.insert(name, Block { address, effects });
             }
             "run" => {
                 let (name, rest) = rest.split_once(' ')?;

@@ -1,5 +1,4 @@
-//! Survey of a call: the next moments to measure, first on a coarse grid, then ever closer to each
-//! edge of a section; and the sections that follow from the measurements.
+//! Survey of a call: the moments to measure next, and the sections that follow.
 
 mod sections;
 
