@@ -1,9 +1,9 @@
-//! Why a wake-up was late: what the CPU did from when the task should have run until it ran.
+//! Explanations of late wake-ups from kernel events.
 //!
-//! A [`Window`] is one late wake-up and what was seen meanwhile. [`stretches`](stretch::stretches)
-//! cuts its time where anything changed, so that within a [`Stretch`](stretch::Stretch) the CPU did
-//! one thing. Each stretch is charged to one cause or to none, so that charges never overlap, and
-//! with what is left they are the latency exactly ([`charge`]).
+//! A [`Window`] is one late wake-up with the events from when the task should have run until it
+//! ran. [`segments`](stretch::segments) cuts its time wherever the activity of the CPU changes.
+//! Each segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and
+//! charges and unexplained time add up to the latency.
 
 #[cfg(test)]
 mod any;
@@ -19,199 +19,199 @@ pub mod threshold;
 use crate::time::Nanos;
 use std::fmt;
 
-/// A task, as it was when an event saw it.
+/// A task at the time of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Task {
-    /// The kernel's number of the thread; 0 is a CPU's idle task.
+    /// Its thread id; 0 is the idle task of a CPU.
     pub pid: u32,
-    /// The kernel's own priority, inheritance included: -1 for deadline, 0 (real-time priority 99)
-    /// to 98 (1), 100 to 139 for ordinary tasks, 120 being those without niceness.
+    /// Its priority inside the kernel, with inheritance: -1 for `SCHED_DEADLINE`, 0 (real-time
+    /// priority 99) to 98 (1), 100 to 139 for ordinary tasks, 120 at nice 0.
     pub prio: i16,
     /// Its name.
     pub comm: Comm,
 }
 
-/// A task's name: what the kernel keeps of it.
+/// The name of a task (`comm`), NUL-terminated.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Comm(pub [u8; 16]);
 
-/// Something that happened on a CPU.
+/// An event on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// The time, on `CLOCK_MONOTONIC`.
     pub at: Nanos,
-    /// Who was current.
+    /// The current task.
     pub task: Task,
-    /// What.
+    /// The kind of event.
     pub what: What,
-    /// What the hypervisor took of the CPU since the event before, at least; nothing where it does
-    /// not say so exactly.
+    /// Lower bound of the time stolen by the hypervisor since the event before; 0 where the
+    /// hypervisor does not report it exactly.
     pub stolen: Nanos,
 }
 
-/// What can happen. Each is a tracepoint of the kernel.
+/// Kinds of events, one for each tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// The CPU goes over from the current task to another (`sched:sched_switch`).
+    /// Context switch from the current task to another (`sched:sched_switch`).
     Switch {
-        /// To whom.
+        /// The next task.
         next: Task,
-        /// Whether the current task could have gone on.
+        /// Whether the current task was preempted: it was still runnable.
         preempted: bool,
     },
     /// The current task, or an interrupt on top of it, wakes a task (`sched:sched_waking`).
     Waking {
-        /// Whom.
+        /// The task that is woken.
         task: Task,
-        /// The CPU it last ran on.
+        /// The CPU the task last ran on.
         cpu: u32,
     },
-    /// A task was put on this CPU's queue (`sched:sched_wakeup`).
+    /// A woken task was put on a run queue (`sched:sched_wakeup`).
     Queued {
-        /// Which.
+        /// The task.
         pid: u32,
-        /// The CPU whose queue it is.
+        /// The CPU of the run queue.
         cpu: u32,
     },
-    /// A task goes to another CPU (`sched:sched_migrate_task`).
+    /// A task is migrated to another CPU (`sched:sched_migrate_task`).
     Migrated {
-        /// Which.
+        /// The task.
         pid: u32,
-        /// Where to.
+        /// The destination.
         cpu: u32,
     },
     /// An interrupt handler begins (`irq:irq_handler_entry`, `irq_vectors:*_entry`).
     Interrupt {
-        /// Which.
+        /// Its source.
         line: Line,
-        /// What it came upon.
+        /// The context it interrupted.
         upon: Upon,
     },
-    /// It ends.
+    /// The interrupt handler ends.
     InterruptEnd,
-    /// A softirq begins (`irq:softirq_entry`).
+    /// A softirq begins, by its number (`irq:softirq_entry`).
     Softirq(u8),
-    /// It ends.
+    /// The softirq ends.
     SoftirqEnd,
     /// The callback of a high-resolution timer begins (`timer:hrtimer_expire_entry`).
     Timer {
-        /// Its address.
+        /// The address of the callback.
         function: u64,
-        /// When it was due, with the slack it was given.
+        /// When the timer was due, its slack included.
         due: Nanos,
     },
-    /// It ends.
+    /// The callback of a high-resolution timer ends.
     TimerEnd,
-    /// The callback of an ordinary timer begins (`timer:timer_expire_entry`).
+    /// The callback of a timer-wheel timer begins (`timer:timer_expire_entry`).
     Callback {
-        /// Its address.
+        /// The address of the callback.
         function: u64,
     },
-    /// It ends.
+    /// The callback of a timer-wheel timer ends.
     CallbackEnd,
-    /// The CPU goes idle (`power:cpu_idle`).
+    /// The CPU enters an idle state (`power:cpu_idle`).
     Idle {
         /// The idle state; 0 is the shallowest.
         state: u32,
     },
-    /// It is back.
+    /// The CPU leaves the idle state.
     IdleEnd,
-    /// The current task touched memory that was not there (`exceptions:page_fault_user`).
+    /// The current task takes a page fault (`exceptions:page_fault_user`).
     PageFault {
-        /// Where.
+        /// The faulting address.
         address: u64,
     },
 }
 
-/// An interrupt by its source.
+/// The source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Line {
-    /// The timer of the CPU.
+    /// The local timer of the CPU.
     Timer,
-    /// A device, by the kernel's number of its interrupt, as in /proc/interrupts.
+    /// A device, by its interrupt number in /proc/interrupts.
     Device(u32),
-    /// Another CPU asks this one to look whom to run.
+    /// The reschedule interrupt from another CPU.
     Reschedule,
-    /// Another CPU has this one call a function.
+    /// The function-call interrupt from another CPU.
     Call,
 }
 
-/// What an interrupt came upon, where the kernel could be asked.
+/// The context that an interrupt interrupted, where the kernel's registers could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upon {
-    /// The address of the next instruction; 0 if unknown.
+    /// The instruction pointer; 0 if unknown.
     pub ip: u64,
-    /// Whether that is a program's; else the kernel's.
+    /// Whether it was in user mode, else in kernel mode.
     pub user: bool,
 }
 
-/// One wake-up, from when the task should have run until it did.
+/// One wake-up with its events, from when the task should have run until it ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Who woke up.
+    /// The task that woke up.
     pub task: Task,
-    /// On which CPU it then ran.
+    /// The CPU it then ran on.
     pub cpu: u32,
-    /// When it should have run: the moment it asked for, or the waking where it asked for none.
+    /// When it should have run: the time it asked for, or the waking where it asked for none.
     pub due: Nanos,
-    /// When its timer was due, with its slack; `due` where no timer woke it.
+    /// When its timer was due, slack included; `due` where no timer woke it.
     pub expiry: Nanos,
     /// When it was woken; 0 if the kernel did not report it.
     pub waking: Nanos,
-    /// Who was current on the CPU that woke it.
+    /// The current task of the CPU that woke it.
     pub waker: Task,
-    /// That CPU.
+    /// The CPU that woke it.
     pub waker_cpu: u32,
-    /// When the CPU switched to it; 0 if the kernel did not report it.
+    /// When its CPU switched to it; 0 if the kernel did not report it.
     pub switched: Nanos,
-    /// Whether either was not reported, and stands for when it ran.
+    /// Whether the waking or the switch was not reported and is replaced by when it ran.
     pub unreported: bool,
-    /// When it gave the CPU away again.
+    /// When its CPU switched to another task again.
     pub out: Nanos,
-    /// When it ran: the probe's own reading, or `switched`.
+    /// When it ran: the time that the probe read, or `switched`.
     pub ran: Nanos,
-    /// What happened on `cpu`, in order of time, from before `due` if it could be had.
+    /// Events on `cpu` in order of time, from before `due` where they were kept.
     pub events: Vec<Event>,
-    /// What happened on `waker_cpu` until the waking, where that is another.
+    /// Events on `waker_cpu` until the waking, where that is another CPU.
     pub elsewhere: Vec<Event>,
-    /// The kernel functions that were called when it was woken, the innermost first: the handler,
-    /// and below it what was interrupted.
+    /// Kernel stack when it was woken, innermost function first: the handler, then the interrupted
+    /// functions.
     pub waking_stack: Vec<u64>,
-    /// Those of the task that ran instead, when it gave way.
+    /// Kernel stack of the previous task at the switch, innermost function first.
     pub switch_stack: Vec<u64>,
-    /// What the hypervisor took meanwhile, at least, where that is counted at ticks only: what it
-    /// may have taken before is left out.
+    /// Lower bound of the time stolen by the hypervisor, where that is counted at ticks only: time
+    /// that may have been stolen before the window is left out.
     pub stolen: Nanos,
     /// Whether events are missing.
     pub torn: bool,
 }
 
 impl Window {
-    /// Whether the kernel reported when it was woken and when the CPU switched to it.
+    /// Whether the kernel reported both the waking and the switch.
     pub fn is_reported(&self) -> bool {
         self.waking > Nanos(0) && self.switched > Nanos(0)
     }
 
-    /// The latency to be explained.
+    /// Returns the latency that is explained.
     pub fn latency(&self) -> Nanos {
         self.ran - self.due
     }
 }
 
 impl Upon {
-    /// Whether it is known to be the kernel.
+    /// Whether it is known to be in kernel mode.
     pub fn is_kernel(&self) -> bool {
         self.ip != 0 && !self.user
     }
 }
 
 impl Task {
-    /// Whether this is a CPU's idle task.
+    /// Whether this is the idle task of a CPU.
     pub fn is_idle(&self) -> bool {
         self.pid == 0
     }
 
-    /// Whether it is scheduled before ordinary tasks.
+    /// Whether it has a real-time or deadline policy.
     pub fn is_realtime(&self) -> bool {
         self.prio < 100
     }

@@ -1,16 +1,16 @@
-//! Samples on their way from the thread that measures to the one that explains.
+//! Queue of samples from a measuring thread to the explaining thread.
 
 use crate::time::Nanos;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// How many samples may wait: more than come in a second at the shortest periods that are in use.
-const PLACES: usize = 1 << 16;
+/// Capacity in samples: more than one second's at the shortest periods in use.
+const CAPACITY: usize = 1 << 16;
 
-/// A queue with one writer, who never waits and never allocates, and one reader.
+/// A queue with one writer, which never waits and never allocates, and one reader.
 #[derive(Debug)]
 pub struct Feed {
-    /// The moment of each sample and its latency.
-    places: Box<[(AtomicU64, AtomicU64)]>,
+    /// The time and the latency of each sample.
+    slots: Box<[(AtomicU64, AtomicU64)]>,
     written: AtomicU64,
     read: AtomicU64,
     lost: AtomicU64,
@@ -24,10 +24,10 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// An empty queue of 1 MiB, all of it allocated now and never again.
+    /// Creates an empty queue and allocates all of its memory, 1 MiB.
     pub fn new() -> Feed {
         Feed {
-            places: (0..PLACES).map(|_| Default::default()).collect(),
+            slots: (0..CAPACITY).map(|_| Default::default()).collect(),
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -35,49 +35,50 @@ impl Feed {
         }
     }
 
-    /// Says when counting began. To be called before the first sample.
+    /// Sets the time at which counting began. Must be called before the first sample.
     pub fn begin(&self, origin: Nanos) {
         self.origin.store(origin.0, Release);
     }
 
-    /// When counting began.
+    /// Returns the time at which counting began.
     pub fn origin(&self) -> Nanos {
         Nanos(self.origin.load(Acquire))
     }
 
-    /// Hands over a latency and the moment at which it was seen. One that finds no place is lost,
-    /// and counted. Only one thread may call this.
+    /// Adds a sample: the time at which it was taken, and its latency. If the queue is full, the
+    /// sample is lost and counted as such. Only one thread may call this.
     #[inline]
     pub fn put(&self, at: Nanos, latency: Nanos) {
         let written = self.written.load(Relaxed);
-        if written - self.read.load(Acquire) == PLACES as u64 {
+        if written - self.read.load(Acquire) == CAPACITY as u64 {
             self.lost.fetch_add(1, Relaxed);
             return;
         }
-        let place = self.place(written);
-        place.0.store(at.0, Relaxed);
-        place.1.store(latency.0, Relaxed);
+        let slot = self.slot(written);
+        slot.0.store(at.0, Relaxed);
+        slot.1.store(latency.0, Relaxed);
         self.written.store(written + 1, Release);
     }
 
-    /// Takes what has come: moments and latencies. Only one thread may call this.
+    /// Takes all samples out of the queue and passes the time and the latency of `each` on. Only
+    /// one thread may call this.
     pub fn take(&self, mut each: impl FnMut(Nanos, Nanos)) {
         let (read, written) = (self.read.load(Relaxed), self.written.load(Acquire));
-        for number in read..written {
-            let (at, latency) = self.place(number);
+        for index in read..written {
+            let (at, latency) = self.slot(index);
             each(Nanos(at.load(Relaxed)), Nanos(latency.load(Relaxed)));
         }
         self.read.store(written, Release);
     }
 
-    /// How many found no place.
+    /// Returns the number of lost samples.
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "what is kept of it is below 65536")]
-    fn place(&self, number: u64) -> &(AtomicU64, AtomicU64) {
-        &self.places[number as usize % PLACES]
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is below 65536")]
+    fn slot(&self, index: u64) -> &(AtomicU64, AtomicU64) {
+        &self.slots[index as usize % CAPACITY]
     }
 }
 
@@ -86,10 +87,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_comes_out_in_order() {
+    fn feed_returns_samples_in_order() {
         let feed = Feed::new();
         let mut next = 0;
-        for samples in [3, 0, PLACES as u64, 1, 40_000, 40_000] {
+        for samples in [3, 0, CAPACITY as u64, 1, 40_000, 40_000] {
             (next..next + samples).for_each(|n| feed.put(Nanos(n), Nanos(2 * n)));
             let mut taken = Vec::new();
             feed.take(|at, latency| taken.push((at.0, latency.0)));
@@ -100,12 +101,12 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_place_is_counted() {
+    fn feed_counts_lost_samples() {
         let feed = Feed::new();
-        (0..PLACES as u64 + 3).for_each(|n| feed.put(Nanos(n), Nanos(0)));
+        (0..CAPACITY as u64 + 3).for_each(|n| feed.put(Nanos(n), Nanos(0)));
         assert_eq!(feed.lost(), 3);
         let mut taken = 0;
         feed.take(|_, _| taken += 1);
-        assert_eq!(taken, PLACES);
+        assert_eq!(taken, CAPACITY);
     }
 }

@@ -1,4 +1,4 @@
-//! Latency distributions: `HdrHistogram` with the exact minimum, maximum and sum beside it.
+//! Latency distributions: `HdrHistogram` with exact minimum, maximum and sum.
 
 use crate::time::Nanos;
 use base64::Engine as _;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 pub const LARGEST: Nanos = Nanos::from_secs(3_600);
 const DIGITS: u8 = 3;
 
-/// How latencies are distributed: 1 ns to 1 h at three significant digits.
+/// A distribution of latencies from 1 ns to 1 h at three significant digits.
 ///
 /// `HdrHistogram` knows a maximum only to the width of its bucket, so the exact minimum, maximum
-/// and sum are kept beside it. Merging is associative and commutative.
+/// and sum are kept separately. Merging is associative and commutative.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     hdr: hdrhistogram::Histogram<u64>,
@@ -25,22 +25,22 @@ pub struct Histogram {
 /// The quantiles that every series carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quantiles {
-    /// Half of the samples are at or below.
+    /// The median.
     pub p50: Nanos,
-    /// Nine in ten.
+    /// 90 % of the samples are at or below.
     pub p90: Nanos,
-    /// 99 in 100.
+    /// 99 % of the samples are at or below.
     pub p99: Nanos,
-    /// 999 in 1000.
+    /// 99.9 % of the samples are at or below.
     #[serde(rename = "p99.9")]
     pub p99_9: Nanos,
-    /// 9999 in 10 000.
+    /// 99.99 % of the samples are at or below.
     #[serde(rename = "p99.99")]
     pub p99_99: Nanos,
 }
 
 impl Quantiles {
-    /// The names and values, in rising order.
+    /// Returns names and values in ascending order.
     pub fn named(&self) -> [(&'static str, Nanos); 5] {
         [
             ("p50", self.p50),
@@ -52,18 +52,18 @@ impl Quantiles {
     }
 }
 
-/// One bar of a histogram: `count` samples from `from` up to, but not including, `to`.
+/// One bucket of a histogram: `count` samples from `from` up to, but not including, `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The smallest value that counts here.
+    /// The smallest value in the bucket.
     pub from: Nanos,
-    /// The smallest value that counts no more.
+    /// The smallest value above the bucket.
     pub to: Nanos,
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
 }
 
-/// Why the text of a histogram could not be read.
+/// The error of reading a damaged histogram.
 #[derive(Debug, thiserror::Error)]
 #[error("its histogram is damaged: {0}")]
 pub struct DamagedHistogram(String);
@@ -75,7 +75,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// One without samples.
+    /// Creates a histogram without samples.
     pub fn new() -> Histogram {
         let hdr = hdrhistogram::Histogram::new_with_bounds(1, LARGEST.0, DIGITS)
             .expect("the bounds are constant and valid");
@@ -95,7 +95,7 @@ impl Histogram {
         histogram
     }
 
-    /// Counts one latency; above one hour it stands in the last bucket and exactly in the maximum.
+    /// Adds a sample. Above one hour it is counted in the last bucket; the maximum is exact.
     pub fn record(&mut self, latency: Nanos) {
         self.hdr.saturating_record(latency.0);
         self.min = self.min.min(latency);
@@ -103,33 +103,33 @@ impl Histogram {
         self.sum += u128::from(latency.0);
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub fn count(&self) -> u64 {
         self.hdr.len()
     }
 
-    /// The smallest sample, exactly; 0 without samples.
+    /// Returns the exact minimum; 0 without samples.
     pub fn min(&self) -> Nanos {
         if self.count() == 0 { Nanos(0) } else { self.min }
     }
 
-    /// The largest sample, exactly; 0 without samples.
+    /// Returns the exact maximum; 0 without samples.
     pub fn max(&self) -> Nanos {
         self.max
     }
 
-    /// The sum of all samples in nanoseconds, exactly.
+    /// Returns the exact sum of all samples in nanoseconds.
     pub fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// The mean, rounded down to a nanosecond; 0 without samples.
+    /// Returns the mean, rounded down to a nanosecond; 0 without samples.
     pub fn mean(&self) -> Nanos {
         let mean = self.sum.checked_div(u128::from(self.count())).unwrap_or(0);
         Nanos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The standard deviation, from the buckets, to a nanosecond.
+    /// Returns the standard deviation of the buckets, rounded to a nanosecond.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -139,13 +139,13 @@ impl Histogram {
         Nanos(self.hdr.stdev().round() as u64)
     }
 
-    /// The smallest value that a share `q` (0 to 1) of the samples does not exceed, to three
-    /// digits and never outside of what was measured.
+    /// Returns the smallest value that a share `q` (0 to 1) of the samples does not exceed, to
+    /// three digits, between minimum and maximum.
     pub fn quantile(&self, q: f64) -> Nanos {
         Nanos(self.hdr.value_at_quantile(q)).clamp(self.min(), self.max().max(self.min()))
     }
 
-    /// The quantiles that every series carries.
+    /// Returns the quantiles that every series carries.
     pub fn quantiles(&self) -> Quantiles {
         Quantiles {
             p50: self.quantile(0.5),
@@ -156,9 +156,9 @@ impl Histogram {
         }
     }
 
-    /// This distribution as it would be, had every missed period been sampled: a sample of more
-    /// than `interval` brings the samples that its stall swallowed, one less `interval` each
-    /// (`HdrHistogram`'s expected-interval correction).
+    /// Returns the distribution corrected for missed periods: for each sample above `interval` it
+    /// adds the samples that were missed meanwhile, each shorter by `interval` than the one before
+    /// (expected-interval correction of `HdrHistogram`).
     #[must_use]
     pub fn corrected(&self, interval: Nanos) -> Histogram {
         Histogram { hdr: self.hdr.clone_correct(interval.0.max(1)), ..self.clone() }
@@ -172,7 +172,7 @@ impl Histogram {
         self.sum = self.sum.saturating_add(other.sum);
     }
 
-    /// The buckets that hold samples, ascending.
+    /// Iterates over the buckets with samples, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.hdr.iter_recorded().map(|step| {
             let value = step.value_iterated_to();
@@ -184,8 +184,9 @@ impl Histogram {
         })
     }
 
-    /// The share of samples above each bucket: the points of a complementary CDF.
-    #[expect(clippy::cast_precision_loss, reason = "a share is shown, not counted with")]
+    /// Returns the share of samples at or above the start of each bucket: the points of a
+    /// complementary CDF.
+    #[expect(clippy::cast_precision_loss, reason = "a share is only displayed")]
     pub fn above(&self) -> Vec<(Nanos, f64)> {
         let total = self.count();
         let mut seen = 0;
@@ -198,7 +199,8 @@ impl Histogram {
             .collect()
     }
 
-    /// As text that every `HdrHistogram` library reads: base64 of its V2 compressed format.
+    /// Encodes the buckets as base64 of the V2 compressed format, which every `HdrHistogram`
+    /// library reads.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -207,7 +209,7 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads what [`Histogram::encode`] wrote; minimum, maximum and sum come from beside it.
+    /// Decodes a text of [`Histogram::encode`]; minimum, maximum and sum are stored separately.
     pub fn decode(
         text: &str,
         min: Nanos,
@@ -219,7 +221,7 @@ impl Histogram {
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| DamagedHistogram(e.to_string()))?;
         let mut histogram = Histogram { min, max, sum, ..Histogram::new() };
-        // Into bounds of our own, so that histograms of any writer can be added.
+        // Into a histogram with our bounds, so that histograms of any writer can be added.
         histogram.hdr.add(&read).map_err(|e| DamagedHistogram(e.to_string()))?;
         if histogram.count() == 0 {
             histogram.min = Nanos::MAX;
@@ -233,7 +235,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(samples: &[u64]) -> Histogram {
+    fn histogram(samples: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
         for sample in samples {
             histogram.record(Nanos(*sample));
@@ -242,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_shows_in_the_corrected_quantiles_only() {
+    fn stall_shows_in_corrected_quantiles_only() {
         let mut samples = vec![10_000; 2_500];
         samples.push(500_000_000);
-        let raw = of(&samples);
+        let raw = histogram(&samples);
         let corrected = raw.corrected(Nanos::from_millis(1));
         assert!(raw.quantiles().p99 < Nanos(11_000));
         assert!(corrected.quantiles().p99 > Nanos::from_millis(400));
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_all_is_zero() {
+    fn empty_histogram_has_zero_statistics() {
         let empty = Histogram::new();
         assert_eq!((empty.min(), empty.max(), empty.mean()), (Nanos(0), Nanos(0), Nanos(0)));
         assert_eq!(empty.quantiles(), Quantiles::default());
@@ -262,25 +264,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn quantiles_rise_and_stay_within_what_was_measured(samples in proptest::collection::vec(0u64..10_000_000_000, 1..100)) {
-            let histogram = of(&samples);
+        fn quantiles_ascend_between_minimum_and_maximum(samples in proptest::collection::vec(0u64..10_000_000_000, 1..100)) {
+            let histogram = histogram(&samples);
             let named = histogram.quantiles().named();
             prop_assert!(named.windows(2).all(|w| w[0].1 <= w[1].1));
             prop_assert!(named[0].1 >= histogram.min() && named[4].1 <= histogram.max());
         }
 
         #[test]
-        fn text_loses_nothing(samples in proptest::collection::vec(0..LARGEST.0, 0..100)) {
-            let histogram = of(&samples);
+        fn histogram_survives_encoding_and_decoding(samples in proptest::collection::vec(0..LARGEST.0, 0..100)) {
+            let histogram = histogram(&samples);
             let read = Histogram::decode(&histogram.encode(), histogram.min(), histogram.max(), histogram.sum());
             prop_assert_eq!(read.unwrap(), histogram);
         }
 
         #[test]
-        fn adding_is_associative(a in proptest::collection::vec(0u64..1_000_000, 0..20),
+        fn addition_is_associative(a in proptest::collection::vec(0u64..1_000_000, 0..20),
                                  b in proptest::collection::vec(0u64..1_000_000, 0..20),
                                  c in proptest::collection::vec(0u64..1_000_000, 0..20)) {
-            let (a, b, c) = (of(&a), of(&b), of(&c));
+            let (a, b, c) = (histogram(&a), histogram(&b), histogram(&c));
             let mut left = a.clone();
             left.add(&b);
             left.add(&c);

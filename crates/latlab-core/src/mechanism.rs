@@ -1,15 +1,17 @@
-//! Mechanisms of the adaptive daemon: which knobs are to be turned, and when, decided by nothing
-//! but what was observed (Seo, Jeong, Park, Kim, Lee 2009, section 3).
+//! Mechanisms of the adaptive daemon (Seo, Jeong, Park, Kim, Lee 2009, section 3).
+//!
+//! They decide, from observations alone, which knobs are set and when.
 
 mod adaptation;
 pub mod asking;
 pub mod configuration;
 mod decision;
+mod history;
 pub mod inherit;
+mod knobs;
 pub mod log;
 pub mod mode;
 mod needs;
-mod newest;
 mod observation;
 mod policy;
 pub mod selective;
@@ -24,135 +26,151 @@ pub mod watching;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;
-pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Thread};
+pub use observation::{DEADLINE, Knob, Observation, RealTimeTask, Request, Thread, Wake};
 pub use policy::Policy;
 
 use serde::{Deserialize, Serialize};
 
-/// What a process has asked for. It stands until the process ends or takes it back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
-    /// The process, by its number.
-    pub process: i32,
-    /// The device groups that it needs, by the names that the configuration gives them.
-    pub groups: Vec<String>,
+/// One way to adapt a machine. A mechanism declares what it may change and decides from
+/// observations; it never changes anything itself.
+pub trait Mechanism: Send {
+    /// Returns what it may change, and how. It is the same at each call.
+    fn description(&self) -> Description;
+
+    /// Returns the value that one of its own knobs should have, or why the knob stays as it is, as
+    /// the end of a sentence. `all` are the knobs that may be set, those of other mechanisms too.
+    fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
+        Err("nothing is wished of it")
+    }
+
+    /// Takes note of an observation, and returns what follows from it and from those before.
+    fn assess(&mut self, _seen: &Observation) -> Assessment {
+        Assessment::default()
+    }
 }
 
-/// A real-time task of a program was woken by a thread in which the kernel handles interrupts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Wake {
-    /// The task, by its thread's number in the machine's first pid namespace, as all here.
-    pub task: i32,
-    /// The process that it belongs to.
-    pub process: i32,
-    /// The thread that woke it: an interrupt's, or one that runs softirqs.
-    pub thread: i32,
-    /// The interrupt's thread that had raised the softirq, where one that runs softirqs woke the
-    /// task; none where it is not known, or where a hard interrupt had.
-    pub behind: Option<i32>,
+/// What a mechanism may change, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its name, as users write it.
+    pub name: &'static str,
+    /// The knobs that it alone may set. The one that takes longest to set comes first, as knobs
+    /// are restored in reverse order.
+    pub knobs: &'static [&'static str],
+    /// The mode that its knobs serve. Those for throughput are also set where no mechanism decides
+    /// the mode; those for latency alone are no reason to adapt a machine.
+    pub serves: Mode,
+    /// Whether it decides the mode, from the number of real-time tasks.
+    pub decides_mode: bool,
+    /// Its part in scheduling the threads that handle interrupts.
+    pub threads: ThreadRole,
+    /// The priority that it gives such a thread while real-time tasks need it.
+    pub priority: Priority,
 }
 
-/// What the machine is to be good at.
+/// What a mechanism does about the threads that handle interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadRole {
+    /// Nothing.
+    None,
+    /// It finds out which of them real-time tasks need, from the requests of processes.
+    FindsByRequests,
+    /// It finds out which of them real-time tasks need, from their wake-ups.
+    FindsByWakes,
+    /// It raises those that other mechanisms find.
+    Raises,
+}
+
+/// The priority that a mechanism gives a thread while real-time tasks need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// None: it leaves that to other mechanisms.
+    Unchanged,
+    /// The highest among the tasks that, as it found out itself, need the thread; limited.
+    OfOwnNeeds {
+        /// The limit.
+        at_most: u32,
+    },
+    /// The highest among all tasks that need the thread, whichever mechanism found out.
+    OfAllNeeds,
+}
+
+/// What follows from all that a mechanism has observed so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assessment {
+    /// The mode it decides for, and why, as the end of a sentence.
+    pub mode: Option<(Mode, String)>,
+    /// The threads that real-time tasks need, as far as this mechanism finds out.
+    pub needs: Vec<Need>,
+    /// Why interrupt threads that no real-time task needs become `SCHED_OTHER`, as the end of a
+    /// sentence; none if they do not.
+    pub demotes: Option<&'static str>,
+}
+
+/// What the machine is optimized for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Ordinary tasks get much done: every wish for that is fulfilled.
+    /// Throughput of ordinary tasks: every wish that serves it is fulfilled.
     Throughput,
-    /// Whoever is woken runs at once: every wish for that is fulfilled, and every other knob is as
-    /// it was found, but for what is known to spare real-time tasks.
+    /// Latency of real-time tasks: every wish that serves it is fulfilled, and all other knobs are
+    /// restored, except those that are known not to delay real-time tasks.
     Latency,
 }
 
-/// What a mechanism would have a knob be, and why.
+/// The value that a mechanism wants a knob to have, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     /// The value.
     pub value: String,
-    /// What it is good for, as the end of a sentence.
+    /// The purpose, as the end of a sentence.
     pub because: &'static str,
 }
 
-/// A real-time task needs a thread that handles interrupts.
+/// A real-time task that needs a thread which handles interrupts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// The thread's number.
+    /// The thread id of the handler.
     pub thread: i32,
+    /// The thread id of the task.
+    pub task: i32,
+    /// The process id of the task.
+    pub process: i32,
     /// The task's priority, as in [`RealTimeTask`].
     pub priority: u32,
     /// How that is known, as the end of a sentence.
     pub because: String,
 }
 
-/// One way to adapt a machine. It observes and wishes; it never acts.
-pub trait Mechanism: Send {
-    /// What the user calls it.
-    fn name(&self) -> &'static str;
-
-    /// The knobs that are its own, the one that takes longest to turn first: it is given back last.
-    /// No other mechanism may have a wish for them.
-    fn knobs(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// What the machine is good at with its knobs turned. Those for throughput are turned where no
-    /// mechanism decides the mode, too; those for latency are no reason to adapt a machine.
-    fn turns_for(&self) -> Mode {
-        Mode::Throughput
-    }
-
-    /// What this knob of its own should be, standing as it does among all that may be turned, in
-    /// that mode; or why it is to stay, as the end of a sentence.
-    fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
-        Err("nothing is wished of it")
-    }
-
-    /// Whether it decides the mode, from the number of real-time tasks.
-    fn decides_mode(&self) -> bool {
-        false
-    }
-
-    /// The mode it decides for, and why, as the end of a sentence.
-    fn mode(&mut self, _seen: &Observation) -> Option<(Mode, String)> {
-        None
-    }
-
-    /// How it is with interrupt threads.
-    fn part(&self) -> Part {
-        Part::None
-    }
-
-    /// The threads that real-time tasks need, as far as it finds out, by what was seen up to now.
-    fn needs(&mut self, _seen: &Observation) -> Vec<Need> {
-        Vec::new()
-    }
-
-    /// Whether it has noted this wake-up already, so that it need not be shown again.
-    fn knows(&self, _wake: &Wake) -> bool {
-        false
-    }
-
-    /// The priority that a needed thread should have at least, if any. Of the tasks that need it,
-    /// `own` is the highest priority among those that this mechanism knows, `any` among all.
-    fn priority(&self, _own: Option<u32>, _any: u32) -> Option<u32> {
-        None
-    }
-
-    /// Why interrupt threads that no real-time task needs are to be ordinary tasks now, if they
-    /// are, as the end of a sentence.
-    fn demotes(&self) -> Option<&'static str> {
-        None
+impl Description {
+    /// Returns the description of a mechanism that changes nothing.
+    pub const fn new(name: &'static str) -> Description {
+        Description {
+            name,
+            knobs: &[],
+            serves: Mode::Throughput,
+            decides_mode: false,
+            threads: ThreadRole::None,
+            priority: Priority::Unchanged,
+        }
     }
 }
 
-/// What a mechanism has to do with interrupt threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Nothing.
-    None,
-    /// It finds out who needs them, from what processes ask for.
-    Asked,
-    /// It finds out who needs them, from who wakes whom.
-    Wakes,
-    /// It decides how they are scheduled, once another has found out.
-    Follows,
+impl ThreadRole {
+    /// Whether it finds out which threads real-time tasks need.
+    pub(crate) fn finds(self) -> bool {
+        matches!(self, ThreadRole::FindsByRequests | ThreadRole::FindsByWakes)
+    }
+}
+
+impl Priority {
+    /// The priority for a needed thread. Of the tasks that need it, `own` is the highest priority
+    /// among those that this mechanism found, `all` among those that any mechanism found.
+    pub(crate) fn choose(self, own: Option<u32>, all: u32) -> Option<u32> {
+        match self {
+            Priority::Unchanged => None,
+            Priority::OfOwnNeeds { at_most } => own.map(|highest| highest.min(at_most)),
+            Priority::OfAllNeeds => Some(all),
+        }
+    }
 }

@@ -1,29 +1,29 @@
-//! The arithmetic of a periodic wake-up: how late it was, and which periods it slept through.
+//! Arithmetic of periodic wake-ups: latency and missed periods.
 
 use crate::time::Nanos;
 
-/// One wake-up, judged against the time it was due.
+/// One wake-up, compared with the time it was due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// How late it was; 0 where the clock says it came early.
+    /// Its latency; 0 if it was early.
     pub latency: Nanos,
-    /// Whether it came before it was due, which only a faulty clock or timer does.
+    /// Whether it was early, which only happens with a faulty clock or timer.
     pub early: bool,
-    /// How many whole periods passed unseen after the one that was due.
+    /// Number of whole periods that passed without a sample after the one that was due.
     pub missed: u64,
-    /// When the next wake-up is due: never re-phased, always a whole number of periods on.
+    /// When the next wake-up is due: a whole number of periods later, never re-phased.
     pub next: Nanos,
 }
 
-/// Judges a wake-up that was due at `due`, every `interval`, and came at `now`.
+/// Compares a wake-up at `now` with the time `due`, in a series with one wake-up per `interval`.
 ///
-/// A thread that wakes late records that one sample *and* counts each period whose wake-up it
-/// could not take, so that recorded + missed is always the number of periods that passed
-/// (coordinated omission: G. Tene, `HdrHistogram`). `interval` is at least 1 ns.
+/// A thread that wakes late records one sample *and* counts each period whose wake-up it missed, so
+/// that recorded + missed is always the number of periods that passed (coordinated omission: G.
+/// Tene, `HdrHistogram`). `interval` is at least 1 ns.
 #[inline]
 pub fn judge(due: Nanos, interval: Nanos, now: Nanos) -> Wakeup {
     let latency = now.0.saturating_sub(due.0);
-    // The common case has no division in it.
+    // The common case needs no division.
     let missed = if latency < interval.0 { 0 } else { latency / interval.0 };
     Wakeup {
         latency: Nanos(latency),
@@ -39,14 +39,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_stall_of_half_a_second_misses_five_hundred_periods() {
+    fn judge_counts_periods_missed_in_a_stall() {
         let wakeup = judge(Nanos(0), Nanos::from_millis(1), Nanos(500_300_000));
         assert_eq!((wakeup.missed, wakeup.next), (500, Nanos(501_000_000)));
     }
 
     proptest! {
         #[test]
-        fn recorded_and_missed_are_the_periods_that_passed(
+        fn recorded_and_missed_add_up_to_periods_that_passed(
             interval in 1u64..10_000_000,
             delays in proptest::collection::vec(0u64..100_000_000, 1..50),
         ) {
@@ -55,7 +55,7 @@ mod tests {
             for delay in delays {
                 now = Nanos(due.0.max(now.0) + delay);
                 let wakeup = judge(due, Nanos(interval), now);
-                prop_assert!(wakeup.next > now, "the next period lies ahead");
+                prop_assert!(wakeup.next > now, "the next period is in the future");
                 recorded += 1;
                 missed += wakeup.missed;
                 due = wakeup.next;

@@ -1,8 +1,11 @@
 //! Plans: the parameters of a run, complete enough to repeat it.
 
+mod scan;
+
+pub use scan::{Interrupt, ScanPlan};
+
 use crate::cpulist::CpuList;
 use crate::random::Random;
-use crate::scan::ScanPlan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,26 +1,25 @@
-//! The kernel's symbols: which function an address lies in.
+//! Symbols of the kernel, to find the function of an address.
 
 use std::fmt;
 
-/// The farthest that an address may lie behind the begin of its function. What is farther lies in
-/// no function that is known: none of the kernel is as long.
-const LONGEST: u64 = 1 << 20;
+/// Maximum offset of an address in its function: no function of the kernel is longer.
+const MAX_OFFSET: u64 = 1 << 20;
 
-/// The functions of a kernel and of its modules, by their addresses.
+/// The functions of a kernel and its modules, by address.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    /// In order.
+    /// In ascending order.
     addresses: Vec<u64>,
-    /// Beside the addresses.
-    places: Vec<Place>,
-    /// All names, one behind the other.
+    /// The name and module of each address, in the same order.
+    names: Vec<NameSlot>,
+    /// All names, concatenated.
     text: String,
     modules: Vec<String>,
 }
 
-/// Where a name stands in the text, and which module it belongs to; 0 is the kernel itself.
+/// The position of a name in the text, and its module by number; 0 is the kernel itself.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct NameSlot {
     begin: u32,
     length: u16,
     module: u16,
@@ -29,44 +28,45 @@ struct Place {
 /// A line of /proc/kallsyms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it is; 0 where the kernel does not say. Of what each CPU has for itself, the offset.
+    /// Its address, 0 where the kernel hides it; of a per-CPU variable, its offset.
     pub address: u64,
     /// Its name.
     pub name: &'a str,
     /// Its module; none for the kernel itself.
     pub module: Option<&'a str>,
-    /// As nm has it: in lower case it is local.
+    /// The type as in nm(1); lower case if it is local.
     kind: char,
 }
 
-/// An address within a function.
+/// The function that contains an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
     /// The function.
     pub function: &'a str,
     /// Its module; none for the kernel itself.
     pub module: Option<&'a str>,
-    /// How far in the function the address lies.
+    /// The offset of the address in the function.
     pub offset: u64,
 }
 
-/// Why there are no symbols.
+/// The reason why there are no symbols.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSymbols {
     /// The kernel shows zeros instead of addresses.
-    #[error("symbols are hidden (kernel.kptr_restrict): be root, and set it to 0 or 1")]
+    #[error("kernel symbols are hidden by kernel.kptr_restrict: run as root and set it to 0 or 1")]
     Hidden,
-    /// It is not the text of /proc/kallsyms.
-    #[error("/proc/kallsyms can't be read: line {0} is no symbol")]
+    /// This line of /proc/kallsyms is invalid.
+    #[error("line {0} of /proc/kallsyms is not a symbol")]
     Damaged(usize),
-    /// The kernel was built without them.
-    #[error("the kernel has no symbols: it was built without CONFIG_KALLSYMS")]
+    /// The kernel was built without symbols.
+    #[error("the kernel has no symbols: build it with CONFIG_KALLSYMS")]
     Missing,
 }
 
-/// How many bytes behind the begin of this per-CPU variable the kernel of x86 counts what keeps
-/// preemption off; none if it does not count it there. It is a variable of its own, but from 6.2 to
-/// 6.14 a field of `struct pcpu_hot`, behind the current task (arch/x86/include/asm/current.h).
+/// Returns the offset in bytes of the preemption counter in this per-CPU variable of an x86 kernel;
+/// none if the variable does not contain it. The counter is a variable of its own, except from 6.2
+/// to 6.14, where it follows the current task in `struct pcpu_hot`
+/// (arch/x86/include/asm/current.h).
 pub fn preemption_counter(variable: &str) -> Option<u32> {
     match variable {
         "__preempt_count" => Some(0),
@@ -76,7 +76,7 @@ pub fn preemption_counter(variable: &str) -> Option<u32> {
 }
 
 impl<'a> Entry<'a> {
-    /// Reads a line; none if it is no symbol.
+    /// Parses a line; none if it is not a symbol.
     pub fn parse(line: &'a str) -> Option<Entry<'a>> {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
@@ -86,23 +86,23 @@ impl<'a> Entry<'a> {
         Some(Entry { address, name, module, kind })
     }
 
-    /// Whether it is code, and no data.
+    /// Whether it is code, not data.
     pub fn is_function(&self) -> bool {
         matches!(self.kind, 't' | 'T' | 'w' | 'W')
     }
 }
 
 impl Symbols {
-    /// Reads the text of /proc/kallsyms; only functions are kept.
+    /// Parses the text of /proc/kallsyms, and keeps the functions.
     pub fn parse(text: &str) -> Result<Symbols, NoSymbols> {
-        let mut found: Vec<(u64, bool, Place)> = Vec::new();
+        let mut found: Vec<(u64, bool, NameSlot)> = Vec::new();
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
             let entry = Entry::parse(line).ok_or_else(damaged)?;
             if entry.is_function() {
-                let place = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
-                found.push((entry.address, entry.kind.is_lowercase(), place));
+                let name = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
+                found.push((entry.address, entry.kind.is_lowercase(), name));
             }
         }
         if found.is_empty() {
@@ -111,56 +111,57 @@ impl Symbols {
         if found.iter().all(|(address, ..)| *address == 0) {
             return Err(NoSymbols::Hidden);
         }
-        // Of several names of one address the public one is known better.
+        // Of several names of one address the global one is better known.
         found.sort_by_key(|(address, local, _)| (*address, *local));
         found.dedup_by_key(|(address, ..)| *address);
         symbols.addresses = found.iter().map(|(address, ..)| *address).collect();
-        symbols.places = found.into_iter().map(|(_, _, place)| place).collect();
+        symbols.names = found.into_iter().map(|(_, _, name)| name).collect();
         symbols.text.shrink_to_fit();
         Ok(symbols)
     }
 
-    fn keep(&mut self, name: &str, module: Option<&str>) -> Option<Place> {
+    fn keep(&mut self, name: &str, module: Option<&str>) -> Option<NameSlot> {
         let begin = u32::try_from(self.text.len()).ok()?;
         let length = u16::try_from(name.len()).ok()?;
         let module = match module {
             None => 0,
             Some(module) => {
-                // Modules stand one after another, so that the last is nearly always the one.
+                // The symbols of a module are consecutive, so that it is nearly always the last
+                // one.
                 let known = self.modules.iter().rposition(|known| known == module);
-                let place = known.unwrap_or_else(|| {
+                let index = known.unwrap_or_else(|| {
                     self.modules.push(module.to_owned());
                     self.modules.len() - 1
                 });
-                u16::try_from(place + 1).ok()?
+                u16::try_from(index + 1).ok()?
             }
         };
         self.text.push_str(name);
-        Some(Place { begin, length, module })
+        Some(NameSlot { begin, length, module })
     }
 
-    /// Whether there are none.
+    /// Whether there are no symbols.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
-    /// The function that `address` lies in.
+    /// Returns the function that contains `address`.
     pub fn find(&self, address: u64) -> Option<Symbol<'_>> {
-        let place = self.addresses.partition_point(|begin| *begin <= address).checked_sub(1)?;
-        let offset = address - self.addresses[place];
-        if offset >= LONGEST {
+        let index = self.addresses.partition_point(|begin| *begin <= address).checked_sub(1)?;
+        let offset = address - self.addresses[index];
+        if offset >= MAX_OFFSET {
             return None;
         }
-        let Place { begin, length, module } = self.places[place];
+        let NameSlot { begin, length, module } = self.names[index];
         let begin = begin as usize;
         let function = &self.text[begin..begin + usize::from(length)];
-        let module = usize::from(module).checked_sub(1).map(|place| self.modules[place].as_str());
+        let module = usize::from(module).checked_sub(1).map(|index| self.modules[index].as_str());
         Some(Symbol { function, module, offset })
     }
 }
 
 impl fmt::Display for Symbol<'_> {
-    /// As the kernel writes it: `function+0x1f [module]`.
+    /// Formats it as the kernel does: `function+0x1f [module]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}+{:#x}", self.function, self.offset)?;
         self.module.map_or(Ok(()), |module| write!(f, " [{module}]"))
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_lies_in_the_function_before_it() {
+    fn address_is_found_in_the_function_before_it() {
         let symbols = Symbols::parse(TEXT).unwrap();
         let of = |address| shown(&symbols, address);
         assert_eq!(of(0xffff_ffff_8100_021f).as_deref(), Some("do_work+0x1f"));
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_outside_of_all_functions_has_no_name() {
+    fn address_outside_of_all_functions_is_not_found() {
         let symbols = Symbols::parse(TEXT).unwrap();
         for address in [0, 0xffff_ffff_80ff_ffff, 0xffff_ffff_9000_0000, u64::MAX] {
             assert_eq!(shown(&symbols, address), None, "{address:x}");
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn why_there_are_none_is_said() {
+    fn missing_symbols_are_refused_with_the_reason() {
         let why = |text: &str| Symbols::parse(text).unwrap_err();
         assert_eq!(why("0000000000000000 T a\n0000000000000000 t b\n"), NoSymbols::Hidden);
         assert_eq!(why("ffffffff81000000 T a\nnonsense\n"), NoSymbols::Damaged(2));

@@ -1,15 +1,15 @@
-//! Counting latencies on the hot path: one writer that never waits, readers whenever they like.
+//! Atomic histogram of latencies for the hot path, with one writer and concurrent readers.
 
 use crate::histogram::{Histogram, LARGEST};
 use crate::time::Nanos;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A histogram that its one writer fills without locks, allocation or system calls, while a live
-/// view reads it.
+/// A histogram that one writer fills without locks, allocation or system calls, while other threads
+/// read it.
 ///
 /// The buckets are those of `HdrHistogram` at three significant digits from 1 ns to 1 h, so that
-/// [`Tally::histogram`] moves them over without loss; `HdrHistogram`'s own type can't be read
-/// while it is written. Values above one hour stand in the last bucket, and exactly in `max`.
+/// [`Tally::histogram`] copies them without loss; the type of `HdrHistogram` itself can't be read
+/// while it is written. Values above one hour are counted in the last bucket, and `max` is exact.
 #[derive(Debug)]
 pub struct Tally {
     buckets: Box<[AtomicU64]>,
@@ -22,7 +22,7 @@ pub struct Tally {
     sum: AtomicU64,
 }
 
-/// Sub-buckets of one power of two: 2 × 10³ rounded up to a power of two.
+/// Number of sub-buckets of a bucket: 2 × 10³ rounded up to a power of two.
 const SUB_BUCKETS: u64 = 2048;
 const HALF: u64 = SUB_BUCKETS / 2;
 const SUB_BITS: u32 = SUB_BUCKETS.trailing_zeros();
@@ -34,7 +34,7 @@ const fn index(value: u64) -> usize {
     ((exponent as u64 + 1) * HALF + (value >> exponent) - HALF) as usize
 }
 
-/// The smallest value that falls into bucket `index`.
+/// The smallest value in bucket `index`.
 const fn value(index: usize) -> u64 {
     let index = index as u64;
     if index < SUB_BUCKETS {
@@ -51,7 +51,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// An empty tally of about 270 kB, all of it allocated now and never again.
+    /// Creates an empty histogram and allocates all of its memory, about 270 kB.
     pub fn new() -> Tally {
         Tally {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
@@ -87,36 +87,36 @@ impl Tally {
         add(&self.missed, periods);
     }
 
-    /// Counts a sample that came before it was due, beside recording it.
+    /// Counts an early sample, in addition to recording it.
     #[inline]
     pub fn early(&self) {
         add(&self.below_zero, 1);
     }
 
-    /// Samples recorded so far.
+    /// Returns the number of samples so far.
     #[inline]
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Relaxed)
     }
 
-    /// Periods missed so far.
+    /// Returns the number of missed periods so far.
     #[inline]
     pub fn missed(&self) -> u64 {
         self.missed.load(Relaxed)
     }
 
-    /// Samples below zero so far.
+    /// Returns the number of early samples so far.
     pub fn below_zero(&self) -> u64 {
         self.below_zero.load(Relaxed)
     }
 
-    /// The newest latency.
+    /// Returns the latest sample.
     pub fn now(&self) -> Nanos {
         Nanos(self.now.load(Relaxed))
     }
 
-    /// What has been counted, as a histogram to keep. While a writer is at work it is a view of
-    /// the moment: each bucket is right, the sum may be one sample ahead.
+    /// Returns a copy as a [`Histogram`]. While a thread is writing, each bucket is right, but the
+    /// sum may be one sample ahead.
     pub fn histogram(&self) -> Histogram {
         let counts = self.buckets.iter().enumerate().filter_map(|(index, count)| {
             let count = count.load(Relaxed);
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-/// Adds without a locked instruction: there is one writer.
+/// Adds without a locked instruction, as there is only one writer.
 #[inline]
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
@@ -143,12 +143,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_two_second_outlier_and_a_two_day_one_stand_in_the_histogram() {
-        let tally = Tally::new();
-        tally.record(Nanos(1_000));
-        tally.record(Nanos::from_secs(2));
-        tally.record(Nanos::from_secs(172_800));
-        let histogram = tally.histogram();
+    fn outliers_of_two_seconds_and_two_days_are_counted() {
+        let atomic = Tally::new();
+        atomic.record(Nanos(1_000));
+        atomic.record(Nanos::from_secs(2));
+        atomic.record(Nanos::from_secs(172_800));
+        let histogram = atomic.histogram();
         assert_eq!(histogram.count(), 3);
         assert_eq!(histogram.max(), Nanos::from_secs(172_800));
         assert_eq!(histogram.buckets().filter(|b| b.from >= Nanos(1_990_000_000)).count(), 2);
@@ -156,18 +156,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buckets_are_those_of_hdrhistogram(samples in proptest::collection::vec(0..=LARGEST.0, 1..200)) {
-            let tally = Tally::new();
+        fn buckets_equal_those_of_hdrhistogram(samples in proptest::collection::vec(0..=LARGEST.0, 1..200)) {
+            let atomic = Tally::new();
             let mut direct = Histogram::new();
             for sample in &samples {
-                tally.record(Nanos(*sample));
+                atomic.record(Nanos(*sample));
                 direct.record(Nanos(*sample));
             }
-            prop_assert_eq!(tally.histogram(), direct);
+            prop_assert_eq!(atomic.histogram(), direct);
         }
 
         #[test]
-        fn a_bucket_starts_at_its_own_value(index_ in 0..BUCKETS) {
+        fn bucket_starts_at_its_own_value(index_ in 0..BUCKETS) {
             prop_assert_eq!(index(value(index_)), index_);
         }
     }

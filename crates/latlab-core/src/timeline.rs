@@ -1,22 +1,22 @@
-//! The worst latency of each stretch of a run, in memory that never grows.
+//! Timeline of the worst latency in each interval of a run, in constant memory.
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The worst latency per interval of time since the run began.
 ///
-/// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles them whenever the run
-/// outgrows its 1024 places, so that a second and a week cost the same memory, and any two
-/// timelines can be laid over each other.
+/// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles their length whenever the
+/// run outgrows 1024 intervals, so that a second and a week need the same memory, and any two
+/// timelines can be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of one interval: 2ⁿ nanoseconds.
     width: Nanos,
-    /// The worst of each interval; 0 where there was no sample.
+    /// The worst latency of each interval; 0 where there was no sample.
     worst: Vec<Nanos>,
 }
 
-const PLACES: usize = 1024;
+const MAX_INTERVALS: usize = 1024;
 const FIRST_WIDTH: Nanos = Nanos(1 << 20);
 
 impl Default for Timeline {
@@ -26,31 +26,31 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// An empty one, with all of its memory.
+    /// Creates an empty timeline and allocates all of its memory.
     pub fn new() -> Timeline {
-        // Written once, so that no page of it is touched for the first time while measuring.
-        let mut worst = vec![Nanos::MAX; PLACES];
+        // Written once, so that no page is touched for the first time while measuring.
+        let mut worst = vec![Nanos::MAX; MAX_INTERVALS];
         worst.clear();
         Timeline { width: FIRST_WIDTH, worst }
     }
 
-    /// Length of one interval.
+    /// Returns the length of one interval.
     pub fn width(&self) -> Nanos {
         self.width
     }
 
-    /// The start of each interval and the worst latency in it.
+    /// Iterates over the start of each interval and the worst latency in it.
     pub fn points(&self) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
-        (0..).zip(&self.worst).map(|(place, worst)| (Nanos(place * self.width.0), *worst))
+        (0..).zip(&self.worst).map(|(index, worst)| (Nanos(index * self.width.0), *worst))
     }
 
-    /// Notes a latency seen `at` nanoseconds after the run began. Does not allocate.
+    /// Records a latency `at` nanoseconds after the run began. Does not allocate.
     #[inline]
     pub fn record(&mut self, at: Nanos, latency: Nanos) {
         let shift = self.width.0.trailing_zeros();
-        let place = usize::try_from(at.0 >> shift).unwrap_or(usize::MAX);
-        if place < self.worst.len() {
-            self.worst[place] = self.worst[place].max(latency);
+        let index = usize::try_from(at.0 >> shift).unwrap_or(usize::MAX);
+        if index < self.worst.len() {
+            self.worst[index] = self.worst[index].max(latency);
         } else {
             self.extend(at, latency);
         }
@@ -58,26 +58,26 @@ impl Timeline {
 
     #[cold]
     fn extend(&mut self, at: Nanos, latency: Nanos) {
-        while at.0 / self.width.0 >= PLACES as u64 {
+        while at.0 / self.width.0 >= MAX_INTERVALS as u64 {
             self.fold();
         }
-        let place = usize::try_from(at.0 / self.width.0).expect("below PLACES");
-        self.worst.resize(self.worst.len().max(place + 1), Nanos(0));
-        self.worst[place] = self.worst[place].max(latency);
+        let index = usize::try_from(at.0 / self.width.0).expect("below MAX_INTERVALS");
+        self.worst.resize(self.worst.len().max(index + 1), Nanos(0));
+        self.worst[index] = self.worst[index].max(latency);
     }
 
-    /// Makes the intervals twice as long.
+    /// Doubles the length of the intervals.
     fn fold(&mut self) {
         let half = self.worst.len().div_ceil(2);
-        for place in 0..half {
-            let second = self.worst.get(2 * place + 1).copied().unwrap_or_default();
-            self.worst[place] = self.worst[2 * place].max(second);
+        for index in 0..half {
+            let second = self.worst.get(2 * index + 1).copied().unwrap_or_default();
+            self.worst[index] = self.worst[2 * index].max(second);
         }
         self.worst.truncate(half);
         self.width = Nanos(self.width.0 * 2);
     }
 
-    /// Lays another run's timeline over this one, the worse of both in each interval.
+    /// Merges the timeline of another run into this one: the worse of both in each interval.
     pub fn merge(&mut self, other: &Timeline) {
         let mut other = other.clone();
         while self.width < other.width {
@@ -92,10 +92,12 @@ impl Timeline {
         }
     }
 
-    /// Whether a stored timeline can be one of ours; a damaged one would panic later.
+    /// Whether a stored timeline is valid; a damaged one would panic later.
     pub(crate) fn is_sound(&self) -> bool {
-        let widths = FIRST_WIDTH..=Nanos(u64::MAX / PLACES as u64);
-        widths.contains(&self.width) && self.width.0.is_power_of_two() && self.worst.len() <= PLACES
+        let widths = FIRST_WIDTH..=Nanos(u64::MAX / MAX_INTERVALS as u64);
+        widths.contains(&self.width)
+            && self.width.0.is_power_of_two()
+            && self.worst.len() <= MAX_INTERVALS
     }
 }
 
@@ -105,19 +107,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_week_fits_without_growing() {
+    fn timeline_of_a_week_does_not_grow() {
         let mut timeline = Timeline::new();
         let memory = timeline.worst.capacity();
         for second in 0..604_800 {
             timeline.record(Nanos::from_secs(second), Nanos(second));
         }
         assert_eq!(timeline.worst.capacity(), memory);
-        assert!(timeline.points().count() > PLACES / 2);
+        assert!(timeline.points().count() > MAX_INTERVALS / 2);
     }
 
     proptest! {
         #[test]
-        fn the_worst_is_never_lost(samples in proptest::collection::vec((0u64..1 << 50, 0u64..1 << 40), 1..100)) {
+        fn merged_timelines_keep_the_worst(samples in proptest::collection::vec((0u64..1 << 50, 0u64..1 << 40), 1..100)) {
             let (mut whole, mut left, mut right) = (Timeline::new(), Timeline::new(), Timeline::new());
             for (n, (at, latency)) in samples.iter().enumerate() {
                 let half = if n % 2 == 0 { &mut left } else { &mut right };

@@ -1,22 +1,22 @@
-//! The few worst samples of a series, with the moment each was taken.
+//! The worst samples of a series, with the time of each.
 
 use crate::time::Nanos;
 
-/// How many samples are kept.
+/// Number of samples that are kept.
 pub const KEPT: usize = 10;
 
-/// One late wake-up.
+/// A sample among the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late {
-    /// The number of the mark that was made with it, from 1 (`latlab_sys::mark`).
+    /// Sample index, from 1: the number of its mark (`latlab_sys::mark`).
     pub nth: u64,
     /// When the thread ran, since the run began.
     pub at: Nanos,
-    /// How late that was.
+    /// Its latency.
     pub latency: Nanos,
 }
 
-/// The [`KEPT`] worst samples, the worst first, in memory that never grows.
+/// The [`KEPT`] worst samples, worst first, in constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worst(Vec<Late>);
 
@@ -27,12 +27,13 @@ impl Default for Worst {
 }
 
 impl Worst {
-    /// An empty list with all of its memory.
+    /// Creates an empty list and allocates all of its memory.
     pub fn new() -> Worst {
         Worst(Vec::with_capacity(KEPT))
     }
 
-    /// Notes a sample if it is among the worst. Does not allocate; of equals the earlier stays.
+    /// Records a sample if it is among the worst. Of equal samples the earlier stays. Does not
+    /// allocate.
     #[inline]
     pub fn record(&mut self, nth: u64, at: Nanos, latency: Nanos) {
         if self.0.len() < KEPT || self.0[KEPT - 1].latency < latency {
@@ -43,11 +44,11 @@ impl Worst {
     #[cold]
     fn insert(&mut self, late: Late) {
         self.0.truncate(KEPT - 1);
-        let place = self.0.partition_point(|other| other.latency >= late.latency);
-        self.0.insert(place, late);
+        let index = self.0.partition_point(|other| other.latency >= late.latency);
+        self.0.insert(index, late);
     }
 
-    /// The samples, the worst first.
+    /// Iterates over the samples, worst first.
     pub fn iter(&self) -> impl Iterator<Item = Late> + '_ {
         self.0.iter().copied()
     }
@@ -60,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_worst_ten_are_kept_in_order(samples in proptest::collection::vec(0u64..50, 0..60)) {
+        fn worst_ten_are_kept_in_order(samples in proptest::collection::vec(0u64..50, 0..60)) {
             let mut worst = Worst::new();
             for (at, latency) in (0..).zip(&samples) {
                 worst.record(at + 1, Nanos(at), Nanos(*latency));

@@ -100,7 +100,7 @@ mod tests {
             assert!(ours || latlab_sys::knob::Knob::named(knob).is_some(), "{knob}");
         }
         for entry in MECHANISMS {
-            assert_eq!((entry.pure)(&configuration).name(), entry.about.name);
+            assert_eq!((entry.pure)(&configuration).description().name, entry.about.name);
         }
     }
 

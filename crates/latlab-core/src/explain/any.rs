@@ -1,20 +1,20 @@
-//! Windows of any events in any order, for the tests of what must hold for all of them.
+//! Windows with arbitrary events, for property tests.
 
 use super::{Comm, Event, Line, Task, Upon, What, Window};
 use crate::time::Nanos;
 use proptest::prelude::*;
 
-/// A task of this number, ordinary.
+/// An ordinary task with this id.
 pub(super) fn task(pid: u32) -> Task {
     Task { pid, prio: 120, comm: Comm::from("task") }
 }
 
-/// What an ordinary task saw at this moment, nothing of it stolen.
+/// An event during an ordinary task, without stolen time.
 pub(super) fn event(at: u64, what: What) -> Event {
     Event { at: Nanos(at), task: task(1), what, stolen: Nanos(0) }
 }
 
-fn anything() -> impl Strategy<Value = What> {
+fn any_what() -> impl Strategy<Value = What> {
     prop_oneof![
         Just(What::Interrupt { line: Line::Device(3), upon: Upon::default() }),
         Just(What::InterruptEnd),
@@ -26,10 +26,10 @@ fn anything() -> impl Strategy<Value = What> {
     ]
 }
 
-/// Any events around five moments in their order, on one CPU or two.
+/// Arbitrary events around five ordered moments, on one CPU or two.
 pub(super) fn window() -> impl Strategy<Value = Window> {
     let stolen = (0u64..1000).prop_map(Nanos);
-    let events = proptest::collection::vec((0u64..1000, anything(), stolen), 0..40);
+    let events = proptest::collection::vec((0u64..1000, any_what(), stolen), 0..40);
     let moments = proptest::collection::vec(0u64..1000, 5);
     (events, moments, any::<bool>()).prop_map(|(happened, mut moments, elsewhere)| {
         moments.sort_unstable();

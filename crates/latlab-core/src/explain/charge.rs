@@ -1,33 +1,33 @@
-//! Charging: each stretch of a window goes to the first cause that claims it.
+//! Charging: each segment of a window goes to the first cause that applies to it.
 
-use super::stretch::{Phase, Stretch, stretches};
+use super::stretch::{Phase, Stretch, segments};
 use super::{Line, Task, Window};
 use crate::time::Nanos;
 
-/// What is true of the machine for all windows alike.
+/// Properties of the machine that hold for all windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Circumstances {
-    /// How exactly timers fire: the length of a tick where they only do at ticks, else 1 ns.
+    /// Resolution of timers: the length of a tick where they fire at ticks only, else 1 ns.
     pub timer_resolution: Nanos,
-    /// Whether the machine is a virtual one, so that its host may take a CPU away at any moment;
-    /// not where time is a count of instructions.
+    /// Whether the machine is a virtual one whose host may preempt a CPU at any moment. In
+    /// instruction time this can't happen.
     pub hypervisor: bool,
 }
 
-/// Who is to blame: as much of it as is known.
+/// The culprit of a charge, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
     /// The task.
     pub task: Option<Task>,
     /// The interrupt.
     pub line: Option<Line>,
-    /// The softirq, by the kernel's number.
+    /// The softirq, by its number.
     pub softirq: Option<u8>,
-    /// Addresses in the kernel, the innermost first.
+    /// Kernel stack, innermost function first.
     pub stack: Vec<u64>,
 }
 
-/// A part of a latency, and what it is charged to.
+/// A part of a latency that is charged to a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
     /// The name of the cause.
@@ -36,20 +36,20 @@ pub struct Charge {
     pub from: Nanos,
     /// When it ends.
     pub to: Nanos,
-    /// Who is to blame.
+    /// The culprit.
     pub who: Who,
 }
 
-/// A latency in parts. The charges do not overlap, and with what is left make up all of it.
+/// The charges of a latency. They do not overlap, and with the unexplained time they add up to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// In order of time.
+    /// The charges in order of time.
     pub charges: Vec<Charge>,
-    /// What no cause claimed.
+    /// The time that is charged to no cause.
     pub unexplained: Nanos,
 }
 
-/// Says who is to blame for a stretch, if it is this cause at all.
+/// Returns the culprit of a segment, or none if the cause does not apply to it.
 pub type Claim = fn(&Stretch, &Window, &Circumstances) -> Option<Who>;
 
 /// One cause.
@@ -57,59 +57,59 @@ pub type Claim = fn(&Stretch, &Window, &Circumstances) -> Option<Who>;
 pub struct Cause {
     /// Its name, as users read it.
     pub name: &'static str,
-    /// What it claims.
+    /// Decides whether it applies to a segment.
     pub claim: Claim,
 }
 
 impl Circumstances {
-    /// Whether timers fire when they are due, and not only at ticks.
+    /// Whether timers fire when they are due, not only at ticks.
     pub fn precise(&self) -> bool {
         self.timer_resolution <= Nanos::from_micros(1)
     }
 }
 
 impl Charge {
-    /// How much of the latency it is.
+    /// Returns its length.
     pub fn length(&self) -> Nanos {
         self.to - self.from
     }
 }
 
-/// Explains a window: of the causes that claim a stretch, the first in the table has it.
-/// Neighbours of the same cause that blame the same are one charge.
+/// Explains a window. Each segment is charged to the first cause in the table that applies to it.
+/// Adjacent segments with the same cause and culprit are one charge.
 pub fn explain(window: &Window, circumstances: &Circumstances, causes: &[Cause]) -> Explanation {
     let mut explanation = Explanation::default();
-    for stretch in cut_at_tick(stretches(window), window, circumstances) {
+    for segment in cut_at_tick(segments(window), window, circumstances) {
         let claims = causes.iter().filter_map(|cause| {
-            (cause.claim)(&stretch, window, circumstances).map(|who| (cause.name, who))
+            (cause.claim)(&segment, window, circumstances).map(|who| (cause.name, who))
         });
         match { claims }.next() {
-            Some((cause, who)) => explanation.charge(cause, &stretch, who),
-            None => explanation.unexplained = explanation.unexplained + stretch.length(),
+            Some((cause, who)) => explanation.charge(cause, &segment, who),
+            None => explanation.unexplained = explanation.unexplained + segment.length(),
         }
     }
     explanation
 }
 
 impl Explanation {
-    fn charge(&mut self, cause: &'static str, stretch: &Stretch, who: Who) {
+    fn charge(&mut self, cause: &'static str, segment: &Stretch, who: Who) {
         match self.charges.last_mut() {
-            Some(last) if last.to == stretch.from && last.cause == cause && last.who == who => {
-                last.to = stretch.to;
+            Some(last) if last.to == segment.from && last.cause == cause && last.who == who => {
+                last.to = segment.to;
             }
-            _ => self.charges.push(Charge { cause, from: stretch.from, to: stretch.to, who }),
+            _ => self.charges.push(Charge { cause, from: segment.from, to: segment.to, who }),
         }
     }
 }
 
-/// Cuts where the latest tick that may fire a timer is over: what comes after is not the timer's.
+/// Cuts segments at the last tick that may fire the timer: time after it is not the timer's fault.
 fn cut_at_tick(all: Vec<Stretch>, window: &Window, circumstances: &Circumstances) -> Vec<Stretch> {
     let Nanos(expiry) = window.expiry;
     let tick = Nanos(expiry.saturating_add(circumstances.timer_resolution.0));
-    let cut = |stretch: Stretch| {
-        let across = stretch.phase == Phase::Due && stretch.from < tick && tick < stretch.to;
-        let first = Stretch { to: if across { tick } else { stretch.to }, ..stretch };
-        [Some(first), across.then_some(Stretch { from: tick, ..stretch })]
+    let cut = |segment: Stretch| {
+        let across = segment.phase == Phase::Due && segment.from < tick && tick < segment.to;
+        let first = Stretch { to: if across { tick } else { segment.to }, ..segment };
+        [Some(first), across.then_some(Stretch { from: tick, ..segment })]
     };
     if circumstances.precise() { all } else { all.into_iter().flat_map(cut).flatten().collect() }
 }
@@ -120,28 +120,28 @@ mod tests {
     use crate::explain::any;
     use proptest::prelude::*;
 
-    fn of_idle(stretch: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
-        stretch.doing.idle.map(|_| Who::default())
+    fn idle(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
+        segment.doing.idle.map(|_| Who::default())
     }
 
-    fn of_interrupt(stretch: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
-        let (line, _) = stretch.doing.interrupt?;
+    fn interrupt(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
+        let (line, _) = segment.doing.interrupt?;
         Some(Who { line: Some(line), ..Who::default() })
     }
 
-    fn of_tick(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn tick(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         let tick = window.expiry + machine.timer_resolution;
-        (stretch.phase == Phase::Due && stretch.to <= tick).then(Who::default)
+        (segment.phase == Phase::Due && segment.to <= tick).then(Who::default)
     }
 
     const CAUSES: [Cause; 3] = [
-        Cause { name: "tick", claim: of_tick },
-        Cause { name: "idle", claim: of_idle },
-        Cause { name: "interrupt", claim: of_interrupt },
+        Cause { name: "tick", claim: tick },
+        Cause { name: "idle", claim: idle },
+        Cause { name: "interrupt", claim: interrupt },
     ];
 
     #[test]
-    fn a_stretch_is_cut_where_the_tick_is_over() {
+    fn segment_is_cut_at_the_last_tick() {
         let window = Window {
             waking: Nanos(5_000_000),
             switched: Nanos(5_000_000),
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn charges_never_overlap_and_with_the_rest_are_the_latency(
+        fn charges_never_overlap_and_add_up_to_the_latency(
             window in any::window(),
             resolution in 0u64..2_000,
         ) {

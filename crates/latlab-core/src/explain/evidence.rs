@@ -1,35 +1,35 @@
-//! What a window says beyond its stretches: the questions that causes ask.
+//! Evidence in a window beyond its segments, as causes need it.
 
-use super::stretch::{Doing, Phase, Stretch, stretches};
+use super::stretch::{Doing, Phase, Stretch, segments};
 use super::{Event, Line, Upon, What, Window};
 use crate::time::Nanos;
 
-/// The longest from the end of a handler to the begin of the next where that has been waiting, or
-/// to the switch where the kernel goes straight to the scheduler, in a guest too.
+/// The longest time from the end of a handler to the next one if that has been pending, or to the
+/// switch if the kernel goes straight to the scheduler; in a guest too.
 pub const AT_ONCE: Nanos = Nanos::from_micros(10);
 
-/// An interrupt that came.
+/// An interrupt that a segment waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Which.
+    /// Its source.
     pub line: Line,
-    /// What it came upon.
+    /// The context it interrupted.
     pub upon: Upon,
-    /// How long after the CPU could be expected to take it: after the task was due or woken, and
-    /// after the handler before.
+    /// Its delay since the CPU could have taken it: since the task was due or woken, and since the
+    /// end of the handler before.
     pub late: Nanos,
-    /// How much of that the hypervisor took, at least.
+    /// Lower bound of the time stolen by the hypervisor within that delay.
     pub stolen: Nanos,
 }
 
 impl Stretch {
-    /// What happened on the CPU of this stretch, before and after it.
+    /// Returns all events on the CPU of this segment, before and after it.
     pub fn events<'a>(&self, window: &'a Window) -> &'a [Event] {
         if self.phase <= Phase::Due { window.before_waking() } else { &window.events }
     }
 
-    /// The interrupt that came next on the same CPU, while the wake-up had come no further. None
-    /// within an interrupt: there no other is to be expected.
+    /// Returns the next interrupt on the same CPU in the same phase of the wake-up. None within an
+    /// interrupt, where no other can be taken.
     pub fn next_interrupt(&self, window: &Window) -> Option<Arrival> {
         let woken = self.phase > Phase::Due;
         let (begin, end) = if woken {
@@ -44,7 +44,7 @@ impl Stretch {
         let place = place.filter(|_| self.doing.interrupt.is_none())?;
         let (at, line, upon) = interrupt(&after[place])?;
         let upon =
-            if upon.ip == 0 && at >= begin { told_by_the_next(&after[place..]) } else { upon };
+            if upon.ip == 0 && at >= begin { infer_from_next(&after[place..]) } else { upon };
         let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
         let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
         let since = free.unwrap_or_default().max(begin);
@@ -52,12 +52,12 @@ impl Stretch {
         Some(Arrival { line, upon, late: at - since, stolen })
     }
 
-    /// Whether it lies in the handler of the timer's interrupt.
+    /// Whether it lies in the handler of the timer interrupt.
     pub fn is_in_timer_interrupt(&self) -> bool {
         self.doing.interrupt.is_some_and(|(line, _)| line == Line::Timer)
     }
 
-    /// Whether the callback that runs here is the one that wakes the task.
+    /// Whether the timer callback that runs here is the one that wakes the task.
     pub fn is_in_waking_callback(&self, window: &Window) -> bool {
         let elsewhere = self.phase > Phase::Due && window.waker_cpu != window.cpu;
         if elsewhere || self.phase > Phase::Runnable {
@@ -69,25 +69,25 @@ impl Stretch {
         let end = |event: &Event| matches!(event.what, What::TimerEnd | What::CallbackEnd);
         let until = |moment| &events[..events.partition_point(|event| event.at <= moment)];
         let at_waking = until(window.waking).iter().rposition(begin);
-        let at_stretch = until(self.from).iter().rposition(begin);
-        let Some(callback) = at_waking.filter(|_| at_waking == at_stretch) else { return false };
+        let at_segment = until(self.from).iter().rposition(begin);
+        let Some(callback) = at_waking.filter(|_| at_waking == at_segment) else { return false };
         !until(window.waking)[callback..].iter().any(end)
     }
 }
 
 impl Window {
-    /// What happened until the waking on the CPU that woke the task.
+    /// Returns the events on the CPU that woke the task, until the waking.
     pub fn before_waking(&self) -> &[Event] {
         if self.waker_cpu == self.cpu { &self.events } else { &self.elsewhere }
     }
 
-    /// The interrupt whose handler woke the task; none where a task or a softirq did.
+    /// Returns the interrupt whose handler woke the task; none where a task or a softirq woke it.
     pub fn woken_by(&self) -> Option<Line> {
         let mut handler = None;
         for event in self.before_waking().iter().take_while(|event| event.at <= self.waking) {
             match event.what {
                 What::Interrupt { line, .. } => handler = Some(line),
-                // Without its interrupt's own event, a timer's callback tells of it.
+                // A timer callback implies the timer interrupt, whose own event may be missing.
                 What::Timer { .. } => handler = handler.or(Some(Line::Timer)),
                 What::InterruptEnd | What::Softirq(_) | What::Switch { .. } => handler = None,
                 _ => {}
@@ -96,15 +96,15 @@ impl Window {
         handler
     }
 
-    /// Whether it was a task that woke this one, by a call of the kernel: no interrupt and no
-    /// softirq on top of it.
+    /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of
+    /// it.
     pub fn was_woken_by_task(&self) -> bool {
         let doing = Doing::at(self.waking, self.before_waking());
         doing.interrupt.is_none() && doing.timer.is_none() && doing.softirq.is_none()
     }
 
-    /// Whether it was a timer that woke the task: from its interrupt, or from a softirq or thread
-    /// that this set going.
+    /// Whether a timer woke the task: from the timer interrupt, or from a softirq or thread that
+    /// this interrupt started.
     pub fn waits_for_timer(&self) -> bool {
         let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
         let came = until.filter_map(|event| match event.what {
@@ -115,8 +115,8 @@ impl Window {
         self.expiry > self.due || came.last() == Some(Line::Timer)
     }
 
-    /// The functions that the waking interrupt came upon, the innermost first. None where it came
-    /// upon a program, or where the stack does not show the place.
+    /// Returns the kernel functions that the waking interrupt interrupted, innermost first: none in
+    /// user mode, and only the instruction pointer where the stack does not contain it.
     pub fn interrupted(&self, upon: Upon) -> Vec<u64> {
         if upon.user || upon.ip == 0 {
             return Vec::new();
@@ -127,7 +127,8 @@ impl Window {
         }
     }
 
-    /// From when the task stood on the queue of the CPU on which it then ran, if that was seen.
+    /// Returns when the task was put on the run queue of the CPU it then ran on, if that was
+    /// reported.
     pub fn queued(&self) -> Option<Nanos> {
         let here = |event: &&Event| match event.what {
             What::Queued { pid, cpu } | What::Migrated { pid, cpu } => {
@@ -139,7 +140,7 @@ impl Window {
         all.filter(|at| (self.waking..=self.switched).contains(at)).max()
     }
 
-    /// Whether the task was moved to its CPU after it had been woken.
+    /// Whether the task was migrated to its CPU after it had been woken.
     pub fn was_moved(&self) -> bool {
         let ours = |event: &Event| match event.what {
             What::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
@@ -149,7 +150,7 @@ impl Window {
             .any(|event| event.at >= self.waking && event.at <= self.switched && ours(event))
     }
 
-    /// Whether the CPU, at `moment`, had gone over to another task although this one stood on its
+    /// Whether the CPU had switched to another task by `moment` although this one was on its run
     /// queue.
     pub fn was_passed_over(&self, moment: Nanos) -> bool {
         let known = self.ready_here();
@@ -159,27 +160,28 @@ impl Window {
         })
     }
 
-    /// Whether the CPU went back to the program of another task, and was there after `moment`,
-    /// although this one stood on its queue. An interrupt that comes upon a program tells: the
-    /// kernel looks whom to run each time before it goes back to one.
+    /// Whether the CPU returned to another task's user mode, and was there after `moment`, although
+    /// this task was on its run queue. Evidence is an interrupt that interrupts user mode: the
+    /// kernel checks for rescheduling on each return to user mode.
     pub fn was_left_waiting(&self, moment: Nanos) -> bool {
         let Some(ready) = self.ready_here() else { return false };
         let waiting = self.events.iter().filter(|event| event.at > ready);
         let came = waiting.take_while(|event| event.at < self.switched).filter_map(interrupt);
-        // The first after a wake-up from elsewhere is the one that makes the kernel look.
-        let unasked = usize::from(self.waker_cpu != self.cpu);
-        { came.skip(unasked) }.any(|(at, _, upon)| at >= moment && upon.user)
+        // The first interrupt after a wake-up from another CPU is the one that makes the kernel
+        // check.
+        let unchecked = usize::from(self.waker_cpu != self.cpu);
+        { came.skip(unchecked) }.any(|(at, _, upon)| at >= moment && upon.user)
     }
 
-    /// From when it was known on the CPU on which the task then ran that it can run.
+    /// The time from which the CPU that then ran the task knew that it is runnable.
     fn ready_here(&self) -> Option<Nanos> {
         self.queued().or((self.waker_cpu == self.cpu).then_some(self.waking))
     }
 
-    /// The last interrupt that came upon this CPU before `moment`, since the task was due, or that
-    /// was handled then. One that does not say what it came upon came upon the same as the one
-    /// before, if by then it was known that the task can run: the kernel can't have gone back to a
-    /// program in between.
+    /// Returns the context of the last interrupt on this CPU until `moment` since the task was due,
+    /// or of the one handled when it was due. An interrupt whose context is unknown has that of the
+    /// last one with a known context if the task was runnable when that one's handler ended: the
+    /// kernel can't have returned to user mode in between.
     pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
@@ -188,22 +190,22 @@ impl Window {
         let Some(last) = last else {
             return Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon);
         };
-        let telling = came.rfind(|(_, _, upon)| upon.ip != 0);
-        let Some((at, _, upon)) = telling.filter(|_| last.ip == 0) else { return Some(last) };
+        let known = came.rfind(|(_, _, upon)| upon.ip != 0);
+        let Some((at, _, upon)) = known.filter(|_| last.ip == 0) else { return Some(last) };
         let handled = until.iter().find(|e| e.at >= at && e.what == What::InterruptEnd);
         let ready = self.ready_here();
         let lasts = ready.zip(handled).is_some_and(|(ready, end)| end.at >= ready);
         Some(if lasts { upon } else { last })
     }
 
-    /// Whether the CPU took longer than at once to go over to this task, which could run, from the
-    /// end of the last handler or softirq until `moment`. What interrupts, softirqs and the
-    /// hypervisor took since then does not count: the kernel was at work for whoever was current.
+    /// Whether the CPU took longer than [`AT_ONCE`] to switch to this task, from the end of the
+    /// last handler or softirq before `moment`. Interrupts, softirqs and stolen time since then do
+    /// not count: in the rest, the kernel was working for the current task.
     pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let end = |event: &&Event| matches!(event.what, What::InterruptEnd | What::SoftirqEnd);
         let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
-        let all = stretches(self);
+        let all = segments(self);
         let own = all.iter().filter(|part| {
             let on_top = part.doing.interrupt.is_some() || part.doing.softirq.is_some();
             part.phase == Phase::Runnable && part.from >= handled && !on_top && !part.stolen
@@ -212,9 +214,10 @@ impl Window {
     }
 }
 
-/// What an interrupt that does not say so, the first of these, came upon: the same as the timer's
-/// after it, if that came at once and was due before the first, so that it had to wait as well.
-fn told_by_the_next(events: &[Event]) -> Upon {
+/// The context of an interrupt that does not report it, the first of these events. It is that of
+/// the timer interrupt after it, if that was taken at once and was due before the first, so that it
+/// was pending as well.
+fn infer_from_next(events: &[Event]) -> Upon {
     let first = events.first().map(|event| event.at);
     let mut handled = first;
     for (place, event) in events.iter().enumerate() {
@@ -233,7 +236,7 @@ fn told_by_the_next(events: &[Event]) -> Upon {
     Upon::default()
 }
 
-/// When the first timer was due whose callback runs in a handler that has just begun.
+/// When the first timer was due whose callback runs in the handler that has just begun.
 fn expired(events: &[Event]) -> Option<Nanos> {
     let handler = events.iter().take_while(|event| event.what != What::InterruptEnd);
     { handler }.find_map(|event| match event.what {

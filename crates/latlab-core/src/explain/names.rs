@@ -1,25 +1,25 @@
-//! Who is to blame, in words that people understand.
+//! Names of culprits for users.
 
 use super::charge::Who;
 use super::{Line, Task};
 use crate::symbols::Symbols;
 use std::collections::BTreeMap;
 
-/// The names that a machine's numbers have.
+/// The names of a machine's kernel functions and interrupts.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The kernel's functions; empty where they are hidden.
+    /// The functions of the kernel; empty where they are hidden.
     pub symbols: Symbols,
-    /// What the device of each interrupt is called in /proc/interrupts.
+    /// The name of each device interrupt in /proc/interrupts.
     pub interrupts: BTreeMap<u32, String>,
 }
 
-/// The softirqs, in the order of the kernel's numbers, as in /proc/softirqs.
+/// The softirqs by number, as in /proc/softirqs.
 const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
-/// Functions that only turn interrupts or preemption on again, switch over, read the clock, or
-/// watch: whoever called them is to blame.
+/// Functions that only enable interrupts or preemption, switch contexts, read the clock or trace:
+/// the culprit is the function that called them.
 const TOOLS: &[&str] = &[
     "__bpf_",
     "__cond_resched",
@@ -56,25 +56,25 @@ const TOOLS: &[&str] = &[
     "trace_preempt_on",
 ];
 
-/// The function to blame of a stack of names, the innermost first.
+/// Returns the culprit in a stack of function names, innermost first.
 pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
     let is_tool = |name: &&T| TOOLS.iter().any(|tool| name.as_ref().starts_with(tool));
     stack.iter().find(|name| !is_tool(name)).or(stack.first()).map(AsRef::as_ref)
 }
 
 impl Names {
-    /// Who it was: the interrupt, the softirq, or the task with its number.
-    pub fn who(&self, who: &Who) -> String {
-        self.named(who, |task| format!("{} (pid {})", task.comm, task.pid))
+    /// Returns the name of a culprit: the interrupt, the softirq, or the task with its thread id.
+    pub fn culprit(&self, culprit: &Who) -> String {
+        self.named(culprit, |task| format!("{} (pid {})", task.comm, task.pid))
     }
 
-    /// The same without the number, so that one program that is started again and again is one.
-    pub fn kind(&self, who: &Who) -> String {
-        self.named(who, |task| task.comm.to_string())
+    /// Returns the name without the thread id, so that all runs of one program count together.
+    pub fn kind(&self, culprit: &Who) -> String {
+        self.named(culprit, |task| task.comm.to_string())
     }
 
-    fn named(&self, who: &Who, named: impl Fn(Task) -> String) -> String {
-        match (who.line, who.softirq, who.task) {
+    fn named(&self, culprit: &Who, named: impl Fn(Task) -> String) -> String {
+        match (culprit.line, culprit.softirq, culprit.task) {
             (Some(line), ..) => self.interrupt(line),
             (None, Some(number), _) => softirq(number),
             (None, None, Some(task)) if task.is_idle() => "the idle task".to_owned(),
@@ -95,14 +95,14 @@ impl Names {
         }
     }
 
-    /// The function that is to blame, where the kernel's symbols are known.
-    pub fn function(&self, who: &Who) -> Option<String> {
-        let all = who.stack.iter().filter_map(|address| self.short(*address));
-        culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
+    /// Returns the function to blame, where the kernel's symbols are known.
+    pub fn function(&self, culprit: &Who) -> Option<String> {
+        let all = culprit.stack.iter().filter_map(|address| self.short(*address));
+        self::culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
     }
 
-    /// All functions, the innermost first, each with the place in it.
-    pub fn stack(&self, who: &Who) -> Vec<String> {
+    /// Returns all functions with their offsets, innermost first.
+    pub fn stack(&self, culprit: &Who) -> Vec<String> {
         if self.symbols.is_empty() {
             return Vec::new();
         }
@@ -110,15 +110,16 @@ impl Names {
             Some(symbol) => symbol.to_string(),
             None => format!("{address:#x}"),
         };
-        who.stack.iter().map(named).collect()
+        culprit.stack.iter().map(named).collect()
     }
 
-    /// Cause, who and functions, the outermost first, as flame graphs are made of them.
-    pub fn folded(&self, cause: &str, who: &Who) -> String {
-        let functions = who.stack.iter().rev().filter_map(|address| self.short(*address));
-        let frames = [cause.to_owned(), self.kind(who)].into_iter().chain(functions);
+    /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for
+    /// flame graphs.
+    pub fn folded(&self, cause: &str, culprit: &Who) -> String {
+        let functions = culprit.stack.iter().rev().filter_map(|address| self.short(*address));
+        let frames = [cause.to_owned(), self.kind(culprit)].into_iter().chain(functions);
         let frames = frames.filter(|frame| !frame.is_empty());
-        // A semicolon is between frames, and a line is one stack.
+        // A semicolon separates frames, and a newline separates stacks.
         let frames = frames.map(|frame| frame.replace([';', '\n'], ":"));
         frames.collect::<Vec<_>>().join(";")
     }
@@ -151,37 +152,37 @@ mod tests {
     }
 
     #[test]
-    fn everyone_has_a_name() {
-        let line = |line| names().who(&Who { line: Some(line), ..Who::default() });
+    fn culprits_of_each_kind_have_a_name() {
+        let line = |line| names().culprit(&Who { line: Some(line), ..Who::default() });
         assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
         assert_eq!(line(Line::Device(9)), "interrupt 9");
         assert_eq!(line(Line::Timer), "timer interrupt");
-        let softirq = |n| names().who(&Who { softirq: Some(n), ..Who::default() });
+        let softirq = |n| names().culprit(&Who { softirq: Some(n), ..Who::default() });
         assert_eq!((softirq(3), softirq(77)), ("NET_RX".to_owned(), "softirq 77".to_owned()));
         let task = |pid| Who { task: Some(task(pid)), ..Who::default() };
-        assert_eq!(names().who(&task(7)), "task (pid 7)");
+        assert_eq!(names().culprit(&task(7)), "task (pid 7)");
         assert_eq!(names().kind(&task(7)), "task");
-        assert_eq!(names().who(&task(0)), "the idle task");
-        assert_eq!(names().who(&Who::default()), "");
+        assert_eq!(names().culprit(&task(0)), "the idle task");
+        assert_eq!(names().culprit(&Who::default()), "");
     }
 
     #[test]
-    fn the_function_to_blame_is_the_one_that_called_the_scheduler() {
-        let who = |stack: &[u64]| Who { stack: stack.to_vec(), ..Who::default() };
-        let all = who(&[0x1008, 0x2004, 0x3010, 0x4000]);
+    fn function_to_blame_is_the_one_that_called_the_scheduler() {
+        let culprit = |stack: &[u64]| Who { stack: stack.to_vec(), ..Who::default() };
+        let all = culprit(&[0x1008, 0x2004, 0x3010, 0x4000]);
         assert_eq!(names().function(&all).as_deref(), Some("copy_page_range"));
-        assert_eq!(names().function(&who(&[0x1008])).as_deref(), Some("__schedule"));
-        assert_eq!(names().function(&who(&[])), None);
-        assert_eq!(names().stack(&who(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
+        assert_eq!(names().function(&culprit(&[0x1008])).as_deref(), Some("__schedule"));
+        assert_eq!(names().function(&culprit(&[])), None);
+        assert_eq!(names().stack(&culprit(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
         let folded = "non-preemptable;spin_loop [latlab];copy_page_range";
-        assert_eq!(names().folded("non-preemptable", &who(&[0x3010, 0x4000])), folded);
+        assert_eq!(names().folded("non-preemptable", &culprit(&[0x3010, 0x4000])), folded);
     }
 
     #[test]
-    fn hidden_symbols_name_nothing() {
-        let who = Who { stack: vec![0x1000], ..Who::default() };
+    fn hidden_symbols_give_no_functions() {
+        let culprit = Who { stack: vec![0x1000], ..Who::default() };
         let names = Names::default();
-        assert_eq!((names.function(&who), names.stack(&who)), (None, vec![]));
-        assert_eq!(names.folded("interrupts-off", &who), "interrupts-off");
+        assert_eq!((names.function(&culprit), names.stack(&culprit)), (None, vec![]));
+        assert_eq!(names.folded("interrupts-off", &culprit), "interrupts-off");
     }
 }

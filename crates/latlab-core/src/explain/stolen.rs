@@ -1,13 +1,13 @@
-//! What the hypervisor surely took of a CPU before an event.
+//! Lower bounds of the time that the hypervisor stole from a CPU before an event.
 
 use super::{Event, Line, What, Window};
 use crate::time::Nanos;
 
 impl Window {
-    /// How much of the time between two moments was surely stolen, as this event says, which is the
-    /// first after `from`, on a CPU where the one before was at `last`. What fits outside, before
-    /// `from` or after `to`, may have been there; before an interrupt that has been pending since
-    /// `from` it was not, since a CPU that runs takes such a one.
+    /// Returns a lower bound of the time stolen between `from` and `to`, from the first event after
+    /// `from`; the event before it on that CPU was at `last`. Stolen time that fits before `from`
+    /// or after `to` does not count. If the event is an interrupt that has been pending since
+    /// `from`, no time was stolen before `from`: a CPU that runs takes a pending interrupt.
     pub(super) fn surely_stolen(
         &self,
         event: &Event,
@@ -20,8 +20,8 @@ impl Window {
         (event.stolen - outside).min(end - from)
     }
 
-    /// How much of the time between two moments was surely stolen, as these events say, which are
-    /// those of the CPU in order of time. The second is the moment of one of them.
+    /// Returns a lower bound of the time stolen between `from` and `to`, from the events of the CPU
+    /// in order of time. `to` is the time of one of them.
     pub(super) fn stolen_between(&self, events: &[Event], from: Nanos, to: Nanos) -> Nanos {
         let (before, after) = events.split_at(events.partition_point(|event| event.at <= from));
         let (mut last, mut sum) = (before.last().map_or(from, |event| event.at), Nanos(0));
@@ -32,8 +32,9 @@ impl Window {
         sum
     }
 
-    /// Whether this is the interrupt for which the wake-up waited: the timer's from when the task
-    /// was due, and another CPU's call from when that had woken it. Any other may just have come.
+    /// Whether this interrupt is the one that the wake-up waited for: the timer interrupt after the
+    /// task was due, or the reschedule interrupt after another CPU woke it. Others may have been
+    /// raised just before they were taken.
     fn was_pending(&self, event: &Event) -> bool {
         match event.what {
             What::Interrupt { line: Line::Timer, .. } => {
@@ -53,7 +54,7 @@ mod tests {
     use super::super::any::event;
     use super::*;
 
-    /// Due at 100, woken at 200, current at 300.
+    /// Due at 100, woken at 200, switched to at 300.
     fn window() -> Window {
         let moments = [100, 100, 200, 300].map(Nanos);
         let [due, expiry, waking, switched] = moments;
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_outside_is_not_sure() {
+    fn surely_stolen_excludes_time_that_fits_outside() {
         let softirq = Event { stolen: Nanos(60), ..event(180, What::Softirq(1)) };
         let sure =
             |last, to| window().surely_stolen(&softirq, Nanos(last), (Nanos(100), Nanos(to)));
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_events_the_first_may_tell_of_what_was_before() {
+    fn stolen_between_excludes_time_before_the_first_event() {
         let softirq = |at| Event { stolen: Nanos(60), ..event(at, What::Softirq(1)) };
         let events = [event(10, What::SoftirqEnd), softirq(110), softirq(180), softirq(190)];
         let between = |from, to| window().stolen_between(&events, Nanos(from), Nanos(to));
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_before_the_interrupt_that_was_waited_for_did_the_cpu_not_run() {
+    fn surely_stolen_counts_all_time_before_a_pending_interrupt() {
         let sure = |at, line, from| {
             let span = (Nanos(from), Nanos(300));
             window().surely_stolen(&interrupt(at, line), Nanos(10), span)

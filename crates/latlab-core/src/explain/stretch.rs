@@ -1,57 +1,57 @@
-//! A window cut where anything changes: stretches of time in each of which a CPU did one thing.
+//! Segments of a window, in each of which the CPU had one activity.
 
 use super::{Event, Line, Task, Upon, What, Window};
 use crate::time::Nanos;
 
-/// A part of a window in which the CPU did one thing.
+/// A part of a window in which the activity of the CPU did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// When it begins.
     pub from: Nanos,
     /// When it ends.
     pub to: Nanos,
-    /// How far the wake-up had come.
+    /// The phase of the wake-up.
     pub phase: Phase,
-    /// What the CPU did.
+    /// The activity of the CPU.
     pub doing: Doing,
-    /// Whether the hypervisor surely took as much of the CPU. Where between two events is unknown:
-    /// it is put before the second.
+    /// Whether the hypervisor stole the CPU for that long. As it is unknown when between two events
+    /// that was, stolen time is placed before the second one.
     pub stolen: bool,
 }
 
-/// How far a wake-up has come.
+/// The phases of a wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Its timer may still wait: the task allowed it to.
+    /// The timer may still wait, within the slack that the task allowed.
     Slack,
-    /// It is due, and nobody has woken it.
+    /// The task is due, but not woken.
     Due,
-    /// It could run, and does not.
+    /// The task is runnable, but its CPU has not switched to it.
     Runnable,
-    /// The CPU has gone over to it.
+    /// The CPU has switched to the task, which has not returned to user space.
     Running,
 }
 
-/// What a CPU does. Of what is nested, the innermost.
+/// The activity of a CPU. Of nested interrupts and callbacks it is the innermost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Doing {
-    /// The current task; none if no event said so.
+    /// The current task; none if no event reported it.
     pub task: Option<Task>,
-    /// The interrupt that is being handled, and what it came upon.
+    /// The interrupt that is being handled, and the context it interrupted.
     pub interrupt: Option<(Line, Upon)>,
-    /// The timer callback that runs within it.
+    /// The high-resolution timer's callback that runs within it.
     pub timer: Option<u64>,
-    /// The softirq that runs, on top of the task or as the task.
+    /// The softirq that runs, on top of the task or in a softirq thread.
     pub softirq: Option<u8>,
-    /// The ordinary timer's callback within that.
+    /// The timer-wheel timer's callback that runs within the softirq.
     pub callback: Option<u64>,
     /// The idle state that the CPU is in.
     pub idle: Option<u32>,
 }
 
-/// What was done from when a task should have run until it ran, without gaps: on the CPU that was
-/// to wake it, then on that which was to run it.
-pub fn stretches(window: &Window) -> Vec<Stretch> {
+/// Returns the segments from when a task should have run until it ran, without gaps: until the
+/// waking on the CPU that woke it, then on the CPU that ran it.
+pub fn segments(window: &Window) -> Vec<Stretch> {
     let woken = window.waking.clamp(window.due, window.ran);
     let mut all = Vec::new();
     cut(window, window.before_waking(), window.due, woken, &mut all);
@@ -60,7 +60,7 @@ pub fn stretches(window: &Window) -> Vec<Stretch> {
 }
 
 impl Stretch {
-    /// How long it is.
+    /// Returns its length.
     pub fn length(&self) -> Nanos {
         self.to - self.from
     }
@@ -69,7 +69,7 @@ impl Stretch {
 fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
     let (until, after) = events.split_at(events.partition_point(|event| event.at <= from));
     let mut doing = Doing::at(from, events);
-    // The first event says who was current before it, unless others are missing.
+    // The first event names the task that was current before it, unless events are missing.
     if window.torn && events.first().is_none_or(|event| event.at > from) {
         doing.task = None;
     }
@@ -89,7 +89,7 @@ fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<
     by_phase(window, (begin, to), (doing, false), all);
 }
 
-/// Cuts what is the same to the CPU where the wake-up gets on.
+/// Cuts an interval of one activity where the wake-up enters its next phase.
 fn by_phase(
     window: &Window,
     (from, to): (Nanos, Nanos),
@@ -113,7 +113,7 @@ fn by_phase(
 }
 
 impl Doing {
-    /// What a CPU did at `moment`, by the events on it, which are in order of time.
+    /// Returns the activity of a CPU at `moment`, from its events in order of time.
     pub fn at(moment: Nanos, events: &[Event]) -> Doing {
         let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
         for event in events.iter().take_while(|event| event.at <= moment) {
@@ -150,7 +150,7 @@ mod tests {
     use crate::explain::any::{self, event, task};
     use proptest::prelude::*;
 
-    /// Due at 100, woken by the timer's interrupt at 130, current at 150, there at 160.
+    /// Due at 100, woken by the timer interrupt at 130, switched to at 150, running at 160.
     fn window() -> Window {
         let upon = Upon { ip: 7, ..Upon::default() };
         Window {
@@ -174,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wake_up_is_cut_where_something_changed() {
-        let found = stretches(&window());
+    fn segments_begin_where_activity_or_phase_changes() {
+        let found = segments(&window());
         let cuts: Vec<(u64, u64, Phase)> =
             found.iter().map(|part| (part.from.0, part.to.0, part.phase)).collect();
         let expected = [
@@ -197,18 +197,18 @@ mod tests {
     }
 
     fn stolen(window: &Window) -> Vec<(u64, u64)> {
-        let all = stretches(window);
+        let all = segments(window);
         all.iter().filter(|part| part.stolen).map(|part| (part.from.0, part.to.0)).collect()
     }
 
     #[test]
-    fn what_was_stolen_is_before_the_event_that_tells_and_only_what_is_sure() {
+    fn stolen_segments_are_before_their_event_and_lower_bounds() {
         let mut window = window();
-        // Of 25 ns before the interrupt, 20 of them since the task was due.
+        // 25 ns lie before the interrupt, 20 of them after the task was due.
         window.events[2].stolen = Nanos(15);
         assert_eq!(stolen(&window), [(105, 120)]);
         window.events[2].stolen = Nanos(24);
-        assert_eq!(stolen(&window), [(100, 120)], "it did not run before a late interrupt");
+        assert_eq!(stolen(&window), [(100, 120)], "the CPU did not run before a late interrupt");
         window.events[2].stolen = Nanos(0);
         window.events[6].stolen = Nanos(4);
         assert_eq!(stolen(&window), [(146, 150)]);
@@ -217,23 +217,27 @@ mod tests {
         (window.events[6].stolen, window.events[7].stolen) = (Nanos(0), Nanos(9));
         assert_eq!(stolen(&window), [(157, 160)]);
         window.events[2] = Event { stolen: Nanos(15), ..event(120, What::Softirq(1)) };
-        assert_eq!(stolen(&window)[0], (110, 120), "it may have been before it was due");
+        assert_eq!(
+            stolen(&window)[0],
+            (110, 120),
+            "it may have been stolen before the task was due"
+        );
     }
 
     proptest! {
         #[test]
-        fn no_more_is_stolen_than_the_hypervisor_says(window in any::window()) {
-            let said = |events: &[Event]| events.iter().map(|event| event.stolen.0).sum::<u64>();
-            let both = said(window.before_waking()) + said(&window.events);
+        fn stolen_segments_are_at_most_what_the_hypervisor_reports(window in any::window()) {
+            let reported = |events: &[Event]| events.iter().map(|event| event.stolen.0).sum::<u64>();
+            let both = reported(window.before_waking()) + reported(&window.events);
             prop_assert!(stolen(&window).iter().map(|(from, to)| to - from).sum::<u64>() <= both);
         }
 
         #[test]
-        fn stretches_are_the_latency_without_gap_or_overlap(
+        fn segments_are_the_latency_without_gap_or_overlap(
             window in any::window(),
         ) {
             let mut reached = window.due;
-            for part in stretches(&window) {
+            for part in segments(&window) {
                 prop_assert_eq!(part.from, reached);
                 prop_assert!(part.to > part.from);
                 reached = part.to;

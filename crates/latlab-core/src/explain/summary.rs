@@ -1,4 +1,4 @@
-//! All explanations of a run: shares of the causes, and the worst wake-ups with their charges.
+//! Summary of all explanations of a run: shares of causes, and the worst wake-ups.
 
 use super::charge::Explanation;
 use super::names::Names;
@@ -7,31 +7,32 @@ use crate::record::{Charge, Sample, worst_first};
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
-/// The most shares that are kept by themselves; the smallest are put together.
+/// Maximum number of separate shares; the smallest beyond that are merged.
 const SHARES: usize = 100;
 
-/// The same of stacks.
+/// Maximum number of separate stacks.
 const STACKS: usize = 1_000;
 
-/// What is put together is nobody's in particular.
+/// The culprit of merged shares and stacks.
 const OTHERS: &str = "others";
 
-/// One late wake-up, as the record knows it.
+/// One late wake-up, with the data that a record keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Late<'a> {
-    /// The probe, or whatever it was that was watched.
+    /// The probe, or the task that was watched.
     pub probe: &'a str,
     /// The CPU.
     pub cpu: u32,
-    /// When the task ran, since counting began.
+    /// When the task ran, since the first sample that counts.
     pub at: Nanos,
     /// When it should have run, on `CLOCK_MONOTONIC`.
     pub due: Nanos,
-    /// How late it was.
+    /// Its latency.
     pub latency: Nanos,
 }
 
-/// What is known so far. It grows with the variety of causes, not with the number of wake-ups.
+/// The explanations so far. Its size grows with the variety of causes, not with the number of
+/// wake-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     late: u64,
@@ -42,7 +43,7 @@ pub struct Summary {
     worst: Vec<Sample>,
 }
 
-/// Cause, who, and function.
+/// Cause, culprit and function.
 type Key = (&'static str, String, Option<String>);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,7 +59,7 @@ impl Summary {
         self.late += 1;
         self.total = self.total + late.latency;
         self.unexplained = self.unexplained + explanation.unexplained;
-        // Who delays one wake-up twice has done it once, for as long as both times together.
+        // A culprit that delays one wake-up twice counts once, with the sum of both charges.
         let mut shares: BTreeMap<Key, Nanos> = BTreeMap::new();
         for charge in &explanation.charges {
             let key = (charge.cause, names.kind(&charge.who), names.function(&charge.who));
@@ -81,13 +82,13 @@ impl Summary {
         }
     }
 
-    /// The worst wake-ups, the worst first.
+    /// Returns the worst wake-ups, worst first.
     pub fn worst(&self) -> &[Sample] {
         &self.worst
     }
 
-    /// The shares, as a record has them. How many wake-ups there were, what explaining cost, and
-    /// what was missing, is for others to say.
+    /// Returns the shares as a record keeps them. The caller adds the number of wake-ups, the cost
+    /// of explaining, and the missing events.
     pub fn explained(&self) -> Explained {
         let mut explained = Explained {
             late: self.late,
@@ -95,9 +96,9 @@ impl Summary {
             unexplained: self.unexplained,
             ..Explained::default()
         };
-        let shares = self.shares.iter().map(|((cause, who, function), sums)| Share {
+        let shares = self.shares.iter().map(|((cause, culprit, function), sums)| Share {
             cause: (*cause).to_owned(),
-            culprit: who.clone(),
+            culprit: culprit.clone(),
             function: function.clone(),
             count: sums.count,
             total: sums.total,
@@ -106,12 +107,12 @@ impl Summary {
         let stacks = self.stacks.iter().map(|(stack, ns)| Stack { stack: stack.clone(), ns: *ns });
         let (shares, stacks) = (largest(shares, SHARES), largest(stacks, STACKS));
         explained.take(shares.0, stacks.0);
-        explained.take(shares.1.map(share_of_others), stacks.1.map(stack_of_others));
+        explained.take(shares.1.map(merged_share), stacks.1.map(merged_stack));
         explained
     }
 }
 
-/// The largest few, and all others.
+/// The `most` largest, and all others.
 fn largest<T: HasTotal>(
     all: impl Iterator<Item = T>,
     most: usize,
@@ -122,7 +123,7 @@ fn largest<T: HasTotal>(
     (all.into_iter(), rest.into_iter())
 }
 
-/// What is sorted by how long it took.
+/// An item with a total time, by which it is sorted.
 trait HasTotal {
     fn total(&self) -> Nanos;
 }
@@ -139,11 +140,11 @@ impl HasTotal for Stack {
     }
 }
 
-fn share_of_others(share: Share) -> Share {
+fn merged_share(share: Share) -> Share {
     Share { culprit: OTHERS.to_owned(), function: None, ..share }
 }
 
-fn stack_of_others(Stack { stack, ns }: Stack) -> Stack {
+fn merged_stack(Stack { stack, ns }: Stack) -> Stack {
     let cause = stack.split(';').next().unwrap_or_default();
     Stack { stack: format!("{cause};{OTHERS}"), ns }
 }
@@ -153,7 +154,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cause: charge.cause.to_owned(),
         from: charge.from - late.due,
         ns: charge.length(),
-        culprit: names.who(&charge.who),
+        culprit: names.culprit(&charge.who),
         stack: names.stack(&charge.who),
     });
     Sample {
@@ -174,20 +175,20 @@ mod tests {
     use crate::explain::any::task;
     use crate::explain::charge::{Charge, Who};
 
-    /// Two charges to one task around one to nobody, and 5 ns that remain, due at 100.
+    /// Two charges to one task around one without culprit, and 5 ns unexplained; due at 100.
     fn explanation(pid: u32, length: u64) -> Explanation {
-        let charge = |cause, from: u64, length: u64, who| Charge {
+        let charge = |cause, from: u64, length: u64, culprit| Charge {
             cause,
             from: Nanos(from),
             to: Nanos(from + length),
-            who,
+            who: culprit,
         };
-        let who = Who { task: Some(task(pid)), ..Who::default() };
+        let culprit = Who { task: Some(task(pid)), ..Who::default() };
         Explanation {
             charges: vec![
-                charge("higher-priority", 100, length, who.clone()),
+                charge("higher-priority", 100, length, culprit.clone()),
                 charge("interrupt", 100 + length, 10, Who::default()),
-                charge("higher-priority", 110 + length, 1, who),
+                charge("higher-priority", 110 + length, 1, culprit),
             ],
             unexplained: Nanos(5),
         }
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_rest_are_all_of_the_latency() {
+    fn shares_and_unexplained_time_add_up_to_the_latency() {
         let explained = summary(1..=50).explained();
         assert_eq!(explained.flaw(), None);
         assert_eq!((explained.late, explained.unexplained), (50, Nanos(250)));
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_ten_are_kept_with_their_charges() {
+    fn worst_ten_are_kept_with_their_charges() {
         let summary = summary(1..=50);
         let latencies: Vec<u64> = summary.worst().iter().map(|sample| sample.latency.0).collect();
         assert_eq!(latencies, (57..=66).rev().collect::<Vec<u64>>());
@@ -230,15 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn many_culprits_do_not_make_a_record_long() {
+    fn shares_of_many_culprits_are_merged() {
         let mut summary = Summary::default();
-        for nth in 0..300u32 {
-            let mut explanation = explanation(nth, u64::from(nth) + 1);
+        for index in 0..300u32 {
+            let mut explanation = explanation(index, u64::from(index) + 1);
             for charge in &mut explanation.charges {
-                let comm = crate::explain::Comm::from(format!("task{nth}").as_str());
-                charge.who.task = Some(crate::explain::Task { comm, ..task(nth + 1) });
+                let comm = crate::explain::Comm::from(format!("task{index}").as_str());
+                charge.who.task = Some(crate::explain::Task { comm, ..task(index + 1) });
             }
-            let latency = Nanos(u64::from(nth) + 17);
+            let latency = Nanos(u64::from(index) + 17);
             let late = Late { probe: "x", cpu: 0, at: Nanos(0), due: Nanos(100), latency };
             summary.add(late, &explanation, &Names::default());
         }

@@ -1,301 +1,275 @@
-//! Mechanisms at work together: what all of them want is decided in one place.
+//! Mechanisms at work together: one place joins what all of them want.
 
-use super::newest::Newest;
-use super::suppress::SCHED_EXT;
+use super::history::History;
+use super::knobs::Knobs;
+use super::needs::JoinedNeeds;
 use super::threads::Threads;
-use super::{Decision, Knob, Mechanism, Mode, Observation, Part, Wake, Wish, needs};
+use super::{
+    Assessment, Decision, Description, Knob, Mechanism, Mode, Observation, ThreadRole, Wake, Wish,
+};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-/// Mechanisms at work together: what they have had turned, and what they must not touch.
+/// Mechanisms at work together: what they have set, and what they must leave alone.
 pub struct Adaptation {
     mechanisms: Vec<Box<dyn Mechanism>>,
     ceiling: u32,
-    turned: BTreeMap<&'static str, Turned>,
-    left: BTreeSet<&'static str>,
+    knobs: Knobs,
     threads: Threads,
     mode: Option<(Mode, String)>,
-    newest: Newest,
-}
-
-/// A knob that is turned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Turned {
-    mechanism: &'static str,
-    to: String,
+    /// Task, its process and the thread that wakes it, of the wake-ups that a mechanism has noted.
+    known_wakes: BTreeSet<(i32, i32, i32)>,
+    history: History,
 }
 
 impl Adaptation {
-    /// These mechanisms, which have done nothing so far, and give no thread a priority above
-    /// `ceiling`. Refused, in a sentence, where two of them would turn one knob, where two decide
-    /// the mode, or where one can do nothing without another.
+    /// Puts mechanisms to work. None of them has changed anything so far, and they give no thread
+    /// a priority above `ceiling`. Refuses, in a sentence, mechanisms of which two set the same
+    /// knob or decide the mode, or of which one has no effect without another.
     pub fn of(mechanisms: Vec<Box<dyn Mechanism>>, ceiling: u32) -> Result<Adaptation, String> {
-        let mut deciding = mechanisms.iter().filter(|one| one.decides_mode());
-        let mode = deciding.next().map(|one| one.name());
-        if let (Some(one), Some(other)) = (mode, deciding.next()) {
-            let other = other.name();
-            return Err(format!("{one} and {other} both decide the mode: take one"));
-        }
-        one_owner_each(&mechanisms)?;
         let adaptation = Adaptation {
             mechanisms,
             ceiling,
-            turned: BTreeMap::new(),
-            left: BTreeSet::new(),
+            knobs: Knobs::default(),
             threads: Threads::default(),
             mode: None,
-            newest: Newest::default(),
+            known_wakes: BTreeSet::new(),
+            history: History::default(),
         };
-        let follows = adaptation.mechanisms.iter().find(|one| one.part() == Part::Follows);
-        if let (Some(one), false) = (follows, adaptation.turns_threads()) {
-            return Err(format!(
-                "{} only raises threads that others know to be needed: name transparent or \
-                 selective as well, or leave --mechanisms out",
-                one.name()
-            ));
+        adaptation.check()?;
+        Ok(adaptation)
+    }
+
+    /// Returns the decisions that follow from an observation; there are none, mostly. The same
+    /// observations in the same order give the same decisions.
+    pub fn decide(&mut self, seen: &Observation) -> Vec<Decision> {
+        let mut decisions = self.knobs.stop(seen);
+        decisions.extend(self.threads.stop(seen));
+        self.history.note(&decisions);
+        decisions.extend(self.relieve(seen));
+        let noted = decisions.len();
+        let assessments: Vec<Assessment> =
+            self.mechanisms.iter_mut().map(|one| one.assess(seen)).collect();
+        let mode = assessments.iter().find_map(|one| one.mode.clone());
+        self.note_wakes(&assessments);
+        decisions.extend(self.schedule_threads(seen, mode.as_ref(), &assessments));
+        decisions.extend(self.serve_throughput(seen, mode.as_ref()));
+        // Knobs that serve latency make no task starve: they are not undone because one does.
+        self.history.note(&decisions[noted..]);
+        decisions.extend(self.serve_latency(seen, mode.as_ref()));
+        self.mode = mode;
+        decisions
+    }
+
+    /// Leaves the knob of this decision alone from now on, as it could not be set.
+    pub fn give_up(&mut self, decision: &Decision) {
+        self.history.forget(decision);
+        match decision.thread() {
+            Some(id) => self.threads.give_up(id, decision.knob()),
+            None => self.knobs.give_up(decision.knob()),
         }
-        match mode {
-            Some(name)
-                if adaptation.knobs_for(Mode::Throughput).is_empty()
-                    && !adaptation.turns_threads() =>
-            {
-                Err(format!(
-                    "{name} only says when others are to act: name suppress as well, or leave \
-                     --mechanisms out"
-                ))
-            }
-            _ => Ok(adaptation),
-        }
     }
 
-    /// The knobs that are files and may be turned.
-    pub fn knobs(&self) -> Vec<&'static str> {
-        self.mechanisms.iter().flat_map(|one| one.knobs().iter().copied()).collect()
+    /// Returns the mode that was decided last, and why; none where no mechanism decides it.
+    pub fn mode(&self) -> Option<&(Mode, String)> {
+        self.mode.as_ref()
     }
 
-    /// Those of them that may be turned for this mode.
-    pub fn knobs_for(&self, mode: Mode) -> Vec<&'static str> {
-        let those = self.mechanisms.iter().filter(|one| one.turns_for() == mode);
-        those.flat_map(|one| one.knobs().iter().copied()).collect()
-    }
-
-    /// The mechanisms that decide by the real-time tasks there are.
-    pub fn counts_tasks(&self) -> Vec<&'static str> {
-        let all = self.mechanisms.iter();
-        let counting = all.filter(|one| one.decides_mode() || one.part() != Part::None);
-        counting.map(|one| one.name()).collect()
-    }
-
-    /// Whether one of them decides the mode.
-    pub fn decides_mode(&self) -> bool {
-        self.mechanisms.iter().any(|one| one.decides_mode())
-    }
-
-    /// Whether threads that handle interrupts may be turned.
-    pub fn turns_threads(&self) -> bool {
-        let finds = |part| matches!(part, Part::Asked | Part::Wakes);
-        self.mechanisms.iter().any(|one| finds(one.part()))
-    }
-
-    /// The mechanisms that can't do without knowing who wakes real-time tasks.
-    pub fn hears_wakes(&self) -> Vec<&'static str> {
-        let has = |part| self.mechanisms.iter().any(|one| one.part() == part);
-        if !has(Part::Wakes) {
-            return Vec::new();
-        }
-        let needing = |part| part == Part::Wakes || (part == Part::Follows && !has(Part::Asked));
-        let all = self.mechanisms.iter().filter(|one| needing(one.part()));
-        all.map(|one| one.name()).collect()
-    }
-
-    /// Whether nothing would be decided otherwise if this wake-up were seen once more.
+    /// Whether a mechanism has noted this wake-up already, so that observing it once more would
+    /// not change any decision.
     pub fn knows(&self, wake: &Wake) -> bool {
-        self.mechanisms.iter().any(|one| one.knows(wake))
+        let is_known = |thread| self.known_wakes.contains(&(wake.task, wake.process, thread));
+        is_known(wake.thread) && wake.behind.is_none_or(is_known)
     }
 
-    /// What each mechanism would have each of these knobs be, but for those that are left alone.
+    /// Returns the value that each mechanism wants each of these knobs to have, or why it stays as
+    /// it is. Knobs that are left alone are not among them.
     pub fn wishes(&self, knobs: &[Knob]) -> Vec<(&'static str, Knob, Result<Wish, &'static str>)> {
-        let there = |knob: &&Knob| !self.left.contains(knob.name.as_str());
-        let knobs: Vec<Knob> = knobs.iter().filter(there).cloned().collect();
+        let may_set = |knob: &&Knob| self.knobs.may_set(&knob.name);
+        let knobs: Vec<Knob> = knobs.iter().filter(may_set).cloned().collect();
         let mut wishes = Vec::new();
         for mechanism in &self.mechanisms {
-            for knob in knobs.iter().filter(|knob| mechanism.knobs().contains(&knob.name.as_str()))
-            {
-                wishes.push((mechanism.name(), knob.clone(), mechanism.wish(knob, &knobs)));
+            let Description { name, knobs: own, .. } = mechanism.description();
+            for knob in knobs.iter().filter(|knob| own.contains(&knob.name.as_str())) {
+                wishes.push((name, knob.clone(), mechanism.wish(knob, &knobs)));
             }
         }
         wishes
     }
 
-    /// What is to be done after this was seen; nothing, mostly. The same observations in the same
-    /// order give the same decisions.
-    pub fn decide(&mut self, seen: &Observation) -> Vec<Decision> {
-        let mut decisions = self.stop(seen);
-        decisions.extend(self.threads.stop(seen));
-        self.newest.note(&decisions);
-        decisions.extend(self.relieve(seen));
-        let before = decisions.len();
-        let mode = self.mechanisms.iter_mut().find_map(|one| one.mode(seen));
-        decisions.extend(self.turn_threads(seen, mode.as_ref()));
-        decisions.extend(self.turn_for_throughput(seen, mode.as_ref()));
-        // Nobody starves for what is turned for latency: it is never the newest to be taken back.
-        self.newest.note(&decisions[before..]);
-        decisions.extend(self.turn_for_latency(seen, mode.as_ref()));
-        self.mode = mode;
-        decisions
+    /// Returns the knobs that are files and may be set.
+    pub fn knobs(&self) -> Vec<&'static str> {
+        self.descriptions().flat_map(|one| one.knobs.iter().copied()).collect()
     }
 
-    fn turn_for_throughput(
-        &mut self,
-        seen: &Observation,
-        mode: Option<&(Mode, String)>,
-    ) -> Vec<Decision> {
-        match mode {
-            // Who real-time tasks wait for is known, and goes before ordinary tasks.
-            Some((Mode::Latency, why)) if !self.turns_threads() => {
-                self.disengage(Mode::Throughput, why)
-            }
-            // What ordinary tasks may starve for is not turned while they do.
-            _ if !seen.starved.is_empty() => Vec::new(),
-            Some((Mode::Throughput, why)) if !self.turns_threads() => {
-                self.engage(Mode::Throughput, seen, Some(why))
-            }
-            _ => self.engage(Mode::Throughput, seen, None),
+    /// Returns those of them that serve this mode.
+    pub fn knobs_for(&self, mode: Mode) -> Vec<&'static str> {
+        let serving = self.descriptions().filter(|one| one.serves == mode);
+        serving.flat_map(|one| one.knobs.iter().copied()).collect()
+    }
+
+    /// Returns the names of the mechanisms that decide from the real-time tasks there are.
+    pub fn counts_tasks(&self) -> Vec<&'static str> {
+        let counts = |one: &Description| one.decides_mode || one.threads != ThreadRole::None;
+        self.descriptions().filter(counts).map(|one| one.name).collect()
+    }
+
+    /// Whether a mechanism decides the mode.
+    pub fn decides_mode(&self) -> bool {
+        self.descriptions().any(|one| one.decides_mode)
+    }
+
+    /// Whether threads that handle interrupts may get another scheduling policy.
+    pub fn turns_threads(&self) -> bool {
+        self.descriptions().any(|one| one.threads.finds())
+    }
+
+    /// Returns the names of the mechanisms that have no effect unless wake-ups of real-time tasks
+    /// are observed.
+    pub fn hears_wakes(&self) -> Vec<&'static str> {
+        let has = |role| self.descriptions().any(|one| one.threads == role);
+        let by_wakes = has(ThreadRole::FindsByWakes);
+        let only_by_wakes = by_wakes && !has(ThreadRole::FindsByRequests);
+        let needing = self.descriptions().filter(|one| match one.threads {
+            ThreadRole::FindsByWakes => true,
+            ThreadRole::Raises => only_by_wakes,
+            _ => false,
+        });
+        needing.map(|one| one.name).collect()
+    }
+
+    fn descriptions(&self) -> impl Iterator<Item = Description> {
+        self.mechanisms.iter().map(|one| one.description())
+    }
+
+    /// Refuses mechanisms that can't work together, or not without others.
+    fn check(&self) -> Result<(), String> {
+        let mut deciding = self.descriptions().filter(|one| one.decides_mode).map(|one| one.name);
+        let mode = deciding.next();
+        if let (Some(one), Some(other)) = (mode, deciding.next()) {
+            return Err(format!("{one} and {other} both decide the mode: name only one of them"));
         }
-    }
-
-    fn turn_for_latency(
-        &mut self,
-        seen: &Observation,
-        mode: Option<&(Mode, String)>,
-    ) -> Vec<Decision> {
-        match mode {
-            Some((Mode::Latency, why)) => self.engage(Mode::Latency, seen, Some(why)),
-            Some((Mode::Throughput, why)) => self.disengage(Mode::Latency, why),
-            None => Vec::new(),
+        self.check_owners()?;
+        let raising = self.descriptions().find(|one| one.threads == ThreadRole::Raises);
+        if let (Some(one), false) = (raising, self.turns_threads()) {
+            return Err(format!(
+                "{} only raises threads that another mechanism finds: name transparent or \
+                 selective as well, or omit --mechanisms",
+                one.name
+            ));
         }
-    }
-
-    /// Takes back what may have ordinary tasks starve, if they do, for good.
-    fn relieve(&mut self, seen: &Observation) -> Option<Decision> {
-        let back = (!seen.starved.is_empty()).then(|| self.newest.take_back(&seen.starved))??;
-        self.give_up(&back);
-        Some(back)
-    }
-
-    /// The mode that was decided for last, where a mechanism decides that, and why.
-    pub fn mode(&self) -> Option<&(Mode, String)> {
-        self.mode.as_ref()
-    }
-
-    /// From now on the knob of this decision is not touched: it could not be turned.
-    pub fn give_up(&mut self, decision: &Decision) {
-        self.newest.forget(decision);
-        match decision.thread() {
-            Some(id) => self.threads.give_up(id, decision.knob()),
-            None => self.leave(decision.knob()),
+        let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.turns_threads();
+        if let (Some(name), false) = (mode, has_effect) {
+            return Err(format!(
+                "{name} only decides when other mechanisms act: name suppress as well, or omit \
+                 --mechanisms"
+            ));
         }
+        Ok(())
     }
 
-    fn leave(&mut self, name: &str) {
-        if let Some(knob) = self.knobs().into_iter().find(|knob| *knob == name) {
-            self.turned.remove(knob);
-            self.left.insert(knob);
-        }
-    }
-
-    /// Gives up knobs that somebody else has turned, or that are not there any more.
-    fn stop(&mut self, seen: &Observation) -> Vec<Decision> {
-        let mut decisions = Vec::new();
-        for (&knob, turned) in &self.turned {
-            let now = seen.knobs.iter().find(|there| there.name == knob).map(|there| &there.value);
-            if now == Some(&turned.to) {
-                continue;
-            }
-            let to = &turned.to;
-            let because = match now {
-                // The kernel ejects one that lets tasks wait.
-                Some(now) if knob == SCHED_EXT && now == "none" => {
-                    "it is at work no more".to_owned()
+    /// Refuses mechanisms that set the same knob.
+    fn check_owners(&self) -> Result<(), String> {
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        for Description { name, knobs, .. } in self.descriptions() {
+            for knob in knobs {
+                if let Some(other) = owners.insert(knob, name) {
+                    return Err(format!(
+                        "{other} and {name} both set {knob}: name only one of them"
+                    ));
                 }
-                Some(now) => format!("somebody has turned it from {to} to {now}"),
-                None => "it can't be read any more".to_owned(),
-            };
-            let (mechanism, knob) = (turned.mechanism.to_owned(), knob.to_owned());
-            decisions.push(Decision::Stop { mechanism, knob, thread: None, because });
+            }
         }
-        for decision in &decisions {
-            self.leave(decision.knob());
-        }
-        decisions
+        Ok(())
     }
 
-    fn turn_threads(&mut self, seen: &Observation, mode: Option<&(Mode, String)>) -> Vec<Decision> {
-        let joined = needs::join(&mut self.mechanisms, seen, mode, self.ceiling);
+    /// Undoes a change for good if ordinary tasks starve.
+    fn relieve(&mut self, seen: &Observation) -> Option<Decision> {
+        let undone = (!seen.starved.is_empty()).then(|| self.history.undo(&seen.starved))??;
+        self.give_up(&undone);
+        Some(undone)
+    }
+
+    fn note_wakes(&mut self, assessments: &[Assessment]) {
+        self.known_wakes.clear();
+        for (mechanism, assessment) in self.mechanisms.iter().zip(assessments) {
+            if mechanism.description().threads == ThreadRole::FindsByWakes {
+                let wakes = assessment.needs.iter().map(|one| (one.task, one.process, one.thread));
+                self.known_wakes.extend(wakes);
+            }
+        }
+    }
+
+    fn schedule_threads(
+        &mut self,
+        seen: &Observation,
+        mode: Option<&(Mode, String)>,
+        assessments: &[Assessment],
+    ) -> Vec<Decision> {
+        let all = self.descriptions().zip(assessments).collect();
+        let Some(needs) = JoinedNeeds::join(all, mode, self.ceiling) else { return Vec::new() };
         let otherwise = match mode {
             Some((Mode::Latency, why)) => why,
             _ => "no real-time task needs it any more",
         };
-        joined.map_or_else(Vec::new, |joined| self.threads.turn(seen, &joined, otherwise))
+        self.threads.schedule(seen, &needs, otherwise)
     }
 
-    /// Fulfils every wish for this mode that is not fulfilled.
-    fn engage(&mut self, mode: Mode, seen: &Observation, why_now: Option<&str>) -> Vec<Decision> {
+    fn serve_throughput(
+        &mut self,
+        seen: &Observation,
+        mode: Option<&(Mode, String)>,
+    ) -> Vec<Decision> {
+        match mode {
+            // Where the threads that real-time tasks wait for are known, these run before ordinary
+            // tasks, and the knobs may stay set.
+            Some((Mode::Latency, why)) if !self.turns_threads() => {
+                self.restore(Mode::Throughput, why)
+            }
+            // While ordinary tasks starve, nothing is set that they may starve for.
+            _ if !seen.starved.is_empty() => Vec::new(),
+            Some((Mode::Throughput, why)) if !self.turns_threads() => {
+                self.fulfil(Mode::Throughput, seen, Some(why))
+            }
+            _ => self.fulfil(Mode::Throughput, seen, None),
+        }
+    }
+
+    fn serve_latency(
+        &mut self,
+        seen: &Observation,
+        mode: Option<&(Mode, String)>,
+    ) -> Vec<Decision> {
+        match mode {
+            Some((Mode::Latency, why)) => self.fulfil(Mode::Latency, seen, Some(why)),
+            Some((Mode::Throughput, why)) => self.restore(Mode::Latency, why),
+            None => Vec::new(),
+        }
+    }
+
+    /// Fulfils all wishes for this mode that are not fulfilled yet.
+    fn fulfil(&mut self, mode: Mode, seen: &Observation, now: Option<&str>) -> Vec<Decision> {
+        let serving = self.knobs_for(mode);
         let mut decisions = Vec::new();
         for (mechanism, knob, wish) in self.wishes(&seen.knobs) {
-            let own = self.knobs_for(mode).into_iter().find(|own| *own == knob.name);
-            let Some(name) = own.filter(|name| !self.turned.contains_key(name)) else { continue };
-            let Ok(Wish { value: to, because }) = wish else { continue };
-            let because =
-                why_now.map_or_else(|| because.to_owned(), |why| format!("{because}, as {why}"));
-            self.turned.insert(name, Turned { mechanism, to: to.clone() });
-            decisions.push(Decision::Set {
-                mechanism: mechanism.to_owned(),
-                knob: knob.name,
-                thread: None,
-                was: knob.value,
-                to,
-                because,
-            });
-        }
-        decisions
-    }
-
-    /// Has everything given back that was turned for this mode, in the opposite order.
-    fn disengage(&mut self, mode: Mode, why: &str) -> Vec<Decision> {
-        let mut decisions = Vec::new();
-        for knob in self.knobs_for(mode).into_iter().rev() {
-            if let Some(Turned { mechanism, .. }) = self.turned.remove(knob) {
-                decisions.push(Decision::GiveBack {
-                    mechanism: mechanism.to_owned(),
-                    knob: knob.to_owned(),
-                    thread: None,
-                    because: why.to_owned(),
-                    for_good: false,
-                });
+            if let (true, Ok(wish)) = (serving.contains(&knob.name.as_str()), wish) {
+                decisions.extend(self.knobs.set(mechanism, knob, wish, now));
             }
         }
         decisions
     }
-}
 
-/// Refuses mechanisms that would fight over a knob.
-fn one_owner_each(mechanisms: &[Box<dyn Mechanism>]) -> Result<(), String> {
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
-    for mechanism in mechanisms {
-        for knob in mechanism.knobs() {
-            if let Some(other) = owners.insert(knob, mechanism.name()) {
-                let name = mechanism.name();
-                return Err(format!("{other} and {name} both turn {knob}: take one of them"));
-            }
-        }
+    /// Restores all knobs that were set for this mode, in reverse order.
+    fn restore(&mut self, mode: Mode, why: &str) -> Vec<Decision> {
+        let knobs = self.knobs_for(mode);
+        knobs.into_iter().rev().filter_map(|knob| self.knobs.restore(knob, why)).collect()
     }
-    Ok(())
 }
 
-impl std::fmt::Debug for Adaptation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Adaptation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Adaptation")
-            .field("turned", &self.turned)
+            .field("knobs", &self.knobs)
             .field("threads", &self.threads)
             .finish_non_exhaustive()
     }

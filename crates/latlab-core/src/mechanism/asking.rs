@@ -1,68 +1,68 @@
-//! What programs say to the adaptive daemon over its socket, and what it answers: a line each.
+//! Protocol of the adaptive daemon's socket: requests and answers of one line each.
 
 use super::configuration::Configuration;
 use std::fmt;
 
-/// What a program asks. It is meant for the program's own process, whoever says it.
+/// A request. It always concerns the process that sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// `groups AUDIO,NETWORK`: from now on and until it ends, the process needs these device
-    /// groups and no others.
+    /// `groups AUDIO,NETWORK`: the process needs these device groups and no others, until it ends
+    /// or sends another request.
     Groups(Vec<String>),
-    /// `release`: it needs none any more.
+    /// `release`: the process no longer needs any device group.
     Release,
-    /// `status`: what is at work?
+    /// `status`: asks for the state of the daemon.
     Status,
 }
 
-/// What the daemon answers.
+/// The answer of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ok …`: it is done; behind it, what is now so.
+    /// `ok …`: the request was carried out; the result follows.
     Ok(String),
-    /// `wrong …`: this can't be asked; behind it, why, as a sentence.
+    /// `wrong …`: the request is invalid; the reason follows, as a sentence.
     Wrong(String),
-    /// `denied …`: this may not be asked, or not now; behind it, why, as a sentence.
+    /// `denied …`: the request is not permitted, or not now; the reason follows, as a sentence.
     Denied(String),
 }
 
-/// Bytes of the longest line that is listened to, its end included.
+/// Maximum length of a request in bytes, the newline included.
 pub const LONGEST: usize = 256;
 
-/// The line in what a program has sent so far; none where it goes on. Refused, in a sentence, where
-/// it is too long, no text, or not the only one.
+/// Returns the line in the bytes a program has sent so far, or none if it is not complete. Refuses,
+/// in a sentence, a line that is too long or not text, and more than one line.
 pub fn line(sent: &[u8]) -> Result<Option<&str>, String> {
     let end = sent.iter().position(|byte| *byte == b'\n');
     if end.unwrap_or(sent.len()) >= LONGEST {
-        return Err(format!("a request is one line of at most {LONGEST} bytes"));
+        return Err(format!("the request is longer than {LONGEST} bytes"));
     }
     let Some(end) = end else { return Ok(None) };
     if end + 1 < sent.len() {
-        return Err("one request at a time: wait for its answer".to_owned());
+        return Err("more than one request at a time: wait for the answer to the first".to_owned());
     }
     let text = std::str::from_utf8(&sent[..end]).ok();
     let text = text.filter(|text| !text.contains(char::is_control));
-    text.map(Some).ok_or_else(|| "a request is a line of text".to_owned())
+    text.map(Some).ok_or_else(|| "the request is not a line of text".to_owned())
 }
 
 impl Ask {
-    /// What a line means. Groups are called as the configuration does. Refused in a sentence.
+    /// Parses a line, with the group names of the configuration. Refuses it in a sentence.
     pub fn read(line: &str, configuration: &Configuration) -> Result<Ask, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (word, rest.trim()) {
-            ("groups", "") => Err("groups of which devices? as: groups AUDIO,NETWORK".to_owned()),
+            ("groups", "") => Err("no group is named: write groups AUDIO,NETWORK".to_owned()),
             ("groups", list) => groups(list, configuration).map(Ask::Groups),
             ("release", "") => Ok(Ask::Release),
             ("status", "") => Ok(Ask::Status),
             _ => {
                 let shown: String = line.chars().take(40).collect();
-                Err(format!("'{shown}' is none of: groups NAME,…; release; status"))
+                Err(format!("unknown request '{shown}': write groups NAME,…; release; or status"))
             }
         }
     }
 }
 
-/// The groups in a list with commas, each once.
+/// The groups in a comma-separated list, without duplicates.
 fn groups(list: &str, configuration: &Configuration) -> Result<Vec<String>, String> {
     let mut groups: Vec<String> = Vec::new();
     for name in list.split(',') {
@@ -75,7 +75,7 @@ fn groups(list: &str, configuration: &Configuration) -> Result<Vec<String>, Stri
 }
 
 impl Answer {
-    /// Reads a line without its end; none where it is no answer.
+    /// Parses a line without its newline; none if it is not an answer.
     pub fn read(line: &str) -> Option<Answer> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.to_owned();
@@ -88,7 +88,7 @@ impl Answer {
     }
 }
 
-/// A line without its end.
+/// A line without its newline.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, rest) = match self {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_read_whatever_the_case_of_their_groups() {
+    fn request_is_read_in_any_case_of_group_names() {
         let both = ["AUDIO", "NETWORK"].map(str::to_owned).to_vec();
         assert_eq!(read("groups audio,Network,AUDIO"), Ok(Ask::Groups(both.clone())));
         assert_eq!(read("groups  AUDIO , NETWORK "), Ok(Ask::Groups(both)));
@@ -120,26 +120,29 @@ mod tests {
     }
 
     #[test]
-    fn what_can_t_be_asked_is_refused_with_what_can() {
+    fn invalid_request_is_refused_with_valid_ones() {
         let why = read("groups audoi").unwrap_err();
         assert_eq!(why, "there is no device group 'audoi': did you mean AUDIO?");
-        assert!(read("groups").unwrap_err().contains("as: groups AUDIO,NETWORK"));
+        assert!(read("groups").unwrap_err().contains("write groups AUDIO,NETWORK"));
         assert!(read("groups AUDIO,").unwrap_err().contains("there is no device group ''"));
         for line in ["", "status now", "release AUDIO", "GROUPS AUDIO", "groups\tAUDIO"] {
-            assert!(read(line).unwrap_err().contains("is none of: groups"), "{line}");
+            assert!(
+                read(line).unwrap_err().contains("write groups NAME,…; release; or status"),
+                "{line}"
+            );
         }
     }
 
     #[test]
-    fn a_line_has_an_end_and_nothing_behind_it() {
+    fn line_ends_with_newline_and_has_no_bytes_after_it() {
         assert_eq!(line(b""), Ok(None));
         assert_eq!(line(b"sta"), Ok(None));
         assert_eq!(line(b"status\n"), Ok(Some("status")));
-        assert!(line(b"status\nstatus").unwrap_err().contains("one request at a time"));
-        assert!(line(b"\xff\n").unwrap_err().contains("a line of text"));
-        assert!(line(b"status\r\n").unwrap_err().contains("a line of text"));
+        assert!(line(b"status\nstatus").unwrap_err().contains("more than one request at a time"));
+        assert!(line(b"\xff\n").unwrap_err().contains("not a line of text"));
+        assert!(line(b"status\r\n").unwrap_err().contains("not a line of text"));
         assert_eq!(line(&[b'x'; LONGEST - 1]), Ok(None));
-        assert!(line(&[b'x'; LONGEST]).unwrap_err().contains("at most 256 bytes"));
+        assert!(line(&[b'x'; LONGEST]).unwrap_err().contains("longer than 256 bytes"));
         let mut longest = vec![b'x'; LONGEST - 1];
         longest.push(b'\n');
         assert!(line(&longest).unwrap().is_some());
@@ -147,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_read_as_it_was_written(rest in "[^\n]{0,80}", kind in 0..3) {
+        fn answer_survives_formatting_and_parsing(rest in "[^\n]{0,80}", kind in 0..3) {
             let answer = match kind {
                 0 => Answer::Ok(rest),
                 1 => Answer::Wrong(rest),
@@ -157,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_sent_is_understood_or_refused_in_one_line(
+        fn request_of_any_bytes_is_parsed_or_refused_in_one_line(
             sent in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
             match line(&sent) {

@@ -1,5 +1,4 @@
-//! What the adaptive daemon is told by its configuration: how far it may go, who may ask it, and
-//! which devices belong together.
+//! Configuration of the adaptive daemon: priority ceiling, permitted users and device groups.
 
 use crate::suggest;
 use core::net::SocketAddr;
@@ -7,34 +6,34 @@ use glob::Pattern;
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 
-/// The configuration that is in force where there is no file, in TOML, with comments.
+/// The default configuration, in TOML with comments.
 pub const DEFAULT: &str = include_str!("configuration/adapt.toml");
 
-/// What the daemon is told.
+/// The settings of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
-    /// The highest real-time priority that a thread of an interrupt may be given, 1 to 98.
+    /// The highest real-time priority that an interrupt thread may be given, 1 to 98.
     pub ceiling: u32,
-    /// The Unix group whose members may ask for device groups; none: root alone may.
+    /// The Unix group whose members may request device groups; none if only root may.
     pub allow: Option<String>,
-    /// Where metrics are served, a loopback address; none: nowhere.
+    /// The loopback address at which metrics are served; none if they are not.
     pub metrics: Option<SocketAddr>,
     /// The device groups, by name.
     pub groups: Vec<DeviceGroup>,
 }
 
-/// Devices of one kind, known by the names of their interrupts and of their drivers.
+/// Devices of one kind, recognized by the names of their interrupts and drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceGroup {
-    /// What it is called. Upper and lower case are the same.
+    /// Its name, in which case does not matter.
     pub name: String,
     actions: Vec<Pattern>,
     drivers: Vec<Pattern>,
 }
 
 impl DeviceGroup {
-    /// Whether an interrupt is of this group: by one of its actions, as `/proc/interrupts` names
-    /// them, or by the driver of its device, where that is known.
+    /// Whether an interrupt belongs to this group: by the name of its handler, as in
+    /// `/proc/interrupts`, or by the driver of its device, where that is known.
     pub fn has(&self, action: &str, driver: Option<&str>) -> bool {
         let fits = |patterns: &[Pattern], name: &str| patterns.iter().any(|one| one.matches(name));
         fits(&self.actions, action) || driver.is_some_and(|driver| fits(&self.drivers, driver))
@@ -42,13 +41,13 @@ impl DeviceGroup {
 }
 
 impl Configuration {
-    /// Reads a configuration in TOML. What it does not say is as in [`DEFAULT`]. What it should not
-    /// say is refused in a sentence that begins with the line.
+    /// Reads a configuration in TOML. Missing settings are those of [`DEFAULT`]; invalid ones are
+    /// refused in a sentence that begins with the line number.
     pub fn read(text: &str) -> Result<Configuration, String> {
         let (own, default) = (parse(text)?, parse(DEFAULT)?);
         let mut groups = named(default.groups, DEFAULT)?;
         for group in named(own.groups, text)? {
-            groups.retain(|shipped| !same(&shipped.name, &group.name));
+            groups.retain(|shipped| !same_name(&shipped.name, &group.name));
             groups.push(group);
         }
         groups.sort_by(|one, other| one.name.cmp(&other.name));
@@ -60,9 +59,9 @@ impl Configuration {
         })
     }
 
-    /// The group of this name, or a sentence that says which there are.
+    /// Returns the group of this name, or a sentence that lists the groups there are.
     pub fn group(&self, name: &str) -> Result<&DeviceGroup, String> {
-        self.groups.iter().find(|group| same(&group.name, name)).ok_or_else(|| {
+        self.groups.iter().find(|group| same_name(&group.name, name)).ok_or_else(|| {
             let names: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
             let hint = suggest::hint(&name.to_uppercase(), &names);
             format!("there is no device group '{name}': {hint}")
@@ -71,16 +70,17 @@ impl Configuration {
 }
 
 impl Default for Configuration {
-    /// The one that is in force where there is no file.
+    /// Returns [`DEFAULT`].
     fn default() -> Configuration {
-        Configuration::read("").expect("the tests have read it")
+        Configuration::read("").expect("the default configuration is valid")
     }
 }
 
-/// An address that no other machine can reach, with its port, as `127.0.0.1:9464`.
+/// Parses a loopback address with its port, such as `127.0.0.1:9464`. Refuses, in a sentence, an
+/// address that other machines can reach.
 pub fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| {
-        format!("'{text}' is no address with a port: write it as 127.0.0.1:9464 or [::1]:9464")
+        format!("'{text}' is not an address with a port: write it as 127.0.0.1:9464 or [::1]:9464")
     })?;
     if address.ip().is_loopback() {
         return Ok(address);
@@ -88,15 +88,15 @@ pub fn loopback(text: &str) -> Result<SocketAddr, String> {
     Err(format!("{address} can be reached by other machines: use 127.0.0.1 or [::1]"))
 }
 
-/// Whether two names of groups are the same.
-fn same(one: &str, other: &str) -> bool {
+/// Whether two group names are equal.
+fn same_name(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// A file as it is written.
+/// The contents of a configuration file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct File {
     ceiling: Option<Ceiling>,
     allow: Option<Allowed>,
     metrics: Option<Loopback>,
@@ -138,7 +138,7 @@ impl TryFrom<String> for Allowed {
     fn try_from(name: String) -> Result<Allowed, String> {
         if name.is_empty() || name.contains([':', '\n']) {
             return Err(format!(
-                "'{name}' is no Unix group: leave allow out to let root alone ask"
+                "'{name}' is not a Unix group: omit allow so that only root may send requests"
             ));
         }
         Ok(Allowed(name))
@@ -155,7 +155,7 @@ impl<'de> Deserialize<'de> for Loopback {
     }
 }
 
-/// What may stand between commas in a request, and on one line.
+/// A group name that can be written in the comma-separated list of a request.
 #[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(try_from = "String")]
 struct Name(String);
@@ -167,7 +167,7 @@ impl TryFrom<String> for Name {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > 32 || !name.chars().all(fits) {
             return Err(format!(
-                "'{name}' can't be a group's name: take 1 to 32 letters, digits, '-', '_' and '.'"
+                "'{name}' is not a valid group name: write 1 to 32 letters, digits, '-', '_' and '.'"
             ));
         }
         Ok(Name(name))
@@ -180,12 +180,12 @@ struct Glob(Pattern);
 impl<'de> Deserialize<'de> for Glob {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Glob, D::Error> {
         let text = String::deserialize(from)?;
-        let wrong = |why| de::Error::custom(format!("'{text}' is no pattern: {why}"));
+        let wrong = |why| de::Error::custom(format!("'{text}' is not a pattern: {why}"));
         Pattern::new(&text).map(Glob).map_err(wrong)
     }
 }
 
-fn parse(text: &str) -> Result<Written, String> {
+fn parse(text: &str) -> Result<File, String> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -193,16 +193,18 @@ fn parse(text: &str) -> Result<Written, String> {
     })
 }
 
-/// The groups under their names, none of which is there twice.
+/// The groups with their names. Refuses a name that occurs twice, in any case.
 fn named(written: BTreeMap<Name, Patterns>, text: &str) -> Result<Vec<DeviceGroup>, String> {
     let mut groups: Vec<DeviceGroup> = Vec::new();
     for (Name(name), Patterns { actions, drivers }) in written {
-        if let Some(earlier) = groups.iter().find(|group| same(&group.name, &name)) {
+        if let Some(earlier) = groups.iter().find(|group| same_name(&group.name, &name)) {
             let earlier = &earlier.name;
             let header = format!("[groups.{name}]");
             let line = text.lines().position(|line| line.trim_start().starts_with(&header));
             let line = line.map_or(1, |line| line + 1);
-            return Err(format!("line {line}: the groups {earlier} and {name} are one: join them"));
+            return Err(format!(
+                "line {line}: {earlier} and {name} name the same group: join them"
+            ));
         }
         let patterns = |written: Vec<Glob>| written.into_iter().map(|Glob(one)| one).collect();
         groups.push(DeviceGroup { name, actions: patterns(actions), drivers: patterns(drivers) });

@@ -1,55 +1,56 @@
-//! What is to be done: plain data, which says why.
+//! Decisions of mechanisms, with their reasons, as plain data.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is to be done now.
+/// A change to make, or to stop making, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
-    /// A knob is to be turned.
+    /// Set a knob.
     Set {
-        /// Whose wish it is.
+        /// The mechanism that decided it.
         mechanism: String,
         /// The knob.
         knob: String,
         /// The thread whose policy the knob is; none for a knob that is a file.
         thread: Option<i32>,
-        /// What it is.
+        /// Its value so far.
         was: String,
-        /// What it is to be.
+        /// The value to set.
         to: String,
-        /// Why, as the end of a sentence.
+        /// The reason, as the end of a sentence.
         because: String,
     },
-    /// A knob that was turned is to be given back.
+    /// Restore a knob that was set.
+    #[serde(rename = "GiveBack")]
     GiveBack {
-        /// Whose wish it was to have it turned.
+        /// The mechanism that had set it.
         mechanism: String,
         /// The knob.
         knob: String,
         /// The thread whose policy the knob is; none for a knob that is a file.
         thread: Option<i32>,
-        /// Why, as the end of a sentence.
+        /// The reason, as the end of a sentence.
         because: String,
-        /// Whether it is not to be touched any more.
+        /// Whether it is left alone from now on.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         for_good: bool,
     },
-    /// A knob is not to be touched any more.
+    /// Leave a knob alone from now on.
     Stop {
-        /// Whose wish it was to have it turned.
+        /// The mechanism that had set it.
         mechanism: String,
         /// The knob.
         knob: String,
         /// The thread whose policy the knob is; none for a knob that is a file.
         thread: Option<i32>,
-        /// Why, as a sentence's second half.
+        /// The reason, as the end of a sentence.
         because: String,
     },
 }
 
 impl Decision {
-    /// The mechanism whose wish it is or was.
+    /// Returns the mechanism that decided it, or that had set the knob.
     pub fn mechanism(&self) -> &str {
         match self {
             Decision::Set { mechanism, .. }
@@ -58,7 +59,7 @@ impl Decision {
         }
     }
 
-    /// The knob it is about.
+    /// Returns the knob.
     pub fn knob(&self) -> &str {
         match self {
             Decision::Set { knob, .. }
@@ -67,7 +68,7 @@ impl Decision {
         }
     }
 
-    /// The thread whose policy the knob is; none for a knob that is a file.
+    /// Returns the thread whose policy the knob is; none for a knob that is a file.
     pub fn thread(&self) -> Option<i32> {
         match self {
             Decision::Set { thread, .. }
@@ -77,7 +78,7 @@ impl Decision {
     }
 }
 
-/// As it is said to people, whatever came of it.
+/// A sentence for users, which does not say whether the decision was carried out.
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mechanism, knob) = (self.mechanism(), self.knob());
@@ -86,7 +87,7 @@ impl fmt::Display for Decision {
                 write!(f, "{mechanism}: {knob} goes from {was} to {to}: {because}")
             }
             Decision::GiveBack { because, .. } => {
-                write!(f, "{mechanism}: {knob} is given back: {because}")
+                write!(f, "{mechanism}: {knob} is restored: {because}")
             }
             Decision::Stop { because, .. } => {
                 write!(f, "{mechanism}: {knob} is left alone from now on: {because}")

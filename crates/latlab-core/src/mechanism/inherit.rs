@@ -1,22 +1,18 @@
 //! Priority inheritance of interrupt threads (section 3.5 of the paper).
 
-use super::{Mechanism, Part};
+use super::{Description, Mechanism, Priority, ThreadRole};
 
-/// A thread that real-time tasks need has the highest priority among them: what has less does not
-/// keep them waiting.
+/// Gives a thread that real-time tasks need the highest priority among them, so that no task of
+/// lower priority delays them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inherit;
 
 impl Mechanism for Inherit {
-    fn name(&self) -> &'static str {
-        "inherit"
-    }
-
-    fn part(&self) -> Part {
-        Part::Follows
-    }
-
-    fn priority(&self, _own: Option<u32>, any: u32) -> Option<u32> {
-        Some(any)
+    fn description(&self) -> Description {
+        Description {
+            threads: ThreadRole::Raises,
+            priority: Priority::OfAllNeeds,
+            ..Description::new("inherit")
+        }
     }
 }

@@ -1,5 +1,4 @@
-//! The log of what was observed and decided, a line of JSON each, and whether deciding anew comes
-//! to the same.
+//! Log of observations and decisions, one line of JSON each, and its replay.
 
 use super::{Adaptation, Decision, Observation};
 use crate::time::Nanos;
@@ -9,40 +8,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
-    /// A daemon has begun: what follows was decided by it.
+    /// A daemon started: the following entries are its own.
     Began(Began),
-    /// This was seen, and decided upon it.
+    /// An observation, and the decisions that followed from it.
     Decided {
-        /// What was seen.
+        /// The observation.
         seen: Observation,
-        /// What was decided.
+        /// The decisions.
         decisions: Vec<Decision>,
     },
-    /// The same was seen as before, at this time, and nothing decided.
+    /// The same observation as before at this time, without a decision.
     Again(Nanos),
-    /// What was decided could not be done.
+    /// A decision that could not be carried out.
     GaveUp(Decision),
 }
 
-/// What decisions follow from, besides what is observed.
+/// What decisions depend on besides observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Began {
     /// The version of latlab.
     pub latlab: String,
-    /// The mechanisms at work.
+    /// The names of the mechanisms at work.
     pub mechanisms: Vec<String>,
     /// The text of the configuration.
     pub configuration: String,
 }
 
-/// Makes entries of what is seen; much of it is seen again and again.
+/// Makes entries of observations, short ones where the observation is the same as before.
 #[derive(Debug, Default)]
 pub struct Short {
     last: Option<Observation>,
 }
 
 impl Short {
-    /// The entry for this.
+    /// Returns the entry for an observation and its decisions.
     pub fn entry(&mut self, seen: &Observation, decisions: &[Decision]) -> Entry {
         let again = self.last.as_mut().is_some_and(|last| {
             last.at = seen.at;
@@ -56,37 +55,37 @@ impl Short {
     }
 }
 
-/// Decides anew upon what was observed.
+/// Decides again on logged observations, and compares the decisions.
 #[derive(Debug, Default)]
 pub struct Replay {
     adaptation: Option<Adaptation>,
     last: Option<Observation>,
-    /// How many observations were decided upon.
+    /// Number of observations.
     pub observations: u64,
-    /// How many decisions came of it.
+    /// Number of decisions that followed from them.
     pub decisions: u64,
 }
 
 impl Replay {
-    /// Begins with these mechanisms, which have done nothing so far.
+    /// Starts over with these mechanisms, which have changed nothing so far.
     pub fn begin(&mut self, adaptation: Adaptation) {
         (self.adaptation, self.last) = (Some(adaptation), None);
     }
 
-    /// Takes the next entry. Says, as a sentence, what is decided otherwise now, or why nothing can
-    /// be decided.
+    /// Takes the next entry. Fails, with a sentence, if the decisions differ from the logged ones
+    /// or if the entry can't be replayed.
     pub fn take(&mut self, entry: Entry) -> Result<(), String> {
-        let began = "it does not say first which mechanisms are at work".to_owned();
-        let adaptation = self.adaptation.as_mut().ok_or(began)?;
-        let (seen, then) = match entry {
-            Entry::Began(_) => return Err("it begins twice".to_owned()),
+        let missing = "the log does not begin with the mechanisms at work".to_owned();
+        let adaptation = self.adaptation.as_mut().ok_or(missing)?;
+        let (seen, logged) = match entry {
+            Entry::Began(_) => return Err("the log begins twice".to_owned()),
             Entry::GaveUp(decision) => {
                 adaptation.give_up(&decision);
                 return Ok(());
             }
             Entry::Decided { seen, decisions } => (seen, decisions),
             Entry::Again(at) => {
-                let last = self.last.take().ok_or("nothing was seen before")?;
+                let last = self.last.take().ok_or("no observation precedes this line")?;
                 (Observation { at, ..last }, Vec::new())
             }
         };
@@ -94,15 +93,17 @@ impl Replay {
         self.last = Some(seen);
         self.observations += 1;
         self.decisions += now.len() as u64;
-        if now == then {
+        if now == logged {
             return Ok(());
         }
-        let differs = now.iter().zip(&then).position(|(now, then)| now != then);
-        let differs = differs.unwrap_or(now.len().min(then.len()));
+        let differs = now.iter().zip(&logged).position(|(now, then)| now != then);
+        let differs = differs.unwrap_or(now.len().min(logged.len()));
         let shown = |decisions: &[Decision]| {
-            decisions.get(differs).map_or_else(|| "nothing more".to_owned(), ToString::to_string)
+            decisions
+                .get(differs)
+                .map_or_else(|| "no further decision".to_owned(), ToString::to_string)
         };
-        Err(format!("then it was: {}; now it is: {}", shown(&then), shown(&now)))
+        Err(format!("logged: {}; replayed: {}", shown(&logged), shown(&now)))
     }
 }
 
@@ -123,7 +124,8 @@ mod tests {
         RealTimeTask { id, process: id, name: "player".to_owned(), priority: 50 }
     }
 
-    /// A machine on which so many real-time tasks are seen, and decisions carried out.
+    /// The log of a machine that carries out decisions. Each step is the milliseconds since the
+    /// step before, and the number of real-time tasks.
     fn log(steps: &[(u64, usize)]) -> Vec<String> {
         let (mut adaptation, mut short) = (adaptation(), Short::default());
         let (mut at, mut value) = (Nanos(0), "1".to_owned());
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_again_takes_a_short_line() {
+    fn repeated_observation_takes_a_short_line() {
         let lines = log(&[(1, 0), (100, 0), (100, 0), (100, 0), (100, 1)]);
         assert!(lines[0].starts_with("{\"decided\":{\"seen\":{"), "{}", lines[0]);
         assert_eq!(lines[2], "{\"again\":201000000}");
@@ -166,22 +168,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decided_otherwise_is_said() {
+    fn replay_reports_different_decisions() {
         let lines = log(&[(1, 0), (100, 1)]);
         let other = [lines[0].replace("\"to\":\"0\"", "\"to\":\"2\"")];
         let why = replayed(&other).unwrap_err();
-        assert!(
-            why.starts_with("then it was: suppress: wakeup_preemption goes from 1 to 2"),
-            "{why}"
-        );
-        assert!(why.contains("now it is: suppress: wakeup_preemption goes from 1 to 0"), "{why}");
+        assert!(why.starts_with("logged: suppress: wakeup_preemption goes from 1 to 2"), "{why}");
+        assert!(why.contains("replayed: suppress: wakeup_preemption goes from 1 to 0"), "{why}");
         let why = replayed(&lines[1..]).unwrap_err();
-        assert!(why.contains("now it is: nothing more"), "{why}");
+        assert!(why.contains("replayed: no further decision"), "{why}");
     }
 
     proptest! {
         #[test]
-        fn whatever_was_seen_it_is_decided_as_it_was(
+        fn replay_of_any_log_gives_the_same_decisions(
             steps in proptest::collection::vec((0..1500_u64, 0..3_usize), 1..40),
         ) {
             let replay = replayed(&log(&steps));

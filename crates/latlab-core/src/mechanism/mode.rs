@@ -1,69 +1,69 @@
-//! The dynamic change of mode (section 3.2 of the paper).
+//! Dynamic change of mode (section 3.2 of the paper).
 
-use super::{Knob, Mechanism, Mode, Observation, Wish};
+use super::{Assessment, Description, Knob, Mechanism, Mode, Observation, Wish};
 use crate::time::Nanos;
 
-/// Throughput while there is no real-time task, latency from the first one on. Then the kernel is
-/// to do what it does for ordinary tasks in small pieces, for real-time tasks may wait for one.
+/// Decides for throughput while there is no real-time task, and for latency while there is one. In
+/// the latency mode it also makes the kernel free pages in small batches, as real-time tasks may
+/// have to wait for a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct ByTasks {
-    /// How long there must have been none before throughput counts again.
+    /// The time without a real-time task after which it decides for throughput.
     patience: Nanos,
     mode: Option<Mode>,
-    /// When a real-time task was there last; never, where there was none yet.
+    /// When a real-time task was last seen; none if there was none yet.
     last: Option<Nanos>,
 }
 
-/// Which part of memory the kernel keeps as free pages for each CPU: what is more than that, it
-/// gives back at once, under one lock.
+/// Fraction of memory that the kernel keeps in per-CPU lists of free pages: pages above that are
+/// freed in one batch, under the zone lock.
 const PAGES: &str = "pagelist_high_fraction";
-/// What it is to be at least: the kernel then keeps four batches, as few as it can, and gives back
-/// three of them at most (`zone_highsize`, `nr_pcp_free`).
-const FEW: u64 = 1_000_000;
+/// The least value for it: the kernel then keeps four batches, the smallest number it supports, and
+/// frees at most three of them at once (`zone_highsize`, `nr_pcp_free`).
+const SMALL_LISTS: u64 = 1_000_000;
 
 impl ByTasks {
-    /// Goes back to throughput after this time without a real-time task.
+    /// Creates the mechanism, which returns to throughput after this time without a real-time task.
     pub fn after(patience: Nanos) -> ByTasks {
         ByTasks { patience, mode: None, last: None }
     }
 }
 
 impl Mechanism for ByTasks {
-    fn name(&self) -> &'static str {
-        "mode"
-    }
-
-    fn knobs(&self) -> &'static [&'static str] {
-        &[PAGES]
-    }
-
-    fn turns_for(&self) -> Mode {
-        Mode::Latency
+    fn description(&self) -> Description {
+        Description {
+            knobs: &[PAGES],
+            serves: Mode::Latency,
+            decides_mode: true,
+            ..Description::new("mode")
+        }
     }
 
     fn wish(&self, knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
         match knob.value.parse::<u64>() {
             _ if knob.name != PAGES => Err("nothing is wished of it"),
-            Ok(found) if found < FEW => Ok(Wish {
-                value: FEW.to_string(),
-                because: "the kernel then gives back few pages at once while it holds their lock",
+            Ok(found) if found < SMALL_LISTS => Ok(Wish {
+                value: SMALL_LISTS.to_string(),
+                because: "the kernel then frees few pages at once while it holds the zone lock",
             }),
-            Ok(_) => Err("the kernel gives back few pages at once already"),
-            Err(_) => Err("it is no number"),
+            Ok(_) => Err("the kernel already frees few pages at once"),
+            Err(_) => Err("its value is not a number"),
         }
     }
 
-    fn decides_mode(&self) -> bool {
-        true
+    fn assess(&mut self, seen: &Observation) -> Assessment {
+        Assessment { mode: self.decide(seen), ..Assessment::default() }
     }
+}
 
-    fn mode(&mut self, seen: &Observation) -> Option<(Mode, String)> {
+impl ByTasks {
+    fn decide(&mut self, seen: &Observation) -> Option<(Mode, String)> {
         let there = seen.realtime.as_ref()?.len();
         if there > 0 {
             self.last = Some(seen.at);
         }
-        let waits = self.last.is_some_and(|last| seen.at < last + self.patience);
-        let mode = if there > 0 || (waits && self.mode == Some(Mode::Latency)) {
+        let is_recent = self.last.is_some_and(|last| seen.at < last + self.patience);
+        let mode = if there > 0 || (is_recent && self.mode == Some(Mode::Latency)) {
             Mode::Latency
         } else {
             Mode::Throughput
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn few_pages_are_kept_and_never_more_than_before() {
+    fn page_lists_become_small_and_never_larger() {
         for found in ["0", "8", "999999"] {
             assert_eq!(wished(PAGES, found).as_deref(), Some("1000000"), "{found}");
         }

@@ -1,89 +1,111 @@
-//! What is seen of a machine: plain data, so that it can be kept and decided upon again.
+//! Observations of a machine: plain data, so that they can be logged and decided on again.
 
 use super::policy::Policy;
-use super::{Request, Wake};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// What is seen of the machine at one moment.
+/// The state of a machine at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
-    /// When, by a clock that only goes on.
+    /// The moment, on a monotonic clock.
     pub at: Nanos,
-    /// Programs' tasks of real-time policy, kernel threads not among them. None where nobody has
-    /// looked.
+    /// Tasks of programs with a real-time policy, without kernel threads; none where they are not
+    /// counted.
     pub realtime: Option<Vec<RealTimeTask>>,
     /// The knobs that can be read.
     pub knobs: Vec<Knob>,
     /// The threads that handle interrupts.
     pub threads: Vec<Thread>,
-    /// Which of them have woken real-time tasks since the last observation.
+    /// The wake-ups of real-time tasks by these threads since the last observation.
     pub wakes: Vec<Wake>,
-    /// What processes ask for.
+    /// The requests of processes.
     pub requests: Vec<Request>,
     /// CPUs on which ordinary tasks starve.
     #[serde(default)]
     pub starved: Vec<u32>,
 }
 
-/// A knob as it stands.
+/// A knob with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knob {
     /// Its name, as `latlab list knobs` shows it.
     pub name: String,
-    /// Where it is, as the user finds it.
+    /// The path of its file.
     pub path: String,
-    /// The value it has.
+    /// Its value.
     pub value: String,
-    /// All values it can have; empty where that is not known.
+    /// All values it can have; empty where they are not known.
     pub possible: Vec<String>,
 }
 
-/// A program's task of real-time policy.
+/// A program's task with a real-time policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealTimeTask {
-    /// The kernel's number of it, a thread id.
+    /// Its thread id.
     pub id: i32,
-    /// The process it belongs to.
+    /// The id of its process.
     pub process: i32,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Its priority, 1 to 99; [`DEADLINE`] for one of `SCHED_DEADLINE`, which goes before all
-    /// others.
+    /// Its priority, 1 to 99; [`DEADLINE`] for `SCHED_DEADLINE`, which runs before all others.
     pub priority: u32,
 }
 
-/// The priority that counts for a task of `SCHED_DEADLINE`.
+/// The priority that stands for `SCHED_DEADLINE`.
 pub const DEADLINE: u32 = 100;
 
-/// A kernel thread that handles interrupts, `irq/…`, or the rest of their work: `ksoftirqd/…`,
-/// and under `PREEMPT_RT` `ktimers/…`.
+/// A kernel thread that handles interrupts (`irq/…`) or the softirqs they raise (`ksoftirqd/…`, and
+/// with `PREEMPT_RT` `ktimers/…`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
-    /// The kernel's number of it.
+    /// Its thread id.
     pub id: i32,
-    /// What it is called: with its number, this says who it is.
+    /// Its name. Thread ids are reused; id and name together identify a thread.
     pub name: String,
-    /// The interrupt it handles; none for a soft-irq thread.
+    /// The interrupt it handles; none for a softirq thread.
     pub interrupt: Option<u32>,
-    /// What the interrupt's handler is registered as. Several where the thread's own can't be told
-    /// from others that share the interrupt.
+    /// The names of the interrupt's handlers. There are several where the thread's own can't be
+    /// told from others that share the interrupt.
     pub actions: Vec<String>,
-    /// The driver of the device that interrupts, where sysfs says.
+    /// The driver of the interrupting device, where sysfs names it.
     pub driver: Option<String>,
-    /// How it is scheduled.
+    /// Its scheduling policy.
     pub policy: Policy,
 }
 
+/// The wake-up of a program's real-time task by a thread that handles interrupts. All ids are those
+/// of the initial pid namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Wake {
+    /// The thread id of the task.
+    pub task: i32,
+    /// The id of its process.
+    pub process: i32,
+    /// The thread that woke it: an interrupt thread, or one that runs softirqs.
+    pub thread: i32,
+    /// The interrupt thread that had raised the softirq, where a softirq thread woke the task; none
+    /// where it is not known, or where a hard interrupt had raised it.
+    pub behind: Option<i32>,
+}
+
+/// The request of a process. It stands until the process ends or withdraws it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The process id.
+    pub process: i32,
+    /// The device groups that the process needs, by their names in the configuration.
+    pub groups: Vec<String>,
+}
+
 impl Observation {
-    /// How many real-time tasks of programs there are; none where nobody has looked.
+    /// Returns the number of real-time tasks of programs; none where they are not counted.
     pub fn tasks(&self) -> Option<u64> {
         self.realtime.as_ref().map(|tasks| tasks.len() as u64)
     }
 }
 
 impl Thread {
-    /// Where its policy is, as the user finds it.
+    /// Returns the path of its directory in /proc.
     pub fn path(&self) -> String {
         format!("/proc/{}", self.id)
     }

@@ -1,14 +1,14 @@
-//! The policy and priority of a thread, as users write it.
+//! Scheduling policy and priority of a thread, as users write it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How a thread is scheduled, as far as mechanisms turn it (`sched(7)`).
+/// A scheduling policy that mechanisms can set, with its priority (`sched(7)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// `SCHED_OTHER`, an ordinary task.
+    /// `SCHED_OTHER`: an ordinary task.
     Other,
     /// `SCHED_FIFO` at this priority, 1 to 99.
     Fifo(u32),
@@ -17,7 +17,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Its real-time priority; 0 for an ordinary task.
+    /// Returns its real-time priority; 0 for an ordinary task.
     pub fn priority(self) -> u32 {
         match self {
             Policy::Other => 0,
@@ -40,7 +40,8 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Policy, String> {
-        let refused = || format!("'{text}' is no policy: it is other, fifo 1 … 99, or rr 1 … 99");
+        let refused =
+            || format!("'{text}' is not a policy: write other, fifo 1 … 99, or rr 1 … 99");
         if text == "other" {
             return Ok(Policy::Other);
         }
@@ -73,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_read_again() {
+    fn policy_survives_formatting_and_parsing() {
         for policy in [Policy::Other, Policy::Fifo(1), Policy::Fifo(99), Policy::Rr(5)] {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
     }
 
     #[test]
-    fn what_no_thread_can_have_is_refused() {
+    fn policy_with_invalid_name_or_priority_is_refused() {
         for text in ["", "fifo", "fifo 0", "rr 100", "fifo  5", "deadline 3", "Other"] {
             let refused = text.parse::<Policy>().unwrap_err();
             assert!(refused.contains("fifo 1 … 99"), "{refused}");

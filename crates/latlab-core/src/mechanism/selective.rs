@@ -1,26 +1,28 @@
-//! Prioritizing the interrupts that real-time tasks ask for (section 3.3 of the paper).
+//! Prioritizing the interrupts that real-time tasks request (section 3.3 of the paper).
 
 use super::configuration::DeviceGroup;
-use super::{Mechanism, Need, Observation, Part, Thread};
+use super::{
+    Assessment, DEADLINE, Description, Mechanism, Need, Observation, Priority, RealTimeTask,
+    Request, Thread, ThreadRole,
+};
 
-/// The interrupt threads of the device groups that a process with real-time tasks has asked for
-/// get the priority of those tasks; all others are ordinary tasks meanwhile.
+/// Gives the interrupt threads of the device groups that a process with real-time tasks has
+/// requested the priority of those tasks; all other interrupt threads are `SCHED_OTHER` meanwhile.
 #[derive(Clone, Debug)]
 pub struct Selective {
     groups: Vec<DeviceGroup>,
-    asked: bool,
 }
 
 impl Selective {
-    /// Knows these device groups.
+    /// Creates the mechanism for these device groups.
     pub fn of(groups: Vec<DeviceGroup>) -> Selective {
-        Selective { groups, asked: false }
+        Selective { groups }
     }
 
     /// The interrupt threads of the group of this name.
     fn threads<'a>(&self, group: &str, threads: &'a [Thread]) -> Vec<&'a Thread> {
-        let asked = |known: &&DeviceGroup| known.name.eq_ignore_ascii_case(group);
-        let Some(group) = self.groups.iter().find(asked) else { return Vec::new() };
+        let is_named = |known: &&DeviceGroup| known.name.eq_ignore_ascii_case(group);
+        let Some(group) = self.groups.iter().find(is_named) else { return Vec::new() };
         let fits = |thread: &&Thread| {
             let driver = thread.driver.as_deref();
             let mut actions = thread.actions.iter();
@@ -28,42 +30,43 @@ impl Selective {
         };
         threads.iter().filter(fits).collect()
     }
+
+    fn needs(&self, request: &Request, task: &RealTimeTask, seen: &Observation) -> Vec<Need> {
+        let of_group = |group: &String| {
+            let because = format!("{} ({}) has asked for {group}", task.name, task.id);
+            let need = |thread: &Thread| Need {
+                thread: thread.id,
+                task: task.id,
+                process: task.process,
+                priority: task.priority,
+                because: because.clone(),
+            };
+            self.threads(group, &seen.threads).into_iter().map(need).collect::<Vec<Need>>()
+        };
+        request.groups.iter().flat_map(of_group).collect()
+    }
 }
 
 impl Mechanism for Selective {
-    fn name(&self) -> &'static str {
-        "selective"
+    fn description(&self) -> Description {
+        Description {
+            threads: ThreadRole::FindsByRequests,
+            priority: Priority::OfOwnNeeds { at_most: DEADLINE },
+            ..Description::new("selective")
+        }
     }
 
-    fn part(&self) -> Part {
-        Part::Asked
-    }
-
-    fn needs(&mut self, seen: &Observation) -> Vec<Need> {
-        let mut needs = Vec::new();
-        self.asked = false;
+    fn assess(&mut self, seen: &Observation) -> Assessment {
+        let mut assessment = Assessment::default();
         for request in &seen.requests {
             let tasks = seen.realtime.iter().flatten();
-            // Who has no real-time task waits for no interrupt in a hurry.
+            // A process without a real-time task has no use for an urgent interrupt.
             for task in tasks.filter(|task| task.process == request.process) {
-                self.asked = true;
-                for group in &request.groups {
-                    needs.extend(self.threads(group, &seen.threads).iter().map(|thread| Need {
-                        thread: thread.id,
-                        priority: task.priority,
-                        because: format!("{} ({}) has asked for {group}", task.name, task.id),
-                    }));
-                }
+                assessment.demotes =
+                    Some("no real-time task has asked for it, and some have for others");
+                assessment.needs.extend(self.needs(request, task, seen));
             }
         }
-        needs
-    }
-
-    fn priority(&self, own: Option<u32>, _any: u32) -> Option<u32> {
-        own
-    }
-
-    fn demotes(&self) -> Option<&'static str> {
-        self.asked.then_some("no real-time task has asked for it, and some have for others")
+        assessment
     }
 }

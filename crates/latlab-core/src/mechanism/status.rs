@@ -1,4 +1,4 @@
-//! What the adaptive daemon has done and why: what `latlab adapt status` shows.
+//! State of the adaptive daemon, as `latlab adapt status` shows it.
 
 use super::watching::{Programs, Violations};
 use super::{Decision, Mode, Request};
@@ -6,81 +6,81 @@ use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A daemon at work, at one moment. All times are of one clock, which only goes on.
+/// The state of a daemon at one moment. All times are on one monotonic clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
-    /// Its version.
+    /// Its latlab version.
     pub latlab: String,
-    /// Its process.
+    /// Its process id.
     pub process: u32,
-    /// When this was so.
+    /// The moment.
     pub at: Nanos,
-    /// When it began.
+    /// When the daemon started.
     pub began: Nanos,
-    /// The mechanisms at work.
+    /// The names of the mechanisms at work.
     pub mechanisms: Vec<String>,
-    /// What the machine is to be good at, where a mechanism decides that.
+    /// The mode; none where no mechanism decides it.
     pub mode: Option<Mode>,
-    /// Why, as the end of a sentence.
+    /// The reason for the mode, as the end of a sentence.
     pub mode_because: Option<String>,
-    /// Programs' tasks of real-time policy there are; none where they are not counted.
+    /// Number of programs' tasks with a real-time policy; none where they are not counted.
     pub realtime_tasks: Option<u64>,
-    /// What is turned now, the earliest first.
+    /// The knobs that are set, the earliest first.
     pub changes: Vec<Turned>,
-    /// What is not to be touched any more, and why; the earliest first, at most [`MOST_LEFT`].
+    /// The knobs that are left alone, the earliest first; at most [`MAX_LEFT_ALONE`].
     pub left: Vec<Left>,
-    /// What processes have asked for.
+    /// The requests of processes.
     pub requests: Vec<Request>,
-    /// How many decisions each mechanism has made.
+    /// Number of decisions of each mechanism.
     pub decisions: BTreeMap<String, u64>,
-    /// How many requests were refused.
+    /// Number of refused requests.
     pub refused: u64,
-    /// How many sentences about what it does were not said, for want of a reader.
+    /// Number of log messages that were dropped because they were not read.
     pub unsaid: u64,
-    /// Wake-ups of real-time tasks by tasks of lower priority; none where nobody watches for them.
+    /// Wake-ups of real-time tasks by lower-priority tasks; none where they are not watched.
     pub violations: Option<Violations>,
-    /// CPU time that it has used, all its threads together.
+    /// CPU time of all threads of the daemon.
     pub cpu: Nanos,
-    /// What its BPF programs cost besides; none where it has none, or that is not known.
+    /// CPU time of its BPF programs; none where it has none, or where that is not known.
     pub programs: Option<Programs>,
 }
 
-/// A knob that is turned.
+/// A knob that is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turned {
-    /// The mechanism whose wish that was.
+    /// The mechanism that set it.
     pub mechanism: String,
     /// The knob.
     pub knob: String,
     /// The thread whose policy the knob is; none for a knob that is a file.
     pub thread: Option<i32>,
-    /// What it was before.
+    /// The value that it was found with.
     pub was: String,
-    /// What it was turned to.
+    /// The value that it was set to.
     pub to: String,
-    /// Why, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub because: String,
-    /// When.
+    /// When it was set.
     pub since: Nanos,
 }
 
-/// A knob that is not to be touched any more.
+/// A knob that is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
     /// The knob.
     pub knob: String,
     /// The thread whose policy the knob is; none for a knob that is a file.
     pub thread: Option<i32>,
-    /// Why, as a sentence's second half.
+    /// The reason, as the end of a sentence.
     pub because: String,
 }
 
-/// So many knobs are remembered as left alone: interrupt threads come and go, and the daemon may
+/// Maximum number of knobs in [`Status::left`]. Interrupt threads come and go, and the daemon may
 /// run for years.
-pub const MOST_LEFT: usize = 64;
+pub const MAX_LEFT_ALONE: usize = 64;
 
 impl Status {
-    /// Notes that something was decided.
+    /// Notes a decision that was carried out.
     pub fn note(&mut self, at: Nanos, decision: &Decision) {
         *self.decisions.entry(decision.mechanism().to_owned()).or_default() += 1;
         match decision {
@@ -103,25 +103,24 @@ impl Status {
         }
     }
 
-    /// Notes that the knob of this decision is not touched any more, and why.
+    /// Notes that the knob of this decision is left alone from now on, and why.
     pub fn leave(&mut self, decision: &Decision, because: &str) {
         self.forget(decision);
         let (knob, thread) = (decision.knob(), decision.thread());
         self.left.retain(|left| left.knob != knob || left.thread != thread);
-        if self.left.len() < MOST_LEFT {
+        if self.left.len() < MAX_LEFT_ALONE {
             self.left.push(Left { knob: knob.to_owned(), thread, because: because.to_owned() });
         }
     }
 
-    /// Forgets that the knob of this decision is turned. How it was.
+    /// Forgets that the knob of this decision is set. Returns its entry.
     fn forget(&mut self, decision: &Decision) -> Option<Turned> {
-        let same =
-            |turned: &Turned| turned.knob == decision.knob() && turned.thread == decision.thread();
+        let same = |one: &Turned| one.knob == decision.knob() && one.thread == decision.thread();
         let at = self.changes.iter().position(same)?;
         Some(self.changes.remove(at))
     }
 
-    /// How many processes have asked for each group.
+    /// Returns the number of processes that have requested each group.
     pub fn asked(&self) -> BTreeMap<&str, u64> {
         let mut asked = BTreeMap::new();
         for group in self.requests.iter().flat_map(|request| &request.groups) {
@@ -130,7 +129,7 @@ impl Status {
         asked
     }
 
-    /// Which part of one CPU's time it has used since it began.
+    /// Returns its share of one CPU's time since it started.
     pub fn share(&self) -> f64 {
         let elapsed = (self.at - self.began).as_secs_f64();
         if elapsed > 0.0 { self.cpu.as_secs_f64() / elapsed } else { 0.0 }
@@ -147,13 +146,13 @@ mod tests {
         Decision::Set { mechanism, knob, thread: None, was, to, because }
     }
 
-    fn give_back(knob: &str, for_good: bool) -> Decision {
+    fn restore(knob: &str, for_good: bool) -> Decision {
         let [mechanism, because] = ["suppress", "a task is there"].map(str::to_owned);
         Decision::GiveBack { mechanism, knob: knob.to_owned(), thread: None, because, for_good }
     }
 
     #[test]
-    fn what_is_turned_stands_there_until_it_is_given_back() {
+    fn changes_list_knob_until_it_is_restored() {
         let mut status = Status::default();
         status.note(Nanos(5), &set("a", "1", "2"));
         status.note(Nanos(6), &set("b", "1", "2"));
@@ -161,17 +160,17 @@ mod tests {
         let shown: Vec<_> =
             status.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to, one.since)).collect();
         assert_eq!(shown, [("b", "1", "2", Nanos(6)), ("a", "1", "3", Nanos(7))]);
-        status.note(Nanos(8), &give_back("a", false));
+        status.note(Nanos(8), &restore("a", false));
         assert_eq!(status.changes.len(), 1);
         assert_eq!(status.decisions, BTreeMap::from([("suppress".to_owned(), 4)]));
-        assert!(status.left.is_empty(), "it may be turned again");
-        status.note(Nanos(9), &give_back("b", true));
+        assert!(status.left.is_empty(), "it may be set again");
+        status.note(Nanos(9), &restore("b", true));
         assert!(status.changes.is_empty());
         assert_eq!(status.left.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["b"]);
     }
 
     #[test]
-    fn what_is_left_alone_is_remembered_but_not_endlessly() {
+    fn left_lists_each_knob_once_and_has_a_maximum() {
         let mut status = Status::default();
         status.note(Nanos(1), &set("a", "1", "2"));
         status.leave(&set("a", "1", "2"), "it was refused");
@@ -179,11 +178,11 @@ mod tests {
         assert!(status.changes.is_empty());
         assert_eq!(status.left.len(), 1);
         (0..1000).for_each(|n| status.leave(&set(&n.to_string(), "1", "2"), "so"));
-        assert_eq!(status.left.len(), MOST_LEFT);
+        assert_eq!(status.left.len(), MAX_LEFT_ALONE);
     }
 
     #[test]
-    fn it_says_who_asked_and_what_it_costs() {
+    fn status_counts_requests_and_cpu_time() {
         let request = |process, groups: &[&str]| Request {
             process,
             groups: groups.iter().map(|name| (*name).to_owned()).collect(),

@@ -1,73 +1,66 @@
-//! Suppressing preemptions by ordinary tasks (section 3.1 of the paper).
+//! Suppressing preemption among ordinary tasks (section 3.1 of the paper).
 
-use super::{Knob, Mechanism, Wish};
+use super::{Description, Knob, Mechanism, Wish};
 
-/// An ordinary task does not preempt an ordinary task before that one's slice ends; real-time
-/// tasks preempt at once, as before.
+/// Keeps ordinary tasks from preempting each other before a time slice ends. Real-time tasks still
+/// preempt immediately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Suppress;
 
-/// Which scheduler the ordinary tasks have, besides the kernel's own.
+/// The knob that loads a `sched_ext` scheduler for ordinary tasks.
 pub const SCHED_EXT: &str = "sched_ext";
-/// The one under which none of them preempts another.
+/// The scheduler of latlab, under which no ordinary task preempts another.
 pub const SLICES: &str = "latlab_slices";
-/// The model of preemption.
+/// The preemption model.
 const PREEMPT: &str = "preempt";
-/// Whether who is woken stands where it stood when it fell asleep, by the share it had had of the
-/// CPU.
+/// Whether a task that wakes up keeps the lag it had when it went to sleep (`PLACE_LAG` of EEVDF).
 const LAG: &str = "place_lag";
-/// How long an ordinary task runs until the tick gives way to another, in nanoseconds.
+/// Time slice of an ordinary task, in nanoseconds.
 const SLICE: &str = "base_slice";
-/// What it is to be at least: the kernel itself has 2.8 ms from eight CPUs on, and 0.7 ms on one.
-const LONG: u64 = 3_000_000;
-/// Whether who is woken may preempt who runs.
+/// The least value for it. The kernel's default is 0.7 ms on one CPU and 2.8 ms on eight or more.
+const LONG_SLICE: u64 = 3_000_000;
+/// Whether a task that wakes up may preempt the running one.
 const WAKEUP: &str = "wakeup_preemption";
 
 impl Mechanism for Suppress {
-    fn name(&self) -> &'static str {
-        "suppress"
-    }
-
-    fn knobs(&self) -> &'static [&'static str] {
-        &[SCHED_EXT, PREEMPT, SLICE, LAG, WAKEUP]
+    fn description(&self) -> Description {
+        let knobs = &[SCHED_EXT, PREEMPT, SLICE, LAG, WAKEUP];
+        Description { knobs, ..Description::new("suppress") }
     }
 
     fn wish(&self, knob: &Knob, all: &[Knob]) -> Result<Wish, &'static str> {
         let wish = |value: &str, because| Ok(Wish { value: value.to_owned(), because });
         let replaced = all.iter().any(|other| other.name == SCHED_EXT);
         match (knob.name.as_str(), knob.value.as_str()) {
-            (SCHED_EXT, "none") => {
-                wish(SLICES, "an ordinary task then runs until its slice ends, whoever is woken")
-            }
-            (SCHED_EXT, SLICES) => Err("it is at work already"),
-            (SCHED_EXT, _) => Err("somebody has chosen that scheduler of ordinary tasks"),
-            _ if replaced => Err("the scheduler of sched_ext decides about ordinary tasks"),
+            (SCHED_EXT, "none") => wish(
+                SLICES,
+                "an ordinary task then runs until its slice ends, whichever task wakes up",
+            ),
+            (SCHED_EXT, SLICES) => Err("it is loaded already"),
+            (SCHED_EXT, _) => Err("another program has loaded that scheduler of ordinary tasks"),
+            _ if replaced => Err("the sched_ext scheduler schedules ordinary tasks"),
             (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
                 "lazy",
-                "an ordinary task then gives way to another at the tick, not within the kernel",
+                "an ordinary task is then preempted by another at the tick, not within the kernel",
             ),
             (PREEMPT, "full") => Err("this kernel has no lazy preemption"),
-            (PREEMPT, "lazy") => Err("it already spares ordinary tasks"),
-            (PREEMPT, _) => Err("it spares ordinary tasks more than lazy would"),
+            (PREEMPT, "lazy") => Err("ordinary tasks are already preempted at the tick only"),
+            (PREEMPT, _) => Err("ordinary tasks are preempted less than with lazy"),
             (WAKEUP, "1") => {
-                wish("0", "an ordinary task that is woken then waits for the slice of who runs")
+                wish("0", "an ordinary task that wakes up then waits until the running slice ends")
             }
-            (LAG, "1") => {
-                wish("0", "ordinary tasks then take turns in the order in which they are woken")
-            }
-            (LAG, "0") => {
-                Err("ordinary tasks take turns in the order in which they are woken already")
-            }
-            (WAKEUP, "0") => Err("no ordinary task preempts when it is woken, as is wanted"),
+            (LAG, "1") => wish("0", "ordinary tasks then run in the order in which they wake up"),
+            (LAG, "0") => Err("ordinary tasks already run in the order in which they wake up"),
+            (WAKEUP, "0") => Err("ordinary tasks already do not preempt others when they wake up"),
             (SLICE, value) => match value.parse::<u64>() {
-                Ok(found) if found < LONG => wish(
-                    &LONG.to_string(),
-                    "an ordinary task then runs for longer before another has its turn",
+                Ok(found) if found < LONG_SLICE => wish(
+                    &LONG_SLICE.to_string(),
+                    "an ordinary task then runs for longer before another one runs",
                 ),
-                Ok(_) => Err("slices are as long already"),
-                Err(_) => Err("it is no number of nanoseconds"),
+                Ok(_) => Err("slices are already as long"),
+                Err(_) => Err("its value is not a number of nanoseconds"),
             },
-            _ => Err("it has no value that suppress knows"),
+            _ => Err("suppress does not know its value"),
         }
     }
 }
@@ -87,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_of_our_own_goes_before_all_else_unless_somebody_has_one() {
+    fn sched_ext_replaces_other_knobs_unless_another_scheduler_is_loaded() {
         assert_eq!(wished("sched_ext", "none", &[]).as_deref(), Some("latlab_slices"));
         assert_eq!(wished("sched_ext", "scx_rusty", &[]), None);
         for scheduler in ["none", "latlab_slices", "scx_rusty"] {
@@ -97,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn full_becomes_lazy_where_the_kernel_has_that() {
+    fn preempt_full_becomes_lazy_where_kernel_has_it() {
         assert_eq!(wished("preempt", "full", &["full", "lazy"]).as_deref(), Some("lazy"));
         assert_eq!(wished("preempt", "full", &["none", "voluntary", "full"]), None);
     }
 
     #[test]
-    fn what_preempts_less_already_stays() {
+    fn knob_that_preempts_less_already_stays() {
         for value in ["none", "voluntary", "lazy"] {
             assert_eq!(wished("preempt", value, &["none", "voluntary", "full", "lazy"]), None);
         }
@@ -111,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_waits() {
+    fn wakeup_features_are_disabled() {
         for feature in ["wakeup_preemption", "place_lag"] {
             assert_eq!(wished(feature, "1", &["0", "1"]).as_deref(), Some("0"));
             assert_eq!(wished(feature, "0", &["0", "1"]), None);
@@ -119,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn slices_become_longer_and_never_shorter() {
-        let long = LONG.to_string();
+    fn base_slice_becomes_longer_and_never_shorter() {
+        let long = LONG_SLICE.to_string();
         for (found, wish) in [("700000", Some(&*long)), ("2800000", Some(&long))] {
             assert_eq!(wished("base_slice", found, &[]).as_deref(), wish);
         }
@@ -130,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_stays() {
+    fn unknown_knob_or_value_stays() {
         assert_eq!(wished("wakeup_preemption", "nonsense", &[]), None);
         assert_eq!(wished("swappiness", "60", &[]), None);
     }

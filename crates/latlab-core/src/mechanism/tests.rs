@@ -1,4 +1,4 @@
-//! Mechanisms together: what is turned, given back and left alone.
+//! Tests of mechanisms together: knobs that are set, restored and left alone.
 
 mod latency;
 mod threads;
@@ -19,18 +19,18 @@ fn task(id: i32) -> RealTimeTask {
     RealTimeTask { id, process: id, name: "task".to_owned(), priority: 80 }
 }
 
-/// A machine of two knobs on which decisions are carried out.
+/// A machine with two knobs that carries out decisions.
 #[derive(Clone, Debug)]
-struct Machine {
+struct TwoKnobs {
     now: Nanos,
     found: [String; 2],
     knobs: [Knob; 2],
 }
 
-impl Machine {
-    fn new(preempt: &str, wakeup: &str) -> Machine {
+impl TwoKnobs {
+    fn new(preempt: &str, wakeup: &str) -> TwoKnobs {
         let knobs = [knob("preempt", preempt), knob("wakeup_preemption", wakeup)];
-        Machine { now: Nanos(0), found: [preempt.to_owned(), wakeup.to_owned()], knobs }
+        TwoKnobs { now: Nanos(0), found: [preempt.to_owned(), wakeup.to_owned()], knobs }
     }
 
     fn seen(&self, realtime: Option<i32>) -> Observation {
@@ -57,13 +57,13 @@ impl Machine {
     }
 }
 
-fn suppressing() -> Adaptation {
+fn suppress() -> Adaptation {
     Adaptation::of(vec![Box::new(Suppress)], 90).unwrap()
 }
 
 #[test]
-fn what_is_wished_is_turned_once_and_stays() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn wished_knobs_are_set_once_and_stay() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     let first = adaptation.decide(&machine.seen(None));
     machine.carry_out(&first);
     assert_eq!(machine.values(), ["lazy", "0"]);
@@ -71,23 +71,23 @@ fn what_is_wished_is_turned_once_and_stays() {
 }
 
 #[test]
-fn a_knob_that_somebody_turns_is_left_alone_for_good() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn knob_changed_by_others_is_left_alone_for_good() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     let first = adaptation.decide(&machine.seen(None));
     machine.carry_out(&first);
     machine.knobs[0].value = "voluntary".to_owned();
-    let because = "somebody has turned it from lazy to voluntary".to_owned();
+    let because = "another program changed it from lazy to voluntary".to_owned();
     let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
     let expected = Decision::Stop { mechanism, knob, thread: None, because };
     assert_eq!(adaptation.decide(&machine.seen(None)), [expected]);
     machine.knobs[0].value = "full".to_owned();
-    assert!(adaptation.decide(&machine.seen(None)).is_empty(), "not even when it would be wished");
+    assert!(adaptation.decide(&machine.seen(None)).is_empty(), "even where a value is wished");
     assert_eq!(machine.values(), ["full", "0"]);
 }
 
 #[test]
-fn a_knob_that_can_t_be_read_any_more_is_left_alone() {
-    let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn knob_that_becomes_unreadable_is_left_alone() {
+    let (machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     adaptation.decide(&machine.seen(None));
     let decisions = adaptation.decide(&Observation::default());
     assert_eq!(decisions.len(), 2);
@@ -95,8 +95,8 @@ fn a_knob_that_can_t_be_read_any_more_is_left_alone() {
 }
 
 #[test]
-fn where_ordinary_tasks_starve_nothing_else_is_turned_for_throughput() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn starvation_undoes_a_knob_and_sets_none_for_throughput() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     let first = adaptation.decide(&machine.seen(None));
     machine.carry_out(&first);
     adaptation.give_up(&first[0]);
@@ -114,19 +114,20 @@ fn where_ordinary_tasks_starve_nothing_else_is_turned_for_throughput() {
 }
 
 #[test]
-fn a_scheduler_that_the_kernel_ejects_is_turned_by_nobody() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn scheduler_ejected_by_the_kernel_is_left_alone() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     machine.knobs[0] = knob("sched_ext", "none");
     let first = adaptation.decide(&machine.seen(None));
     assert_eq!(first[0].knob(), "sched_ext");
     let decisions = adaptation.decide(&machine.seen(None));
-    let expected = "suppress: sched_ext is left alone from now on: it is at work no more";
+    let expected =
+        "suppress: sched_ext is left alone from now on: the scheduler is no longer loaded";
     assert_eq!(decisions[0].to_string(), expected);
 }
 
 #[test]
-fn what_could_not_be_turned_is_not_tried_again() {
-    let (machine, mut adaptation) = (Machine::new("full", "1"), suppressing());
+fn knob_that_could_not_be_set_is_not_tried_again() {
+    let (machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress());
     for decision in adaptation.decide(&machine.seen(None)) {
         adaptation.give_up(&decision);
     }
@@ -134,20 +135,20 @@ fn what_could_not_be_turned_is_not_tried_again() {
 }
 
 #[test]
-fn two_mechanisms_never_have_one_knob() {
+fn mechanisms_with_a_knob_in_common_are_refused() {
     let refused = Adaptation::of(vec![Box::new(Suppress), Box::new(Suppress)], 90).unwrap_err();
-    assert_eq!(refused, "suppress and suppress both turn sched_ext: take one of them");
+    assert_eq!(refused, "suppress and suppress both set sched_ext: name only one of them");
 }
 
-/// Goes back to throughput after a second.
-fn both() -> Adaptation {
+/// Suppress and mode, which returns to throughput after a second.
+fn suppress_and_mode() -> Adaptation {
     let mode = ByTasks::after(Nanos::from_secs(1));
     Adaptation::of(vec![Box::new(Suppress), Box::new(mode)], 90).unwrap()
 }
 
-/// After this time it is seen that there are so many tasks. Whether anything was done.
+/// Observes the given number of tasks after the given time, and carries out the decisions.
 fn later(
-    machine: &mut Machine,
+    machine: &mut TwoKnobs,
     adaptation: &mut Adaptation,
     (after, tasks): (Nanos, i32),
 ) -> Vec<Decision> {
@@ -160,8 +161,8 @@ fn later(
 const MS: Nanos = Nanos::from_millis(1);
 
 #[test]
-fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a_second() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+fn mode_restores_knobs_at_first_task_and_sets_them_a_second_after_the_last() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress_and_mode());
     later(&mut machine, &mut adaptation, (MS, 0));
     assert_eq!(machine.values(), ["lazy", "0"]);
     let decisions = later(&mut machine, &mut adaptation, (MS, 2));
@@ -177,8 +178,8 @@ fn the_first_real_time_task_has_all_given_back_and_the_last_turned_again_after_a
 }
 
 #[test]
-fn a_thousand_starts_and_stops_leave_it_right_and_it_does_not_flap() {
-    let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+fn mode_does_not_flap_when_tasks_start_and_stop_a_thousand_times() {
+    let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress_and_mode());
     later(&mut machine, &mut adaptation, (MS, 1));
     for _ in 0..1000 {
         assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
@@ -195,9 +196,9 @@ fn a_thousand_starts_and_stops_leave_it_right_and_it_does_not_flap() {
 }
 
 #[test]
-fn a_mode_with_nothing_to_turn_is_refused() {
+fn mode_without_knobs_to_set_or_twice_is_refused() {
     let refused = Adaptation::of(vec![Box::new(ByTasks::after(MS))], 90).unwrap_err();
-    assert!(refused.starts_with("mode only says when others are to act"), "{refused}");
+    assert!(refused.starts_with("mode only decides when other mechanisms act"), "{refused}");
     let twice: Vec<Box<dyn Mechanism>> =
         vec![Box::new(Suppress), Box::new(ByTasks::after(MS)), Box::new(ByTasks::after(MS))];
     assert!(Adaptation::of(twice, 90).unwrap_err().contains("both decide the mode"));
@@ -211,14 +212,14 @@ fn values() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 proptest! {
-    /// Whatever somebody else turns and when: a knob that was left alone is never named again, a
-    /// knob is never turned to what it is, and the same is decided again of the same.
+    /// Whatever others change and when: a knob that was left alone is never named again, a knob is
+    /// never set to the value it has, and the same observations give the same decisions.
     #[test]
-    fn decisions_follow_from_what_was_seen(all in prop::collection::vec(values(), 1..40)) {
-        let (mut one, mut other) = (suppressing(), suppressing());
+    fn decisions_are_repeatable_and_respect_knobs_left_alone(all in prop::collection::vec(values(), 1..40)) {
+        let (mut one, mut other) = (suppress(), suppress());
         let mut left = BTreeSet::new();
         for (preempt, wakeup) in all {
-            let seen = Machine::new(preempt, wakeup).seen(None);
+            let seen = TwoKnobs::new(preempt, wakeup).seen(None);
             let decisions = one.decide(&seen);
             prop_assert_eq!(&decisions, &other.decide(&seen));
             for decision in &decisions {
@@ -226,17 +227,17 @@ proptest! {
                 match decision {
                     Decision::Set { was, to, .. } => prop_assert!(was != to),
                     Decision::Stop { knob, .. } => { left.insert(knob.clone()); }
-                    Decision::GiveBack { .. } => prop_assert!(false, "nothing asks for it"),
+                    Decision::GiveBack { .. } => prop_assert!(false, "no mechanism restores a knob here"),
                 }
             }
         }
     }
 
-    /// With a real-time task, and for a second after it, every knob is as it was found; without
-    /// one for longer, all are turned.
+    /// With a real-time task, and for a second after it, every knob has the value it was found
+    /// with; later, all are set.
     #[test]
-    fn the_mode_follows_the_tasks(all in prop::collection::vec((0..700_u64, 0..3_i32), 1..200)) {
-        let (mut machine, mut adaptation) = (Machine::new("full", "1"), both());
+    fn mode_follows_real_time_tasks(all in prop::collection::vec((0..700_u64, 0..3_i32), 1..200)) {
+        let (mut machine, mut adaptation) = (TwoKnobs::new("full", "1"), suppress_and_mode());
         let mut last = None;
         for (after, tasks) in all {
             later(&mut machine, &mut adaptation, (Nanos::from_millis(after), tasks));

@@ -1,87 +1,84 @@
 //! Prioritizing the interrupts that wake real-time tasks (section 3.4 of the paper).
 
-use super::{Mechanism, Need, Observation, Part, RealTimeTask, Thread, Wake};
+use super::{
+    Assessment, Description, Mechanism, Need, Observation, Priority, RealTimeTask, Thread,
+    ThreadRole,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A thread that was seen to wake a real-time task goes before ordinary tasks while that is there.
+/// Schedules a thread that has woken a real-time task before ordinary tasks, as long as the task
+/// is there.
 #[derive(Clone, Debug, Default)]
 pub struct Transparent {
-    chains: BTreeMap<i32, Chain>,
+    /// By the thread id of the task.
+    wakers: BTreeMap<i32, Wakers>,
 }
 
 /// The threads that have woken a task.
 #[derive(Clone, Debug)]
-struct Chain {
+struct Wakers {
     process: i32,
-    /// By number and name, which together say who it is.
+    /// By id and name, which together identify a thread.
     threads: BTreeSet<(i32, String)>,
 }
 
-/// What the kernel gives interrupt threads, in the middle of what there is (`MAX_RT_PRIO / 2`).
+/// The priority that the kernel gives interrupt threads by default (`MAX_RT_PRIO / 2`).
 const PRIORITIZED: u32 = 50;
 
 impl Mechanism for Transparent {
-    fn name(&self) -> &'static str {
-        "transparent"
+    fn description(&self) -> Description {
+        Description {
+            threads: ThreadRole::FindsByWakes,
+            priority: Priority::OfOwnNeeds { at_most: PRIORITIZED },
+            ..Description::new("transparent")
+        }
     }
 
-    fn part(&self) -> Part {
-        Part::Wakes
-    }
-
-    fn needs(&mut self, seen: &Observation) -> Vec<Need> {
+    fn assess(&mut self, seen: &Observation) -> Assessment {
         let tasks = seen.realtime.as_deref().unwrap_or_default();
         self.forget(tasks, &seen.threads);
         self.remember(tasks, seen);
-        let mut needs = Vec::new();
-        for task in tasks {
-            let Some(chain) = self.chains.get(&task.id) else { continue };
-            needs.extend(chain.threads.iter().map(|(thread, _)| Need {
-                thread: *thread,
-                priority: task.priority,
-                because: format!("it wakes {} ({})", task.name, task.id),
-            }));
-        }
-        needs
-    }
-
-    fn knows(&self, wake: &Wake) -> bool {
-        let has = |chain: &Chain, id: i32| chain.threads.iter().any(|(thread, _)| *thread == id);
-        self.chains.get(&wake.task).is_some_and(|chain| {
-            chain.process == wake.process
-                && has(chain, wake.thread)
-                && wake.behind.is_none_or(|behind| has(chain, behind))
-        })
-    }
-
-    fn priority(&self, own: Option<u32>, _any: u32) -> Option<u32> {
-        own.map(|highest| highest.min(PRIORITIZED))
+        let needs = tasks.iter().flat_map(|task| self.needs(task)).collect();
+        Assessment { needs, ..Assessment::default() }
     }
 }
 
 impl Transparent {
-    /// Forgets tasks that are real-time ones no more, and threads that have gone.
+    /// Forgets tasks that are no longer real-time tasks, and threads that have ended.
     fn forget(&mut self, tasks: &[RealTimeTask], threads: &[Thread]) {
-        let is_there = |id: i32, chain: &Chain| {
-            tasks.iter().any(|task| (task.id, task.process) == (id, chain.process))
+        let is_there = |id: i32, process: i32| {
+            tasks.iter().any(|task| (task.id, task.process) == (id, process))
         };
-        self.chains.retain(|&id, chain| is_there(id, chain));
-        for chain in self.chains.values_mut() {
-            chain.threads.retain(|(id, name)| {
+        self.wakers.retain(|&id, wakers| is_there(id, wakers.process));
+        for wakers in self.wakers.values_mut() {
+            wakers.threads.retain(|(id, name)| {
                 threads.iter().any(|thread| (thread.id, &thread.name) == (*id, name))
             });
         }
     }
 
+    /// Remembers the threads that have woken tasks since the last observation.
     fn remember(&mut self, tasks: &[RealTimeTask], seen: &Observation) {
         for wake in &seen.wakes {
             let woken = |task: &&RealTimeTask| (task.id, task.process) == (wake.task, wake.process);
             let Some(task) = tasks.iter().find(woken) else { continue };
-            let wakers = [Some(wake.thread), wake.behind];
-            let found = seen.threads.iter().filter(|thread| wakers.contains(&Some(thread.id)));
+            let ids = [Some(wake.thread), wake.behind];
+            let found = seen.threads.iter().filter(|thread| ids.contains(&Some(thread.id)));
             let found = found.map(|thread| (thread.id, thread.name.clone()));
-            let new = || Chain { process: task.process, threads: BTreeSet::new() };
-            self.chains.entry(task.id).or_insert_with(new).threads.extend(found);
+            let new = || Wakers { process: task.process, threads: BTreeSet::new() };
+            self.wakers.entry(task.id).or_insert_with(new).threads.extend(found);
         }
+    }
+
+    fn needs(&self, task: &RealTimeTask) -> Vec<Need> {
+        let threads = self.wakers.get(&task.id).into_iter().flat_map(|wakers| &wakers.threads);
+        let need = |(thread, _): &(i32, String)| Need {
+            thread: *thread,
+            task: task.id,
+            process: task.process,
+            priority: task.priority,
+            because: format!("it wakes {} ({})", task.name, task.id),
+        };
+        threads.map(need).collect()
     }
 }

@@ -1,54 +1,54 @@
-//! What watching who wakes real-time tasks has found, and what it costs.
+//! Wake-ups of real-time tasks by lower-priority tasks, and the cost of watching for them.
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Wake-ups of programs' real-time tasks by tasks of lower priority, since the start. The rule that
-/// they violate is that of the kernel's own monitor `rtapp/sleep`
-/// (`Documentation/trace/rv/monitor_rtapp.rst`); waiting for a lock that lends priority is none here
-/// either, nor is what the kernel does above all tasks, in softirqs and in the idle task.
+/// Wake-ups of programs' real-time tasks by lower-priority tasks, since the start: violations of
+/// the kernel's runtime monitor `rtapp/sleep` (`Documentation/trace/rv/monitor_rtapp.rst`). As
+/// there, a wake-up from a lock with priority inheritance, a softirq or the idle task is no
+/// violation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violations {
-    /// By the kernel's interrupt and soft-irq threads.
+    /// Wake-ups by interrupt and softirq threads of the kernel.
     pub by_interrupts: u64,
-    /// By all others: programs that wake each other, and other threads of the kernel.
+    /// Wake-ups by all other tasks: programs, and other kernel threads.
     pub by_others: u64,
-    /// The last one of the former.
+    /// The last wake-up by an interrupt or softirq thread.
     pub last_by_interrupt: Option<Violation>,
-    /// The last one of the latter.
+    /// The last wake-up by another task.
     pub last_by_other: Option<Violation>,
 }
 
-/// A task woke one of higher priority.
+/// The wake-up of a task by one of lower priority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
-    /// Who woke.
+    /// The task that woke the other.
     pub waker: Task,
-    /// Who was woken.
+    /// The task that was woken.
     pub woken: Task,
 }
 
-/// A task, by its number in the machine's first pid namespace.
+/// A task, identified in the initial pid namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number.
+    /// Its thread id.
     pub id: i32,
-    /// What it is called; none where it has ended.
+    /// Its name; none if it has ended.
     pub name: Option<String>,
 }
 
-/// What BPF programs cost: they run in whoever wakes somebody, and in no thread of the daemon.
+/// CPU time of the BPF programs. They run in the tasks that wake others, not in the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// For how long their runs were counted, the counting itself included in what they took.
+    /// The time for which they were measured.
     pub counted: Nanos,
-    /// CPU time that they took meanwhile, on all CPUs together.
+    /// Their CPU time meanwhile on all CPUs together, the measuring itself included.
     pub taken: Nanos,
 }
 
 impl Violations {
-    /// The tasks that are named in it.
+    /// Iterates over the tasks of the last violations.
     pub fn tasks(&mut self) -> impl Iterator<Item = &mut Task> {
         let last = self.last_by_interrupt.iter_mut().chain(&mut self.last_by_other);
         last.flat_map(|Violation { waker, woken }| [waker, woken])
@@ -56,7 +56,7 @@ impl Violations {
 }
 
 impl Programs {
-    /// Which part of one CPU's time they take.
+    /// Returns their share of one CPU's time, 0 to the number of CPUs.
     pub fn share(&self) -> f64 {
         let counted = self.counted.as_secs_f64();
         if counted > 0.0 { self.taken.as_secs_f64() / counted } else { 0.0 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_are_named_wherever_they_stand() {
+    fn tasks_of_both_last_violations_can_be_named() {
         let task = |id| Task { id, name: None };
         let violation = |waker, woken| Violation { waker: task(waker), woken: task(woken) };
         let mut violations = Violations {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_is_of_the_time_in_which_runs_were_counted() {
+    fn share_is_cpu_time_over_measured_time() {
         let programs = Programs { counted: Nanos::from_secs(2), taken: Nanos::from_millis(4) };
         assert!((programs.share() - 0.002).abs() < 1e-12);
         assert!(Programs::default().share().abs() < 1e-12);

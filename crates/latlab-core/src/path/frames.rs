@@ -1,48 +1,51 @@
-//! The calls of a path: from when to when each function was on the stack.
+//! Call frames of a path: when each function was on the stack.
 
 use super::{IDLE, Path};
 use crate::time::Nanos;
 
-/// A function on the stack, with all that it called.
+/// A function on the stack, callees included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The function.
     pub function: &'a str,
-    /// How deep it was called, from the outermost function of the path.
+    /// Call depth, from the outermost function of the path.
     pub depth: u32,
-    /// When it began, after the begin of the path.
+    /// When it was called, after the begin of the path.
     pub from: Nanos,
-    /// How long it was on the stack.
+    /// The time for which it was on the stack.
     pub ns: Nanos,
 }
 
-/// One that has not ended. What was called before the path began is only known when it comes back.
+/// A frame that has not ended. A function that was called before the path began is only known once
+/// it runs again.
 #[derive(Clone, Copy)]
-struct Open<'a> {
+struct OpenFrame<'a> {
     function: Option<&'a str>,
     from: u64,
 }
 
 impl Path {
-    /// How long the CPU was idle before anything ran.
+    /// Returns the idle time before the first instruction.
     pub fn idle_before(&self) -> Nanos {
         let first = self.steps.first().filter(|step| step.function == IDLE);
         first.map_or(Nanos(0), |step| Nanos(step.instructions))
     }
 
-    /// The calls, those first that end first; who called them is not among them where it never ran.
+    /// Returns the frames in the order in which they end. A caller that never ran itself is not
+    /// among them.
     pub fn frames(&self) -> Vec<Frame<'_>> {
-        let (mut frames, mut open): (Vec<Frame<'_>>, Vec<Open<'_>>) = (Vec::new(), Vec::new());
+        let (mut frames, mut open): (Vec<Frame<'_>>, Vec<OpenFrame<'_>>) = (Vec::new(), Vec::new());
         let mut at = 0;
         for step in &self.steps {
             let place = usize::try_from(step.depth).unwrap_or(usize::MAX);
             close(&mut frames, &mut open, place.saturating_add(1), at);
-            let another = |frame: &Open<'_>| frame.function.is_some_and(|f| f != step.function);
+            let another =
+                |frame: &OpenFrame<'_>| frame.function.is_some_and(|f| f != step.function);
             if open.get(place).is_some_and(another) {
                 close(&mut frames, &mut open, place, at);
             }
             while open.len() <= place {
-                open.push(Open { function: None, from: at });
+                open.push(OpenFrame { function: None, from: at });
             }
             open[place].function = Some(&step.function);
             at += step.instructions;
@@ -52,11 +55,11 @@ impl Path {
     }
 }
 
-/// Ends all but the outermost so many.
-fn close<'a>(frames: &mut Vec<Frame<'a>>, open: &mut Vec<Open<'a>>, left: usize, at: u64) {
+/// Ends all open frames but the outermost `left`.
+fn close<'a>(frames: &mut Vec<Frame<'a>>, open: &mut Vec<OpenFrame<'a>>, left: usize, at: u64) {
     while open.len() > left {
         let depth = u32::try_from(open.len() - 1).unwrap_or(u32::MAX);
-        let Some(Open { function, from }) = open.pop() else { return };
+        let Some(OpenFrame { function, from }) = open.pop() else { return };
         if let Some(function) = function {
             frames.push(Frame { function, depth, from: Nanos(from), ns: Nanos(at - from) });
         }
@@ -84,26 +87,26 @@ mod tests {
     }
 
     #[test]
-    fn a_function_lasts_as_long_as_what_it_calls() {
+    fn frame_lasts_as_long_as_its_callees() {
         let path = path(&[("a", 5, 0), ("b", 3, 1), ("c", 2, 2), ("b", 1, 1), ("a", 4, 0)]);
         assert_eq!(frames(&path), [("c", 2, 8, 2), ("b", 1, 5, 6), ("a", 0, 0, 15)]);
     }
 
     #[test]
-    fn who_called_before_the_path_began_is_known_when_it_comes_back() {
+    fn frame_of_earlier_call_is_known_once_it_runs_again() {
         let path = path(&[("inner", 5, 2), ("middle", 3, 1), ("next", 2, 1)]);
         assert_eq!(frames(&path), [("inner", 2, 0, 5), ("middle", 1, 0, 8), ("next", 1, 8, 2)]);
     }
 
     #[test]
-    fn idle_time_in_the_middle_is_none_before() {
+    fn idle_before_excludes_idle_time_in_the_middle() {
         assert_eq!(path(&[(IDLE, 7, 0), ("a", 1, 0)]).idle_before(), Nanos(7));
         assert_eq!(path(&[("a", 1, 0), (IDLE, 7, 0)]).idle_before(), Nanos(0));
     }
 
     proptest! {
         #[test]
-        fn frames_of_a_depth_follow_each_other_and_hold_what_ran(
+        fn frames_of_one_depth_do_not_overlap_and_contain_their_steps(
             steps in prop::collection::vec((0usize..4, 1u64..50, 0u32..9), 1..200)
         ) {
             let named = |(name, ns, depth)| (["a", "b", "c", "d"][name], ns, depth);
@@ -117,7 +120,7 @@ mod tests {
                     reached = frame.from + frame.ns;
                 }
             }
-            // Whatever ran lies in a frame of its own name.
+            // Each step lies in a frame of its function.
             let mut at = 0;
             for (function, ns, depth) in steps {
                 prop_assert!(frames.iter().any(|frame| frame.function == function

@@ -1,4 +1,4 @@
-//! Paths out of traces that were made up.
+//! Tests of paths from made-up traces.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn path(latency: u64) -> Path {
 }
 
 #[test]
-fn the_steps_are_the_latency_whatever_it_is() {
+fn steps_add_up_to_any_latency() {
     for latency in 1..60 {
         let path = path(latency);
         let steps: u64 = path.steps.iter().map(|step| step.instructions).sum();
@@ -47,7 +47,7 @@ fn the_steps_are_the_latency_whatever_it_is() {
 }
 
 #[test]
-fn calls_are_deeper_and_returns_come_back() {
+fn depth_rises_at_calls_and_falls_at_returns() {
     let path = path(37);
     let steps: Vec<_> =
         path.steps.iter().map(|s| (s.function.as_str(), s.instructions, s.depth)).collect();
@@ -60,7 +60,7 @@ fn calls_are_deeper_and_returns_come_back() {
             (IDLE, 5, 2),
             ("wake_up", 10, 2),
             ("hrtimer_interrupt", 3, 2),
-            // The functions that did not return did so in another task.
+            // The functions that did not return here returned in another task.
             (PROGRAM, 4, 0),
         ]
     );
@@ -68,20 +68,20 @@ fn calls_are_deeper_and_returns_come_back() {
 }
 
 #[test]
-fn who_held_interrupts_and_preemption_off_is_named() {
+fn disabled_sections_name_their_functions() {
     let held = path(37).held;
-    let entered = "asm_sysvec_apic_timer_interrupt".to_owned();
+    let entry = "asm_sysvec_apic_timer_interrupt".to_owned();
     let wake_up = "wake_up".to_owned();
     // From the interrupt to `sti`, and from the counter's first instruction to its last.
     let (from, ns) = (Nanos(4), Nanos(26));
-    assert_eq!(held[0], Held { what: Off::Interrupts, function: entered, from, ns });
+    assert_eq!(held[0], Held { what: Off::Interrupts, function: entry, from, ns });
     let (from, ns) = (Nanos(23), Nanos(6));
     assert_eq!(held[1], Held { what: Off::Preemption, function: wake_up, from, ns });
     assert_eq!(held.len(), 2);
 }
 
 #[test]
-fn what_is_not_a_trace_is_refused_with_its_line() {
+fn damaged_trace_is_refused_with_its_line() {
     let refused = |text: &str| Watched::read(text).unwrap_err().to_string();
     assert!(refused("run 0xa0 4 3\n").contains("line 1"), "{}", refused("run 0xa0 4 3\n"));
     assert!(refused("sample 1 2 3\nrun 0xa0 4 3\n").contains("line 2"));

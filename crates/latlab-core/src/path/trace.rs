@@ -1,113 +1,114 @@
-//! What the plugin writes down (`plugin/README.md`): blocks, and how they followed each other.
+//! Traces of the QEMU plugin (`plugin/README.md`): blocks of instructions in execution order.
 
 use crate::time::Nanos;
 use std::collections::HashMap;
 
-/// What was executed before one sample, up to its reading of the clock.
+/// The trace of one sample: the instructions before it, up to its reading of the clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// The sample's number.
+    /// The index of the sample in the run.
     pub nth: u64,
-    /// Its latency, as the plugin was told.
+    /// The latency of the sample, as it was given to the plugin.
     pub latency: Nanos,
-    /// How far instructions and time were apart so far where they should not be.
+    /// The difference between instructions and time so far, where they should be the same.
     pub apart: u64,
     pub(super) blocks: HashMap<u64, Block>,
     runs: Vec<Run>,
 }
 
-/// A part of what was executed.
+/// A part of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// A block, several times in a row.
+    /// A block that ran one or several times in a row.
     Block {
-        /// Which.
+        /// The name of the block in the trace.
         block: u64,
-        /// How many of its instructions lie before what is looked at.
+        /// Number of its instructions that lie before the path.
         skipped: u64,
-        /// How many of its instructions were executed, the skipped ones included.
+        /// Number of its instructions that were executed, the skipped ones included.
         executed: u64,
-        /// How often.
+        /// Number of times it ran.
         times: u64,
     },
-    /// Nothing, for so many nanoseconds.
+    /// Idle time in nanoseconds.
     Idle(u64),
 }
 
-/// Instructions that follow each other.
+/// A sequence of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) address: u64,
-    pub(super) events: Vec<Event>,
+    pub(super) effects: Vec<Effect>,
 }
 
-/// What an instruction of a block does, and how many of the block are through then.
+/// The effect of an instruction, with the number of instructions of its block up to and including
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// It calls.
+pub enum Effect {
+    /// Calls a function.
     Call(u32),
-    /// It returns.
+    /// Returns from a function.
     Return(u32),
-    /// It goes back from an interrupt or to a program.
+    /// Returns from an interrupt or to a program.
     Leave(u32),
-    /// It turns interrupts off.
+    /// Disables interrupts.
     Off(u32),
-    /// It turns interrupts on.
+    /// Enables interrupts.
     On(u32),
-    /// It takes the flags from memory, as they were before interrupts were turned off.
+    /// Restores the flags from before interrupts were disabled.
     Restore(u32),
-    /// It adds so much to the counter that keeps preemption off.
+    /// Adds the second number to the preemption counter.
     Preempt(u32, i64),
 }
 
-/// Why a text is not what the plugin writes.
+/// A text that is not a trace of the plugin.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the plugin's line {line} is not one: '{text}'")]
+#[error("line {line} of the plugin's trace is invalid: '{text}'")]
 pub struct DamagedTrace {
-    /// Which line, from 1.
+    /// The line number, from 1.
     line: usize,
-    /// What it says.
+    /// The line.
     text: String,
 }
 
 impl Block {
-    /// Whether it is of a program, not of the kernel: the upper half of all addresses is its.
+    /// Whether it belongs to a program: the upper half of all addresses is the kernel's.
     pub(super) fn is_program(&self) -> bool {
         self.address >> 63 == 0
     }
 }
 
-impl Event {
-    /// How many instructions of the block are through then.
+impl Effect {
+    /// Returns the number of instructions of the block up to and including this one.
     pub fn after(&self) -> u32 {
         match *self {
-            Event::Call(after)
-            | Event::Return(after)
-            | Event::Leave(after)
-            | Event::Off(after)
-            | Event::On(after)
-            | Event::Restore(after)
-            | Event::Preempt(after, _) => after,
+            Effect::Call(after)
+            | Effect::Return(after)
+            | Effect::Leave(after)
+            | Effect::Off(after)
+            | Effect::On(after)
+            | Effect::Restore(after)
+            | Effect::Preempt(after, _) => after,
         }
     }
 
-    fn read(word: &str) -> Option<Event> {
+    fn read(word: &str) -> Option<Effect> {
         let kind = word.find(|letter: char| !letter.is_ascii_digit())?;
         let (after, rest) = (word[..kind].parse().ok()?, &word[kind..]);
         Some(match rest {
-            "c" => Event::Call(after),
-            "r" => Event::Return(after),
-            "l" => Event::Leave(after),
-            "d" => Event::Off(after),
-            "e" => Event::On(after),
-            "p" => Event::Restore(after),
-            _ => Event::Preempt(after, rest.strip_prefix('n')?.parse().ok()?),
+            "c" => Effect::Call(after),
+            "r" => Effect::Return(after),
+            "l" => Effect::Leave(after),
+            "d" => Effect::Off(after),
+            "e" => Effect::On(after),
+            "p" => Effect::Restore(after),
+            _ => Effect::Preempt(after, rest.strip_prefix('n')?.parse().ok()?),
         })
     }
 }
 
 impl Run {
-    /// How long it took, in instructions or, which is the same, nanoseconds.
+    /// Returns its length in instructions, which is also its time in nanoseconds.
     pub fn length(&self) -> u64 {
         match self {
             Run::Block { skipped, executed, times, .. } => (executed - skipped) * times,
@@ -117,20 +118,20 @@ impl Run {
 }
 
 impl Watched {
-    /// Reads all that the plugin has written, sample by sample.
+    /// Reads the traces of all samples from a file of the plugin.
     pub fn read(text: &str) -> Result<Vec<Watched>, DamagedTrace> {
         let mut all = Vec::new();
-        let mut now = None;
-        for (nth, text) in text.lines().enumerate() {
-            let damaged = || DamagedTrace { line: nth + 1, text: text.to_owned() };
+        let mut current = None;
+        for (number, text) in text.lines().enumerate() {
+            let damaged = || DamagedTrace { line: number + 1, text: text.to_owned() };
             let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
             if key == "sample" {
-                now = Some(Watched::begin(rest).ok_or_else(damaged)?);
+                current = Some(Watched::begin(rest).ok_or_else(damaged)?);
             } else if key == "end" {
-                all.push(now.take().ok_or_else(damaged)?);
+                all.push(current.take().ok_or_else(damaged)?);
             } else {
-                let watched = now.as_mut().ok_or_else(damaged)?;
-                watched.line(key, rest).ok_or_else(damaged)?;
+                let trace = current.as_mut().ok_or_else(damaged)?;
+                trace.line(key, rest).ok_or_else(damaged)?;
             }
         }
         Ok(all)
@@ -148,8 +149,8 @@ impl Watched {
                 let mut words = rest.split(' ');
                 let name = address(words.next()?)?;
                 let address = address(words.next()?)?;
-                let events = words.skip(1).map(Event::read).collect::<Option<Vec<_>>>()?;
-                self.blocks.insert(name, Block { address, events });
+                let effects = words.skip(1).map(Effect::read).collect::<Option<Vec<_>>>()?;
+                self.blocks.insert(name, Block { address, effects });
             }
             "run" => {
                 let (name, rest) = rest.split_once(' ')?;
@@ -168,7 +169,7 @@ impl Watched {
         Some(())
     }
 
-    /// The last runs that together are so long; less where there is less.
+    /// Returns the last runs with this total length, or all runs where they are shorter.
     pub(super) fn last(&self, length: u64) -> Vec<Run> {
         let mut left = length;
         let mut runs = Vec::new();
@@ -201,7 +202,7 @@ fn address(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok()
 }
 
-/// As many numbers as are wanted, and nothing else.
+/// Parses a text of exactly `N` numbers.
 fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let numbers: Option<Vec<u64>> = text.split(' ').map(|word| word.parse().ok()).collect();
     numbers?.try_into().ok()

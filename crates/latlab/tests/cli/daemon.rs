@@ -100,7 +100,7 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
     ] {
         assert!(dry.contains(lacking), "{said:?}");
     }
-    assert!(rest.starts_with("0\n") && rest.contains("slices are as long already"), "{said:?}");
+    assert!(rest.starts_with("0\n") && rest.contains("slices are already as long"), "{said:?}");
 }
 
 /// What serves real-time tasks alone is no reason to adapt a machine; this one has it, mostly.

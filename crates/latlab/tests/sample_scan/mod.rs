@@ -1,8 +1,8 @@
 //! Scans such as a record has, for tests: of kernels made of numbers, by the real survey.
 
-use latlab_core::plan::Part;
+use latlab_core::plan::{Part, ScanPlan};
 use latlab_core::random::Random;
-use latlab_core::scan::{Interrupt, Measurement, Offset, Scan, ScanPlan, Spread, Survey};
+use latlab_core::scan::{Interrupt, Measurement, Offset, Scan, Spread, Survey};
 use latlab_core::time::Nanos;
 
 /// A kernel made of numbers.

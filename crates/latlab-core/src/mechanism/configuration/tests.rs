@@ -1,4 +1,4 @@
-//! Reading configurations, and which device belongs to which group.
+//! Tests of reading configurations, and of the devices in each group.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ fn refused(text: &str) -> String {
     Configuration::read(text).unwrap_err()
 }
 
-/// The groups of what is shipped to which an interrupt belongs.
+/// The default groups that an interrupt belongs to.
 fn groups(action: &str, driver: Option<&str>) -> Vec<String> {
     let shipped = Configuration::read("").unwrap();
     let its = shipped.groups.iter().filter(|group| group.has(action, driver));
@@ -15,7 +15,7 @@ fn groups(action: &str, driver: Option<&str>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_shipped_can_be_read_and_lets_nobody_ask() {
+fn default_configuration_is_valid_and_allows_only_root() {
     let shipped = Configuration::read("").unwrap();
     assert_eq!(shipped, Configuration::read(DEFAULT).unwrap());
     assert_eq!((shipped.ceiling, shipped.allow, shipped.metrics), (90, None, None));
@@ -24,7 +24,7 @@ fn what_is_shipped_can_be_read_and_lets_nobody_ask() {
 }
 
 #[test]
-fn interrupts_of_real_machines_belong_to_the_groups_that_one_would_think() {
+fn default_groups_contain_interrupts_of_real_machines() {
     for (action, driver, group) in [
         ("eth0", Some("e1000"), "NETWORK"),
         ("enp3s0f1-TxRx-7", Some("ixgbe"), "NETWORK"),
@@ -47,11 +47,11 @@ fn interrupts_of_real_machines_belong_to_the_groups_that_one_would_think() {
         assert_eq!(groups(action, driver), [group], "{action} {driver:?}");
     }
     assert_eq!(groups("acpi", None), [""; 0]);
-    assert_eq!(groups("nobody knows", Some("e1000e")), ["NETWORK"], "the driver is enough");
+    assert_eq!(groups("unknown", Some("e1000e")), ["NETWORK"], "the driver is enough");
 }
 
 #[test]
-fn what_a_file_says_is_added_to_what_is_shipped_or_takes_its_place() {
+fn group_in_file_is_added_to_default_groups_or_replaces_one() {
     let own = "ceiling = 60\nallow = 'audio'\nmetrics = '[::1]:9464'\n\
                [groups.Audio]\nactions = ['mine?']\n[groups.lasers]\ndrivers = ['laser*']\n";
     let own = Configuration::read(own).unwrap();
@@ -65,7 +65,7 @@ fn what_a_file_says_is_added_to_what_is_shipped_or_takes_its_place() {
 }
 
 #[test]
-fn who_asks_for_a_group_that_there_is_not_hears_which_there_are() {
+fn unknown_group_is_refused_with_list_of_groups() {
     let shipped = Configuration::read("").unwrap();
     let why = shipped.group("nework").unwrap_err();
     assert_eq!(why, "there is no device group 'nework': did you mean NETWORK?");
@@ -74,7 +74,7 @@ fn who_asks_for_a_group_that_there_is_not_hears_which_there_are() {
 }
 
 #[test]
-fn what_can_t_be_is_refused_with_its_line_and_what_would_do() {
+fn invalid_setting_is_refused_with_its_line_and_valid_values() {
     let why = refused("ceiling = 50\ncelling = 3\n");
     assert!(why.starts_with("line 2: unknown field `celling`, expected one of `ceiling`"), "{why}");
     let why = refused("[groups.A]\nactions = ['x']\ndriver = ['y']\n");
@@ -86,22 +86,22 @@ fn what_can_t_be_is_refused_with_its_line_and_what_would_do() {
     let why = refused("metrics = '0.0.0.0:80'");
     assert!(why.contains("line 1: 0.0.0.0:80 can be reached by other machines"), "{why}");
     let why = refused("metrics = 'localhost'");
-    assert!(why.contains("'localhost' is no address with a port"), "{why}");
+    assert!(why.contains("'localhost' is not an address with a port"), "{why}");
     let why = refused("allow = ''");
-    assert!(why.contains("line 1: '' is no Unix group"), "{why}");
+    assert!(why.contains("line 1: '' is not a Unix group"), "{why}");
     let why = refused("[groups.A]\nactions = ['[']\n");
-    assert!(why.starts_with("line 2: '[' is no pattern: "), "{why}");
+    assert!(why.starts_with("line 2: '[' is not a pattern: "), "{why}");
     let why = refused("[groups.'a,b']\nactions = ['x']\n");
-    assert!(why.starts_with("line 1: 'a,b' can't be a group's name"), "{why}");
+    assert!(why.starts_with("line 1: 'a,b' is not a valid group name"), "{why}");
     let why = refused("[groups.A]\n[groups.B]\n[groups.a]\n");
-    assert_eq!(why, "line 3: the groups A and a are one: join them");
+    assert_eq!(why, "line 3: A and a name the same group: join them");
     let why = refused("ceiling = 50\nallow\n");
     assert!(why.starts_with("line 2: "), "{why}");
 }
 
 proptest! {
     #[test]
-    fn whatever_is_in_a_file_is_read_or_refused_with_a_line(text in "(?s).{0,200}") {
+    fn file_of_any_text_is_read_or_refused_with_a_line(text in "(?s).{0,200}") {
         if let Err(why) = Configuration::read(&text) {
             prop_assert!(why.starts_with("line "), "{}", why);
             prop_assert!(!why.contains('\n'), "{}", why);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_or_changed_is_read_or_refused(at in 0..DEFAULT.len(), byte in 32..127u8) {
+    fn truncated_or_changed_default_is_read_or_refused(at in 0..DEFAULT.len(), byte in 32..127u8) {
         let mut text = DEFAULT.as_bytes().to_vec();
         text[at] = byte;
         let text = String::from_utf8(text).unwrap();
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_in_any_case_is_the_same_group(upper in proptest::collection::vec(any::<bool>(), 7)) {
+    fn group_is_found_by_name_in_any_case(upper in proptest::collection::vec(any::<bool>(), 7)) {
         let shipped = Configuration::read("").unwrap();
         for group in &shipped.groups {
             let mut name = group.name.to_lowercase();
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_group_has_what_its_patterns_say_and_nothing_else(
+    fn group_has_exactly_the_interrupts_its_patterns_match(
         prefix in "[a-z]{1,6}",
         rest in "[ -~]{0,12}",
         other in "[ -~]{0,12}",

@@ -1,4 +1,4 @@
-//! What is turned while there are real-time tasks.
+//! Tests of knobs that are set while there are real-time tasks.
 
 use super::super::mode::ByTasks;
 use super::super::suppress::Suppress;
@@ -11,19 +11,19 @@ use proptest::prelude::*;
 const PAGES: usize = 0;
 const FOUND: [&str; 2] = ["0", "1"];
 
-/// How many pages are kept, and whether who is woken preempts, on a machine on which decisions are
-/// carried out.
+/// A machine that carries out decisions. Its knobs are the free pages per CPU and wake-up
+/// preemption.
 #[derive(Clone, Debug)]
-struct Machine {
+struct PagesAndWakeup {
     now: Nanos,
     knobs: [Knob; 2],
 }
 
-impl Machine {
-    fn new() -> Machine {
+impl PagesAndWakeup {
+    fn new() -> PagesAndWakeup {
         let names = ["pagelist_high_fraction", "wakeup_preemption"];
         let knobs = [0, 1].map(|at| knob(names[at], FOUND[at]));
-        Machine { now: Nanos(0), knobs }
+        PagesAndWakeup { now: Nanos(0), knobs }
     }
 
     fn seen(&self, tasks: i32) -> Observation {
@@ -31,7 +31,7 @@ impl Machine {
         Observation { at: self.now, realtime, knobs: self.knobs.to_vec(), ..Observation::default() }
     }
 
-    /// So many milliseconds later: what is decided of so many tasks, and carried out.
+    /// Observes the given number of tasks `after` milliseconds, and carries out the decisions.
     fn later(&mut self, adaptation: &mut Adaptation, after: u64, tasks: i32) -> Vec<Decision> {
         self.now = self.now + Nanos::from_millis(after);
         let decisions = adaptation.decide(&self.seen(tasks));
@@ -73,26 +73,27 @@ fn adaptation(names: &str) -> Adaptation {
 }
 
 #[test]
-fn it_is_turned_from_the_first_real_time_task_to_a_second_after_the_last() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("suppress,mode"));
+fn latency_knob_is_set_from_first_task_to_a_second_after_the_last() {
+    let (mut machine, mut adaptation) = (PagesAndWakeup::new(), adaptation("suppress,mode"));
     machine.later(&mut adaptation, 1, 0);
     assert_eq!(machine.values(), ["0", "0"]);
     let decisions = machine.later(&mut adaptation, 1, 1);
     assert_eq!(machine.values(), ["1000000", "1"]);
-    let said = "mode: pagelist_high_fraction goes from 0 to 1000000: the kernel then gives back few \
-                pages at once while it holds their lock, as there is 1 real-time task";
+    let said = "mode: pagelist_high_fraction goes from 0 to 1000000: the kernel then frees few \
+                pages at once while it holds the zone lock, as there is 1 real-time task";
     assert_eq!(decisions[1].to_string(), said);
     assert!(machine.later(&mut adaptation, 999, 0).is_empty());
     let decisions = machine.later(&mut adaptation, 1, 0);
     assert_eq!(machine.values(), ["0", "0"]);
     let said = decisions.iter().map(ToString::to_string);
-    let back = "mode: pagelist_high_fraction is given back: there was no real-time task for 1 s";
+    let back = "mode: pagelist_high_fraction is restored: there was no real-time task for 1 s";
     assert!(said.clone().any(|said| said == back), "{:?}", said.collect::<Vec<_>>());
 }
 
 #[test]
-fn it_is_turned_where_all_else_stays_turned_too() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,suppress,mode"));
+fn latency_knob_is_set_where_throughput_knobs_stay_set() {
+    let (mut machine, mut adaptation) =
+        (PagesAndWakeup::new(), adaptation("transparent,suppress,mode"));
     machine.later(&mut adaptation, 1, 0);
     assert_eq!(machine.values(), ["0", "0"]);
     machine.later(&mut adaptation, 1, 1);
@@ -102,8 +103,8 @@ fn it_is_turned_where_all_else_stays_turned_too() {
 }
 
 #[test]
-fn one_that_somebody_turns_is_left_alone_in_either_mode() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("suppress,mode"));
+fn latency_knob_changed_by_others_is_left_alone_in_both_modes() {
+    let (mut machine, mut adaptation) = (PagesAndWakeup::new(), adaptation("suppress,mode"));
     machine.later(&mut adaptation, 1, 1);
     "8".clone_into(&mut machine.knobs[PAGES].value);
     let decisions = machine.later(&mut adaptation, 1, 1);
@@ -115,23 +116,28 @@ fn one_that_somebody_turns_is_left_alone_in_either_mode() {
 }
 
 #[test]
-fn it_is_not_what_ordinary_tasks_starve_for() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,suppress,mode"));
+fn latency_knob_is_not_undone_when_tasks_starve() {
+    let (mut machine, mut adaptation) =
+        (PagesAndWakeup::new(), adaptation("transparent,suppress,mode"));
     machine.later(&mut adaptation, 1, 0);
     machine.later(&mut adaptation, 1, 1);
-    let starving = |machine: &Machine| Observation { starved: vec![0], ..machine.seen(1) };
+    let starving = |machine: &PagesAndWakeup| Observation { starved: vec![0], ..machine.seen(1) };
     let decisions = adaptation.decide(&starving(&machine));
     machine.carry_out(&decisions);
     assert_eq!(machine.values(), ["1000000", "1"], "{decisions:?}");
-    assert!(adaptation.decide(&starving(&machine)).is_empty(), "nothing else is to be taken back");
+    assert!(adaptation.decide(&starving(&machine)).is_empty(), "there is nothing else to undo");
     machine.later(&mut adaptation, 1000, 0);
     assert_eq!(machine.values(), FOUND);
     let decisions = adaptation.decide(&starving(&machine));
-    assert_eq!(decisions[0].knob(), "pagelist_high_fraction", "though they starve: {decisions:?}");
+    assert_eq!(
+        decisions[0].knob(),
+        "pagelist_high_fraction",
+        "although tasks starve: {decisions:?}"
+    );
 }
 
 #[test]
-fn for_it_alone_no_machine_is_adapted() {
+fn latency_knob_alone_is_no_reason_to_adapt() {
     let all: Vec<Box<dyn Mechanism>> = vec![Box::new(ByTasks::after(Nanos(0)))];
     assert!(Adaptation::of(all, 90).is_err());
     let both = adaptation("mode,suppress");
@@ -141,15 +147,15 @@ fn for_it_alone_no_machine_is_adapted() {
 }
 
 proptest! {
-    /// With a real-time task, and for a second after it, and then alone, whatever becomes of the
-    /// knobs for throughput; nothing is turned twice, nor given back twice.
+    /// The knob is set with a real-time task and for a second after it, and at no other time,
+    /// whatever the knobs for throughput are; no knob is set twice or restored twice.
     #[test]
-    fn it_follows_the_tasks(
+    fn latency_knob_follows_real_time_tasks(
         threads in any::<bool>(),
         all in prop::collection::vec((0..700_u64, 0..3_i32), 1..200),
     ) {
         let names = if threads { "transparent,suppress,mode" } else { "suppress,mode" };
-        let (mut machine, mut adaptation) = (Machine::new(), adaptation(names));
+        let (mut machine, mut adaptation) = (PagesAndWakeup::new(), adaptation(names));
         let mut last = None;
         for (after, tasks) in all {
             machine.later(&mut adaptation, after, tasks);

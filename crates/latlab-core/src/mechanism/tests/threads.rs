@@ -1,4 +1,4 @@
-//! Interrupt threads: who is raised, how far, and that nothing of it stays.
+//! Tests of interrupt threads: which are raised, how far, and that all are restored.
 
 use super::super::configuration::Configuration;
 use super::super::inherit::Inherit;
@@ -15,9 +15,9 @@ const SOUND: i32 = 21;
 const BOOSTED: i32 = 22;
 const TIMERS: i32 = 30;
 
-/// A machine of four threads on which decisions are carried out.
+/// A machine with four threads that carries out decisions.
 #[derive(Clone, Debug)]
-struct Machine {
+struct FourThreads {
     now: Nanos,
     found: Vec<Thread>,
     threads: Vec<Thread>,
@@ -38,8 +38,8 @@ fn wake(task: i32, thread: i32) -> Wake {
     Wake { task, process: task, thread, behind: None }
 }
 
-impl Machine {
-    fn new() -> Machine {
+impl FourThreads {
+    fn new() -> FourThreads {
         let found = vec![
             thread(ETH, "irq/24-eth0", Some(24), Policy::Fifo(50)),
             thread(SOUND, "irq/25-snd_hda_intel", Some(25), Policy::Fifo(50)),
@@ -47,10 +47,10 @@ impl Machine {
             thread(TIMERS, "ktimers/0", None, Policy::Fifo(1)),
         ];
         let (tasks, requests) = (Vec::new(), Vec::new());
-        Machine { now: Nanos(0), threads: found.clone(), found, tasks, requests }
+        FourThreads { now: Nanos(0), threads: found.clone(), found, tasks, requests }
     }
 
-    /// A millisecond later: what is decided of that and these wakes, and carried out.
+    /// Observes the threads and these wake-ups a millisecond later, and carries out the decisions.
     fn step(&mut self, adaptation: &mut Adaptation, wakes: &[Wake]) -> Vec<Decision> {
         self.now = self.now + Nanos::from_millis(1);
         let seen = Observation {
@@ -66,7 +66,7 @@ impl Machine {
         for decision in &decisions {
             let Some(at) = self.threads.iter().position(|one| Some(one.id) == decision.thread())
             else {
-                assert!(matches!(decision, Decision::GiveBack { .. }), "it has gone");
+                assert!(matches!(decision, Decision::GiveBack { .. }), "the thread has ended");
                 continue;
             };
             assert_eq!(self.threads[at].name, decision.knob());
@@ -88,7 +88,7 @@ impl Machine {
 }
 
 const FOUND: [&str; 4] = ["fifo 50", "fifo 50", "rr 95", "fifo 1"];
-/// While nobody needs anything.
+/// While no real-time task needs a thread.
 const IDLE: [&str; 4] = ["other", "other", "other", "fifo 1"];
 
 fn adaptation(names: &str) -> Adaptation {
@@ -105,8 +105,8 @@ fn adaptation(names: &str) -> Adaptation {
 }
 
 #[test]
-fn a_thread_that_wakes_a_task_is_prioritized_and_no_further_than_that() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent"));
+fn transparent_raises_waking_thread_to_its_default_priority() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent"));
     machine.tasks = vec![task(1, 80), task(2, 30)];
     assert!(machine.step(&mut adaptation, &[]).is_empty());
     machine.step(&mut adaptation, &[wake(1, TIMERS), wake(2, ETH)]);
@@ -120,12 +120,12 @@ fn a_thread_that_wakes_a_task_is_prioritized_and_no_further_than_that() {
         Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because, for_good: false };
     assert_eq!(decisions, [expected]);
     machine.step(&mut adaptation, &[wake(2, TIMERS)]);
-    assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it serves");
+    assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it wakes");
 }
 
 #[test]
-fn what_raised_a_soft_interrupt_is_needed_as_well() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn thread_that_raised_the_softirq_is_needed_as_well() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80)];
     let decisions = machine.step(&mut adaptation, &[Wake { behind: Some(ETH), ..wake(1, TIMERS) }]);
     assert_eq!(machine.policies(), ["fifo 80", "fifo 50", "rr 95", "fifo 80"]);
@@ -137,8 +137,8 @@ fn what_raised_a_soft_interrupt_is_needed_as_well() {
 }
 
 #[test]
-fn a_shared_thread_keeps_the_highest_need_and_nothing_goes_above_the_ceiling() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn shared_thread_has_highest_need_up_to_the_ceiling() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 60), task(2, 80), task(3, DEADLINE)];
     machine.step(&mut adaptation, &[wake(1, ETH), wake(2, ETH), wake(3, ETH), wake(3, BOOSTED)]);
     assert_eq!(machine.policies(), ["fifo 90", "fifo 50", "rr 95", "fifo 1"]);
@@ -150,18 +150,18 @@ fn a_shared_thread_keeps_the_highest_need_and_nothing_goes_above_the_ceiling() {
     assert_eq!(machine.policies()[0], "fifo 60");
     machine.tasks[0].priority = 70;
     machine.step(&mut adaptation, &[]);
-    assert_eq!(machine.policies()[0], "fifo 70", "it goes with the task");
+    assert_eq!(machine.policies()[0], "fifo 70", "it follows the task");
     machine.tasks.clear();
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), FOUND);
 }
 
 #[test]
-fn the_devices_that_are_asked_for_go_first_and_the_others_wait() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("selective"));
+fn selective_raises_requested_devices_and_demotes_others() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("selective"));
     machine.requests = vec![Request { process: 1, groups: vec!["audio".to_owned()] }];
     machine.step(&mut adaptation, &[]);
-    assert_eq!(machine.policies(), FOUND, "who asks has no real-time task yet");
+    assert_eq!(machine.policies(), FOUND, "the process has no real-time task yet");
     machine.tasks = vec![task(1, 70), task(2, 80)];
     let decisions = machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), ["other", "fifo 70", "other", "fifo 1"]);
@@ -175,9 +175,9 @@ fn the_devices_that_are_asked_for_go_first_and_the_others_wait() {
 }
 
 #[test]
-fn without_real_time_tasks_interrupts_wait_but_the_timer_s() {
+fn interrupt_threads_but_timers_are_demoted_without_real_time_tasks() {
     let mut adaptation = adaptation("transparent,inherit,mode");
-    let mut machine = Machine::new();
+    let mut machine = FourThreads::new();
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), IDLE);
     machine.tasks = vec![task(1, 80)];
@@ -188,14 +188,14 @@ fn without_real_time_tasks_interrupts_wait_but_the_timer_s() {
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     machine.tasks.clear();
     machine.step(&mut adaptation, &[]);
-    assert_eq!(machine.policies(), FOUND, "for a second after");
+    assert_eq!(machine.policies(), FOUND, "for a second after the last task");
     machine.now = machine.now + Nanos::from_secs(1);
     machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), IDLE);
 }
 
 #[test]
-fn ordinary_tasks_spare_each_other_beside_real_time_tasks_where_needs_are_known() {
+fn throughput_knobs_stay_set_with_real_time_tasks_where_needs_are_known() {
     let knob = Knob {
         name: "wakeup_preemption".to_owned(),
         path: String::new(),
@@ -209,14 +209,14 @@ fn ordinary_tasks_spare_each_other_beside_real_time_tasks_where_needs_are_known(
 }
 
 #[test]
-fn a_thread_that_somebody_turns_is_left_alone_until_it_ends() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn thread_changed_by_others_is_left_alone_until_it_ends() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80)];
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     machine.threads[0].policy = Policy::Fifo(60);
     let decisions = machine.step(&mut adaptation, &[wake(1, ETH)]);
     let Decision::Stop { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
-    assert_eq!(because, "somebody has turned it from fifo 80 to fifo 60");
+    assert_eq!(because, "another program changed it from fifo 80 to fifo 60");
     for tasks in [vec![], vec![task(1, 80)]] {
         machine.tasks = tasks;
         assert!(machine.step(&mut adaptation, &[wake(1, ETH)]).is_empty());
@@ -225,18 +225,18 @@ fn a_thread_that_somebody_turns_is_left_alone_until_it_ends() {
     machine.step(&mut adaptation, &[]);
     machine.threads.insert(0, Thread { policy: Policy::Fifo(50), ..gone });
     machine.step(&mut adaptation, &[wake(1, ETH)]);
-    assert_eq!(machine.policies()[0], "fifo 80", "another one of that name is another");
+    assert_eq!(machine.policies()[0], "fifo 80", "a new thread with that id and name");
 }
 
 #[test]
-fn a_wake_is_known_once_it_was_seen_until_its_task_or_its_thread_has_gone() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn wake_is_known_until_its_task_or_its_thread_ends() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80), task(2, 80)];
     let behind = Wake { behind: Some(SOUND), ..wake(1, TIMERS) };
-    assert!(!adaptation.knows(&wake(1, ETH)), "nothing was seen");
+    assert!(!adaptation.knows(&wake(1, ETH)), "nothing was observed");
     machine.step(&mut adaptation, &[wake(1, ETH), wake(1, TIMERS)]);
     assert!(adaptation.knows(&wake(1, ETH)) && adaptation.knows(&wake(1, TIMERS)));
-    assert!(!adaptation.knows(&behind), "one thread of it is new");
+    assert!(!adaptation.knows(&behind), "one of its threads is new");
     assert!(!adaptation.knows(&wake(2, ETH)), "another task");
     assert!(!adaptation.knows(&Wake { process: 3, ..wake(1, ETH) }), "another process");
     machine.step(&mut adaptation, &[behind]);
@@ -250,8 +250,8 @@ fn a_wake_is_known_once_it_was_seen_until_its_task_or_its_thread_has_gone() {
 }
 
 #[test]
-fn what_could_not_be_turned_is_not_tried_again() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn thread_that_could_not_be_set_is_not_tried_again() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80)];
     let decisions = machine.clone().step(&mut adaptation, &[wake(1, ETH)]);
     adaptation.give_up(&decisions[0]);
@@ -259,8 +259,8 @@ fn what_could_not_be_turned_is_not_tried_again() {
 }
 
 #[test]
-fn a_thread_that_ends_is_forgotten() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn thread_that_ends_is_forgotten() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     machine.tasks = vec![task(1, 80)];
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     let gone = machine.threads.remove(0);
@@ -268,12 +268,12 @@ fn a_thread_that_ends_is_forgotten() {
     let Decision::GiveBack { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
     assert_eq!(because, "its thread has ended");
     machine.threads.insert(0, Thread { name: "irq/30-other".to_owned(), ..gone });
-    assert!(machine.step(&mut adaptation, &[]).is_empty(), "its number says nothing");
+    assert!(machine.step(&mut adaptation, &[]).is_empty(), "the thread id is reused");
 }
 
 #[test]
-fn fifty_short_tasks_leave_nothing() {
-    let (mut machine, mut adaptation) = (Machine::new(), adaptation("transparent,inherit"));
+fn transparent_forgets_fifty_short_tasks() {
+    let (mut machine, mut adaptation) = (FourThreads::new(), adaptation("transparent,inherit"));
     for id in 1..=50 {
         machine.tasks = vec![task(id, 80)];
         machine.step(&mut adaptation, &[wake(id, ETH), wake(id, TIMERS)]);
@@ -285,15 +285,15 @@ fn fifty_short_tasks_leave_nothing() {
     let mut one = Transparent::default();
     let seen =
         |realtime| Observation { realtime, wakes: vec![wake(1, ETH)], ..Observation::default() };
-    one.needs(&seen(Some(vec![task(1, 80)])));
-    one.needs(&seen(Some(Vec::new())));
+    one.assess(&seen(Some(vec![task(1, 80)])));
+    one.assess(&seen(Some(Vec::new())));
     assert_eq!(format!("{one:?}"), format!("{:?}", Transparent::default()));
 }
 
 #[test]
-fn a_thousand_starts_and_stops_leave_mode_and_priorities_right() {
+fn mode_and_priorities_are_right_after_a_thousand_starts_and_stops() {
     let (mut machine, mut adaptation) =
-        (Machine::new(), adaptation("transparent,inherit,suppress,mode"));
+        (FourThreads::new(), adaptation("transparent,inherit,suppress,mode"));
     for _ in 0..1000 {
         machine.tasks = vec![task(1, 80)];
         machine.step(&mut adaptation, &[wake(1, SOUND)]);
@@ -308,7 +308,7 @@ fn a_thousand_starts_and_stops_leave_mode_and_priorities_right() {
 }
 
 #[test]
-fn one_that_only_follows_is_refused_alone() {
+fn inherit_without_a_finding_mechanism_is_refused() {
     for all in [vec![], vec![Box::new(Suppress) as Box<dyn Mechanism>]] {
         let all = all.into_iter().chain([Box::new(Inherit) as Box<dyn Mechanism>]).collect();
         let refused = Adaptation::of(all, 90).unwrap_err();
@@ -317,8 +317,8 @@ fn one_that_only_follows_is_refused_alone() {
 }
 
 #[test]
-fn what_was_seen_can_be_kept_and_read_again() {
-    let machine = Machine::new();
+fn observations_and_decisions_survive_json() {
+    let machine = FourThreads::new();
     let (realtime, threads) = (Some(vec![task(1, 80)]), machine.threads);
     let seen =
         Observation { realtime, threads, wakes: vec![wake(1, ETH)], ..Observation::default() };
@@ -329,26 +329,26 @@ fn what_was_seen_can_be_kept_and_read_again() {
     assert_eq!(serde_json::from_str::<Vec<Decision>>(&kept).unwrap(), decisions);
 }
 
-/// What happens before a step: a task comes, goes, or asks; a thread wakes one; somebody else turns
-/// a thread.
+/// What happens before a step: a task starts, ends or sends a request; a thread wakes one; another
+/// program changes a thread's policy.
 #[derive(Clone, Debug)]
-enum Event {
-    Comes(i32, u32),
-    Goes(i32),
-    Asks(i32, &'static str),
+enum BeforeStep {
+    Starts(i32, u32),
+    Ends(i32),
+    Requests(i32, &'static str),
     Wakes(i32, i32),
-    Turns(usize, u32),
+    Changes(usize, u32),
 }
 
-fn events() -> impl Strategy<Value = Event> {
+fn events() -> impl Strategy<Value = BeforeStep> {
     let thread = prop::sample::select(vec![ETH, SOUND, BOOSTED, TIMERS]);
     prop_oneof![
-        4 => (1..4_i32, 1..=DEADLINE).prop_map(|(id, priority)| Event::Comes(id, priority)),
-        3 => (1..4_i32).prop_map(Event::Goes),
+        4 => (1..4_i32, 1..=DEADLINE).prop_map(|(id, priority)| BeforeStep::Starts(id, priority)),
+        3 => (1..4_i32).prop_map(BeforeStep::Ends),
         2 => (1..4_i32, prop::sample::select(vec!["AUDIO", "NETWORK", "STORAGE"]))
-            .prop_map(|(id, group)| Event::Asks(id, group)),
-        6 => (1..4_i32, thread).prop_map(|(id, thread)| Event::Wakes(id, thread)),
-        1 => (0..4_usize, 1..99_u32).prop_map(|(thread, priority)| Event::Turns(thread, priority)),
+            .prop_map(|(id, group)| BeforeStep::Requests(id, group)),
+        6 => (1..4_i32, thread).prop_map(|(id, thread)| BeforeStep::Wakes(id, thread)),
+        1 => (0..4_usize, 1..99_u32).prop_map(|(thread, priority)| BeforeStep::Changes(thread, priority)),
     ]
 }
 
@@ -363,26 +363,26 @@ fn mechanisms() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-impl Machine {
-    /// The wakes that it stands for.
-    fn happens(&mut self, event: &Event, theirs: &mut [bool]) -> Vec<Wake> {
+impl FourThreads {
+    /// Applies an event. Returns the wake-ups it stands for.
+    fn apply(&mut self, event: &BeforeStep, theirs: &mut [bool]) -> Vec<Wake> {
         match *event {
-            Event::Comes(id, priority) => {
+            BeforeStep::Starts(id, priority) => {
                 self.tasks.retain(|task| task.id != id);
                 self.tasks.push(task(id, priority));
             }
-            Event::Goes(id) => {
+            BeforeStep::Ends(id) => {
                 self.tasks.retain(|task| task.id != id);
                 self.requests.retain(|request| request.process != id);
             }
-            Event::Asks(id, group) => {
+            BeforeStep::Requests(id, group) => {
                 self.requests.push(Request { process: id, groups: vec![group.to_owned()] });
             }
-            Event::Wakes(id, thread) => return vec![wake(id, thread)],
-            Event::Turns(at, priority) => {
+            BeforeStep::Wakes(id, thread) => return vec![wake(id, thread)],
+            BeforeStep::Changes(at, priority) => {
                 let policy = Policy::Rr(priority);
                 theirs[at] |= self.threads[at].policy != self.found[at].policy;
-                // One that is not turned is found as it is.
+                // A thread that is not set is found with the changed policy.
                 self.threads[at].policy = policy;
                 if !theirs[at] {
                     self.found[at].policy = policy;
@@ -394,20 +394,20 @@ impl Machine {
 }
 
 proptest! {
-    /// Whatever happens: no thread goes above the ceiling, or the highest task there is, but as it
-    /// was found; who was left alone is not touched again; with nobody there all is as found; and
-    /// the same is decided again of the same.
+    /// Whatever happens: no thread gets a priority above the ceiling or the highest task, unless it
+    /// was found with it; a thread that was left alone stays so; without tasks all threads are
+    /// restored; and the same observations give the same decisions.
     #[test]
-    fn nothing_goes_too_far_and_nothing_stays(
+    fn priorities_stay_in_bounds_and_are_restored(
         names in mechanisms(),
         all in prop::collection::vec(events(), 1..80),
     ) {
         let (mut one, mut other) = (adaptation(names), adaptation(names));
-        let (mut machine, mut theirs) = (Machine::new(), [false; 4]);
+        let (mut machine, mut theirs) = (FourThreads::new(), [false; 4]);
         let mut again = machine.clone();
         for event in &all {
-            let wakes = machine.happens(event, &mut theirs);
-            again.happens(event, &mut theirs);
+            let wakes = machine.apply(event, &mut theirs);
+            again.apply(event, &mut theirs);
             let decisions = machine.step(&mut one, &wakes);
             prop_assert_eq!(&decisions, &again.step(&mut other, &wakes));
             let highest = machine.tasks.iter().map(|task| task.priority).max().unwrap_or(0).min(90);

@@ -1,6 +1,5 @@
-//! A kernel made of numbers is scanned, and what it is made of must be found.
+//! Tests of the survey on simulated calls whose non-preemptible sections are known.
 
-use super::super::ScanPlan;
 use super::*;
 use crate::plan::Part;
 use proptest::prelude::*;
@@ -14,20 +13,19 @@ fn plan(resolution: u64) -> ScanPlan {
     ScanPlan { call, points, resolution, repeat, interrupt: None, limit }
 }
 
-/// How late the task is when the interrupt comes at `offset` and the stretches between these
-/// moments can't be preempted.
-fn late(stretches: &[(i64, i64)], offset: Offset) -> Nanos {
-    let within = stretches.iter().find(|(start, end)| (*start..*end).contains(&offset));
+/// The latency of an interrupt at `offset` in a call with these non-preemptible sections.
+fn late(sections: &[(i64, i64)], offset: Offset) -> Nanos {
+    let within = sections.iter().find(|(start, end)| (*start..*end).contains(&offset));
     Nanos(BASELINE + within.map_or(0, |(_, end)| end.abs_diff(offset)))
 }
 
-/// Scans until nothing is left to look at. What `noise` gives is added to what is measured.
+/// Scans until the survey is complete. Adds `noise` to each measurement.
 fn scan(
     plan: &ScanPlan,
-    stretches: &[(i64, i64)],
+    sections: &[(i64, i64)],
     mut noise: impl FnMut() -> u64,
-) -> (Findings, usize) {
-    let duration = Nanos(stretches.last().map_or(100_000, |(_, end)| end.unsigned_abs()));
+) -> (SurveyFindings, usize) {
+    let duration = Nanos(sections.last().map_or(100_000, |(_, end)| end.unsigned_abs()));
     let mut survey = Survey::new(plan, duration);
     let mut measurements = 0;
     loop {
@@ -36,18 +34,18 @@ fn scan(
             return (survey.findings(), measurements);
         }
         measurements += offsets.len();
-        assert!(measurements < 100_000, "it comes to an end");
+        assert!(measurements < 100_000, "the survey ends");
         for offset in offsets {
-            let pdlt = late(stretches, offset) + Nanos(noise());
+            let pdlt = late(sections, offset) + Nanos(noise());
             survey.add(offset, Measurement { offset, pdlt, irt: None, duration });
         }
     }
 }
 
-/// Stretches one after another, some with a gap before them.
-fn stretches() -> impl Strategy<Value = Vec<(i64, i64)>> {
-    let stretch = (prop_oneof![Just(0), 20_000i64..50_000], 20_000i64..200_000);
-    proptest::collection::vec(stretch, 1..6).prop_map(|lengths| {
+/// Consecutive sections, some with a gap before them.
+fn any_sections() -> impl Strategy<Value = Vec<(i64, i64)>> {
+    let section = (prop_oneof![Just(0), 20_000i64..50_000], 20_000i64..200_000);
+    proptest::collection::vec(section, 1..6).prop_map(|lengths| {
         let mut at = 0;
         let place = |(gap, length): (i64, i64)| {
             let start = at + gap;
@@ -60,45 +58,45 @@ fn stretches() -> impl Strategy<Value = Vec<(i64, i64)>> {
 
 proptest! {
     #[test]
-    fn every_stretch_is_found_with_its_edges(stretches in stretches(), resolution in 1u64..500) {
-        let (found, _) = scan(&plan(resolution), &stretches, || 0);
+    fn survey_finds_every_section_with_its_edges(sections in any_sections(), resolution in 1u64..500) {
+        let (found, _) = scan(&plan(resolution), &sections, || 0);
         prop_assert_eq!(found.baseline, Nanos(BASELINE));
-        prop_assert_eq!(found.regions.len(), stretches.len());
-        for (region, (start, end)) in found.regions.iter().zip(&stretches) {
-            prop_assert!(region.start >= *start && region.start - start <= signed(Nanos(resolution)).max(1));
+        prop_assert_eq!(found.regions.len(), sections.len());
+        for (section, (start, end)) in found.regions.iter().zip(&sections) {
+            prop_assert!(section.start >= *start && section.start - start <= signed(Nanos(resolution)).max(1));
             let to_the_next = signed(Nanos(resolution)).max(1);
-            prop_assert!(region.end >= *end && region.end - end <= to_the_next, "{region:?}");
-            prop_assert_eq!(region.peak, late(&stretches, region.start));
+            prop_assert!(section.end >= *end && section.end - end <= to_the_next, "{section:?}");
+            prop_assert_eq!(section.peak, late(&sections, section.start));
         }
     }
 
     #[test]
-    fn what_only_ever_makes_later_does_not_hide_the_stretches(seed in any::<u64>()) {
+    fn survey_finds_sections_despite_noise(seed in any::<u64>()) {
         let mut random = crate::random::Random::new(seed);
         // Most measurements are a little late, some are very late, and none is early.
         let mut below = |limit| random.next().unwrap_or_default() % limit;
         let noise = || if below(10) == 0 { below(50_000) } else { below(400) };
-        let stretches = [(5_000, 105_000), (155_000, 255_000)];
-        let (found, _) = scan(&plan(500), &stretches, noise);
-        // Now and then noise looks like a region, but only like a short one.
-        let long = found.regions.iter().filter(|region| region.length() > Nanos(5_000));
+        let sections = [(5_000, 105_000), (155_000, 255_000)];
+        let (found, _) = scan(&plan(500), &sections, noise);
+        // Now and then noise looks like a section, but only like a short one.
+        let long = found.regions.iter().filter(|section| section.length() > Nanos(5_000));
         prop_assert_eq!(long.clone().count(), 2);
-        for (region, (start, end)) in long.zip(&stretches) {
-            prop_assert!(region.start.abs_diff(*start) <= 2_000, "{region:?}");
-            prop_assert!(region.end.abs_diff(*end) <= 2_000, "{region:?}");
+        for (section, (start, end)) in long.zip(&sections) {
+            prop_assert!(section.start.abs_diff(*start) <= 2_000, "{section:?}");
+            prop_assert!(section.end.abs_diff(*end) <= 2_000, "{section:?}");
         }
     }
 }
 
 #[test]
-fn a_call_that_can_be_preempted_everywhere_has_no_region_and_no_edges() {
+fn preemptible_call_has_no_sections_and_no_edges() {
     let (found, measurements) = scan(&plan(1), &[], || 0);
     assert_eq!((found.regions, found.noise), (Vec::new(), Nanos(0)));
     assert_eq!(measurements, 10 * (102 + 2 * 5));
 }
 
 #[test]
-fn looking_closer_takes_a_few_points_not_all_of_them() {
+fn survey_locates_edges_with_few_measurements() {
     let plan = ScanPlan { repeat: 3, ..plan(1) };
     let (found, measurements) = scan(&plan, &[(0, 482_000)], || 0);
     assert_eq!(found.regions[0].start, 0);
@@ -107,7 +105,7 @@ fn looking_closer_takes_a_few_points_not_all_of_them() {
 }
 
 #[test]
-fn a_moment_whose_minimum_is_not_sure_is_measured_again() {
+fn moment_with_an_unconfirmed_minimum_is_measured_again() {
     let mut survey = Survey::new(&plan(100), Nanos(100_000));
     let first = survey.next();
     for offset in first.iter().copied().cycle().take(10 * first.len()) {
@@ -117,11 +115,11 @@ fn a_moment_whose_minimum_is_not_sure_is_measured_again() {
     assert_eq!(survey.next(), [0; 0]);
     let (pdlt, duration) = (Nanos(1_000), Nanos(100_000));
     survey.add(0, Measurement { offset: 0, pdlt, irt: None, duration });
-    assert_eq!(survey.next(), [0], "one that is lower than all others");
+    assert_eq!(survey.next(), [0], "a minimum far below all others");
 }
 
 #[test]
-fn whenever_time_is_up_all_moments_are_known_about_equally() {
+fn interrupted_survey_has_measured_all_moments_about_equally() {
     let mut survey = Survey::new(&plan(100), Nanos(100_000));
     let moments = survey.next().len();
     for _ in 0..moments + moments / 2 {
@@ -138,7 +136,7 @@ fn whenever_time_is_up_all_moments_are_known_about_equally() {
 }
 
 #[test]
-fn what_strays_from_its_moment_does_not_count_there_and_is_not_tried_for_ever() {
+fn stray_measurements_do_not_count_and_are_not_repeated_for_ever() {
     let mut survey = Survey::new(&plan(100), Nanos(100_000));
     let mut asked = 0;
     loop {
@@ -147,7 +145,7 @@ fn what_strays_from_its_moment_does_not_count_there_and_is_not_tried_for_ever() 
             break;
         }
         for offset in offsets {
-            // At one moment something else always runs, and the interrupt seems to come early.
+            // At one moment another task always runs, and the interrupt seems to come early.
             let strayed = offset == 50_000;
             asked += usize::from(strayed);
             let measured = if strayed { offset - 20_000 } else { offset };
@@ -162,7 +160,7 @@ fn what_strays_from_its_moment_does_not_count_there_and_is_not_tried_for_ever() 
 }
 
 #[test]
-fn points_stand_where_they_were_measured_not_where_they_were_wanted() {
+fn points_are_at_measured_not_at_requested_moments() {
     let mut survey = Survey::new(&plan(100), Nanos(100_000));
     for (asked, offset) in [(0, 900), (1_000, 500)] {
         let pdlt = Nanos(BASELINE);
@@ -173,11 +171,11 @@ fn points_stand_where_they_were_measured_not_where_they_were_wanted() {
 }
 
 #[test]
-fn what_is_small_beside_the_longest_is_not_closed_in_on() {
-    let turns = (0..500).map(|nth| (2_000_000 + nth * 4_000, 2_003_900 + nth * 4_000));
-    let stretches: Vec<(i64, i64)> = std::iter::once((0, 2_000_000)).chain(turns).collect();
+fn sections_far_shorter_than_the_longest_are_not_located() {
+    let turns = (0..500).map(|turn| (2_000_000 + turn * 4_000, 2_003_900 + turn * 4_000));
+    let sections: Vec<(i64, i64)> = std::iter::once((0, 2_000_000)).chain(turns).collect();
     let plan = ScanPlan { repeat: 3, ..plan(50) };
-    let (found, measurements) = scan(&plan, &stretches, || 0);
+    let (found, measurements) = scan(&plan, &sections, || 0);
     assert_eq!(found.regions.len(), 1);
     assert_eq!(found.regions[0].start, 0);
     let end = found.regions[0].end;
@@ -186,8 +184,8 @@ fn what_is_small_beside_the_longest_is_not_closed_in_on() {
 }
 
 #[test]
-fn a_begin_that_interrupts_stray_from_is_closed_in_on_between_its_neighbours() {
-    let (stretches, duration) = ([(700, 480_000)], Nanos(480_000));
+fn edge_with_stray_measurements_is_located_between_its_neighbours() {
+    let (sections, duration) = ([(700, 480_000)], Nanos(480_000));
     let mut survey = Survey::new(&ScanPlan { repeat: 3, ..plan(50) }, duration);
     let mut at_begin = [-238, 20_000, 20_000].into_iter();
     loop {
@@ -197,9 +195,9 @@ fn a_begin_that_interrupts_stray_from_is_closed_in_on_between_its_neighbours() {
         }
         for asked in offsets {
             let offset = if asked == 0 { at_begin.next().expect("three times") } else { asked };
-            // The one that does not stray is heard of when the stretch ends.
+            // The task of the one that does not stray runs at the end of the section.
             let early = if asked == 0 && offset < 0 { 480_238 } else { 0 };
-            let pdlt = late(&stretches, offset) + Nanos(early);
+            let pdlt = late(&sections, offset) + Nanos(early);
             survey.add(asked, Measurement { offset, pdlt, irt: None, duration });
         }
     }

@@ -3,9 +3,8 @@
 use super::table::{number, of_each, side_by_side, words};
 use crate::format::picture::Source;
 use crate::format::{grouped, micro, part, plain, scan};
-use latlab_core::plan::{Length, Part, Plan};
+use latlab_core::plan::{Length, Part, Plan, ScanPlan};
 use latlab_core::record::Record;
-use latlab_core::scan::ScanPlan;
 use serde_json::Value;
 
 /// All tables of facts, those without rows left out.

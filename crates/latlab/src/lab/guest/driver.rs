@@ -5,8 +5,7 @@ use super::orders::Job;
 use crate::lab::arch::GUEST;
 use crate::lab::profile::Profile;
 use crate::part::needs::Needs;
-use latlab_core::plan::Plan;
-use latlab_core::scan::{Interrupt, ScanPlan};
+use latlab_core::plan::{Interrupt, Plan, ScanPlan};
 
 /// The module's name.
 pub(super) const MODULE: &str = "latlab";

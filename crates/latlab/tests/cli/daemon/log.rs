@@ -38,17 +38,16 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
     let replayed = run(command("adapt --replay").arg(&path));
     assert_eq!(replayed.code(), Some(0), "{replayed:?}");
     assert!(replayed.stdout.ends_with(" decisions: the same as then\n"), "{replayed:?}");
-    assert!(text.contains("somebody has turned it from 0 to 1"), "{text}");
+    assert!(text.contains("another program changed it from 0 to 1"), "{text}");
 
     fs::write(&path, text.replacen("\"to\":\"lazy\"", "\"to\":\"none\"", 1)).unwrap();
-    let place = format!("{}, line 2: then it was: suppress: preempt goes ", path.display());
+    let place = format!("{}, line 2: logged: suppress: preempt goes ", path.display());
     let replayed = run(command("adapt --replay").arg(&path));
-    replayed
-        .refused(1, &[&place, "to none", "now it is: suppress: preempt goes from full to lazy"]);
+    replayed.refused(1, &[&place, "to none", "replayed: suppress: preempt goes from full to lazy"]);
 
     fs::write(&path, format!("{text}{{\"decided")).unwrap();
     run(command("adapt --replay").arg(&path)).refused(2, &["this is no line of a log of latlab"]);
     fs::write(&path, "{\"again\":5}\n").unwrap();
-    let why = "does not say first which mechanisms are at work";
+    let why = "the log does not begin with the mechanisms at work";
     run(command("adapt --replay").arg(&path)).refused(1, &[why]);
 }

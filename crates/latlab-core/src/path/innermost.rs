@@ -1,13 +1,14 @@
-//! Which function a whole path ran in, what it called included.
+//! The innermost function that nearly all of a path ran in.
 
 use super::{IDLE, PROGRAM, Step};
 use std::collections::HashMap;
 
-/// The share of a path that counts as all of it, in hundredths: how it was entered and left again
-/// is no part of what it is about.
+/// The share of a path that counts as all of it, in per cent: the entry into the kernel and the
+/// return from it may lie outside of the function.
 const NEARLY_ALL: u64 = 90;
 
-/// The function with the least of its own and of those it called that is still nearly all.
+/// Returns the function that, callees included, executed the fewest instructions that are still
+/// nearly all of the path.
 pub(super) fn innermost(steps: &[Step]) -> Option<&str> {
     let mut within: HashMap<&str, u64> = HashMap::new();
     let mut callers: Vec<&Step> = Vec::new();
@@ -16,9 +17,9 @@ pub(super) fn innermost(steps: &[Step]) -> Option<&str> {
         callers.truncate(callers.partition_point(|caller| caller.depth < step.depth));
         callers.push(step);
         whole += step.instructions;
-        for (nth, caller) in callers.iter().enumerate() {
-            // One that calls itself counts once.
-            let again = callers[..nth].iter().any(|other| other.function == caller.function);
+        for (depth, caller) in callers.iter().enumerate() {
+            // A recursive function counts once.
+            let again = callers[..depth].iter().any(|other| other.function == caller.function);
             if !again {
                 *within.entry(&caller.function).or_default() += step.instructions;
             }
@@ -45,12 +46,12 @@ mod tests {
     }
 
     #[test]
-    fn the_function_around_most_of_a_path_is_found() {
+    fn innermost_contains_nearly_all_of_the_path() {
         let clearing = [("clear", 1_000, 3), ("zero", 9, 2), ("clear", 1_000, 3), ("zero", 9, 2)];
         let mut path = steps(&[("fault", 30, 1), ("zero", 5, 2)]);
         path.extend(steps(&clearing));
         assert_eq!(innermost(&path), Some("clear"));
-        // Where two functions share the work, it is who calls both.
+        // Where two functions share the work, it is the one that calls both.
         path.extend(steps(&[("copy", 1_000, 3), ("zero", 9, 2), ("fault", 9, 1)]));
         assert_eq!(innermost(&path), Some("zero"));
         path.extend(steps(&[("other", 5_000, 0)]));

@@ -1,14 +1,13 @@
-//! What was turned, in the order in which it was: where ordinary tasks starve, the newest is taken
-//! back.
+//! Changes in the order in which they were made: where ordinary tasks starve, the newest is undone.
 
 use super::{Decision, Policy};
 
-/// Everything that is turned, the newest last.
+/// All changes that are in force, the newest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Newest(Vec<Decision>);
+pub(super) struct History(Vec<Decision>);
 
-impl Newest {
-    /// Notes what was decided.
+impl History {
+    /// Notes decisions.
     pub(super) fn note(&mut self, decisions: &[Decision]) {
         for decision in decisions {
             self.forget(decision);
@@ -18,17 +17,17 @@ impl Newest {
         }
     }
 
-    /// Forgets what is about the same knob.
+    /// Forgets the change of this decision's knob.
     pub(super) fn forget(&mut self, decision: &Decision) {
         let same =
             |one: &Decision| (one.knob(), one.thread()) == (decision.knob(), decision.thread());
         self.0.retain(|one| !same(one));
     }
 
-    /// Takes back the newest raise of a thread's priority, or, where none was raised, the newest
-    /// change of a file, since ordinary tasks starve on these CPUs. Threads that were lowered stay:
-    /// nobody waits longer for that.
-    pub(super) fn take_back(&self, starved: &[u32]) -> Option<Decision> {
+    /// Returns the decision that undoes a change because ordinary tasks starve on these CPUs: the
+    /// newest raise of a thread's priority, or, where no thread was raised, the newest change of a
+    /// file. Threads that were lowered stay so: no task waits longer for that.
+    pub(super) fn undo(&self, starved: &[u32]) -> Option<Decision> {
         let raise = self.0.iter().rfind(|one| is_raise(one));
         let newest = raise.or_else(|| self.0.iter().rfind(|one| one.thread().is_none()))?;
         let cpus: Vec<String> = starved.iter().map(u32::to_string).collect();
@@ -39,7 +38,7 @@ impl Newest {
             knob: newest.knob().to_owned(),
             thread: newest.thread(),
             because: format!(
-                "no ordinary task ran for 1 s on {cpus}, and this was turned last; it is left \
+                "no ordinary task ran for 1 s on {cpus}, and this was the last change; it is left \
                  alone from now on"
             ),
             for_good: true,
@@ -63,28 +62,28 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_raise_goes_first_and_then_the_newest_file() {
-        let mut newest = Newest::default();
-        newest.note(&[
+    fn undo_takes_newest_raise_first_then_newest_file() {
+        let mut history = History::default();
+        history.note(&[
             set("preempt", None, "full", "lazy"),
             set("irq/5-a", Some(5), "fifo 50", "fifo 70"),
             set("irq/6-b", Some(6), "fifo 50", "other"),
             set("irq/7-c", Some(7), "other", "fifo 60"),
         ]);
         let mut order = Vec::new();
-        while let Some(back) = newest.take_back(&[1]) {
-            assert!(back.to_string().contains("ran for 1 s on CPU 1, and"), "{back}");
-            order.push(back.knob().to_owned());
-            newest.note(&[back]);
+        while let Some(undone) = history.undo(&[1]) {
+            assert!(undone.to_string().contains("ran for 1 s on CPU 1, and"), "{undone}");
+            order.push(undone.knob().to_owned());
+            history.note(&[undone]);
         }
         assert_eq!(order, ["irq/7-c", "irq/5-a", "preempt"]);
     }
 
     #[test]
-    fn what_was_given_back_is_not_taken_back() {
-        let mut newest = Newest::default();
-        newest.note(&[set("preempt", None, "full", "lazy")]);
-        newest.forget(&set("preempt", None, "full", "lazy"));
-        assert_eq!(newest.take_back(&[0, 1]), None);
+    fn undo_skips_changes_that_were_restored() {
+        let mut history = History::default();
+        history.note(&[set("preempt", None, "full", "lazy")]);
+        history.forget(&set("preempt", None, "full", "lazy"));
+        assert_eq!(history.undo(&[0, 1]), None);
     }
 }
