@@ -130,6 +130,16 @@ pub struct Setting {
     pub value: String,
 }
 
+impl std::str::FromStr for Setting {
+    type Err = String;
+
+    /// Reads `KNOB=VALUE`.
+    fn from_str(text: &str) -> Result<Setting, String> {
+        let (knob, value) = text.split_once('=').ok_or("it has no '=': write KNOB=VALUE")?;
+        Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

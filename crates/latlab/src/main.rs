@@ -26,7 +26,6 @@ mod profile;
 mod registry;
 mod rig;
 mod scan;
-mod slurm;
 mod study;
 mod target;
 mod token;
