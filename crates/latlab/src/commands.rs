@@ -84,8 +84,8 @@ fn command_line() -> clap::Command {
         .mut_subcommand("explain", |explain| explain.after_long_help(list::parts_help()))
 }
 
-/// Parses the command line and runs the command. Returns the exit code: 0, or that of a program that
-/// `exec` has run in a guest.
+/// Parses the command line and runs the command. Returns the exit code: 0, or that of a program
+/// that `exec` has run in a guest.
 pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.len() < 2 {
@@ -138,9 +138,9 @@ fn merged(runs: &[Record]) -> Option<Record> {
     Some(merged)
 }
 
-/// Reads runs of the same plan, whose seeds may differ. The path is a record, a folder of records, a
-/// pattern in which `*` matches any part of a name, or several of these separated by commas. Returns
-/// at least one run.
+/// Reads runs of the same plan, whose seeds may differ. The path is a record, a folder of records,
+/// a pattern in which `*` matches any part of a name, or several of these separated by commas.
+/// Returns at least one run.
 fn runs(path: &Path) -> Result<Vec<Record>> {
     let files = run_files(path)?;
     let mut runs: Vec<Record> = Vec::new();

@@ -27,16 +27,16 @@ Examples:
 
 /// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
-/// Mechanisms (latlab list mechanisms) set knobs of the kernel to raise SCHED_OTHER throughput and to
-/// avoid priority inversion for real-time tasks. Each decision is printed with its reason. A journal
-/// records each knob before it is set. All knobs are restored at the end, on Ctrl-C or SIGTERM; after
-/// a SIGKILL the next latlab restores them. A knob that something else changes meanwhile is left
-/// alone.
+/// Mechanisms (latlab list mechanisms) set knobs of the kernel to raise SCHED_OTHER throughput and
+/// to avoid priority inversion for real-time tasks. Each decision is printed with its reason. A
+/// journal records each knob before it is set. All knobs are restored at the end, on Ctrl-C or
+/// SIGTERM; after a SIGKILL the next latlab restores them. A knob that something else changes
+/// meanwhile is left alone.
 ///
 /// Programs declare the devices that they need with `latlab exec --irq-group`, or at the socket
-/// /run/latlab/adapt.sock. The configuration, /etc/latlab/adapt.toml or the file of --config, states
-/// who may do so, which knobs may be set, and which devices form a group (latlab generate adapt.toml
-/// prints the default).
+/// /run/latlab/adapt.sock. The configuration, /etc/latlab/adapt.toml or the file of --config,
+/// states who may do so, which knobs may be set, and which devices form a group (latlab generate
+/// adapt.toml prints the default).
 ///
 /// Exit: 0; 1 where --replay decides differently; 2 where another latlab adapts this machine, this
 /// one fails, or --restore can't restore all knobs; 3 where this machine can't be adapted.
@@ -44,7 +44,7 @@ Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<AdaptCommand>,
     /// Show which knobs would be set, with old and new values, and change nothing
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
@@ -63,7 +63,8 @@ pub(super) struct Adapt {
     /// Append observations and decisions to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Repeat the decisions for the observations in a file of --log, and check that they are the same
+    /// Repeat the decisions for the observations in a file of --log, and check that they are the
+    /// same
     #[arg(long, value_name = "FILE", exclusive = true)]
     replay: Option<PathBuf>,
     /// Restore the knobs that a killed latlab has left set
@@ -72,7 +73,7 @@ pub(super) struct Adapt {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum AdaptCommand {
     Status(status::Show),
 }
 
@@ -98,7 +99,7 @@ const CONFIGURATION: &str = "/etc/latlab/adapt.toml";
 
 impl Adapt {
     pub(super) fn run(&self) -> Result<()> {
-        if let Some(Command::Status(show)) = &self.command {
+        if let Some(AdaptCommand::Status(show)) = &self.command {
             return show.run();
         }
         if let Some(log) = &self.replay {

@@ -48,8 +48,8 @@ impl Agent {
         result
     }
 
-    /// Sends the record. A file keeps it until the client acknowledges it: what was written to a pipe
-    /// may still be lost in the network.
+    /// Sends the record. A file keeps it until the client acknowledges it: what was written to a
+    /// pipe may still be lost in the network.
     fn deliver(&self, outcome: Outcome, acknowledgements: &Receiver<()>) -> Result<()> {
         let Outcome { record, verdict } = outcome;
         let path = self.folder.join(KEPT);

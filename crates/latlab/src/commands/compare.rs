@@ -25,10 +25,10 @@ with several latencies has their names: timer.thread-running.p99.";
 /// Compare two sets of runs, A and B: quantiles with confidence intervals, and a verdict
 ///
 /// A and B are each a record, a folder of records, a pattern in quotes ('a-*.json'), or several of
-/// these separated by commas. All runs of a side have the same plan; seeds may differ. With at least
-/// six runs per side, measured alternately (ABBA), the quantiles are tested: faster, slower or no
-/// difference, with bootstrap confidence intervals. Single runs are inconclusive, except in the
-/// laboratory, where a run repeats exactly and runs with other seeds are other samples.
+/// these separated by commas. All runs of a side have the same plan; seeds may differ. With at
+/// least six runs per side, measured alternately (ABBA), the quantiles are tested: faster, slower
+/// or no difference, with bootstrap confidence intervals. Single runs are inconclusive, except in
+/// the laboratory, where a run repeats exactly and runs with other seeds are other samples.
 /// docs/compare.md describes the method and its limits.
 ///
 /// Exit: 0; 1 where a --fail-if holds; 2 where one can't be evaluated.
@@ -42,7 +42,8 @@ pub(super) struct Compare {
     /// Fail if this holds for B; `baseline` is the same metric of A; may be given several times
     #[arg(long, value_name = "CLAIM")]
     fail_if: Vec<String>,
-    /// Also write a `JUnit` XML file with a test case for each --fail-if or, without one, each verdict
+    /// Also write a `JUnit` XML file with a test case for each --fail-if or, without one, each
+    /// verdict
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Print these test cases as KTAP, and nothing else, on stdout

@@ -49,8 +49,8 @@ pub(super) struct Exec {
     /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Longest permitted wake-up from idle while the program runs (/dev/cpu_dma_latency); 0 keeps all
-    /// CPUs out of idle states
+    /// Longest permitted wake-up from idle while the program runs (/dev/cpu_dma_latency); 0 keeps
+    /// all CPUs out of idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
     /// Tell latlab adapt which devices the program needs until it ends, as audio,network
@@ -178,8 +178,8 @@ fn locate(name: &OsStr) -> Result<PathBuf> {
         candidates.find(|path| is_program(path))
     };
     let found = found.ok_or_else(missing)?;
-    // The folder without symbolic links and `..`, which do not exist in the guest. The program keeps
-    // its name, which may itself be a link.
+    // The folder without symbolic links and `..`, which do not exist in the guest. The program
+    // keeps its name, which may itself be a link.
     let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
     folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
 }

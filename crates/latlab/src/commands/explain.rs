@@ -15,9 +15,9 @@ Examples:
 
 /// Explain why wake-ups were late
 ///
-/// Measures as `latlab run` does. For each late wake-up it shows what the CPU did from the moment at
-/// which the task should have run until it ran: segments that add up to the latency, each with its
-/// cause, the culprit (a task, interrupt, softirq or kernel function), and the time left
+/// Measures as `latlab run` does. For each late wake-up it shows what the CPU did from the moment
+/// at which the task should have run until it ran: segments that add up to the latency, each with
+/// its cause, the culprit (a task, interrupt, softirq or kernel function), and the time left
 /// unexplained. The default probe is `cyclic`. With --pid, --comm or --rt it watches existing tasks
 /// instead of running a probe.
 ///
@@ -33,7 +33,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
-    /// Explain wake-ups later than this [default: the worst 0.1 %; of watched tasks, the 5000 worst]
+    /// Explain wake-ups later than this [default: the worst 0.1 %; of watched tasks, the 5000
+    /// worst]
     #[arg(long, value_name = "TIME")]
     above: Option<Nanos>,
     /// Watch this process with all its threads, or this thread
@@ -60,7 +61,8 @@ enum Subject {
     Scan(Scan),
 }
 
-/// Reads the name of a task. The kernel stores 15 bytes of it, so that a longer one matches no task.
+/// Reads the name of a task. The kernel stores 15 bytes of it, so that a longer one matches no
+/// task.
 fn task_name(text: &str) -> std::result::Result<String, String> {
     match text.len() {
         0 => Err("it is empty".to_owned()),

@@ -27,11 +27,11 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct Kernels {
     #[command(subcommand)]
-    action: Action,
+    command: KernelCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum KernelCommand {
     /// List the kernels in the cache, and those that can be fetched or built
     ///
     /// Each line has the kernel's name, its size, its release (as uname -r prints it), its origin,
@@ -51,8 +51,8 @@ enum Action {
     /// The build takes 10 minutes or more on all CPUs, at low priority, and some gigabytes of disk
     /// space. Its log stays in the folder logs of the cache.
     Build {
-        /// monolithic (PREEMPT_NONE), preemptible (preempted where no lock is held), or lab-full (all
-        /// tracers, BPF and sched_ext)
+        /// monolithic (PREEMPT_NONE), preemptible (preempted where no lock is held), or lab-full
+        /// (all tracers, BPF and sched_ext)
         name: String,
     },
     /// Add a kernel from a file: a bzImage or vmlinux for x86-64
@@ -78,24 +78,24 @@ enum Action {
 
 impl Kernels {
     pub(super) fn run(&self) -> Result<()> {
-        if let Action::List = self.action {
+        if let KernelCommand::List = self.command {
             return format::put(&list(&kernel::list()?));
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut bar = Bar::new(&signals);
-        match &self.action {
-            Action::List => Ok(()),
-            Action::Fetch { packages } => fetch(packages, &mut bar),
-            Action::Build { name } => {
+        match &self.command {
+            KernelCommand::List => Ok(()),
+            KernelCommand::Fetch { packages } => fetch(packages, &mut bar),
+            KernelCommand::Build { name } => {
                 kernel::build(name, &mut bar).and_then(|built| report(&built, &mut bar))
             }
-            Action::Add { file, name, modules } => {
+            KernelCommand::Add { file, name, modules } => {
                 refuse_profile_name(name.as_deref())?;
                 let kernel = kernel::add(file, name.as_deref(), modules.as_deref(), &mut bar)?;
                 bar.end();
                 format::put(&format!("{}\n", kernel.name))
             }
-            Action::Remove { names } => {
+            KernelCommand::Remove { names } => {
                 names.iter().try_for_each(|name| kernel::remove(name, &mut bar))
             }
         }

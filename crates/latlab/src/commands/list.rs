@@ -22,8 +22,8 @@ use std::fmt::Write as _;
 /// As: latlab list loads; latlab list cyclic
 #[derive(Debug, clap::Args)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of one
-    /// of them [default: everything]
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
+    /// one of them [default: everything]
     name: Option<String>,
 }
 
@@ -41,9 +41,9 @@ impl List {
 }
 
 /// A kind of parts: its name in the plural, and the list of the parts with their summaries.
-type Kind = (&'static str, fn() -> String);
+type Listing = (&'static str, fn() -> String);
 
-static KINDS: &[Kind] = &[
+static KINDS: &[Listing] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
     ("calls", || table(CALLS.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Report {
-    /// Records, as written by `latlab run --out`. Repetitions of a run, given as a folder, a pattern
-    /// in quotes ('a-*.json') or a list with commas, are merged; their seeds may differ
+    /// Records, as written by `latlab run --out`. Repetitions of a run, given as a folder, a
+    /// pattern in quotes ('a-*.json') or a list with commas, are merged; their seeds may differ
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 
@@ -46,8 +46,8 @@ pub(crate) struct Report {
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
 
-    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet to this folder,
-    /// for DuckDB, pandas and others (docs/record.md)
+    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet to this
+    /// folder, for DuckDB, pandas and others (docs/record.md)
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 }
@@ -92,8 +92,8 @@ impl Report {
             return Ok(());
         }
         Err(Failure::Failed(
-            "these records have no explanations, so that there are no traces or stacks to write: measure \
-             with latlab explain"
+            "these records explain no wake-ups, so that there is no trace to write: measure with \
+             latlab explain"
                 .to_owned(),
         ))
     }

@@ -36,8 +36,8 @@ pub(super) struct Scan {
     /// instruction time 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
-    /// Interrupt that wakes the high-priority task; all but timer need the test driver [default: what
-    /// the target supports]
+    /// Interrupt that wakes the high-priority task; all but timer need the test driver [default:
+    /// what the target supports]
     #[arg(long, value_parser = interrupts())]
     interrupt: Option<Interrupt>,
     /// When to stop refining edges [default: 45s, in instruction time 2min of the guest]
@@ -66,7 +66,7 @@ impl Scan {
     pub(super) fn explain(&self, outer: &Measurement) -> Result<()> {
         let measurement = self.measurement.or(outer);
         if !measurement.is_in_instructions() {
-            let why = "it needs the laboratory, which names the function of each section: use --on lab:PROFILE";
+            let why = "only the laboratory finds the function of a section: use --on lab:PROFILE";
             return Err(Failure::Unsupported(format!("explain scan: {why}")));
         }
         measurement.explain(&self.plan_for(&measurement)?)
@@ -97,8 +97,8 @@ impl Scan {
             return Ok(None);
         }
         if !measurement.is_native() {
-            let why = "-- COMMAND runs on this machine: to scan it in a guest, run latlab there, as \
-                       latlab exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
+            let why = "-- COMMAND runs on this machine: to scan it in a guest, start latlab in the \
+                       guest, as latlab exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
             return Err(Failure::Unsupported(why.to_owned()));
         }
         let text = |word: &OsString| {

@@ -52,8 +52,8 @@ pub(super) struct Study {
     /// A study that comes with latlab (see: latlab list studies), or a file
     #[arg(value_name = "NAME|FILE.toml")]
     name: String,
-    /// Write the table (table.md, table.csv), a report, each picture as SVG, and the records to this
-    /// folder
+    /// Write the table (table.md, table.csv), a report, each picture as SVG, and the records to
+    /// this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Measure each cell for this time instead of the study's own; cells longer than 5min are

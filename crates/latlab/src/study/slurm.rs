@@ -2,7 +2,7 @@
 
 mod command;
 
-use self::command::{Output, failure, run, slurm_command};
+use self::command::{CommandOutput, failure, run, slurm_command};
 use crate::failure::{Result, failed};
 use std::path::Path;
 use std::process::Stdio;
@@ -76,7 +76,7 @@ impl JobArray {
         command.arg(format!("--output={output}/%A_%a.txt"));
         command.arg(format!("--chdir={}", spec.output.display()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let Output { success, stdout, stderr } =
+        let CommandOutput { success, stdout, stderr } =
             run(&mut command, &script(spec.working_directory, spec.command))?;
         if !success {
             return Err(failure("Slurm refuses the array job", &stderr));
@@ -96,7 +96,7 @@ impl JobArray {
         // The name is cut to the length of the prefix: the rest may contain any character.
         command.args(["--me", "--noheader", "--states=all", "--format=%F|%T|%K|%7j|%Z"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let Output { success, stdout, stderr } = run(&mut command, "")?;
+        let CommandOutput { success, stdout, stderr } = run(&mut command, "")?;
         if !success {
             return Err(failure("Slurm does not list the jobs", &stderr));
         }

@@ -1,4 +1,5 @@
-//! Measuring the cells of a study: several at a time, long ones in pieces that are stored one by one.
+//! Measuring the cells of a study: several at a time, long ones in pieces that are stored one by
+//! one.
 
 use super::fingerprints::Fingerprints;
 use super::folder::{CellPlans, CellResult, Folder, PieceId};
@@ -157,8 +158,8 @@ pub(super) fn check_whole(record: &Record) -> Result<()> {
 
 fn needs_folder(file: &StudyFile) -> Failure {
     let why = format!(
-        "cells longer than {LONGEST} are measured in pieces, which have to be stored: name a folder \
-         with --out DIR"
+        "cells longer than {LONGEST} are measured in pieces, which have to be stored: name a \
+         folder with --out DIR"
     );
     failed(&file.name, why)
 }

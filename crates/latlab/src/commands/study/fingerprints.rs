@@ -56,7 +56,8 @@ impl<'a> Fingerprints<'a> {
     }
 
     /// Accepts the records of a cell that another computer has just measured, unless their
-    /// fingerprint differs from the one determined here. Fails where the user has asked for the end.
+    /// fingerprint differs from the one determined here. Fails where the user has asked for the
+    /// end.
     pub(super) fn accept(
         &mut self,
         cell: CellPlans<'_>,

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Write as _};
 use std::process::Command;
 
 /// The output of a command of Slurm.
-pub(super) struct Output {
+pub(super) struct CommandOutput {
     /// Whether the exit code was 0.
     pub(super) success: bool,
     pub(super) stdout: String,
@@ -22,7 +22,7 @@ pub(super) fn slurm_command(name: &str) -> Command {
 }
 
 /// Runs a command to its end, with `input` on its stdin.
-pub(super) fn run(command: &mut Command, input: &str) -> Result<Output> {
+pub(super) fn run(command: &mut Command, input: &str) -> Result<CommandOutput> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut running = Running::start(command).map_err(|e| not_started(&name, &e))?;
     let child = running.child();
@@ -39,7 +39,7 @@ pub(super) fn run(command: &mut Command, input: &str) -> Result<Output> {
     let stdout = read(child.stdout.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
     let stderr = read(child.stderr.as_mut().map(|pipe| pipe as &mut dyn std::io::Read))?;
     let status = child.wait().map_err(|e| failed(&name, e))?;
-    Ok(Output { success: status.success(), stdout, stderr })
+    Ok(CommandOutput { success: status.success(), stdout, stderr })
 }
 
 fn not_started(name: &str, error: &std::io::Error) -> Failure {

@@ -118,8 +118,8 @@ impl ArrayMonitor<'_> {
         if self.gave_up {
             let job = &self.array.job;
             format::say(&format!(
-                "Slurm has not answered for {SILENCE_PATIENCE}: array job {job} may go on; the same \
-                 command waits for it, and scancel {job} ends it"
+                "Slurm has not answered for {SILENCE_PATIENCE}: array job {job} may go on; the \
+                 same command waits for it, and scancel {job} ends it"
             ));
         }
         self.gave_up
