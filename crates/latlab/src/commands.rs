@@ -76,12 +76,15 @@ enum Command {
     },
 }
 
-/// The command line; the help of some commands lists probes, loads and calls.
+/// The command line. The long help of some commands also lists probes, loads or calls.
 fn command_line() -> clap::Command {
+    let parts = list::probes_and_loads();
+    let (run, explain) = (parts.clone() + run::EXAMPLES, parts + explain::EXAMPLES);
+    let scan = list::calls() + scan::EXAMPLES;
     Latlab::command()
-        .mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
-        .mut_subcommand("scan", |scan| scan.after_long_help(list::calls_help()))
-        .mut_subcommand("explain", |explain| explain.after_long_help(list::parts_help()))
+        .mut_subcommand("run", |command| command.after_long_help(run))
+        .mut_subcommand("scan", |command| command.after_long_help(scan))
+        .mut_subcommand("explain", |command| command.after_long_help(explain))
 }
 
 /// Parses the command line and runs the command. Returns the exit code: 0, or that of a program
@@ -121,7 +124,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
 /// Reads a time that is longer than zero.
 fn positive(text: &str) -> std::result::Result<Nanos, String> {
     match text.parse::<Nanos>() {
-        Ok(Nanos(0)) => Err("0 is no time to measure for".to_owned()),
+        Ok(Nanos(0)) => Err("a time longer than 0 is needed".to_owned()),
         Ok(time) => Ok(time),
         Err(e) => Err(e.to_string()),
     }

@@ -10,6 +10,11 @@ use latlab_sys::root::Root;
 use serde::Serialize;
 use std::io::{self, Write};
 
+const EXAMPLES: &str = "\
+Examples:
+  latlab doctor
+  latlab doctor --json | jq '.findings[].code'";
+
 /// List latency hazards of this machine, the worst first
 ///
 /// Checks the kernel's configuration and command line, CPU idle states and frequencies, interrupts,
@@ -22,6 +27,7 @@ use std::io::{self, Write};
 ///
 /// Exit: 0; 1 where a finding is fatal or high.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
     /// Print the state of the machine and the findings as JSON
     #[arg(long)]

@@ -62,11 +62,11 @@ pub(super) struct Exec {
     /// Copy this file or folder into the guest; the program's libraries are copied automatically
     #[arg(long, value_name = "PATH", requires = "on")]
     with: Vec<PathBuf>,
-    #[command(flatten)]
-    options: TargetOptions,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    options: TargetOptions,
 }
 
 fn deadline(text: &str) -> std::result::Result<Policy, String> {

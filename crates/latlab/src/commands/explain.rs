@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use latlab_core::plan::{ExplainPlan, Plan, Watched};
 use latlab_core::time::Nanos;
 
-const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   latlab explain --load hackbench --load disk     explain late wake-ups of a probe under load
   latlab explain --rt --for 1min                  explain those of the real-time tasks that run here

@@ -7,11 +7,15 @@ use clap::ValueEnum;
 use clap_complete::Shell;
 use latlab_core::mechanism::configuration;
 
+const EXAMPLES: &str = "\
+Examples:
+  latlab generate man > latlab.1
+  source <(latlab generate bash)
+  latlab generate adapt.toml > /etc/latlab/adapt.toml";
+
 /// Print the manual page, completions for a shell, a configuration, or the reference
-///
-/// As: latlab generate man > latlab.1; source <(latlab generate bash);
-/// latlab generate adapt.toml > /etc/latlab/adapt.toml
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Generate {
     /// The document to print
     document: Document,

@@ -17,10 +17,15 @@ use crate::target::TARGETS;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
+const EXAMPLES: &str = "\
+Examples:
+  latlab list                                  list all parts
+  latlab list loads                            list the loads
+  latlab list cyclic                           describe the probe cyclic and its keys";
+
 /// List probes, loads and other parts, or describe one with its keys
-///
-/// As: latlab list loads; latlab list cyclic
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct List {
     /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
     /// one of them [default: everything]
@@ -86,28 +91,18 @@ fn all_parts() -> impl Iterator<Item = About> {
     probes.chain(calls).chain(loads).chain(causes).chain(mechanisms)
 }
 
-/// The probes and loads, for the help of `latlab run`.
-pub(super) fn parts_help() -> String {
-    let mut text = String::new();
-    for (title, parts) in [("Probes", list("probes")), ("Loads", list("loads"))] {
-        let _ = write!(text, "{title} (latlab list NAME describes one and its keys):\n{parts}\n");
-    }
-    text + "Examples:\n  \
-        latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json\n  \
-        latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us\n  \
-        latlab run nanosleep:interval=3.25ms --count 1000 --policy other\n  \
-        latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/"
+/// The probes and loads, for the help of `latlab run` and `latlab explain`.
+pub(super) fn probes_and_loads() -> String {
+    help_section("Probes", "probes") + &help_section("Loads", "loads")
 }
 
 /// The calls, for the help of `latlab scan`.
-pub(super) fn calls_help() -> String {
-    let calls = list("calls");
-    format!("Calls (latlab list NAME describes one and its keys):\n{calls}\n")
-        + "Examples:\n  \
-        latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/\n  \
-        latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json\n  \
-        latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s\n  \
-        latlab scan -- ./window            a program, between its own marks"
+pub(super) fn calls() -> String {
+    help_section("Calls", "calls")
+}
+
+fn help_section(title: &str, kind: &str) -> String {
+    format!("{title} (latlab list NAME describes one and its keys):\n{}\n", list(kind))
 }
 
 /// The list of the parts of a kind.

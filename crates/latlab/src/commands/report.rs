@@ -8,16 +8,20 @@ use latlab_core::record::SCHEMA;
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 
+const EXAMPLES: &str = "\
+Examples:
+  latlab report idle.json                      write report.html
+  latlab report before.json after.json -o both.html --svg charts/
+  latlab report late.json --perfetto late.perfetto-trace";
+
 /// Show records as an HTML page with charts, and in other formats
 ///
 /// The page works offline. It shows the histogram of each series, the share of samples above each
 /// latency (CCDF) and the worst latency over time; for each scanned call, the latency over the
 /// offset of the interrupt; below them the values, the machine and the plan. Several records are
-/// drawn into the same charts:
-///
-///     latlab report before.json after.json -o report.html
+/// drawn into the same charts.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
     /// Records, as written by `latlab run --out`. Repetitions of a run, given as a folder, a
     /// pattern in quotes ('a-*.json') or a list with commas, are merged; their seeds may differ

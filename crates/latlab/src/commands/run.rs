@@ -10,6 +10,13 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::time::Nanos;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json
+  latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us
+  latlab run nanosleep:interval=3.25ms --count 1000 --policy other
+  latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/";
+
 /// Measure latency
 ///
 /// Runs the probes one after the other, each while all loads run. The default is the probe `cyclic`
@@ -19,6 +26,7 @@ use latlab_core::time::Nanos;
 /// Exit: 0; 1 where --stop-above ended the run; 2 on failure; 3 where this machine lacks something
 /// that the plan needs.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Run {
     /// Probes with their parameters, as cyclic:interval=100us,priority=80 [default: cyclic]
     #[arg(value_name = "PROBE[:key=value,…]")]
@@ -38,7 +46,7 @@ pub(super) struct Run {
     /// Scheduling policy of probes without a policy of their own: fifo, rr, deadline, other
     #[arg(long)]
     policy: Option<String>,
-    /// Time each probe runs before its samples count; the samples before are reported separately
+    /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
     /// Stop at the first sample above this latency, with exit code 1

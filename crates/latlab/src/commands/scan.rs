@@ -12,6 +12,13 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 use std::ffi::OsString;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/
+  latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json
+  latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s
+  latlab scan -- ./window            a program, between its own marks";
+
 /// Find the non-preemptible sections of a system call
 ///
 /// A low-priority task makes the call again and again. An interrupt wakes a high-priority task at
@@ -19,6 +26,7 @@ use std::ffi::OsString;
 /// latency of the high-priority task shows each non-preemptible section as a triangle, as high as
 /// the section is long. The scan measures more points near the edges of triangles.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Scan {
     /// Calls with their parameters (see: latlab list calls) [default: munmap:4MiB]
     #[arg(value_name = "CALL[:key=value,…]")]
@@ -32,7 +40,7 @@ pub(super) struct Scan {
     /// Resolution of edges [default: 1us, in instruction time 50ns]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     resolution: Option<Nanos>,
-    /// Most measurements at one offset; half of them where the lowest agree [default: 40, in
+    /// Maximum measurements at one offset; half of them if the lowest agree [default: 40, in
     /// instruction time 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,

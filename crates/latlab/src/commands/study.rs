@@ -60,8 +60,8 @@ pub(super) struct Study {
     /// measured in pieces, which are stored in DIR/pieces
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// Measure the cells from here, or as an array job on a Slurm cluster whose nodes share DIR;
-    /// with slurm, cells with current records in DIR/records are not measured again
+    /// Measure with this latlab, or with an array job on a Slurm cluster whose nodes share DIR;
+    /// slurm skips cells that have current records in DIR/records
     #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     engine: Engine,
     /// Explain the longest latency of the table, as latlab explain does: its cell is measured once
