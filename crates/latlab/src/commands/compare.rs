@@ -42,7 +42,7 @@ pub(super) struct Compare {
     /// Fail if this holds for B; `baseline` is the same metric of A; may be given several times
     #[arg(long, value_name = "CLAIM")]
     fail_if: Vec<String>,
-    /// Also write a `JUnit` XML file with a test case for each --fail-if or, without one, each
+    /// Also write a JUnit XML file with a test case for each --fail-if or, without one, each
     /// verdict
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,

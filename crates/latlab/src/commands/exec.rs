@@ -49,8 +49,8 @@ pub(super) struct Exec {
     /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Longest permitted wake-up from idle while the program runs (/dev/cpu_dma_latency); 0 keeps
-    /// all CPUs out of idle states
+    /// Longest permitted wake-up from idle while the program runs (PM QoS); 0 keeps all CPUs out of
+    /// idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
     /// Tell latlab adapt which devices the program needs until it ends, as audio,network

@@ -52,7 +52,7 @@ enum KernelCommand {
     /// space. Its log stays in the folder logs of the cache.
     Build {
         /// monolithic (PREEMPT_NONE), preemptible (preempted where no lock is held), or lab-full
-        /// (all tracers, BPF and sched_ext)
+        /// (all tracers and BPF)
         name: String,
     },
     /// Add a kernel from a file: a bzImage or vmlinux for x86-64

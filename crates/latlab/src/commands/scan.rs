@@ -59,10 +59,10 @@ pub(super) struct Scan {
 }
 
 fn interrupts() -> impl TypedValueParser<Value = Interrupt> {
-    let named =
+    let parse =
         |text: String| Interrupt::ALL.iter().find(|(name, _)| *name == text).map(|one| one.1);
     let names = Interrupt::ALL.map(|(name, _)| name);
-    PossibleValuesParser::new(names).map(move |text| named(text).expect("it is one of the names"))
+    PossibleValuesParser::new(names).map(move |text| parse(text).expect("it is one of the names"))
 }
 
 impl Scan {

@@ -284,11 +284,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
             "\"worst\"\nprobe = \"timer\"",
             &["line 19, column 9: no cell has the probe 'timer'"],
         ),
-        (
-            ", on = \"lab:standard\"",
-            "",
-            &["line 15, column 19: the cell standard has no target"],
-        ),
+        (", on = \"lab:standard\"", "", &["line 15, column 19: the cell standard has no target"]),
         ("count = 50", "for = \"900d\"", &["line 9, column 7: no cell is measured for more than"]),
     ];
     for (from, to, words) in cases {

@@ -57,8 +57,8 @@ impl Folder<'_> {
 
     /// Writes the records of a cell.
     pub(super) fn store(self, label: &str, records: &[Record]) -> Result<()> {
-        let records = records.iter().enumerate();
-        records.map(|(nth, record)| write(&self.record(label, nth + 1), record)).collect()
+        let mut records = records.iter().enumerate();
+        records.try_for_each(|(nth, record)| write(&self.record(label, nth + 1), record))
     }
 
     /// Removes the records of a cell, so that any that appear are new.
