@@ -1,5 +1,5 @@
 /*
- * Says to latlab adapt which devices this program needs, until it ends:
+ * Tells latlab adapt which devices this program needs, until it ends:
  *
  *	cc -O2 -o groups examples/groups.c && ./groups AUDIO,NETWORK
  */
@@ -9,16 +9,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* 0 where the daemon says ok; its answer is in the buffer. */
+/* Sends a line and reads the answer. Returns 0 if the daemon answers ok. */
 static int ask(const char *line, char *answer, size_t size)
 {
-	struct sockaddr_un there = { AF_UNIX, "/run/latlab/adapt.sock" };
+	struct sockaddr_un address = { AF_UNIX, "/run/latlab/adapt.sock" };
 	int daemon = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t length = 0;
 	ssize_t n = 0;
 
 	answer[0] = 0;
-	if (connect(daemon, (struct sockaddr *)&there, sizeof(there)) == 0 &&
+	if (connect(daemon, (struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    send(daemon, line, strlen(line), MSG_NOSIGNAL) > 0) {
 		while (length + 1 < size && !strchr(answer, '\n') &&
 		       (n = read(daemon, answer + length, size - length - 1)) > 0)
@@ -33,11 +33,11 @@ int main(int argc, char **argv)
 	char line[256], answer[256];
 
 	snprintf(line, sizeof(line), "groups %s\n", argc > 1 ? argv[1] : "");
-	int wrong = ask(line, answer, sizeof(answer));
+	int failed = ask(line, answer, sizeof(answer));
 	printf("%s", *answer ? answer : "no latlab adapts this machine\n");
-	if (wrong)
+	if (failed)
 		return 1;
-	/* Here the program does its work. */
+	/* The program does its work here. */
 	ask("release\n", answer, sizeof(answer));
 	printf("%s", answer);
 	return 0;

@@ -1,4 +1,4 @@
-# Says to latlab adapt which devices this program needs, until it ends:
+# Tells latlab adapt which devices this program needs, until it ends:
 #
 #	python3 examples/groups.py AUDIO,NETWORK
 import socket
@@ -16,5 +16,5 @@ answer = ask("groups " + sys.argv[1])
 print(answer)
 if not answer.startswith("ok"):
     sys.exit(1)
-# Here the program does its work.
+# The program does its work here.
 print(ask("release"))

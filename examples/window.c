@@ -1,6 +1,6 @@
 /*
- * A program with a window for latlab scan: how late is an interrupt answered
- * while it reads a megabyte of zeros?
+ * A program with marks for latlab scan, which measures how late an interrupt
+ * wakes a task while this program reads a megabyte of zeros.
  *
  *	cc -O2 -o window examples/window.c && latlab scan -- ./window
  */
@@ -14,7 +14,7 @@ static void mark(const char *what)
 {
 	const char *scan = getenv("LATLAB_SCAN");
 
-	/* By itself the program does without marks. */
+	/* Without latlab scan there are no marks. */
 	if (scan && write(atoi(scan), what, 1) != 1)
 		exit(1);
 }

@@ -1,5 +1,5 @@
-//! A program with a window for latlab scan: how late is an interrupt answered while it reads a
-//! megabyte of zeros? rustc -O examples/window.rs && latlab scan -- ./window
+//! A program with marks for latlab scan, which measures how late an interrupt wakes a task while
+//! this program reads a megabyte of zeros: rustc -O examples/window.rs && latlab scan -- ./window
 
 use std::env;
 use std::fs::File;
@@ -8,8 +8,8 @@ use std::os::fd::FromRawFd;
 
 fn main() -> Result<()> {
     let number = env::var("LATLAB_SCAN").expect("latlab scan starts this program");
-    let number = number.parse().expect("it is the number of a descriptor");
-    // SAFETY: latlab has left it open for this program, and nothing else uses it.
+    let number = number.parse().expect("LATLAB_SCAN is a file descriptor");
+    // SAFETY: latlab scan has opened this descriptor for the program, and nothing else uses it.
     let mut marks = unsafe { File::from_raw_fd(number) };
     let (mut zero, mut zeros) = (File::open("/dev/zero")?, vec![0; 1 << 20]);
     for _ in 0..100 {

@@ -1,10 +1,9 @@
-//! What the user types after `latlab`.
+//! The command line: one file for each command.
 
 mod adapt;
 mod agent;
 mod compare;
 mod doctor;
-mod elsewhere;
 mod exec;
 mod explain;
 mod generate;
@@ -15,6 +14,7 @@ mod report;
 mod run;
 mod scan;
 mod study;
+mod target_options;
 mod usage;
 
 use crate::failure::{Result, failed};
@@ -28,11 +28,11 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  latlab run                                   how late does this machine wake a task? (10 s)
+  latlab run                                   wake-up latency of this machine (10 s)
   latlab run --load hackbench --load disk --out loaded.json && latlab report loaded.json
-  latlab doctor                                what on this machine spoils latency";
+  latlab doctor                                latency hazards of this machine";
 
-/// A microscope for Linux latency: measure it, see what causes it, prove what fixes it.
+/// Measure Linux latency, find its causes, and verify fixes
 #[derive(Debug, Parser)]
 #[command(name = "latlab", version, after_help = EXAMPLES, max_term_width = 100)]
 struct Latlab {
@@ -56,35 +56,39 @@ enum Command {
     Generate(generate::Generate),
     #[command(hide = true)]
     Agent(agent::Agent),
-    /// A load's worker: started by latlab itself
+    /// Run a worker of a load; started by latlab itself
     #[command(hide = true)]
     LoadWorker {
-        /// The worker's orders, as JSON
+        /// Orders, as JSON
         orders: String,
     },
-    /// A probe's worker: started by latlab itself
+    /// Run a worker of a probe; started by latlab itself
     #[command(hide = true)]
     ProbeWorker {
-        /// Its orders, as JSON
+        /// Orders, as JSON
         orders: String,
     },
-    /// The task of low priority of a scan: started by latlab itself
+    /// Run the low-priority task of a scan; started by latlab itself
     #[command(hide = true)]
     ScanWorker {
-        /// Its orders, as JSON
+        /// Orders, as JSON
         orders: String,
     },
 }
 
-/// The whole command line, with the tables' texts in the help.
+/// The command line. The long help of some commands also lists probes, loads or calls.
 fn command_line() -> clap::Command {
+    let parts = list::probes_and_loads();
+    let (run, explain) = (parts.clone() + run::EXAMPLES, parts + explain::EXAMPLES);
+    let scan = list::calls() + scan::EXAMPLES;
     Latlab::command()
-        .mut_subcommand("run", |run| run.after_long_help(list::parts_help()))
-        .mut_subcommand("scan", |scan| scan.after_long_help(list::calls_help()))
-        .mut_subcommand("explain", |explain| explain.after_long_help(list::parts_help()))
+        .mut_subcommand("run", |command| command.after_long_help(run))
+        .mut_subcommand("scan", |command| command.after_long_help(scan))
+        .mut_subcommand("explain", |command| command.after_long_help(explain))
 }
 
-/// Reads the command line and does what it says. The exit code, which is 0 but for a program's.
+/// Parses the command line and runs the command. Returns the exit code: 0, or that of a program
+/// that `exec` has run in a guest.
 pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> {
     let arguments: Vec<OsString> = arguments.collect();
     if arguments.len() < 2 {
@@ -117,31 +121,29 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
     done.map(|()| 0)
 }
 
-/// A time that is not zero.
+/// Reads a time that is longer than zero.
 fn positive(text: &str) -> std::result::Result<Nanos, String> {
     match text.parse::<Nanos>() {
-        Ok(Nanos(0)) => Err("nothing can be measured in no time".to_owned()),
+        Ok(Nanos(0)) => Err("a time longer than 0 is needed".to_owned()),
         Ok(time) => Ok(time),
         Err(e) => Err(e.to_string()),
     }
 }
 
-/// All runs of one side as one record. Where their seeds differ, its plan is that of the first.
+/// Merges runs of the same plan into one record, which has the seed of the first run.
 fn merged(runs: &[Record]) -> Option<Record> {
     let (first, others) = runs.split_first()?;
     let mut merged = first.clone();
     for other in others {
-        let alike = Record { plan: first.plan.clone(), ..other.clone() };
-        merged
-            .merge(&alike)
-            .expect("whoever reads runs refuses those that do not repeat the first");
+        let with_same_seed = Record { plan: first.plan.clone(), ..other.clone() };
+        merged.merge(&with_same_seed).expect("runs() refuses runs that do not repeat the first");
     }
     Some(merged)
 }
 
-/// Reads the runs of one side: a record, a folder of records, a pattern in which
-/// `*` stands for any part of a name, or several of these with commas between. There is one at least,
-/// and the others repeat the first, with seeds of their own.
+/// Reads runs of the same plan, whose seeds may differ. The path is a record, a folder of records,
+/// a pattern in which `*` matches any part of a name, or several of these separated by commas.
+/// Returns at least one run.
 fn runs(path: &Path) -> Result<Vec<Record>> {
     let files = run_files(path)?;
     let mut runs: Vec<Record> = Vec::new();
@@ -157,7 +159,7 @@ fn runs(path: &Path) -> Result<Vec<Record>> {
 }
 
 fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
-    let (place, text) = (path.display().to_string(), path.to_string_lossy());
+    let (name, text) = (path.display().to_string(), path.to_string_lossy());
     let found = if path.is_dir() {
         record_files(path)?
     } else if path.exists() {
@@ -166,18 +168,18 @@ fn run_files(path: &Path) -> Result<Vec<PathBuf>> {
         let parts = text.split(',').filter(|part| !part.is_empty());
         parts.map(|part| run_files(Path::new(part))).collect::<Result<Vec<_>>>()?.concat()
     } else if text.contains(['*', '?', '[']) {
-        let found = glob::glob(&text).map_err(|e| failed(&place, e.msg))?;
+        let found = glob::glob(&text).map_err(|e| failed(&name, e.msg))?;
         found.flatten().collect()
     } else {
         vec![path.to_owned()]
     };
     if found.is_empty() {
-        return Err(failed(&place, "there is no record (*.json) in it"));
+        return Err(failed(&name, "it contains no record (*.json)"));
     }
     Ok(found)
 }
 
-/// The records in a folder, by name.
+/// The records in a folder, sorted by name.
 fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries =
         std::fs::read_dir(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
@@ -191,6 +193,6 @@ fn record_in(path: &Path) -> Result<Record> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|e| failed(&name, e))?;
     let text = String::from_utf8(bytes)
-        .map_err(|_| failed(&name, "this is not a latlab record: it is not text"))?;
+        .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
     Record::from_json(&text).map_err(|e| failed(&name, e))
 }

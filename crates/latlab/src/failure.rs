@@ -1,28 +1,28 @@
-//! How a command ends when it does not simply succeed: one sentence and an exit code.
+//! Failure of a command: one sentence and an exit code.
 
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// Why a command did not end with 0. The sentence says what was wrong, where, and what to do.
+/// Why a command did not succeed. The sentence says what was wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Failure {
-    /// The measured answer is "worse" or "over the limit": exit 1.
+    /// The command ran, and its result is negative, as a limit that was exceeded: exit 1.
     #[error("{0}")]
     Worse(String),
-    /// It could not be done, bad input included: exit 2.
+    /// The command failed, or its input was wrong: exit 2.
     #[error("{0}")]
     Failed(String),
-    /// It can't be done on this machine: exit 3.
+    /// This machine does not support it: exit 3.
     #[error("{0}")]
     Unsupported(String),
 }
 
-/// What commands and the engine return.
+/// The result of commands and the engine.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// The same, with the name of what it happened to in front.
+    /// Puts the name of the file, option or part that failed in front of the sentence.
     pub(crate) fn about(self, what: &str) -> Failure {
         match self {
             Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
@@ -40,7 +40,7 @@ impl Failure {
     }
 }
 
-/// `error` as a failure with the name of what it happened to in front.
+/// Makes a failure of an error, with the name of the file, option or part that failed in front.
 pub(crate) fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("{what}: {error}"))
 }

@@ -1,4 +1,6 @@
-//! Studies: which there are, and the plans that come of them.
+//! Studies: finding and reading them, and the plans of their cells.
+
+pub(crate) mod slurm;
 
 use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
@@ -13,28 +15,28 @@ use latlab_core::time::Nanos;
 use latlab_sys::knob::Knob;
 use std::path::{Path, PathBuf};
 
-// `STUDIES`: name and text of every file in `study/`, by name.
+// `STUDIES`: name and text of every TOML file in `study/`, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 
-/// A study and where it is from.
+/// A study with its text, for messages that point into it.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct StudyFile {
     /// The name or the path that the user gave.
     pub(crate) name: String,
-    /// The file that it was read of; none, if it comes with latlab.
-    pub(crate) file: Option<PathBuf>,
+    /// The path of the file; none for a study that comes with latlab.
+    pub(crate) path: Option<PathBuf>,
     text: String,
     pub(crate) study: Study,
 }
 
-/// Every study that comes with latlab, by name.
+/// Returns every study that comes with latlab, sorted by name.
 pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
     let read = |text| Study::read(text).expect("the tests have read it");
     STUDIES.iter().map(|(name, text)| (*name, read(text))).collect()
 }
 
-/// The study behind what the user typed: a name, or the path of a file.
-pub(crate) fn find(name: &str) -> Result<Source> {
+/// Finds a study by what the user typed: its name, or the path of a file.
+pub(crate) fn find(name: &str) -> Result<StudyFile> {
     if let Some((_, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, None, (*text).to_owned());
     }
@@ -45,25 +47,26 @@ pub(crate) fn find(name: &str) -> Result<Source> {
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();
     let hint = suggest::hint(name, &names);
     Err(Failure::Failed(format!(
-        "there is no study '{name}': {hint} (a file of yours ends in .toml)"
+        "there is no study '{name}': {hint} (the name of a file ends in .toml)"
     )))
 }
 
-fn read(name: &str, file: Option<PathBuf>, text: String) -> Result<Source> {
+fn read(name: &str, path: Option<PathBuf>, text: String) -> Result<StudyFile> {
     match Study::read(&text) {
-        Ok(study) => Ok(Source { name: name.to_owned(), file, text, study }),
-        Err(fault) => Err(misplaced(name, &text, fault.at, &fault.why)),
+        Ok(study) => Ok(StudyFile { name: name.to_owned(), path, text, study }),
+        Err(fault) => Err(fault_at(name, &text, fault.at, &fault.why)),
     }
 }
 
-/// What is wrong in a file, and where.
-fn misplaced(name: &str, text: &str, at: usize, why: &str) -> Failure {
+/// A failure that names the file, line and column of a fault. `at` is its byte offset.
+fn fault_at(name: &str, text: &str, at: usize, why: &str) -> Failure {
     let (line, column) = study::place(text, at);
     Failure::Failed(format!("{name}, line {line}, column {column}: {why}"))
 }
 
-impl Source {
-    /// The plans of each cell, one for each repetition; refuses parts that there are not.
+impl StudyFile {
+    /// Makes the plans of each cell, one for each repetition. Fails where a cell names a part that
+    /// does not exist, or lacks a target, probe or scan.
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
         let plans = self.study.cells.iter().map(|cell| self.plans_of(cell));
         let plans = plans.collect::<Result<Vec<_>>>()?;
@@ -72,25 +75,25 @@ impl Source {
             self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
         if let Some(other) = targets.iter().find(|on| kind(on) != kind(targets[0])) {
             let why = format!(
-                "{} is another kind of target than {}: make two studies of them",
+                "{} is another kind of target than {}: make two studies",
                 other.text, targets[0].text
             );
-            return Err(self.misplaced(other.at, &why));
+            return Err(self.fault_at(other.at, &why));
         }
         match self.study.unmeasured() {
-            Some(fault) => Err(self.misplaced(fault.at, &fault.why)),
+            Some(fault) => Err(self.fault_at(fault.at, &fault.why)),
             None => Ok(plans),
         }
     }
 
     fn plans_of(&self, cell: &Cell) -> Result<Vec<Plan>> {
         let terms = &cell.terms;
-        let lacks =
-            |what: &str| Err(self.misplaced(cell.at, &format!("the cell {} {what}", cell.label)));
+        let incomplete =
+            |what: &str| Err(self.fault_at(cell.at, &format!("the cell {} {what}", cell.label)));
         let Some(on) = &terms.on else {
-            return lacks("does not say on which target: on = \"lab:rt\"");
+            return incomplete("has no target: write on = \"lab:rt\"");
         };
-        self.at(on, check_target(&on.text))?;
+        self.locate(on, check_target(&on.text))?;
         let probes = self
             .parts(terms.probes.as_deref(), |text| registry::parse("probe", PROBES, text, &[]))?;
         let in_instructions = on.text.starts_with("lab:");
@@ -98,18 +101,18 @@ impl Source {
         let calls =
             self.parts(terms.scans.as_deref(), |text| registry::parse("call", CALLS, text, &[]))?;
         if probes.is_empty() && calls.is_empty() {
-            return lacks("has neither a probe nor a scan: probes = [\"cyclic\"]");
+            return incomplete("has neither a probe nor a scan: write probes = [\"cyclic\"]");
         }
         let length = terms.length.unwrap_or(Length::For(Nanos::from_secs(10)));
         for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
-            self.at(words, probe::check_length(probe, length))?;
+            self.locate(words, probe::check_length(probe, length))?;
         }
         let loads = |text: &str| registry::parse("load", LOADS, text, &[]);
-        let settings = terms.settings.iter().flatten().map(|words| self.at(words, setting(words)));
-        let adapt =
-            terms.adapt.clone().flatten().map(|words| {
-                self.at(&words, mechanism::names(&words.text).map_err(Failure::Failed))
-            });
+        let settings =
+            terms.settings.iter().flatten().map(|words| self.locate(words, setting(&words.text)));
+        let adapt = terms.adapt.clone().flatten().map(|words| {
+            self.locate(&words, mechanism::names(&words.text).map_err(Failure::Failed))
+        });
         let plan = Plan {
             probes,
             scans: calls.into_iter().map(scan).collect(),
@@ -120,7 +123,7 @@ impl Source {
             adapt: adapt.transpose()?.unwrap_or_default(),
             ..Plan::bare(&on.text, CpuList::default(), length)
         };
-        // The seeds between are those of the pieces.
+        // A repetition that is cut into pieces uses a seed for each of them.
         let step = pieces::number(length, pieces::LONGEST);
         let repetition = |nth| Plan { seed: plan.seed.wrapping_add(nth * step), ..plan.clone() };
         Ok((0..u64::from(terms.repeat.unwrap_or(1))).map(repetition).collect())
@@ -132,20 +135,20 @@ impl Source {
         parse: impl Fn(&str) -> Result<Part>,
     ) -> Result<Vec<Part>> {
         let all = all.unwrap_or_default().iter();
-        all.map(|words| self.at(words, parse(&words.text))).collect()
+        all.map(|words| self.locate(words, parse(&words.text))).collect()
     }
 
-    /// What was made of some words, or what is wrong with them and where they stand.
-    fn at<T>(&self, words: &Words, made: Result<T>) -> Result<T> {
-        made.map_err(|failure| self.misplaced(words.at, &failure.to_string()))
+    /// Adds the place of some words in the file to the failure of parsing them.
+    fn locate<T>(&self, words: &Words, parsed: Result<T>) -> Result<T> {
+        parsed.map_err(|failure| self.fault_at(words.at, &failure.to_string()))
     }
 
-    fn misplaced(&self, at: usize, why: &str) -> Failure {
-        misplaced(&self.name, &self.text, at, why)
+    fn fault_at(&self, at: usize, why: &str) -> Failure {
+        fault_at(&self.name, &self.text, at, why)
     }
 }
 
-/// Refuses targets and profiles that there are not.
+/// Refuses targets and profiles that do not exist.
 fn check_target(name: &str) -> Result<()> {
     target::find(name)?;
     match name.split_once(':') {
@@ -154,14 +157,13 @@ fn check_target(name: &str) -> Result<()> {
     }
 }
 
-fn setting(words: &Words) -> Result<Setting> {
-    let missing = || Failure::Failed("it has no '=': write KNOB=VALUE".to_owned());
-    let (knob, value) = words.text.split_once('=').ok_or_else(missing)?;
-    if Knob::named(knob).is_none() {
-        let why = format!("there is no knob '{knob}': see latlab list knobs");
+fn setting(text: &str) -> Result<Setting> {
+    let setting: Setting = text.parse().map_err(Failure::Failed)?;
+    if Knob::named(&setting.knob).is_none() {
+        let why = format!("there is no knob '{}': see latlab list knobs", setting.knob);
         return Err(Failure::Failed(why));
     }
-    Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
+    Ok(setting)
 }
 
 #[cfg(test)]
@@ -169,18 +171,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shipped_can_be_read_and_carried_out_and_names_its_paper() {
+    fn shipped_studies_have_valid_plans_and_name_their_paper() {
         for (name, _) in STUDIES {
-            let source = find(name).unwrap_or_else(|failure| panic!("{failure}"));
-            let study = &source.study;
+            let file = find(name).unwrap_or_else(|failure| panic!("{failure}"));
+            let study = &file.study;
             assert!(!study.paper.is_empty() && !study.redoes.is_empty(), "{name}");
             assert!(!study.claims.is_empty(), "{name}");
-            source.plans().unwrap_or_else(|failure| panic!("{failure}"));
+            file.plans().unwrap_or_else(|failure| panic!("{failure}"));
         }
     }
 
     #[test]
-    fn a_part_that_there_is_not_is_refused_where_it_stands() {
+    fn plans_refuses_unknown_part_with_line_and_column() {
         let text = "title = 'x'\npaper = 'y'\nredoes = 'z'\nplan = { on = 'lab:rt', probes = \
                     ['cylic'] }\naxis = [{ name = 'a', each = [{ label = 'b' }] }]\nfigure = []\n";
         let refused = |from: &str, to: &str| {
@@ -197,7 +199,7 @@ mod tests {
             "{said}"
         );
         let said = refused("on = 'lab:rt', ", "");
-        assert!(said.contains("the cell b does not say on which target"), "{said}");
+        assert!(said.contains("the cell b has no target"), "{said}");
         let text = text.replace("cylic", "cyclic");
         let two =
             text.replace("{ label = 'b' }", "{ label = 'b' }, { label = 'c', on = 'native' }");

@@ -1,4 +1,4 @@
-//! `latlab adapt`: have mechanisms adapt the machine to who runs on it.
+//! `latlab adapt`: adapts the machine to its tasks, as a daemon.
 
 mod status;
 
@@ -17,87 +17,89 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  latlab adapt --dry-run                       which knobs would be turned here?
+  latlab adapt --dry-run                       show which knobs would be set
   latlab adapt                                 adapt until Ctrl-C
-  latlab adapt status                          what is turned now, and why? (in another terminal)
+  latlab adapt status                          show the changed knobs (in another terminal)
   latlab adapt --mechanisms suppress --for 10s
   latlab adapt --log adapt.log --metrics 127.0.0.1:9464
-  latlab adapt --replay adapt.log              would it be decided so again?
-  latlab adapt --restore                       after a kill -9";
+  latlab adapt --replay adapt.log              repeat the decisions of a log
+  latlab adapt --restore                       restore knobs after a kill -9";
 
-/// Adapt the machine to who runs on it, until Ctrl-C
+/// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
-/// Mechanisms turn knobs of an ordinary kernel so that real-time tasks are served as before and
-/// ordinary ones get more done (latlab list mechanisms). Every decision is said with its reason.
-/// Whatever is turned is written down first, and given back at the end: on Ctrl-C and on a request
-/// to terminate, and by the next latlab after a SIGKILL. A knob that somebody else turns meanwhile
-/// is left alone.
+/// Mechanisms (latlab list mechanisms) set knobs of the kernel to raise SCHED_OTHER throughput and
+/// to avoid priority inversion for real-time tasks. Each decision is printed with its reason. A
+/// journal records each knob before it is set. All knobs are restored at the end, on Ctrl-C or
+/// SIGTERM; after a SIGKILL the next latlab restores them. A knob that something else changes
+/// meanwhile is left alone.
 ///
-/// Programs say which devices they need by `latlab exec --irq-group`, or at the socket
-/// /run/latlab/adapt.sock. Who may, how far adapting goes, and which devices belong together is in
-/// /etc/latlab/adapt.toml, or in the file of --config (latlab generate adapt.toml prints one).
+/// Programs declare the devices that they need with `latlab exec --irq-group`, or at the socket
+/// /run/latlab/adapt.sock. The configuration, /etc/latlab/adapt.toml or the file of --config,
+/// states who may do so, which knobs may be set, and which devices form a group (latlab generate
+/// adapt.toml prints the default).
 ///
-/// Exit: 0; 1 where --replay decides otherwise; 2 where another latlab adapts this machine, this one
-/// fails, or --restore can't give everything back; 3 where nothing can be done here.
+/// Exit: 0; 1 where --replay decides differently; 2 where another latlab adapts this machine, this
+/// one fails, or --restore can't restore all knobs; 3 where this machine can't be adapted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
     #[command(subcommand)]
-    what: Option<What>,
-    /// Say which knobs would be turned from what to what, and change nothing
+    command: Option<AdaptCommand>,
+    /// Show which knobs would be set, with old and new values, and change nothing
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
-    /// The mechanisms (see: latlab list mechanisms) [default: all]
+    /// Mechanisms to use (see: latlab list mechanisms) [default: all]
     #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_or_all)]
     mechanisms: Mechanisms,
-    /// End after this time
+    /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// The configuration [default: /etc/latlab/adapt.toml, if it is there]
+    /// Configuration [default: /etc/latlab/adapt.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Serve metrics for Prometheus here, on this machine only, as 127.0.0.1:9464
+    /// Serve metrics for Prometheus at this loopback address, as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = configuration::loopback)]
     metrics: Option<SocketAddr>,
-    /// Add to this file what is observed and decided, a line of JSON each
+    /// Append observations and decisions to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Decide anew upon what was observed in a file of --log, and say whether it comes to the same
+    /// Repeat the decisions for the observations in a file of --log, and check that they are the
+    /// same
     #[arg(long, value_name = "FILE", exclusive = true)]
     replay: Option<PathBuf>,
-    /// Give back what a latlab that was killed has left turned
+    /// Restore the knobs that a killed latlab has left set
     #[arg(long, exclusive = true)]
     restore: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum AdaptCommand {
     Status(status::Show),
 }
 
-/// Mechanisms as the user names them.
+/// Names of mechanisms.
 #[derive(Clone, Debug)]
 pub(super) struct Mechanisms(pub(super) Vec<String>);
 
-/// Reads names with commas between them; none means all.
+/// Reads names separated by commas. Without names, returns all mechanisms except selective.
 pub(super) fn mechanisms(text: &str) -> std::result::Result<Mechanisms, String> {
     mechanism::names(text).map(Mechanisms)
 }
 
-/// The same; without names, what programs may ask for is among them.
+/// Reads names separated by commas. Without names, returns all mechanisms.
 fn mechanisms_or_all(text: &str) -> std::result::Result<Mechanisms, String> {
     if text.is_empty() { Ok(Mechanisms(mechanism::all())) } else { mechanisms(text) }
 }
 
-/// A wait that is as good as endless.
-const LONG: Nanos = Nanos::from_secs(3600);
+/// How long to wait for signals at once where no end is set.
+const LONG_WAIT: Nanos = Nanos::from_secs(3600);
 
-/// Where the configuration is looked for.
+/// The default path of the configuration.
 const CONFIGURATION: &str = "/etc/latlab/adapt.toml";
 
 impl Adapt {
     pub(super) fn run(&self) -> Result<()> {
-        if let Some(What::Status(show)) = &self.what {
+        if let Some(AdaptCommand::Status(show)) = &self.command {
             return show.run();
         }
         if let Some(log) = &self.replay {
@@ -110,13 +112,13 @@ impl Adapt {
             return restore();
         }
         let Mechanisms(names) = &self.mechanisms;
-        let text = self.configuration()?;
-        let configuration = self.told(&text)?;
+        let text = self.read_configuration()?;
+        let configuration = self.configuration(&text)?;
         if self.dry_run {
             return format::put(&adapt::foresee(names, &configuration)?);
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-        // Dropped last: what is said at the end is waited for.
+        // Dropped last: it waits until the last messages have been printed.
         let speaker = Speaker::start(say)?;
         let voice = speaker.voice();
         for mended in Guard::mend(&Root::default()) {
@@ -130,18 +132,18 @@ impl Adapt {
             metrics: metrics::page,
             voice: &voice,
         })?;
-        voice.say(&format!("{} at work; Ctrl-C ends it", names.join(" and ")));
+        voice.say(&format!("adapting with {}; stop with Ctrl-C", names.join(", ")));
         self.wait(&signals, &daemon);
         if daemon.is_at_work() {
             return Ok(());
         }
-        let why = "what decides has failed, which is a fault of latlab: what was turned is given \
-                   back, and nothing is adapted any more";
+        let why = "the thread that decides has failed, which is a bug in latlab: all knobs are \
+                   restored, and adapting has stopped";
         Err(Failure::Failed(why.to_owned()))
     }
 
-    /// The text of the configuration; none where nobody has written one.
-    fn configuration(&self) -> Result<String> {
+    /// The text of the configuration; empty where the default file does not exist.
+    fn read_configuration(&self) -> Result<String> {
         let path = self.config.as_deref().unwrap_or(Path::new(CONFIGURATION));
         if self.config.is_none() && !path.exists() {
             return Ok(String::new());
@@ -149,27 +151,27 @@ impl Adapt {
         std::fs::read_to_string(path).map_err(|e| failed(&path.display().to_string(), e))
     }
 
-    /// What it says, with what was said on the command line.
-    fn told(&self, text: &str) -> Result<Configuration> {
+    /// Parses the configuration and adds the options of the command line.
+    fn configuration(&self, text: &str) -> Result<Configuration> {
         let path = self.config.as_deref().unwrap_or(Path::new(CONFIGURATION)).display();
-        let mut told =
+        let mut configuration =
             Configuration::read(text).map_err(|why| Failure::Failed(format!("{path}, {why}")))?;
-        if let Some(group) = &told.allow
+        if let Some(group) = &configuration.allow
             && !peer::has_group(&Root::default(), group)
         {
             return Err(Failure::Failed(format!(
-                "{path}: allow names the group {group}, which /etc/group does not have"
+                "{path}: allow names the group {group}, which is not in /etc/group"
             )));
         }
-        told.metrics = self.metrics.or(told.metrics);
-        Ok(told)
+        configuration.metrics = self.metrics.or(configuration.metrics);
+        Ok(configuration)
     }
 
-    /// Until the time is up, somebody asks for the end, or nothing is at work any more.
+    /// Waits until the time is up, the user asks for the end, or the daemon has stopped.
     fn wait(&self, signals: &Signals, daemon: &Daemon) {
         let end = self.time.map(|time| clock::now() + time);
         while daemon.is_at_work() {
-            let left = end.map_or(LONG, |end| end - clock::now());
+            let left = end.map_or(LONG_WAIT, |end| end - clock::now());
             if left == Nanos(0) || signals.wait(left) == Event::End {
                 return;
             }
@@ -177,24 +179,24 @@ impl Adapt {
     }
 }
 
-/// Says a sentence in which there are names that programs have given themselves.
+/// Prints a sentence that may contain names chosen by programs.
 fn say(sentence: &str) {
     format::say(&format::printable(sentence));
 }
 
 fn restore() -> Result<()> {
     if !process::is_root() {
-        let why = "what was left turned can be given back by root alone: run latlab as root";
+        let why = "only root can restore knobs: run latlab as root";
         return Err(Failure::Unsupported(why.to_owned()));
     }
     let mended = Guard::mend_all(&Root::default());
     if mended.said.is_empty() {
-        return format::put("nothing was left turned\n");
+        return format::put("no knob needs to be restored\n");
     }
     format::put(&(mended.said.join("\n") + "\n"))?;
     if mended.complete {
         return Ok(());
     }
-    let why = "not everything could be given back: see above, remove the reason and try again";
+    let why = "not all knobs could be restored: fix the causes above and try again";
     Err(Failure::Failed(why.to_owned()))
 }

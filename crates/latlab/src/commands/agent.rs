@@ -1,4 +1,4 @@
-//! `latlab agent`: the far side of a target, started there by latlab itself.
+//! `latlab agent`: carries out a plan on an ssh: target, where latlab starts it.
 
 use crate::engine::{self, Outcome};
 use crate::failure::{Result, failed};
@@ -13,73 +13,75 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// Carry out the plan that comes on stdin, and answer in messages: started by latlab itself
+/// Carry out the plan on stdin and answer in messages; started by latlab itself
 #[derive(Debug, clap::Args)]
 pub(super) struct Agent {
-    /// Where the record lies until it has been received
+    /// Folder of the record until it has been received
     folder: PathBuf,
 }
 
-/// Between two messages while a probe measures.
-const PACE: Nanos = Nanos::from_millis(250);
-/// A near side that is there says at once that it has got the record.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// The interval of messages while a probe measures.
+const INTERVAL: Nanos = Nanos::from_millis(250);
+/// How long to wait until the client acknowledges the record, which it does at once.
+const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-        let (tell, received) = mpsc::channel();
+        let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
-            listen(tell)?;
-            let mut watch = Messenger::new(io::stdout(), PACE);
+            listen(acknowledged)?;
+            let mut watch = Messenger::new(io::stdout(), INTERVAL);
             engine::run(&plan, TimeDomain::Silicon, &signals, &mut watch)
         });
-        let ending = match outcome {
-            Ok(outcome) => self.deliver(outcome, &received),
+        let result = match outcome {
+            Ok(outcome) => self.deliver(outcome, &acknowledgements),
             Err(failure) => {
-                // Where nobody listens any more, there is nobody to tell.
+                // The client may have disconnected.
                 let _ = Message::Failed(failure).send(&mut io::stdout());
                 Ok(())
             }
         };
-        // The near side's going away, which is a request to end, must not take the place of this.
+        // The client disconnects, which is a request to end: signals stay blocked, so that it does
+        // not replace the exit code.
         std::mem::forget(signals);
-        ending
+        result
     }
 
-    /// Sends the record. It lies in a file until it is sure to have come: what can be written
-    /// into a pipe need not reach the other end of a network.
-    fn deliver(&self, outcome: Outcome, received: &Receiver<()>) -> Result<()> {
+    /// Sends the record. A file keeps it until the client acknowledges it: what was written to a
+    /// pipe may still be lost in the network.
+    fn deliver(&self, outcome: Outcome, acknowledgements: &Receiver<()>) -> Result<()> {
         let Outcome { record, verdict } = outcome;
-        let place = self.folder.join(KEPT);
-        let kept = file::write_atomically(&place, record.to_json().as_bytes());
+        let path = self.folder.join(KEPT);
+        let written = file::write_atomically(&path, record.to_json().as_bytes());
         let sent = Message::Record { record: Box::new(record), verdict }.send(&mut io::stdout());
-        if sent.is_ok() && received.recv_timeout(PATIENCE).is_ok() {
-            let _ = std::fs::remove_file(place);
+        if sent.is_ok() && acknowledgements.recv_timeout(ACK_TIMEOUT).is_ok() {
+            let _ = std::fs::remove_file(path);
             return Ok(());
         }
-        kept.map_err(|e| failed(&format!("the record can't be kept in {}", place.display()), e))
+        written
+            .map_err(|e| failed(&format!("the record can't be written to {}", path.display()), e))
     }
 }
 
 fn read_plan() -> Result<Plan> {
     let mut line = String::new();
-    io::stdin().read_line(&mut line).map_err(|e| failed("no plan came", e))?;
-    serde_json::from_str(&line).map_err(|e| failed("what came is no plan", e))
+    io::stdin().read_line(&mut line).map_err(|e| failed("no plan on stdin", e))?;
+    serde_json::from_str(&line).map_err(|e| failed("stdin is not a plan", e))
 }
 
-/// Listens to the near side, on a thread of its own. When it is gone, the run ends as well.
-fn listen(received: Sender<()>) -> Result<()> {
-    let life = move || {
+/// Starts a thread that reads the client's messages. When the client disconnects, the run ends.
+fn listen(acknowledged: Sender<()>) -> Result<()> {
+    let read = move || {
         for line in io::stdin().lock().lines().map_while(io::Result::ok) {
             match line.as_str() {
                 END => signal::end(),
-                RECEIVED => drop(received.send(())),
+                RECEIVED => drop(acknowledged.send(())),
                 _ => {}
             }
         }
         signal::end();
     };
-    let thread = std::thread::Builder::new().name("near side".to_owned()).stack_size(64 * 1024);
-    thread.spawn(life).map(drop).map_err(|e| failed("a thread could not be started", e))
+    let thread = std::thread::Builder::new().name("client".to_owned()).stack_size(64 * 1024);
+    thread.spawn(read).map(drop).map_err(|e| failed("a thread could not be started", e))
 }

@@ -1,4 +1,4 @@
-//! `latlab compare`: two sets of runs side by side, and what can be said of their difference.
+//! `latlab compare`: compares two sets of runs.
 
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, comparison, junit, ktap, testcase};
@@ -12,39 +12,41 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  latlab compare before.json after.json        one run each: figures side by side
-  latlab compare before/ after/                folders of runs, taken in turns: what differs
+  latlab compare before.json after.json        one run each: values side by side, no verdict
+  latlab compare before/ after/                folders of runs that were measured alternately
   latlab compare 'a-*.json' 'b-*.json' --fail-if 'cyclic.p99 > baseline * 1.1'
   latlab compare before/ after/ --fail-if 'cyclic.corrected.p99.ratio.low > 1.1' --junit out.xml
 
-Names: PROBE.FIGURE, as cyclic.p99.9, with min, mean, p50, p90, p99, p99.9, p99.99, max, recorded,
-missed; cyclic.corrected.p99, corrected for missed periods; of these two, where they were judged,
-.ratio, .ratio.low and .ratio.high. A probe with several latencies: timer.thread-running.p99.";
+Names in claims: PROBE.METRIC, as cyclic.p99.9. Metrics: min, mean, p50, p90, p99, p99.9, p99.99,
+max, recorded, missed. cyclic.corrected.p99 is corrected for missed periods. Where quantiles are
+tested, .ratio, .ratio.low and .ratio.high are their ratio to A and its confidence interval. A probe
+with several latencies has their names: timer.thread-running.p99.";
 
-/// Say whether B is later than A: quantiles with intervals, verdicts, and what differs besides
+/// Compare two sets of runs, A and B: quantiles with confidence intervals, and a verdict
 ///
-/// Each side is a record, a folder of records, a pattern in quotes ('a-*.json'), or several of these
-/// with commas between: runs of one plan, whose seeds may differ. With six runs of each or more,
-/// taken in turns, quantiles are judged: no difference, faster or slower, with intervals from
-/// resampling the runs. One run each says nothing about chance; in the laboratory it is compared
-/// exactly, and other seeds are other runs. docs/compare.md says how it is done and what it can't
-/// tell.
+/// A and B are each a record, a folder of records, a pattern in quotes ('a-*.json'), or several of
+/// these separated by commas. All runs of a side have the same plan; seeds may differ. With at
+/// least six runs per side, measured alternately (ABBA), the quantiles are tested: faster, slower
+/// or no difference, with bootstrap confidence intervals. Single runs are inconclusive, except in
+/// the laboratory, where a run repeats exactly and runs with other seeds are other samples.
+/// docs/compare.md describes the method and its limits.
 ///
-/// Exit: 0; 1 where a --fail-if holds; 2 where one could not be told.
+/// Exit: 0; 1 where a --fail-if holds; 2 where one can't be evaluated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Compare {
-    /// The runs to compare with: a record, a folder, a pattern or a list
+    /// The runs of A, the baseline: a record, a folder, a pattern or a list
     a: PathBuf,
-    /// The runs that are compared
+    /// The runs of B, which are compared with the baseline
     b: PathBuf,
-    /// Fail where this holds of B; `baseline` is the same figure of A; may be given several times
+    /// Fail if this holds for B; `baseline` is the same metric of A; may be given several times
     #[arg(long, value_name = "CLAIM")]
     fail_if: Vec<String>,
-    /// Also write each --fail-if or, without any, each verdict as a test case (`JUnit` XML)
+    /// Also write a JUnit XML file with a test case for each --fail-if or, without one, each
+    /// verdict
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print the same test cases as KTAP, and nothing else, on stdout
+    /// Print these test cases as KTAP, and nothing else, on stdout
     #[arg(long, conflicts_with = "json")]
     ktap: bool,
     /// Print the comparison as JSON
@@ -54,21 +56,22 @@ pub(super) struct Compare {
 
 impl Compare {
     pub(super) fn run(&self) -> Result<()> {
-        self.junit.as_deref().map_or(Ok(()), forget)?;
-        let limits = self.fail_if.iter().map(|text| Limit::read(text).map_err(|e| wrong(text, &e)));
+        self.junit.as_deref().map_or(Ok(()), remove_stale)?;
+        let limits =
+            self.fail_if.iter().map(|text| Limit::read(text).map_err(|e| invalid_claim(text, &e)));
         let limits: Vec<Limit> = limits.collect::<Result<_>>()?;
         let (a, b) = (super::runs(&self.a)?, super::runs(&self.b)?);
         let both = format!("{} and {}", self.a.display(), self.b.display());
         let comparison = compare::compare(&a, &b).map_err(|e| failed(&both, e))?;
         let held = comparison.hold(&limits);
-        let held = held.map_err(|(nth, fault)| wrong(&self.fail_if[nth], &fault))?;
+        let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
         let cases = testcase::of(&comparison, &held);
         if let Some(path) = &self.junit {
             let xml = junit::xml(&cases);
             write_atomically(path, xml.as_bytes())
                 .map_err(|e| failed(&path.display().to_string(), e))?;
         }
-        let shown = if self.json {
+        let output = if self.json {
             json(&comparison, &held)
         } else if self.ktap {
             ktap::lines(&cases)
@@ -76,23 +79,23 @@ impl Compare {
             let (a, b) = (self.a.display().to_string(), self.b.display().to_string());
             comparison::text(&a, &b, &comparison, &held)
         };
-        format::put(&shown)?;
-        verdict(&held)
+        format::put(&output)?;
+        check_limits(&held)
     }
 }
 
-/// Removes the test cases of a comparison before, which would be read as those of one that fails.
-fn forget(path: &Path) -> Result<()> {
-    // What is no file, as /dev/stdout, has none.
+/// Removes the test cases of an earlier comparison: if this one fails, a CI system would read them.
+fn remove_stale(path: &Path) -> Result<()> {
+    // A device such as /dev/stdout is kept.
     match path.symlink_metadata() {
-        Ok(there) if there.is_file() => {
+        Ok(metadata) if metadata.is_file() => {
             std::fs::remove_file(path).map_err(|e| failed(&path.display().to_string(), e))
         }
         _ => Ok(()),
     }
 }
 
-/// The comparison with, for each latency, what its verdict is.
+/// The comparison as JSON, with the verdict of each latency.
 fn json(comparison: &Comparison, held: &[Held]) -> String {
     let mut value = serde_json::to_value(comparison).expect("it is plain data");
     let names = comparison.latency_names();
@@ -107,23 +110,23 @@ fn json(comparison: &Comparison, held: &[Held]) -> String {
     serde_json::to_string_pretty(&value).expect("it is plain data") + "\n"
 }
 
-/// What is over its limit decides, and then what could not be told.
-fn verdict(held: &[Held]) -> Result<()> {
-    let all = |outcome| {
-        let some = held.iter().filter(move |one| one.outcome == outcome);
-        some.map(|one| format!("{} ({})", one.limit, one.ground)).collect::<Vec<_>>()
+/// Fails where a limit is exceeded or, failing that, where one could not be evaluated.
+fn check_limits(held: &[Held]) -> Result<()> {
+    let limits = |outcome| {
+        let limits = held.iter().filter(move |one| one.outcome == outcome);
+        limits.map(|one| format!("{} ({})", one.limit, one.ground)).collect::<Vec<_>>()
     };
-    let (over, unknown) = (all(Outcome::Over), all(Outcome::NotMeasured));
+    let (over, unknown) = (limits(Outcome::Over), limits(Outcome::NotMeasured));
     if !over.is_empty() {
         return Err(Failure::Worse(format!("over the limit: {}", over.join("; "))));
     }
     if !unknown.is_empty() {
-        return Err(Failure::Failed(format!("it can't be told: {}", unknown.join("; "))));
+        return Err(Failure::Failed(format!("cannot evaluate {}", unknown.join("; "))));
     }
     Ok(())
 }
 
-fn wrong(text: &str, fault: &Fault) -> Failure {
+fn invalid_claim(text: &str, fault: &Fault) -> Failure {
     let (_, column) = place(text, fault.at);
     Failure::Failed(format!("--fail-if '{text}', column {column}: {fault}"))
 }

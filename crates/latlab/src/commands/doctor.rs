@@ -1,4 +1,4 @@
-//! `latlab doctor`: what on this machine spoils latency, by severity.
+//! `latlab doctor`: lists latency hazards of this machine, by severity.
 
 use crate::failure::{Failure, Result};
 use crate::format;
@@ -10,26 +10,31 @@ use latlab_sys::root::Root;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Say what on this machine spoils latency, the worst first
+const EXAMPLES: &str = "\
+Examples:
+  latlab doctor
+  latlab doctor --json | jq '.findings[].code'";
+
+/// List latency hazards of this machine, the worst first
 ///
-/// Reads how the kernel was built and booted, how CPUs sleep and change their speed, what
-/// interrupts them, who else runs with real-time priority and what you are permitted, and judges
-/// it as the kernel's guide for real-time systems does. Nothing is changed, and nothing is
-/// measured: a clean bill here is where measuring begins.
+/// Checks the kernel's configuration and command line, CPU idle states and frequencies, interrupts,
+/// other real-time tasks and your permissions, following the kernel's guide for real-time systems.
+/// It changes nothing and measures nothing: with no severe finding left, continue with latlab run.
 ///
-/// Findings are fatal (real-time does not work at all), high (the worst case gets much worse),
-/// medium (it can get worse, or differ between runs) or info (good to know). Run it as the user
-/// who will measure: permissions are judged too, and root sees more.
+/// Findings are fatal (real-time scheduling does not work), high (much longer worst-case latency),
+/// medium (longer worst-case latency, or differences between runs) or info. Run it as the user who
+/// measures, since permissions are checked too; root sees more of the machine.
 ///
-/// Exit: 0, or 1 when something fatal or high was found.
+/// Exit: 0; 1 where a finding is fatal or high.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {
-    /// Print one JSON object, the machine's state and the findings, and nothing else
+    /// Print the state of the machine and the findings as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct Diagnosis<'a> {
     machine: &'a Machine,
@@ -68,7 +73,7 @@ fn coloured(machine: &Machine, findings: &[Finding]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// How wide the text is: a line that is longer is hard to read, and a terminal may have no more.
+/// Columns of the text, as many as any terminal has.
 const WIDTH: usize = 80;
 
 fn print_text(out: &mut impl Write, machine: &Machine, findings: &[Finding]) -> io::Result<()> {
@@ -99,7 +104,7 @@ fn print_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     Ok(())
 }
 
-/// Below the severity's word, so that the words stand out.
+/// Columns before the text of a finding, below the name of its severity.
 const INDENT: usize = 8;
 const ARROW: &str = "-> ";
 
@@ -113,7 +118,7 @@ fn colour(severity: Severity) -> Style {
     if severity == Severity::Fatal { style.bold().invert() } else { style.bold() }
 }
 
-/// "3 findings: 1 fatal, 2 info".
+/// Counts the findings: "3 findings: 1 fatal, 2 info".
 fn summary(findings: &[Finding]) -> String {
     let counts: Vec<String> = Severity::ALL
         .iter()
@@ -122,14 +127,14 @@ fn summary(findings: &[Finding]) -> String {
         .map(|(severity, count)| format!("{count} {}", severity.word()))
         .collect();
     match findings.len() {
-        0 => "Nothing found that spoils latency.".to_owned(),
+        0 => "No latency hazard found.".to_owned(),
         1 => format!("1 finding: {}", counts.join(", ")),
         all => format!("{all} findings: {}", counts.join(", ")),
     }
 }
 
-/// Lines of at most `width` characters. What stands between backticks is a command: it is kept
-/// on one line, so that it can be copied, unless it is longer than one.
+/// Wraps text at `width` characters. A command in backticks stays on one line, so that it can be
+/// copied, unless it is longer than a line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces(text, width) {
@@ -144,7 +149,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Words and, as long as they fit, commands with the punctuation around them.
+/// Splits text into words and commands. A command has the punctuation around it, and is split where
+/// it is longer than a line.
 fn pieces(text: &str, width: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text.trim();
@@ -159,7 +165,7 @@ fn pieces(text: &str, width: usize) -> Vec<&str> {
     pieces
 }
 
-/// Where the first word ends, if a command begins in it: at the first blank after the command.
+/// The end of the first piece if a command begins in it: the first blank after the command.
 fn command_end(text: &str) -> Option<usize> {
     let start = text.find(['`', ' ']).filter(|start| text[*start..].starts_with('`'))?;
     let close = start + 1 + text[start + 1..].find('`')?;
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_no_wider_than_it_should_be() {
+    fn text_fits_into_width() {
         let findings = [finding(Severity::Fatal), finding(Severity::Info)];
         let mut out = anstream::StripStream::new(Vec::new());
         print_text(&mut out, &Machine::default(), &findings).unwrap();
@@ -196,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_wrapped_and_never_lost() {
+    fn wrapping_keeps_all_words_and_short_commands_whole() {
         assert_eq!(wrapped("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrapped("so (`echo 1 > a b`; x", 17), ["so", "(`echo 1 > a b`;", "x"]);
         assert_eq!(wrapped("`echo 1 > a b`", 8), ["`echo 1", "> a b`"]);
@@ -206,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_counts() {
-        assert_eq!(summary(&[]), "Nothing found that spoils latency.");
+    fn summary_counts_findings() {
+        assert_eq!(summary(&[]), "No latency hazard found.");
         assert_eq!(summary(&[finding(Severity::High)]), "1 finding: 1 high");
     }
 }

@@ -1,6 +1,6 @@
-//! `latlab exec`: start a program with real-time attributes.
+//! `latlab exec`: starts a program with scheduling attributes, here or in a guest.
 
-use super::elsewhere::Elsewhere;
+use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
@@ -17,48 +17,56 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Start a program with a real-time policy, bound to CPUs, with its own timer slack
+const EXAMPLES: &str = "\
+Examples:
+  latlab exec --fifo 80 --cpus 2 -- ./control  SCHED_FIFO, priority 80, on CPU 2
+  latlab exec --slack 1us -- sleep 0.01        an ordinary task with precise timers
+  latlab exec --on lab:rt -- uname -r          in a guest with a PREEMPT_RT kernel";
+
+/// Start a program with a scheduling policy, CPU affinity and timer slack
 ///
-/// latlab becomes the program: exit code, signals and terminal are the program's own. With --on
-/// the program runs in a guest, with nothing of this machine but the files it was given: in the
-/// laboratory (lab:PROFILE) its time repeats exactly.
+/// latlab replaces itself with the program (execve): exit code, signals and terminal are those of
+/// the program. With --on the program runs in a guest, which has only the given files of this
+/// machine; in the laboratory (lab:PROFILE) its timing is the same in each run.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Exec {
-    /// Real-time, first in first out, at this priority (1 to 99)
+    /// SCHED_FIFO with this priority (1 to 99)
     #[arg(long, value_name = "PRIORITY", group = "policy", value_parser = clap::value_parser!(u32).range(1..=99))]
     fifo: Option<u32>,
-    /// Real-time, round robin, at this priority (1 to 99)
+    /// SCHED_RR with this priority (1 to 99)
     #[arg(long, value_name = "PRIORITY", group = "policy", value_parser = clap::value_parser!(u32).range(1..=99))]
     rr: Option<u32>,
-    /// Deadline scheduling: CPU time and period, as 2ms/10ms
+    /// SCHED_DEADLINE with this CPU time in each period, as 2ms/10ms
     #[arg(long, value_name = "RUNTIME/PERIOD", group = "policy", value_parser = deadline)]
     deadline: Option<Policy>,
-    /// An ordinary task, whatever we are
+    /// SCHED_OTHER regardless of inherited policy
     #[arg(long, group = "policy")]
     other: bool,
-    /// Bind it to these CPUs, as 0-3,8
+    /// Restrict the program to these CPUs, as 0-3,8
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
-    /// How late the kernel may fire its timers on purpose; has no effect on real-time policies
+    /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Longest wake-up from idle that is allowed while it runs; 0 keeps all CPUs out of idle states
+    /// Longest permitted wake-up from idle while the program runs (PM QoS); 0 keeps all CPUs out of
+    /// idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
-    /// Say to latlab adapt which devices it needs until it ends, as audio,network
+    /// Tell latlab adapt which devices the program needs until it ends, as audio,network
     #[arg(long, value_name = "GROUP,…", conflicts_with = "on")]
     irq_group: Option<String>,
-    /// Run it in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
+    /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
     #[arg(long, value_name = "TARGET")]
     on: Option<String>,
-    /// A file or folder that the program reads in the guest; its libraries come by themselves
+    /// Copy this file or folder into the guest; the program's libraries are copied automatically
     #[arg(long, value_name = "PATH", requires = "on")]
     with: Vec<PathBuf>,
-    #[command(flatten)]
-    elsewhere: Elsewhere,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    options: TargetOptions,
 }
 
 fn deadline(text: &str) -> std::result::Result<Policy, String> {
@@ -66,34 +74,34 @@ fn deadline(text: &str) -> std::result::Result<Policy, String> {
     let time = |text: &str| text.parse::<Nanos>().map_err(|e| e.to_string());
     let (runtime, period) = (time(runtime)?, time(period)?);
     if runtime.0 < 1024 || runtime > period {
-        return Err("the runtime is at least 1024ns and at most the period".to_owned());
+        return Err("the runtime must be at least 1024ns and at most the period".to_owned());
     }
     Ok(Policy::Deadline { runtime, period })
 }
 
 impl Exec {
-    /// Returns where the program ran elsewhere, with its exit code.
+    /// Returns only from a guest, with the program's exit code: here the program replaces latlab.
     pub(super) fn run(&self) -> Result<u8> {
         if let Some(target) = &self.on {
             return self.run_on(target);
         }
-        self.elsewhere.refuse_here()?;
+        self.options.refuse_any()?;
         self.become_program()
     }
 
     fn run_on(&self, name: &str) -> Result<u8> {
         let target = target::find(name)?;
-        let path = found(&self.command[0])?;
-        let program = Program { words: self.words(&path)?, path, with: self.with.clone() };
+        let path = locate(&self.command[0])?;
+        let program = Program { words: self.arguments(&path)?, path, with: self.with.clone() };
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
-        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+        let mut errand = self.options.errand(&signals, watch.as_mut(), &mut bar);
         target.exec(name, &program, &mut errand, &mut format::pass)
     }
 
-    /// What is to be typed after `latlab exec` there, to the same effect.
-    fn words(&self, path: &Path) -> Result<Vec<String>> {
+    /// The arguments of `latlab exec` in the guest, for the same attributes.
+    fn arguments(&self, path: &Path) -> Result<Vec<String>> {
         let flags = [
             self.fifo.map(|priority| format!("--fifo={priority}")),
             self.rr.map(|priority| format!("--rr={priority}")),
@@ -113,7 +121,10 @@ impl Exec {
         let command = std::iter::once(path.as_os_str());
         for word in command.chain(self.command[1..].iter().map(OsString::as_os_str)) {
             let text = word.to_str().ok_or_else(|| {
-                Failure::Failed(format!("{} is not text: a guest can't be told", word.display()))
+                Failure::Failed(format!(
+                    "{} is not UTF-8: it can't be passed to a guest",
+                    word.display()
+                ))
             })?;
             words.push(text.to_owned());
         }
@@ -122,7 +133,7 @@ impl Exec {
 
     fn become_program(&self) -> Result<u8> {
         if let Some(cpus) = &self.cpus {
-            // The kernel is content when it knows one of them.
+            // sched_setaffinity() succeeds if only one of the CPUs exists.
             engine::check_cpus(cpus, &cpu::online(&Root::default()))?;
             cpu::pin(cpus).map_err(|e| failed(&format!("CPUs {cpus}"), e))?;
         }
@@ -130,7 +141,7 @@ impl Exec {
             sched::set_slack(slack).map_err(|e| failed("the timer slack", e))?;
         }
         if let Some(latency) = self.cpu_dma_latency {
-            file::hold_cpu_dma_latency(latency).map_err(|e| held_back(&e))?;
+            file::hold_cpu_dma_latency(latency).map_err(|e| no_cpu_dma_latency(&e))?;
         }
         if let Some(groups) = &self.irq_group {
             adapt::ask(groups)?;
@@ -151,27 +162,28 @@ impl Exec {
     }
 }
 
-/// The program that a shell would start.
-fn found(name: &OsStr) -> Result<PathBuf> {
-    let missing = || Failure::Failed(format!("{}: there is no such program", name.display()));
+/// Finds the program that a shell would start, in the folders of PATH.
+fn locate(name: &OsStr) -> Result<PathBuf> {
+    let missing = || Failure::Failed(format!("{}: program not found", name.display()));
     let is_program = |path: &Path| {
         path.metadata()
             .is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o111 != 0)
     };
     let path = Path::new(name);
-    let place = if path.components().count() > 1 {
+    let found = if path.components().count() > 1 {
         std::path::absolute(path).ok().filter(|path| path.exists())
     } else {
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
-        places.find(|place| is_program(place))
+        let mut candidates = std::env::split_paths(&folders).map(|folder| folder.join(path));
+        candidates.find(|path| is_program(path))
     };
-    let place = place.ok_or_else(missing)?;
-    // The folder as it is without links and `..`, which the guest does not have; the name stays.
-    let folder = place.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(place.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
+    let found = found.ok_or_else(missing)?;
+    // The folder without symbolic links and `..`, which do not exist in the guest. The program
+    // keeps its name, which may itself be a link.
+    let folder = found.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(found.file_name()).map(|(folder, name)| folder.join(name)).ok_or_else(missing)
 }
 
-fn held_back(error: &io::Error) -> Failure {
-    Failure::Unsupported(format!("/dev/cpu_dma_latency can't be held ({error}): it needs root"))
+fn no_cpu_dma_latency(error: &io::Error) -> Failure {
+    Failure::Unsupported(format!("/dev/cpu_dma_latency can't be opened ({error}): it needs root"))
 }

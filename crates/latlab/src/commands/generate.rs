@@ -1,5 +1,4 @@
-//! `latlab generate`: manual page, shell completions, a configuration and the reference, made from
-//! what the program knows.
+//! `latlab generate`: prints the manual page, shell completions, a configuration or the reference.
 
 use super::list::reference;
 use crate::failure::{Result, failed};
@@ -8,17 +7,22 @@ use clap::ValueEnum;
 use clap_complete::Shell;
 use latlab_core::mechanism::configuration;
 
+const EXAMPLES: &str = "\
+Examples:
+  latlab generate man > latlab.1
+  source <(latlab generate bash)
+  latlab generate adapt.toml > /etc/latlab/adapt.toml";
+
 /// Print the manual page, completions for a shell, a configuration, or the reference
-///
-/// As: latlab generate man > latlab.1; source <(latlab generate bash);
-/// latlab generate adapt.toml > /etc/latlab/adapt.toml
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Generate {
-    what: What,
+    /// The document to print
+    document: Document,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum What {
+enum Document {
     /// Manual page in troff, for man(1)
     Man,
     /// Completions for bash
@@ -27,23 +31,23 @@ enum What {
     Zsh,
     /// Completions for fish
     Fish,
-    /// Configuration of latlab adapt, with what holds where there is none
+    /// Configuration of latlab adapt, with the default values
     #[value(name = "adapt.toml")]
     Adapt,
-    /// Every part and its keys, in Markdown
+    /// All parts with their keys, in Markdown
     #[value(name = "reference.md")]
     Reference,
 }
 
 impl Generate {
     pub(super) fn run(&self, mut command: clap::Command) -> Result<()> {
-        let shell = match self.what {
-            What::Man => return man(&command),
-            What::Reference => return format::put(&reference::page()),
-            What::Bash => Shell::Bash,
-            What::Zsh => Shell::Zsh,
-            What::Fish => Shell::Fish,
-            What::Adapt => return format::put(configuration::DEFAULT),
+        let shell = match self.document {
+            Document::Man => return man(&command),
+            Document::Reference => return format::put(&reference::page()),
+            Document::Bash => Shell::Bash,
+            Document::Zsh => Shell::Zsh,
+            Document::Fish => Shell::Fish,
+            Document::Adapt => return format::put(configuration::DEFAULT),
         };
         let mut text = Vec::new();
         clap_complete::generate(shell, &mut command, "latlab", &mut text);
@@ -51,7 +55,7 @@ impl Generate {
     }
 }
 
-/// One page for the program and all of its commands.
+/// Prints one page for the program and all its commands.
 fn man(command: &clap::Command) -> Result<()> {
     let mut text = Vec::new();
     let page =

@@ -1,4 +1,4 @@
-//! `latlab kernel`: the kernels that the laboratory boots.
+//! `latlab kernel`: manages the kernels that the laboratory boots.
 
 use crate::failure::{Failure, Result, failed};
 use crate::format;
@@ -13,64 +13,64 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  latlab kernel list                           what is here, and what could be
-  latlab kernel fetch                          Debian's standard and PREEMPT_RT kernels, the newest
-  latlab kernel build lab-full                 with every tracer and sched_ext; takes minutes
+  latlab kernel list                           list installed and available kernels
+  latlab kernel fetch                          the newest standard and PREEMPT_RT kernels of Debian
+  latlab kernel build lab-full                 with all tracers and sched_ext; takes minutes
   latlab kernel add arch/x86/boot/bzImage --name mine
   latlab kernel remove debian-6.12.111-amd64";
 
-/// Keep the kernels that the laboratory boots: list, fetch, build, add, remove
+/// Manage the kernels that the laboratory boots: list, fetch, build, add, remove
 ///
-/// They lie in the user's cache (~/.cache/latlab), each ready to boot with its modules. Nothing of
-/// it needs root, and this machine's own kernel stays as it is.
+/// The kernels are stored with their modules in the user's cache (~/.cache/latlab). No command
+/// needs root, and the kernel of this machine is not changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Kernels {
     #[command(subcommand)]
-    what: What,
+    command: KernelCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
-    /// List the kernels in the cache, and those that could be fetched or built
+enum KernelCommand {
+    /// List the kernels in the cache, and those that can be fetched or built
     ///
-    /// Each line has the kernel's name, its size, its release (what uname -r says in it), what it
-    /// was made from, and how a profile calls it: kernel = { package = "linux-image-6.12-amd64" }.
+    /// Each line has the kernel's name, its size, its release (as uname -r prints it), its origin,
+    /// and the line of a profile that selects it: kernel = { package = "linux-image-6.12-amd64" }.
     List,
-    /// Fetch the newest kernel of a Debian package, unless it is here
+    /// Fetch the newest kernel of a Debian package, unless the cache has it
     ///
-    /// apt fetches it, checks who signed it, and installs nothing. Older ones stay until they are
-    /// removed. A profile that needs a kernel which is not here fetches it by itself.
+    /// apt downloads the package and checks its signature; nothing is installed. Older kernels stay
+    /// in the cache until they are removed. Kernels that profiles need are fetched automatically.
     Fetch {
-        /// Packages as apt knows them [default: Debian's standard and PREEMPT_RT kernels]
+        /// Names of packages [default: Debian's standard and PREEMPT_RT kernels]
         #[arg(value_name = "PACKAGE")]
         packages: Vec<String>,
     },
-    /// Build one of latlab's own kernels from Debian's sources, unless it is here
+    /// Build one of latlab's own kernels from Debian's sources, unless the cache has it
     ///
-    /// It takes 10 minutes or more of all CPUs, at low priority, and some gigabytes while it lasts.
-    /// The log stays in the cache, below logs.
+    /// The build takes 10 minutes or more on all CPUs, at low priority, and some gigabytes of disk
+    /// space. Its log stays in the folder logs of the cache.
     Build {
-        /// monolithic: preempted by nothing, preemptible: where no lock is held, or lab-full: every
-        /// tracer and BPF
+        /// monolithic (PREEMPT_NONE), preemptible (preempted where no lock is held), or lab-full
+        /// (all tracers and BPF)
         name: String,
     },
-    /// Bring in a kernel from a file: any bzImage or vmlinux for x86-64
+    /// Add a kernel from a file: a bzImage or vmlinux for x86-64
     ///
-    /// Modules of this machine's own kernels are found by themselves.
+    /// The modules of this machine's kernels are found automatically.
     Add {
         /// The bzImage (vmlinuz) or vmlinux
         file: PathBuf,
-        /// What to call it [default: its release]
+        /// Name of the kernel [default: its release]
         #[arg(long)]
         name: Option<String>,
-        /// The folder of its modules, or one that has them below lib/modules
+        /// Folder of its modules, or one that contains lib/modules
         #[arg(long, value_name = "DIR")]
         modules: Option<PathBuf>,
     },
     /// Remove kernels from the cache
     Remove {
-        /// Names as latlab kernel list shows them
+        /// Names, as latlab kernel list shows them
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
@@ -78,55 +78,61 @@ enum What {
 
 impl Kernels {
     pub(super) fn run(&self) -> Result<()> {
-        if let What::List = self.what {
+        if let KernelCommand::List = self.command {
             return format::put(&list(&kernel::list()?));
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut bar = Bar::new(&signals);
-        match &self.what {
-            What::List => Ok(()),
-            What::Fetch { packages } => fetch(packages, &mut bar),
-            What::Build { name } => {
-                kernel::build(name, &mut bar).and_then(|built| tell(&built, &mut bar))
+        match &self.command {
+            KernelCommand::List => Ok(()),
+            KernelCommand::Fetch { packages } => fetch(packages, &mut bar),
+            KernelCommand::Build { name } => {
+                kernel::build(name, &mut bar).and_then(|built| report(&built, &mut bar))
             }
-            What::Add { file, name, modules } => {
-                refuse_a_profiles_name(name.as_deref())?;
+            KernelCommand::Add { file, name, modules } => {
+                refuse_profile_name(name.as_deref())?;
                 let kernel = kernel::add(file, name.as_deref(), modules.as_deref(), &mut bar)?;
                 bar.end();
                 format::put(&format!("{}\n", kernel.name))
             }
-            What::Remove { names } => {
+            KernelCommand::Remove { names } => {
                 names.iter().try_for_each(|name| kernel::remove(name, &mut bar))
             }
         }
     }
 }
 
-/// A kernel called like a profile could not be reached: `lab:NAME` is the profile.
-fn refuse_a_profiles_name(name: Option<&str>) -> Result<()> {
+/// Refuses the name of a profile: `lab:NAME` boots the profile, so the kernel could not be booted.
+fn refuse_profile_name(name: Option<&str>) -> Result<()> {
     let taken = profile::shipped().into_iter().find(|profile| Some(profile.name.as_str()) == name);
     match taken {
         Some(profile) => {
             let name = profile.name;
-            Err(Failure::Failed(format!("{name} is a profile's name: choose another with --name")))
+            Err(Failure::Failed(format!(
+                "{name} is a profile's name: choose another one with --name"
+            )))
         }
         None => Ok(()),
     }
 }
 
-/// Fetches packages; without a name, those of the table.
+/// Fetches these packages, or the standard ones.
 fn fetch(packages: &[String], bar: &mut Bar<'_>) -> Result<()> {
     let standard: Vec<String> = PACKAGES.iter().map(|about| about.name.to_owned()).collect();
     let packages = if packages.is_empty() { &standard } else { packages };
-    packages.iter().try_for_each(|name| kernel::fetch(name, bar).and_then(|it| tell(&it, bar)))
+    let mut packages = packages.iter();
+    packages.try_for_each(|name| kernel::fetch(name, bar).and_then(|fetched| report(&fetched, bar)))
 }
 
-/// The name is the result, so that scripts can use it; whether it is new is said beside.
-fn tell(fetched: &Fetched, bar: &mut Bar<'_>) -> Result<()> {
+/// Prints the kernel's name on stdout, for scripts, and on stderr that it was there already.
+fn report(fetched: &Fetched, bar: &mut Bar<'_>) -> Result<()> {
     bar.end();
     let kernel = match fetched {
         Fetched::Known(kernel) => {
-            format::say(&format!("{} is here already, and there is no newer one", kernel.name));
+            format::say(&format!(
+                "{} is in the cache already, and there is no newer one",
+                kernel.name
+            ));
             kernel
         }
         Fetched::New(kernel) => kernel,
@@ -141,32 +147,33 @@ fn list(kernels: &[(Kernel, kernel::Facts, u64)]) -> String {
             kernels.iter().map(|(kernel, ..)| text(kernel).len()).max().unwrap_or(0)
         };
         let (names, releases) = (width(|k| &k.name), width(|k| &k.release));
-        text.push_str("Here:\n");
+        text.push_str("In the cache:\n");
         for (kernel, facts, size) in kernels {
             let (name, release, size) = (&kernel.name, &kernel.release, size / 1_000_000);
-            let from = facts.origin.from();
-            let _ = writeln!(text, "  {name:<names$}  {size:>4} MB  {release:<releases$}  {from}");
+            let origin = facts.origin.from();
+            let _ =
+                writeln!(text, "  {name:<names$}  {size:>4} MB  {release:<releases$}  {origin}");
             for source in &facts.origin.serves {
                 let _ = writeln!(text, "  {:<names$}  kernel = {}", "", source.in_profile());
             }
         }
     }
-    let absent =
+    let is_missing =
         |source: &Source| !kernels.iter().any(|(_, facts, _)| facts.origin.serves.contains(source));
-    let packages = PACKAGES.iter().filter(|a| absent(&Source::Package(a.name.to_owned())));
-    part(&mut text, "To be had with latlab kernel fetch", &packages.collect::<Vec<_>>());
+    let packages = PACKAGES.iter().filter(|a| is_missing(&Source::Package(a.name.to_owned())));
+    list_available(&mut text, "latlab kernel fetch", &packages.collect::<Vec<_>>());
     let builds = BUILDS.iter().map(|build| &build.about);
-    let builds = builds.filter(|a| absent(&Source::Build(a.name.to_owned())));
-    part(&mut text, "To be had with latlab kernel build", &builds.collect::<Vec<_>>());
+    let builds = builds.filter(|a| is_missing(&Source::Build(a.name.to_owned())));
+    list_available(&mut text, "latlab kernel build", &builds.collect::<Vec<_>>());
     text
 }
 
-fn part(text: &mut String, title: &str, parts: &[&About]) {
-    if parts.is_empty() {
+fn list_available(text: &mut String, command: &str, kernels: &[&About]) {
+    if kernels.is_empty() {
         return;
     }
-    let _ = writeln!(text, "{}{title}:", if text.is_empty() { "" } else { "\n" });
-    for about in parts {
+    let _ = writeln!(text, "{}Available via {command}:", if text.is_empty() { "" } else { "\n" });
+    for about in kernels {
         let _ = writeln!(text, "  {:<26}  {}", about.name, about.summary);
     }
 }

@@ -1,6 +1,6 @@
-//! `latlab list`: what there is to run, and what each part can be told.
+//! `latlab list`: lists probes, loads and all other parts, and describes each.
 
-mod one;
+mod details;
 pub(super) mod reference;
 
 use crate::call::CALLS;
@@ -17,29 +17,38 @@ use crate::target::TARGETS;
 use latlab_sys::knob::KNOBS;
 use std::fmt::Write as _;
 
-/// List probes, calls, loads, causes, mechanisms, targets, profiles, studies and knobs, or explain one
+const EXAMPLES: &str = "\
+Examples:
+  latlab list                                  list all parts
+  latlab list loads                            list the loads
+  latlab list cyclic                           describe the probe cyclic and its keys";
+
+/// List probes, loads and other parts, or describe one with its keys
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of one of them [default: everything]
-    what: Option<String>,
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
+    /// one of them [default: everything]
+    name: Option<String>,
 }
 
 impl List {
     pub(super) fn run(&self) -> Result<()> {
-        let text = match self.what.as_deref() {
-            None => ROOMS.iter().map(|(name, room)| format!("{name}:\n{}\n", room())).collect(),
-            Some(what) => match ROOMS.iter().find(|(name, _)| *name == what) {
-                Some((_, room)) => room(),
-                None => one::explain(what)?,
+        let text = match self.name.as_deref() {
+            None => KINDS.iter().map(|(kind, list)| format!("{kind}:\n{}\n", list())).collect(),
+            Some(name) => match KINDS.iter().find(|(kind, _)| *kind == name) {
+                Some((_, list)) => list(),
+                None => details::describe(name)?,
             },
         };
         format::put(&text)
     }
 }
 
-type Room = (&'static str, fn() -> String);
+/// A kind of parts: its name in the plural, and the list of the parts with their summaries.
+type Listing = (&'static str, fn() -> String);
 
-static ROOMS: &[Room] = &[
+static KINDS: &[Listing] = &[
     ("probes", || table(PROBES.iter().map(|entry| entry.about))),
     ("calls", || table(CALLS.iter().map(|entry| entry.about))),
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
@@ -72,8 +81,8 @@ fn table(parts: impl Iterator<Item = About>) -> String {
     })
 }
 
-/// What the probes, calls, loads, causes and mechanisms say of themselves.
-fn parts_of_all_tables() -> impl Iterator<Item = About> {
+/// The names and summaries of all probes, calls, loads, causes and mechanisms.
+fn all_parts() -> impl Iterator<Item = About> {
     let probes = PROBES.iter().map(|entry| entry.about);
     let calls = CALLS.iter().map(|entry| entry.about);
     let loads = LOADS.iter().map(|entry| entry.about);
@@ -82,33 +91,23 @@ fn parts_of_all_tables() -> impl Iterator<Item = About> {
     probes.chain(calls).chain(loads).chain(causes).chain(mechanisms)
 }
 
-/// The probes and loads, for the help of `latlab run`.
-pub(super) fn parts_help() -> String {
-    let mut text = String::new();
-    for (title, names) in [("Probes", room("probes")), ("Loads", room("loads"))] {
-        let _ = write!(text, "{title} (latlab list NAME explains one and its keys):\n{names}\n");
-    }
-    text + "Examples:\n  \
-        latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json\n  \
-        latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us\n  \
-        latlab run nanosleep:interval=3.25ms --count 1000 --policy other\n  \
-        latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/"
+/// The probes and loads, for the help of `latlab run` and `latlab explain`.
+pub(super) fn probes_and_loads() -> String {
+    help_section("Probes", "probes") + &help_section("Loads", "loads")
 }
 
 /// The calls, for the help of `latlab scan`.
-pub(super) fn calls_help() -> String {
-    let names = room("calls");
-    format!("Calls (latlab list NAME explains one and its keys):\n{names}\n")
-        + "Examples:\n  \
-        latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/\n  \
-        latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json\n  \
-        latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s\n  \
-        latlab scan -- ./window            a program between its own two marks"
+pub(super) fn calls() -> String {
+    help_section("Calls", "calls")
 }
 
-/// What a room has to show.
-fn room(name: &str) -> String {
-    ROOMS.iter().find(|(room, _)| *room == name).map(|(_, list)| list()).unwrap_or_default()
+fn help_section(title: &str, kind: &str) -> String {
+    format!("{title} (latlab list NAME describes one and its keys):\n{}\n", list(kind))
+}
+
+/// The list of the parts of a kind.
+fn list(kind: &str) -> String {
+    KINDS.iter().find(|(name, _)| *name == kind).map(|(_, list)| list()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -117,29 +116,29 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_unique_words_and_summaries_short() {
-        for (_, room) in ROOMS {
-            assert!(!room().is_empty());
+    fn part_names_are_unique_words_and_summaries_short() {
+        for (_, list) in KINDS {
+            assert!(!list().is_empty());
         }
-        for room in ["probes", "calls", "loads", "causes", "mechanisms"] {
-            let names: Vec<String> = room_names(room);
-            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{room}");
+        for kind in ["probes", "calls", "loads", "causes", "mechanisms"] {
+            let names: Vec<String> = listed_names(kind);
+            assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{kind}");
         }
-        for part in parts_of_all_tables() {
+        for part in all_parts() {
             assert!(part.name.bytes().all(|b| b.is_ascii_lowercase() || b"-._".contains(&b)));
             assert!(part.summary.len() <= 72, "{}", part.name);
         }
     }
 
-    fn room_names(name: &str) -> Vec<String> {
-        room(name)
+    fn listed_names(kind: &str) -> Vec<String> {
+        list(kind)
             .lines()
             .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
             .collect()
     }
 
     #[test]
-    fn every_key_of_every_part_is_explained() {
+    fn keys_of_all_parts_have_help() {
         let commands = PROBES.iter().map(|p| (p.keys)()).chain(LOADS.iter().map(|l| (l.keys)()));
         let commands = commands.chain(CALLS.iter().map(|call| (call.keys)()));
         let commands = commands.chain(CAUSES.iter().map(|cause| (cause.keys)()));

@@ -1,6 +1,6 @@
-//! What all commands that measure have in common: where to, and what becomes of the records.
+//! Options shared by the commands that measure: the targets, and the output of the records.
 
-use super::elsewhere::Elsewhere;
+use super::target_options::TargetOptions;
 use crate::engine::Outcome;
 use crate::errand::Errand;
 use crate::failure::{Failure, Result, failed};
@@ -13,179 +13,179 @@ use latlab_sys::file::{self, Pending};
 use latlab_sys::signal::Signals;
 use std::path::{Path, PathBuf};
 
-/// Where to measure, and where the records are to go.
+/// Where to measure, and what to do with the records.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Measurement {
-    /// Where to run (see: latlab list targets); may be given several times
+    /// Target to measure on (see: latlab list targets); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: Vec<String>,
-    /// Keep the record in this file; with several targets, one record for each in this folder
+    /// Write the record to this file; with several targets, one record for each to this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the record, and nothing else, on stdout
+    /// Print the record as JSON, and nothing else, on stdout
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    options: TargetOptions,
 }
 
-/// How a target is to carry plans out.
-type Way = fn(&dyn Target, &[Plan], &mut Errand<'_>) -> Vec<Result<Outcome>>;
+/// A way to carry out plans on a target.
+type CarryOut = fn(&dyn Target, &[Plan], &mut Errand<'_>) -> Vec<Result<Outcome>>;
 
-/// Room that a record is sure to find at the end of the run.
+/// Bytes reserved for a record before the run starts.
 const RESERVED: u64 = 1 << 20;
 
 impl Measurement {
-    /// Carries `plan` out on each target, shows and keeps what comes of it.
+    /// Carries out `plan` on each target, prints the results and writes the records.
     pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
         self.carry_out_by(plan, |target, plans, errand| target.run(plans, errand))
     }
 
-    /// The same, and finds out what made the worst samples late.
+    /// Carries out `plan` on each target and explains its worst samples.
     pub(super) fn explain(&self, plan: &Plan) -> Result<()> {
         self.carry_out_by(plan, |target, plans, errand| {
             plans.iter().map(|plan| target.explain(plan, errand)).collect()
         })
     }
 
-    fn carry_out_by(&self, plan: &Plan, way: Way) -> Result<()> {
-        let on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
-        let plans: Vec<Plan> = self.on.iter().map(on).collect();
+    fn carry_out_by(&self, plan: &Plan, carry_out: CarryOut) -> Result<()> {
+        let plan_on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
+        let plans: Vec<Plan> = self.on.iter().map(plan_on).collect();
         let target = self.target()?;
-        if self.is_here() {
-            self.elsewhere.refuse_here()?;
+        if self.is_native() {
+            self.options.refuse_any()?;
         }
-        let places = self.places(&plans)?;
-        let pending = places.iter().map(|place| place.as_deref().map(begin).transpose());
-        let pending: Vec<_> = pending.collect::<Result<_>>()?;
+        let paths = self.paths(&plans)?;
+        let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
+        let files: Vec<_> = files.collect::<Result<_>>()?;
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
-        let mut errand = self.elsewhere.errand(&signals, watch.as_mut(), &mut bar);
-        let outcomes = way(target, &plans, &mut errand);
-        let mut ending = Ok(());
-        for ((outcome, pending), place) in outcomes.into_iter().zip(pending).zip(places) {
-            let shown = outcome.and_then(|outcome| self.show(outcome, pending, place.as_deref()));
-            ending = both(ending, shown);
+        let mut errand = self.options.errand(&signals, watch.as_mut(), &mut bar);
+        let outcomes = carry_out(target, &plans, &mut errand);
+        let mut result = Ok(());
+        for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
+            let finished = outcome.and_then(|outcome| self.finish(outcome, file, path.as_deref()));
+            result = worse(result, finished);
         }
-        // Nothing but the exit code is to come, and a second Ctrl-C must not take its place.
+        // Signals stay blocked: a second Ctrl-C must not replace the exit code.
         drop(bar);
         std::mem::forget(signals);
-        ending
+        result
     }
 
-    /// What is said here, and what was said before where nothing is said here.
-    pub(super) fn and(&self, before: &Measurement) -> Measurement {
-        let on = if self.is_here() { &before.on } else { &self.on };
+    /// These options, and those of `defaults` that are not given here.
+    pub(super) fn or(&self, defaults: &Measurement) -> Measurement {
+        let on = if self.is_native() { &defaults.on } else { &self.on };
         Measurement {
             on: on.clone(),
-            out: self.out.clone().or_else(|| before.out.clone()),
-            json: self.json || before.json,
-            elsewhere: self.elsewhere.and(&before.elsewhere),
+            out: self.out.clone().or_else(|| defaults.out.clone()),
+            json: self.json || defaults.json,
+            options: self.options.or(&defaults.options),
         }
     }
 
-    /// Whether the time of the targets is that of their instructions.
+    /// Whether the targets measure in instruction time.
     pub(super) fn is_in_instructions(&self) -> bool {
         self.on[0].starts_with("lab:")
     }
 
-    /// Whether it is this machine that measures.
-    pub(super) fn is_here(&self) -> bool {
+    /// Whether this machine measures.
+    pub(super) fn is_native(&self) -> bool {
         self.on[0] == "native"
     }
 
-    /// Keeps and shows what a run gave.
-    fn show(&self, outcome: Outcome, pending: Option<Pending>, path: Option<&Path>) -> Result<()> {
+    /// Prints the results of a run and writes its record.
+    fn finish(&self, outcome: Outcome, file: Option<Pending>, path: Option<&Path>) -> Result<()> {
         let record = &outcome.record;
-        // The sentence of a limit exceeded is the failure's own, and comes last.
+        // That a limit was exceeded is the failure's own sentence, which is printed last.
         for warning in record.warnings.iter().filter(|w| w.code != "stopped-above") {
             format::say(&warning.text);
         }
-        if let (Some(pending), Some(path)) = (pending, path) {
-            keep(pending, path, record)?;
+        if let (Some(file), Some(path)) = (file, path) {
+            write(file, path, record)?;
         }
         if self.json {
             format::put(&record.to_json())?;
         } else {
             format::put(&text::summary(record))?;
-            point_on(path);
+            suggest_next(path);
         }
         outcome.verdict.map_or(Ok(()), Err)
     }
 
-    /// The kind of target that all plans are for.
+    /// The target that carries out all plans.
     fn target(&self) -> Result<&'static dyn Target> {
         let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
         let (first, others) = self.on.split_first().expect("there is a default");
         if let Some(other) = others.iter().find(|other| kind(other) != kind(first)) {
             return Err(Failure::Failed(format!(
-                "--on {first} and --on {other} are two kinds of machine: run each by itself"
+                "--on {first} and --on {other} are two kinds of target: run latlab once for each"
             )));
         }
         target::find(first)
     }
 
-    /// Where each plan's record is to go.
-    fn places(&self, plans: &[Plan]) -> Result<Vec<Option<PathBuf>>> {
+    /// The path of each plan's record.
+    fn paths(&self, plans: &[Plan]) -> Result<Vec<Option<PathBuf>>> {
         let Some(out) = &self.out else { return Ok(vec![None; plans.len()]) };
         if plans.len() == 1 {
             return Ok(vec![Some(out.clone())]);
         }
-        let mut places: Vec<PathBuf> = Vec::new();
+        let mut paths: Vec<PathBuf> = Vec::new();
         for plan in plans {
             let name = plan.target.replace([':', '/', '@'], "-");
-            let place = out.join(format!("{name}.json"));
-            if places.contains(&place) {
+            let path = out.join(format!("{name}.json"));
+            if paths.contains(&path) {
                 return Err(Failure::Failed(format!("--on {} is given twice", plan.target)));
             }
-            places.push(place);
+            paths.push(path);
         }
         std::fs::create_dir_all(out).map_err(|e| failed(&out.display().to_string(), e))?;
-        Ok(places.into_iter().map(Some).collect())
+        Ok(paths.into_iter().map(Some).collect())
     }
 }
 
-/// Where to go from here.
-fn point_on(kept: Option<&Path>) {
-    match kept {
+/// Names the commands that show the record, or the option that writes one.
+fn suggest_next(written: Option<&Path>) {
+    match written {
         Some(path) => {
             let path = path.display();
-            format::say(&format!("kept in {path}; see it with: latlab report {path}"));
+            format::say(&format!("wrote {path}; show it with: latlab report {path}"));
         }
-        None => format::say("nothing was kept; --out FILE keeps the record for report and compare"),
+        None => format::say("no record was written; --out FILE writes one for report and compare"),
     }
 }
 
-/// How two runs ended together: the more serious failure counts, and the other is said.
-fn both(one: Result<()>, other: Result<()>) -> Result<()> {
+/// Returns the more serious of two failures, and prints the other.
+fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
     let (one, other) = match (one, other) {
-        (Ok(()), ending) | (ending, Ok(())) => return ending,
+        (Ok(()), result) | (result, Ok(())) => return result,
         (Err(one), Err(other)) => (one, other),
     };
-    let (graver, lesser) =
+    let (serious, minor) =
         if matches!(one, Failure::Worse(_)) { (other, one) } else { (one, other) };
-    format::say(&lesser.to_string());
-    Err(graver)
+    format::say(&minor.to_string());
+    Err(serious)
 }
 
-fn begin(path: &Path) -> Result<Pending> {
+fn reserve(path: &Path) -> Result<Pending> {
     Pending::begin(path, RESERVED).map_err(|e| failed(&path.display().to_string(), e))
 }
 
-/// Writes the record; where that fails after all, it is kept in the folder for temporary files.
-fn keep(pending: Pending, path: &Path, record: &Record) -> Result<()> {
+/// Writes the record. If that fails, writes it to the folder for temporary files or to stdout.
+fn write(file: Pending, path: &Path, record: &Record) -> Result<()> {
     let bytes = record.to_json().into_bytes();
-    let Err(error) = pending.finish(&bytes) else {
+    let Err(error) = file.finish(&bytes) else {
         return Ok(());
     };
-    let elsewhere = std::env::temp_dir().join(format!("latlab-{}.json", std::process::id()));
-    let place = if file::write_atomically(&elsewhere, &bytes).is_ok() {
-        format!("it is kept in {}", elsewhere.display())
+    let substitute = std::env::temp_dir().join(format!("latlab-{}.json", std::process::id()));
+    let fallback = if file::write_atomically(&substitute, &bytes).is_ok() {
+        format!("it is in {}", substitute.display())
     } else {
         format::put(&record.to_json())?;
-        "it went to stdout instead".to_owned()
+        "it was printed on stdout".to_owned()
     };
     let path = path.display();
-    Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {place}")))
+    Err(Failure::Failed(format!("the record can't be written to {path} ({error}); {fallback}")))
 }

@@ -1,4 +1,4 @@
-//! `latlab report`: records in, pictures out.
+//! `latlab report`: shows records as an HTML page and in other formats.
 
 use crate::failure::{Failure, Result, failed};
 use crate::format;
@@ -8,58 +8,63 @@ use latlab_core::record::SCHEMA;
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};
 
-/// Show records as pictures, in one page that needs no network
+const EXAMPLES: &str = "\
+Examples:
+  latlab report idle.json                      write report.html
+  latlab report before.json after.json -o both.html --svg charts/
+  latlab report late.json --perfetto late.perfetto-trace";
+
+/// Show records as an HTML page with charts, and in other formats
 ///
-/// The page holds the histogram of each series, the share of samples above each latency, and the
-/// worst latency over time, with the numbers, the machine and the plan below; of each call that
-/// was scanned, how late a task is over the moment of the interrupt. Several records are laid over
-/// each other:
-///
-///     latlab report before.json after.json -o report.html
+/// The page works offline. It shows the histogram of each series, the share of samples above each
+/// latency (CCDF) and the worst latency over time; for each scanned call, the latency over the
+/// offset of the interrupt; below them the values, the machine and the plan. Several records are
+/// drawn into the same charts.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Report {
-    /// The records to show, as `latlab run --out` wrote them; the repetitions in a folder, of a
-    /// pattern in quotes ('a-*.json') or of a list with commas are merged, and may differ in their
-    /// seeds
+    /// Records, as written by `latlab run --out`. Repetitions of a run, given as a folder, a
+    /// pattern in quotes ('a-*.json') or a list with commas, are merged; their seeds may differ
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 
-    /// The page to write
+    /// Write the page to this file
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 
-    /// Also write histogram.svg, ccdf.svg, timeline.svg and scan-CALL.svg into this folder
+    /// Also write the charts to this folder, as histogram.svg, ccdf.svg, timeline.svg and
+    /// scan-CALL.svg
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// Also write histogram.png, ccdf.png, timeline.png and scan-CALL.png into this folder
+    /// Also write the charts to this folder, as histogram.png, ccdf.png, timeline.png and
+    /// scan-CALL.png
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
 
-    /// Also write the worst wake-ups with what made them late as a trace for ui.perfetto.dev
+    /// Also write a trace of the worst wake-ups and their causes for ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 
-    /// Also write what made wake-ups late as folded stacks, for flame graphs
+    /// Also write the causes of late wake-ups as folded stacks, for flame graphs
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
 
-    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet into this
+    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet to this
     /// folder, for DuckDB, pandas and others (docs/record.md)
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
 }
 
 impl Report {
-    /// Reads all records before anything is written.
+    /// Reads all records before it writes anything.
     pub(crate) fn run(&self) -> Result<()> {
         let outputs = [Some(&self.output), self.perfetto.as_ref(), self.folded.as_ref()];
         for output in outputs.into_iter().flatten() {
             let real = output.canonicalize().ok();
             if real.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == real) {
                 let place = output.display().to_string();
-                return Err(failed(&place, "this is a record: name another file to write"));
+                return Err(failed(&place, "this is a record of the input: write to another file"));
             }
         }
         let sources = sources(&self.records)?;
@@ -67,13 +72,13 @@ impl Report {
         let charts = charts(&sources);
         write(&self.output, html::page(&sources, &charts).as_bytes())?;
         if let Some(folder) = &self.svg {
-            pictures(folder, &charts, "svg", |chart| svg::draw(chart).into_bytes())?;
+            write_charts(folder, &charts, "svg", |chart| svg::draw(chart).into_bytes())?;
         }
         if let Some(folder) = &self.png {
-            pictures(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
+            write_charts(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
         }
         if let Some(folder) = &self.parquet {
-            tables(folder, &sources)?;
+            write_tables(folder, &sources)?;
         }
         if let Some(path) = &self.perfetto {
             write(path, perfetto::trace(&sources).as_bytes())?;
@@ -84,20 +89,21 @@ impl Report {
         Ok(())
     }
 
-    /// Refuses what would be an empty trace.
+    /// Refuses to write an empty trace.
     fn check_explained(&self, sources: &[Source]) -> Result<()> {
-        let asked = self.perfetto.is_some() || self.folded.is_some();
-        if !asked || sources.iter().any(|source| source.record.explained.is_some()) {
+        let required = self.perfetto.is_some() || self.folded.is_some();
+        if !required || sources.iter().any(|source| source.record.explained.is_some()) {
             return Ok(());
         }
         Err(Failure::Failed(
-            "nothing was explained in these records: there is no trace and no stack to write"
+            "these records explain no wake-ups, so that there is no trace to write: measure with \
+             latlab explain"
                 .to_owned(),
         ))
     }
 }
 
-/// The records, which must all be in the same kind of time.
+/// Reads the records, which must all be of the same time domain.
 fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for path in paths {
@@ -108,8 +114,8 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             || record.scans.iter().any(|scan| !scan.points.is_empty())
             || record.explained.is_some();
         if !measured {
-            let nothing = "no series has a sample and no scan a point: there is nothing to draw";
-            return Err(failed(&place, nothing));
+            let why = "no series has a sample and no scan has a point: there is nothing to draw";
+            return Err(failed(&place, why));
         }
         if let Some(first) = sources.first() {
             first
@@ -124,34 +130,35 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// The name of a file without its folder and ending, where that is enough to know it by.
+/// The name of a file without folder and extension, or its path where that name is not unique.
 fn name(path: &Path, all: &[PathBuf]) -> String {
-    let alike = all.iter().filter(|p| p.file_stem() == path.file_stem());
+    let same_stem = all.iter().filter(|p| p.file_stem() == path.file_stem());
     match path.file_stem() {
-        Some(stem) if alike.count() == 1 => stem.to_string_lossy().into_owned(),
+        Some(stem) if same_stem.count() == 1 => stem.to_string_lossy().into_owned(),
         _ => path.display().to_string(),
     }
 }
 
-fn pictures(
+/// Writes each chart to a file of its name.
+fn write_charts(
     folder: &Path,
     charts: &[Chart],
-    ending: &str,
+    extension: &str,
     draw: impl Fn(&Chart) -> Vec<u8>,
 ) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
     for chart in charts {
-        let path = folder.join(format!("{}.{ending}", chart.name));
+        let path = folder.join(format!("{}.{extension}", chart.name));
         write(&path, &draw(chart))?;
     }
     Ok(())
 }
 
-/// The files that tables are written to.
+/// The names of all tables that can be written.
 const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
 
 /// Writes the tables, each with the records' plans, machines and warnings.
-fn tables(folder: &Path, sources: &[Source]) -> Result<()> {
+fn write_tables(folder: &Path, sources: &[Source]) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
     let about = |source: &Source| {
         let record = &source.record;
@@ -169,7 +176,7 @@ fn tables(folder: &Path, sources: &[Source]) -> Result<()> {
     let about = [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)];
     let file = |name: &str| folder.join(format!("{name}.parquet"));
     let tables = parquet::tables(sources);
-    // One of other records is not to be taken for one of these.
+    // A table of other records must not be taken for one of these.
     for name in TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name)) {
         let _ = std::fs::remove_file(file(name));
     }

@@ -1,4 +1,4 @@
-//! `latlab run`: measure.
+//! `latlab run`: measures latency with probes, under loads.
 
 use super::adapt::Mechanisms;
 use super::measurement::Measurement;
@@ -10,16 +10,28 @@ use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::time::Nanos;
 
-/// Measure how late this machine is
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json
+  latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us
+  latlab run nanosleep:interval=3.25ms --count 1000 --policy other
+  latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/";
+
+/// Measure latency
 ///
-/// Runs each probe in turn while all loads run beside it. Without a probe it is `cyclic`, for
-/// 10 s on all CPUs: how late does a sleeping real-time task wake?
+/// Runs the probes one after the other, each while all loads run. The default is the probe `cyclic`
+/// for 10 s on all CPUs: how late a sleeping real-time task wakes up. The output lists minimum,
+/// mean, percentiles and maximum, and warns about a system that is not configured for low latency.
+///
+/// Exit: 0; 1 where --stop-above ended the run; 2 on failure; 3 where this machine lacks something
+/// that the plan needs.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Run {
     /// Probes with their parameters, as cyclic:interval=100us,priority=80 [default: cyclic]
     #[arg(value_name = "PROBE[:key=value,…]")]
     probes: Vec<String>,
-    /// A load to run beside the probes; may be given several times
+    /// Load to run while the probes measure; may be given several times
     #[arg(long = "load", value_name = "NAME[:key=value,…]")]
     loads: Vec<String>,
     /// How long each probe measures [default: 10s]
@@ -28,22 +40,24 @@ pub(super) struct Run {
     /// How many periods each probe measures on each CPU
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// The CPUs to measure on, as 0-3,8 [default: all]
-    #[arg(long, value_name = "LIST", value_parser = some_cpus)]
+    /// Measured CPUs, as 0-3,8 [default: all]
+    #[arg(long, value_name = "LIST", value_parser = measured_cpus)]
     cpus: Option<CpuList>,
-    /// Policy of all probes that do not say their own: fifo, rr, deadline, other
+    /// Scheduling policy of probes without a policy of their own: fifo, rr, deadline, other
     #[arg(long)]
     policy: Option<String>,
-    /// Time each probe runs before its samples count; they are reported apart
+    /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
-    /// End at the first sample above this, with exit code 1
+    /// Stop at the first sample above this latency, with exit code 1
     #[arg(long, value_name = "TIME")]
     stop_above: Option<Nanos>,
-    /// Turn a knob of the machine while measuring, and back afterwards (see: latlab list knobs)
-    #[arg(long = "set", value_name = "KNOB=VALUE", value_parser = setting)]
+    /// Set a knob of the machine while measuring, and restore it afterwards (see: latlab list
+    /// knobs); may be given several times
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
     settings: Vec<Setting>,
-    /// Have mechanisms adapt the machine meanwhile (see: latlab list mechanisms) [all but selective]
+    /// Adapt the machine while measuring, with these mechanisms (see: latlab list mechanisms)
+    /// [without a value: all but selective]
     #[arg(
         long,
         value_name = "MECHANISM,…",
@@ -53,18 +67,17 @@ pub(super) struct Run {
         value_parser = super::adapt::mechanisms
     )]
     adapt: Option<Mechanisms>,
-    /// Leave out probes and loads that this machine lacks something for; the record names them
+    /// Leave out probes and loads that this machine does not support; the record names them
     #[arg(long)]
     skip_missing: bool,
-    /// Seed of what is drawn by chance: by loads, and how long after them, up to 100 ms, probes
-    /// begin (0: at once)
+    /// Random seed for loads and for the probe start offset (0–100 ms; 0 = no offset)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
     measurement: Measurement,
 }
 
-fn some_cpus(text: &str) -> std::result::Result<CpuList, String> {
+fn measured_cpus(text: &str) -> std::result::Result<CpuList, String> {
     match text.parse::<CpuList>() {
         Ok(cpus) if cpus.is_empty() => Err("it names no CPU".to_owned()),
         Ok(cpus) => Ok(cpus),
@@ -72,28 +85,23 @@ fn some_cpus(text: &str) -> std::result::Result<CpuList, String> {
     }
 }
 
-fn setting(text: &str) -> std::result::Result<Setting, String> {
-    let (knob, value) = text.split_once('=').ok_or("it has no '=': write KNOB=VALUE")?;
-    Ok(Setting { knob: knob.to_owned(), value: value.to_owned() })
-}
-
 impl Run {
     pub(super) fn run(&self) -> Result<()> {
         self.measurement.carry_out(&self.plan()?)
     }
 
-    /// Whether it says which probes.
-    pub(super) fn names_probes(&self) -> bool {
+    /// Whether probes were given.
+    pub(super) fn has_probes(&self) -> bool {
         !self.probes.is_empty()
     }
 
-    /// Where to measure, and what becomes of the record.
+    /// The targets and the output.
     pub(super) fn measurement(&self) -> &Measurement {
         &self.measurement
     }
 
-    /// Where it measures, where that is all that is said.
-    pub(super) fn only_where(&self) -> Result<&Measurement> {
+    /// The targets and the output, where no other option was given. Refuses the others, for a scan.
+    pub(super) fn only_measurement(&self) -> Result<&Measurement> {
         let given = [
             ("--load", !self.loads.is_empty()),
             ("--for", self.time.is_some()),
@@ -107,12 +115,13 @@ impl Run {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::Failed(format!(
-                "{option} is for probes: a scan's own options follow its call"
+                "{option} is for probes: write the options of a scan after its call"
             ))),
             None => Ok(&self.measurement),
         }
     }
 
+    /// The plan that the options describe, without a target.
     pub(super) fn plan(&self) -> Result<Plan> {
         let policy = self.policy.iter().map(|policy| ("policy", policy.clone()));
         let policy: Vec<_> = policy.collect();

@@ -1,4 +1,4 @@
-//! `latlab scan`: where in a system call can this kernel not be preempted?
+//! `latlab scan`: finds non-preemptible sections of system calls.
 
 use super::measurement::Measurement;
 use crate::call::CALLS;
@@ -11,37 +11,46 @@ use latlab_core::time::Nanos;
 use serde_json::Value;
 use std::ffi::OsString;
 
-/// Find where in a system call the kernel can't be preempted
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/
+  latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json
+  latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s
+  latlab scan -- ./window            a program, between its own marks";
+
+/// Find the non-preemptible sections of a system call
 ///
-/// A task of low priority makes the call while an interrupt wakes one of high priority, a little
-/// later each time. How late that one runs is drawn over the moment of the interrupt: a stretch
-/// that can't be preempted is a triangle, as high as it is long. Where there are such edges, the
-/// scan closes in on them.
+/// A low-priority task makes the call again and again. An interrupt wakes a high-priority task at
+/// an offset into the call that grows from one call to the next. Plotted over that offset, the
+/// latency of the high-priority task shows each non-preemptible section as a triangle, as high as
+/// the section is long. The scan measures more points near the edges of triangles.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct Scan {
     /// Calls with their parameters (see: latlab list calls) [default: munmap:4MiB]
     #[arg(value_name = "CALL[:key=value,…]")]
     calls: Vec<String>,
-    /// A program whose window is scanned (latlab list program explains how it marks that)
+    /// A program to scan between its own marks (latlab list program explains them)
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Moments to begin with, spread evenly over the call
+    /// Offsets to start with, evenly spaced over the call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     points: u32,
-    /// How closely to close in on edges [default: 1us, in instruction time 50ns]
+    /// Resolution of edges [default: 1us, in instruction time 50ns]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     resolution: Option<Nanos>,
-    /// Most measurements at one moment; half of them, where the lowest agree [default: 40, in
+    /// Maximum measurements at one offset; half of them if the lowest agree [default: 40, in
     /// instruction time 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
-    /// What interrupts the call; all but the timer need the test driver [default: what fits]
+    /// Interrupt that wakes the high-priority task; all but timer need the test driver [default:
+    /// what the target supports]
     #[arg(long, value_parser = interrupts())]
     interrupt: Option<Interrupt>,
-    /// When to stop looking closer [default: 45s, in instruction time 2min of the guest]
+    /// When to stop refining edges [default: 45s, in instruction time 2min of the guest]
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// The CPU to measure on [default: the last that may be used]
+    /// Measured CPU [default: the last that may be used]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     #[command(flatten)]
@@ -49,9 +58,10 @@ pub(super) struct Scan {
 }
 
 fn interrupts() -> impl TypedValueParser<Value = Interrupt> {
-    let of = |text: String| Interrupt::ALL.iter().find(|(name, _)| *name == text).map(|one| one.1);
+    let parse =
+        |text: String| Interrupt::ALL.iter().find(|(name, _)| *name == text).map(|one| one.1);
     let names = Interrupt::ALL.map(|(name, _)| name);
-    PossibleValuesParser::new(names).map(move |text| of(text).expect("it is one of the names"))
+    PossibleValuesParser::new(names).map(move |text| parse(text).expect("it is one of the names"))
 }
 
 impl Scan {
@@ -59,12 +69,11 @@ impl Scan {
         self.measurement.carry_out(&self.plan()?)
     }
 
-    /// Carries it out as `latlab explain` does; what was said of the measurement before the word
-    /// `scan` holds as well.
-    pub(super) fn explain(&self, before: &Measurement) -> Result<()> {
-        let measurement = self.measurement.and(before);
+    /// Scans as `latlab explain scan` does. `outer` are the options before the word `scan`.
+    pub(super) fn explain(&self, outer: &Measurement) -> Result<()> {
+        let measurement = self.measurement.or(outer);
         if !measurement.is_in_instructions() {
-            let why = "only the laboratory names the functions of a scan: use --on lab:PROFILE";
+            let why = "only the laboratory finds the function of a section: use --on lab:PROFILE";
             return Err(Failure::Unsupported(format!("explain scan: {why}")));
         }
         measurement.explain(&self.plan_for(&measurement)?)
@@ -76,8 +85,8 @@ impl Scan {
 
     fn plan_for(&self, measurement: &Measurement) -> Result<Plan> {
         let default = ["munmap:4MiB".to_owned()];
-        let none = self.calls.is_empty() && self.command.is_empty();
-        let calls = if none { &default } else { self.calls.as_slice() };
+        let no_call = self.calls.is_empty() && self.command.is_empty();
+        let calls = if no_call { &default } else { self.calls.as_slice() };
         let parts = calls.iter().map(|text| registry::parse("call", CALLS, text, &[]));
         let parts =
             parts.chain(self.program(measurement).transpose()).collect::<Result<Vec<_>>>()?;
@@ -89,18 +98,18 @@ impl Scan {
         Ok(Plan { scans, ..Plan::bare("", cpus, length) })
     }
 
-    /// The user's program, as the call that it stands for.
+    /// The call that scans the user's program.
     fn program(&self, measurement: &Measurement) -> Result<Option<Part>> {
         if self.command.is_empty() {
             return Ok(None);
         }
-        if !measurement.is_here() {
-            let why = "-- COMMAND is scanned where latlab runs: for a guest bring both along, as latlab \
-                       exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
+        if !measurement.is_native() {
+            let why = "-- COMMAND runs on this machine: to scan it in a guest, start latlab in the \
+                       guest, as latlab exec --on lab:utime --with COMMAND -- latlab scan -- COMMAND";
             return Err(Failure::Unsupported(why.to_owned()));
         }
         let text = |word: &OsString| {
-            let not_text = || Failure::Failed(format!("{} is not text", word.display()));
+            let not_text = || Failure::Failed(format!("{} is not UTF-8", word.display()));
             word.to_str().map(|word| Value::from(word.to_owned())).ok_or_else(not_text)
         };
         let command: Vec<Value> = self.command.iter().map(text).collect::<Result<_>>()?;
@@ -109,14 +118,14 @@ impl Scan {
     }
 
     fn scan(&self, call: Part, instructions: bool) -> ScanPlan {
-        let usual = ScanPlan::usual(call, instructions);
+        let defaults = ScanPlan::usual(call, instructions);
         ScanPlan {
             points: self.points,
-            resolution: self.resolution.unwrap_or(usual.resolution),
-            repeat: self.repeat.unwrap_or(usual.repeat),
+            resolution: self.resolution.unwrap_or(defaults.resolution),
+            repeat: self.repeat.unwrap_or(defaults.repeat),
             interrupt: self.interrupt,
-            limit: self.time.unwrap_or(usual.limit),
-            ..usual
+            limit: self.time.unwrap_or(defaults.limit),
+            ..defaults
         }
     }
 }

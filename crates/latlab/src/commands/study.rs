@@ -1,19 +1,19 @@
-//! `latlab study`: a table or a figure of a paper, redone.
+//! `latlab study`: reproduces a table or figure of a paper.
 
 mod array;
-mod judging;
-mod kept;
-mod measuring;
+mod cells;
+mod fingerprints;
+mod folder;
 mod results;
 mod worst;
 
-use self::kept::{Kept, Measured};
+use self::folder::{CellPlans, CellResult, Folder};
 use self::results::Results;
-use self::worst::Worst;
-use super::elsewhere::Elsewhere;
+use self::worst::WorstCell;
+use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
-use crate::study::{self, Source};
+use crate::study::{self, StudyFile};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -22,216 +22,308 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   latlab study quick --out quick/              three kernels, two loads: about a minute
-  latlab list studies                          what there is
-  latlab study mine.toml --check               is this file of mine a study?
+  latlab list studies                          list the studies that come with latlab
+  latlab study mine.toml --check               check a study of your own for errors
   latlab study abeni-loads-long --for 10h --out t2/
-                                               ten hours of each cell, in pieces: ended, it goes on
+                                               ten hours of each cell, measured in pieces;
+                                               started again, it resumes where it stopped
   latlab study quick --engine slurm --out /shared/quick/
-                                               on a cluster, each cell a task of an array job
-  latlab study mine.toml --cell 3 --out mine/  one cell, on one of many computers; then, with all
-                                               records in mine/records: --merge --out mine/";
+                                               on a Slurm cluster, each cell a task of an array job
+  latlab study mine.toml --cell 3 --out mine/  one cell; when all cells have been measured and their
+                                               records are in mine/records: --merge --out mine/";
 
-/// Redo a table or a figure of a paper on real kernels, beside what it printed
+/// Reproduce a table or figure of a paper on real kernels
 ///
-/// A study measures its cells, each a kernel with a load and more, takes its figures of their
-/// records, and says of each claim of the paper whether it holds, holds no more, differs, or was not
-/// measured. What the laboratory has measured is kept: a study that was ended goes on where it
-/// stopped, and the same study gives the same bytes. docs/studies.md says how to write one.
+/// A study measures its cells, each a kernel with probes and loads, and shows the results next to
+/// the values that the paper printed. It judges each claim of the paper: it holds, no longer holds,
+/// differs, or was not measured. The laboratory caches what it has measured: a study that was
+/// stopped resumes where it stopped, and repeating a study gives identical files. docs/studies.md
+/// describes how to write one.
 ///
-/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured; 3 where none of those
-/// can be measured on this machine.
+/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured; 3 where none of the
+/// failed cells can be measured on this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option that may be given")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option; `action` makes an enum of them"
+)]
 pub(super) struct Study {
-    /// A study (see: latlab list studies), or a file of yours
+    /// A study that comes with latlab (see: latlab list studies), or a file
     #[arg(value_name = "NAME|FILE.toml")]
     name: String,
-    /// Keep the table (table.md, table.csv), a report, each picture as SVG, and the records in this
-    /// folder
+    /// Write the table (table.md, table.csv), a report, each picture as SVG, and the records to
+    /// this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Measure each cell for so long, whatever the study says; what is longer than 5min is measured
-    /// in pieces, which are kept in DIR/pieces
+    /// Measure each cell for this time instead of the study's own; cells longer than 5min are
+    /// measured in pieces, which are stored in DIR/pieces
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// Who has the cells measured: latlab here, or the nodes of a Slurm cluster, which share DIR;
-    /// what DIR/records has is not measured again there
+    /// Measure with this latlab, or with an array job on a Slurm cluster whose nodes share DIR;
+    /// slurm skips cells that have current records in DIR/records
     #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     engine: Engine,
-    /// Find out why the worst of the table was late, as latlab explain does: its cell is measured once
-    /// more, and the report says why
+    /// Explain the longest latency of the table, as latlab explain does: its cell is measured once
+    /// more, and the report shows the causes
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     explain: bool,
-    /// Keep each picture as PNG, too
+    /// Also write each picture as PNG
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
     png: bool,
-    /// Say whether anything is wrong with the study, and measure nothing
+    /// Check the study for errors, and measure nothing
     #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"])]
     check: bool,
     /// List the cells with their numbers, and measure nothing
     #[arg(long, conflicts_with_all = ["cell", "merge"])]
     list_cells: bool,
-    /// Measure this cell only, and keep its records in DIR/records
+    /// Measure only this cell, and write its records to DIR/records
     #[arg(long, value_name = "N", requires = "out", conflicts_with = "merge")]
     cell: Option<usize>,
-    /// Measure nothing: take the records that are in DIR/records
+    /// Measure nothing: make the table from the records in DIR/records
     #[arg(long, requires = "out")]
     merge: bool,
     #[command(flatten)]
-    elsewhere: Elsewhere,
+    targets: TargetOptions,
 }
 
-/// Who has cells measured.
+/// How cells are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
-    /// This latlab, where the study says
+    /// By this latlab, on the study's targets
     Here,
-    /// Slurm, by an array job with a task for each cell
+    /// By an array job of Slurm, with a task for each cell
     Slurm,
 }
 
-/// What came of a cell, where it is of no interest why nothing did.
-type Found = Option<Vec<Record>>;
+/// What the options ask for.
+enum Action<'a> {
+    /// Say whether the study has errors; reading it has found them already.
+    Check,
+    /// List the cells.
+    ListCells,
+    /// Measure the cell with this number, counted from 1, and write its records to the folder.
+    MeasureCell(usize, Folder<'a>),
+    /// Make the table from the records of all cells.
+    MakeTable(RecordSource<'a>),
+}
+
+/// How the records of the cells are obtained.
+#[derive(Clone, Copy)]
+enum RecordSource<'a> {
+    /// This latlab measures the cells, and writes their records to the folder if there is one.
+    Here(Option<Folder<'a>>),
+    /// Tasks of a Slurm array measure the cells, and write their records to the folder.
+    Slurm(Folder<'a>),
+    /// The folder has them; nothing is measured.
+    Stored(Folder<'a>),
+}
+
+impl<'a> RecordSource<'a> {
+    fn folder(self) -> Option<Folder<'a>> {
+        match self {
+            RecordSource::Here(folder) => folder,
+            RecordSource::Slurm(folder) | RecordSource::Stored(folder) => Some(folder),
+        }
+    }
+}
+
+/// The records of a cell's repetitions; none where it could not be measured.
+type CellRecords = Option<Vec<Record>>;
 
 impl Study {
     pub(super) fn run(&self) -> Result<()> {
-        let mut source = study::find(&self.name)?;
+        let file = self.read()?;
+        let plans = file.plans()?;
+        let cells = file.study.cells.iter().zip(&plans);
+        let cells: Vec<CellPlans<'_>> =
+            cells.map(|(cell, plans)| CellPlans { label: &cell.label, plans }).collect();
+        match self.action()? {
+            Action::Check => format::put(&format::study::checked(&file.name, &file.study)),
+            Action::ListCells => format::put(&format::study::cells(&file.study, &plans)),
+            Action::MeasureCell(number, folder) => self.measure_cell(&file, &cells, number, folder),
+            Action::MakeTable(source) => self.make_table(&file, &plans, &cells, source),
+        }
+    }
+
+    /// Reads the study, with the time of `--for`.
+    fn read(&self) -> Result<StudyFile> {
+        let mut file = study::find(&self.name)?;
         if let Some(time) = self.time {
-            let last = source.study.last(time);
-            last.map_err(|why| failed(&self.name, format!("--for can't be: {why}")))?;
+            let last = file.study.last(time);
+            last.map_err(|why| failed(&self.name, format!("--for is not possible: {why}")))?;
         }
-        let source = source;
-        let plans = source.plans()?;
-        if self.check {
-            return format::put(&format::study::checked(&source.name, &source.study));
-        }
-        if self.list_cells {
-            return format::put(&format::study::cells(&source.study, &plans));
-        }
-        if self.explain {
-            worst::check(&source, &plans)?;
-        }
-        let kept = self.out.as_deref().map(Kept);
-        let labels = source.study.cells.iter().map(|cell| cell.label.as_str());
-        let cells: Vec<(&str, &[Plan])> = labels.zip(plans.iter().map(Vec::as_slice)).collect();
-        if let Some(number) = self.cell {
-            return self.one_cell(&source, &cells, number);
-        }
-        kept.map_or(Ok(()), Kept::begin)?;
-        let measured = match (self.merge, self.engine, kept) {
-            (true, _, Some(kept)) => kept.cells(&source, &plans),
-            (_, Engine::Slurm, Some(kept)) => array::measure(self, &source, &cells, kept)?,
-            (_, Engine::Slurm, None) => {
-                let why = "--engine slurm needs --out DIR, on a file system that all nodes share";
-                return Err(Failure::Failed(why.to_owned()));
-            }
-            _ => measuring::measure(&source, &cells, kept, &self.elsewhere)?,
+        Ok(file)
+    }
+
+    fn action(&self) -> Result<Action<'_>> {
+        let folder = self.out.as_deref().map(Folder);
+        let folder_for = |option: &str| {
+            folder.ok_or_else(|| Failure::Failed(format!("{option} needs --out DIR")))
         };
-        let (records, failures) = apart(&source, measured);
-        if records.iter().all(Option::is_none) {
-            return verdict(&source, &failures);
-        }
-        warn(&source, &records);
-        let findings = source.study.findings(&records);
-        let worst = Worst::of(&source, &plans, &findings, &records);
-        let results = Results { source: &source, findings: &findings, records: &records };
-        if let Some(kept) = kept {
-            if !self.merge && self.engine == Engine::Here {
-                for ((label, _), records) in cells.iter().zip(&records) {
-                    kept.keep(label, records.as_deref().unwrap_or_default())?;
+        Ok(if self.check {
+            Action::Check
+        } else if self.list_cells {
+            Action::ListCells
+        } else if let Some(number) = self.cell {
+            Action::MeasureCell(number, folder_for("--cell")?)
+        } else if self.merge {
+            Action::MakeTable(RecordSource::Stored(folder_for("--merge")?))
+        } else {
+            Action::MakeTable(match (self.engine, folder) {
+                (Engine::Here, folder) => RecordSource::Here(folder),
+                (Engine::Slurm, Some(folder)) => RecordSource::Slurm(folder),
+                (Engine::Slurm, None) => {
+                    let why =
+                        "--engine slurm needs --out DIR, on a file system that all nodes share";
+                    return Err(Failure::Failed(why.to_owned()));
                 }
-            }
-            results.write(kept.0, self.png, worst.as_ref().and_then(|worst| worst.known(kept)))?;
-        }
-        format::put(&format::study::text(&source.study, &findings, &records))?;
-        let explained = match (kept, &worst) {
-            (Some(kept), worst) if self.explain => self.explain(kept, worst.as_ref(), &results),
-            _ => Ok(()),
-        };
-        if let Some(out) = &self.out {
-            let out = out.display();
-            let pictures = if source.study.pictures.is_empty() { "" } else { ", pictures" };
-            let what = format!("table.md, table.csv, report.html{pictures}, records");
-            format::say(&format!("kept in {out}: {what}"));
-        }
-        verdict(&source, &failures)?;
-        explained
+            })
+        })
     }
 
-    /// Finds out why the worst was late, and has the report say so.
-    fn explain(
+    fn measure_cell(
         &self,
-        kept: Kept<'_>,
-        worst: Option<&Worst<'_>>,
-        results: &Results<'_>,
+        file: &StudyFile,
+        cells: &[CellPlans<'_>],
+        number: usize,
+        folder: Folder<'_>,
     ) -> Result<()> {
-        let worst = worst.ok_or_else(|| failed("--explain", "no longest latency was measured"))?;
-        worst.explain(kept, &self.elsewhere)?;
-        results.write(kept.0, self.png, worst.known(kept))
-    }
-
-    /// Measures a single cell and keeps its records.
-    fn one_cell(&self, source: &Source, cells: &[(&str, &[Plan])], number: usize) -> Result<()> {
         let nth = number.checked_sub(1).filter(|nth| *nth < cells.len()).ok_or_else(|| {
             let cells = cells.len();
             Failure::Failed(format!("there is no cell {number}: cells are 1 to {cells}"))
         })?;
-        let kept = Kept(self.out.as_deref().unwrap_or(Path::new(".")));
-        kept.begin()?;
-        let measured = measuring::measure(source, &cells[nth..=nth], Some(kept), &self.elsewhere)?;
-        measured.into_iter().try_for_each(|records| kept.keep(cells[nth].0, &records?))
+        folder.create()?;
+        let measured = cells::measure(file, &cells[nth..=nth], Some(folder), &self.targets)?;
+        measured.into_iter().try_for_each(|records| folder.store(cells[nth].label, &records?))
+    }
+
+    fn make_table(
+        &self,
+        file: &StudyFile,
+        plans: &[Vec<Plan>],
+        cells: &[CellPlans<'_>],
+        source: RecordSource<'_>,
+    ) -> Result<()> {
+        if self.explain {
+            worst::check(file, plans)?;
+        }
+        let folder = source.folder();
+        folder.map_or(Ok(()), Folder::create)?;
+        let (records, failures) = separate(file, self.records(file, cells, source)?);
+        if records.iter().all(Option::is_none) {
+            return report_failures(file, &failures);
+        }
+        report_warnings(file, &records);
+        if let RecordSource::Here(Some(folder)) = source {
+            for (cell, records) in cells.iter().zip(&records) {
+                folder.store(cell.label, records.as_deref().unwrap_or_default())?;
+            }
+        }
+        let findings = file.study.findings(&records);
+        let results = Results { file, findings: &findings, records: &records };
+        let worst = WorstCell::find(file, plans, &findings, &records);
+        if let Some(folder) = folder {
+            let explained = worst.as_ref().and_then(|worst| worst.load(folder));
+            results.write(folder.0, self.png, explained)?;
+        }
+        format::put(&format::study::text(&file.study, &findings, &records))?;
+        let explained = match folder {
+            Some(folder) if self.explain => self.explain_worst(folder, worst.as_ref(), &results),
+            _ => Ok(()),
+        };
+        if let Some(folder) = folder {
+            report_files(file, folder.0);
+        }
+        report_failures(file, &failures)?;
+        explained
+    }
+
+    fn records(
+        &self,
+        file: &StudyFile,
+        cells: &[CellPlans<'_>],
+        source: RecordSource<'_>,
+    ) -> Result<Vec<CellResult>> {
+        match source {
+            RecordSource::Here(folder) => cells::measure(file, cells, folder, &self.targets),
+            RecordSource::Slurm(folder) => array::measure(self, file, cells, folder),
+            RecordSource::Stored(folder) => {
+                Ok(cells.iter().map(|cell| folder.load(*cell)).collect())
+            }
+        }
+    }
+
+    /// Explains the longest latency, and writes the report again, with the explanation.
+    fn explain_worst(
+        &self,
+        folder: Folder<'_>,
+        worst: Option<&WorstCell<'_>>,
+        results: &Results<'_>,
+    ) -> Result<()> {
+        let worst = worst.ok_or_else(|| failed("--explain", "no longest latency was measured"))?;
+        worst.explain(folder, &self.targets)?;
+        results.write(folder.0, self.png, worst.load(folder))
     }
 }
 
-/// What records warn of, each once, with the first cell that does; but for the state of the
-/// machine, which is that of all.
-fn warn(source: &Source, records: &[Found]) {
-    let mut said: Vec<&str> = Vec::new();
-    for (cell, records) in source.study.cells.iter().zip(records) {
+/// Prints the warnings of the records, each once, with the first cell that has it. Warnings about
+/// the state of the machine are left out: all cells share them.
+fn report_warnings(file: &StudyFile, records: &[CellRecords]) {
+    let mut reported: Vec<&str> = Vec::new();
+    for (cell, records) in file.study.cells.iter().zip(records) {
         let warnings = records.iter().flatten().flat_map(|record| &record.warnings);
         for warning in warnings.filter(|warning| warning.code != "machine") {
-            if !said.contains(&warning.text.as_str()) {
-                said.push(&warning.text);
+            if !reported.contains(&warning.text.as_str()) {
+                reported.push(&warning.text);
                 format::say(&format!("cell {}: {}", cell.label, warning.text));
             }
         }
     }
 }
 
-/// The records of all cells, and what went wrong in which; those that can't stand beside those of
-/// the other cells are as if they were not there.
-fn apart(source: &Source, measured: Vec<Measured>) -> (Vec<Found>, Vec<(usize, Failure)>) {
+/// Separates the records of the cells from the failures, with the index of the cell of each. A
+/// record that can't be compared with those of the other cells is a failure too.
+fn separate(
+    file: &StudyFile,
+    measured: Vec<CellResult>,
+) -> (Vec<CellRecords>, Vec<(usize, Failure)>) {
     let mut failures = Vec::new();
-    let records = measured.into_iter().enumerate().map(|(nth, one)| match one {
+    let records = measured.into_iter().enumerate().map(|(nth, result)| match result {
         Ok(records) => Some(records),
         Err(failure) => {
             failures.push((nth, failure));
             None
         }
     });
-    let mut records: Vec<Found> = records.collect();
-    for (nth, stranger) in source.study.strangers(&records) {
+    let mut records: Vec<CellRecords> = records.collect();
+    for (nth, why) in file.study.strangers(&records) {
         records[nth] = None;
-        failures.push((nth, Failure::Failed(format!("{stranger}: measure it again"))));
+        failures.push((nth, Failure::Failed(format!("{why}: measure it again"))));
     }
     failures.sort_by_key(|(nth, _)| *nth);
     (records, failures)
 }
 
-/// Says which cells could not be measured and why. The study can't be done here where that is true
-/// of all of these.
-fn verdict(source: &Source, failures: &[(usize, Failure)]) -> Result<()> {
+fn report_files(file: &StudyFile, folder: &Path) {
+    let pictures = if file.study.pictures.is_empty() { "" } else { ", pictures" };
+    let folder = folder.display();
+    format::say(&format!("wrote to {folder}: table.md, table.csv, report.html{pictures}, records"));
+}
+
+/// Prints why cells could not be measured. The study is unsupported on this machine where all of
+/// them are.
+fn report_failures(file: &StudyFile, failures: &[(usize, Failure)]) -> Result<()> {
     if failures.is_empty() {
         return Ok(());
     }
     for (nth, failure) in failures {
-        let label = &source.study.cells[*nth].label;
+        let label = &file.study.cells[*nth].label;
         format::say(&format!("cell {}, {label}: {failure}", nth + 1));
     }
-    let (failed, all) = (failures.len(), source.study.cells.len());
-    let without = if failed == all { "there is no table" } else { "the table is without them" };
-    let why = format!("{failed} of {all} cells could not be measured: {without}");
+    let (failed, all) = (failures.len(), file.study.cells.len());
+    let table = if failed == all { "there is no table" } else { "the table lacks them" };
+    let why = format!("{failed} of {all} cells could not be measured: {table}");
     if failures.iter().all(|(_, failure)| matches!(failure, Failure::Unsupported(_))) {
         return Err(Failure::Unsupported(why));
     }

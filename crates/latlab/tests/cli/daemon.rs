@@ -127,7 +127,7 @@ fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
     let script = "latlab adapt --restore; echo $?; chmod 755 \"$folder\" \"$program\" 2> /dev/null
         setpriv --reuid=65534 --clear-groups \"$program\" adapt --restore";
     let said = secluded(folder.path(), script);
-    assert!(said.stdout.starts_with("nothing was left turned\n0\n"), "{said:?}");
+    assert!(said.stdout.starts_with("no knob needs to be restored\n0\n"), "{said:?}");
 }
 
 /// The unit as it stands, but for the program's place.

@@ -231,7 +231,7 @@ fn debians_kernels_are_fetched_once() {
     assert!(names.len() == 2 && names[0].starts_with("debian-") && names[1].contains("-rt-"));
     let (again, said) = fetch();
     assert_eq!(again, first);
-    assert!(said.lines().all(|line| line.contains("is here already")), "{said}");
+    assert!(said.lines().all(|line| line.contains("is in the cache already")), "{said}");
     let list = latlab("kernel list").stdout;
     assert!(names.iter().all(|name| list.contains(name)), "{list}");
 }

@@ -14,7 +14,7 @@ fn keep(folder: &Path, name: &str) -> PathBuf {
     let said = run(command(words).arg(&path));
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert!(said.stdout.contains("cyclic"), "the summary is on stdout: {said:?}");
-    assert!(said.stderr.contains(&format!("kept in {}", path.display())), "{said:?}");
+    assert!(said.stderr.contains(&format!("wrote {}", path.display())), "{said:?}");
     path
 }
 

@@ -145,7 +145,7 @@ fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task
     assert!(line.to_lowercase().contains("cancelled"), "{line}");
     let failed = format!("cell 21, none: its job {job}_21: FAILED (NonZeroExitCode) on ");
     assert!(said.stderr.contains(&failed), "{said:?}");
-    assert!(said.stderr.contains("it said last: ") && said.stderr.contains("/nowhere/vmlinuz"));
+    assert!(said.stderr.contains("last line: ") && said.stderr.contains("/nowhere/vmlinuz"));
     assert!(said.stderr.contains("2 of 21 cells could not be measured"), "{said:?}");
     assert_eq!(entries(&out("slurm").join("records")).len(), 19);
 
@@ -278,7 +278,7 @@ fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_
     cluster.says(&format!("scontrol hold {first}"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let waits = format!("array job {first} of an earlier start is still at work");
+    let waits = format!("array job {first} of an earlier start is still running");
     let wait = || {
         let waiting = Running::start(&mut start());
         until("the array is found", || waiting.stderr().contains(&waits));
@@ -372,7 +372,7 @@ fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
     let mut command = command("study quick --engine slurm --out out");
     let said = run(command.env("PATH", path).current_dir(folder.path()));
     assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("array job 7: Slurm says that it is at work and"), "{said:?}");
+    assert!(said.stderr.contains("array job 7: Slurm lists it as running and"), "{said:?}");
     assert!(said.stderr.contains("scancel 7"), "{said:?}");
 }
 

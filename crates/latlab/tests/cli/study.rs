@@ -284,11 +284,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
             "\"worst\"\nprobe = \"timer\"",
             &["line 19, column 9: no cell measures the probe 'timer'"],
         ),
-        (
-            ", on = \"lab:standard\"",
-            "",
-            &["line 15, column 19: the cell standard does not say on which target"],
-        ),
+        (", on = \"lab:standard\"", "", &["line 15, column 19: the cell standard has no target"]),
         ("count = 50", "for = \"900d\"", &["line 9, column 7: a cell is measured for at most"]),
     ];
     for (from, to, words) in cases {
@@ -349,6 +345,6 @@ fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
     let said = carried_out(&words("--merge"));
     assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
     for gone in ["how-late.png", "how-late.svg", "worst.png"] {
-        assert!(said.stderr.contains(&format!("{gone} was of a study before")), "{said:?}");
+        assert!(said.stderr.contains(&format!("{gone} was drawn by an earlier study")), "{said:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `latlab adapt status`: what the daemon has turned, and why.
+//! `latlab adapt status`: shows the state of the daemon.
 
 use crate::adapt;
 use crate::failure::{Failure, Result, failed};
@@ -13,20 +13,20 @@ Examples:
   latlab adapt status --watch
   latlab adapt status --json | jq .changes";
 
-/// Show what the latlab that adapts this machine has turned, and why
+/// Show the knobs that the running latlab adapt has set, and why
 ///
-/// What was turned, from what, why, and for how long; which mechanisms are at work, in which mode;
-/// how many real-time tasks there are; who has asked for which devices; and what it costs. Root may
-/// ask, and whom the configuration allows to.
+/// Shows each changed knob with its old value, the reason and the time since; the mechanisms and
+/// their mode; the number of real-time tasks; the device groups in use; and the overhead. Root and
+/// the group that the configuration allows may ask.
 ///
-/// Exit: 0; 3 where no latlab adapts this machine, or it may not be asked.
+/// Exit: 0; 3 where no latlab adapts this machine, or access is denied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Show {
-    /// As JSON; all times are nanoseconds, those of one clock that only goes on (at, began, since)
+    /// Print JSON; times are in nanoseconds, at, began and since are of CLOCK_MONOTONIC
     #[arg(long, conflicts_with = "watch")]
     json: bool,
-    /// Show it anew each second, until Ctrl-C
+    /// Refresh every second, until Ctrl-C
     #[arg(long)]
     watch: bool,
 }
@@ -49,7 +49,7 @@ impl Show {
 
 fn watch() -> Result<()> {
     if !std::io::stdout().is_terminal() {
-        let why = "--watch draws on a terminal: leave it out to have the status once";
+        let why = "--watch needs a terminal: leave it out to print the status once";
         return Err(Failure::Failed(why.to_owned()));
     }
     let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;

@@ -1,154 +1,162 @@
-//! A study on a Slurm cluster: its cells as the tasks of an array job, and what came of each.
+//! A study on a Slurm cluster: each cell is a task of a job array.
 
-mod collecting;
-mod waiting;
+mod monitor;
+mod outcome;
 
-use self::collecting::{Patience, collected};
-use self::waiting::Waiting;
+use self::monitor::ArrayMonitor;
+use self::outcome::FinishedArray;
 use super::Study;
-use super::judging::Judge;
-use super::kept::{Kept, Measured};
+use super::fingerprints::Fingerprints;
+use super::folder::{CellPlans, CellResult, Folder};
 use crate::failure::{Failure, Result, failed};
 use crate::format;
-use crate::slurm::{self, Array, Order, Seen, Task};
-use crate::study::Source;
-use latlab_core::plan::Plan;
+use crate::study::StudyFile;
+use crate::study::slurm::{ArraySpec, ArrayState, JobArray, TASK_NUMBER};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
 use std::path::{Path, PathBuf};
 
-/// Has the cells measured of which the folder has no record, and takes what there is then.
+/// Has Slurm measure the cells of which the folder has no current records, and returns those of all
+/// cells.
 pub(super) fn measure(
     study: &Study,
-    source: &Source,
-    cells: &[(&str, &[Plan])],
-    kept: Kept<'_>,
-) -> Result<Vec<Measured>> {
+    file: &StudyFile,
+    cells: &[CellPlans<'_>],
+    folder: Folder<'_>,
+) -> Result<Vec<CellResult>> {
     let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-    let folder = folder(kept.0)?;
-    wait_for_an_earlier(&folder, &signals)?;
-    if study.elsewhere.is_fresh() {
-        cells.iter().try_for_each(|(label, plans)| kept.forget(label, plans))?;
+    let output = create_output_folder(folder.0)?;
+    wait_for_earlier_array(&output, &signals)?;
+    if study.targets.is_fresh() {
+        cells.iter().try_for_each(|cell| folder.remove(*cell))?;
     }
-    let mut judge = Judge::new(&study.elsewhere, &signals);
-    let known = known(cells, kept, &mut judge)?;
-    let missing = known.iter().enumerate().filter(|(_, known)| known.is_none());
+    let mut fingerprints = Fingerprints::new(&study.targets, &signals);
+    let stored = load_current(cells, folder, &mut fingerprints)?;
+    let missing = stored.iter().enumerate().filter(|(_, records)| records.is_none());
     let missing: Vec<usize> = missing.map(|(nth, _)| nth + 1).collect();
     if missing.is_empty() {
         format::say("all cells have been measured before");
-        return Ok(known.into_iter().flatten().map(Ok).collect());
+        return Ok(stored.into_iter().flatten().map(Ok).collect());
     }
-    let words = words(study, source, kept.0)?;
-    let name = source.name.rsplit('/').next().unwrap_or_default();
-    let from = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
-    let cpus = study.elsewhere.jobs().unwrap_or(1);
-    let (from, folder) = (from.as_path(), folder.as_path());
-    let order = Order { name, words: &words, numbers: &missing, cpus, from, folder };
-    let array = Array::submit(&order)?;
+    let array = submit(study, file, folder, &output, &missing)?;
     let (job, number, all) = (&array.job, missing.len(), cells.len());
     format::say(&format!("array job {job} has {number} of {all} cells to measure"));
-    let tasks = Waiting::of(&array, number).until_the_end(&signals);
-    let patience = Patience::begin();
-    // Of an array that was seen, what never was is gone as what waited is.
-    let gone = (!tasks.is_empty()).then(Task::waiting);
-    let mut measured = Vec::new();
-    for (nth, (known, (label, plans))) in known.into_iter().zip(cells).enumerate() {
-        let (number, task) = (nth + 1, tasks.get(&(nth + 1)).or(gone.as_ref()));
-        let output = folder.join(format!("{job}_{number}.txt"));
-        let mut record = || match kept.cell(label, plans) {
-            Ok(records) => judge.accepted(label, plans, records),
-            lacking => Ok(lacking),
+    let tasks = ArrayMonitor::new(&array, number).wait_or_cancel(&signals);
+    let finished = FinishedArray::new(job, tasks, &output);
+    let mut results = Vec::new();
+    for (nth, (records, cell)) in stored.into_iter().zip(cells).enumerate() {
+        let mut load = || match folder.load(*cell) {
+            Ok(records) => fingerprints.accept(*cell, records),
+            missing => Ok(missing),
         };
-        measured.push(match known {
+        results.push(match records {
             Some(records) => Ok(records),
-            None => collected(job, number, task, &output, patience, &mut record)?,
+            None => finished.collect(nth + 1, &mut load)?,
         });
     }
-    drop(judge);
+    drop(fingerprints);
     std::mem::forget(signals);
-    Ok(measured)
+    Ok(results)
 }
 
-/// Waits for the array that an earlier start has left at work for this folder, if there is one: a
+/// Waits for an array that an earlier start has left running for this folder, if there is one: a
 /// second one would measure the same at the same time.
-fn wait_for_an_earlier(folder: &Path, signals: &Signals) -> Result<()> {
-    let mut over = None;
-    while let Some(array) = Array::at_work(folder)? {
+fn wait_for_earlier_array(output: &Path, signals: &Signals) -> Result<()> {
+    let mut finished = None;
+    while let Some(array) = JobArray::find_active(output)? {
         let job = &array.job;
-        let its_job = format!("array job {job}");
-        format::say(&format!("{its_job} of an earlier start is still at work: waiting for it"));
-        let number = if let Seen::Tasks(tasks) = array.look() { tasks.len() } else { 1 };
-        let is_over = Waiting::of(&array, number).looking_on(signals);
-        // Slurm's lists need not agree at once.
+        let name = format!("array job {job}");
+        format::say(&format!("{name} of an earlier start is still running: waiting for it"));
+        let number = if let ArrayState::Tasks(tasks) = array.state() { tasks.len() } else { 1 };
+        let is_over = ArrayMonitor::new(&array, number).wait_or_leave(signals);
+        // Slurm's lists may disagree for a moment.
         if !is_over || signals.wait(Nanos::from_secs(1)) == Event::End {
             let why = format!(
-                "no longer waited for, and it goes on: the same command waits for it again, and \
+                "no longer waited for; it goes on: the same command waits for it again, and \
                  scancel {job} ends it"
             );
-            return Err(failed(&its_job, why));
+            return Err(failed(&name, why));
         }
-        if over.as_ref() == Some(job) {
+        if finished.as_ref() == Some(job) {
             let why = format!(
-                "Slurm says that it is at work and that it is over: look with squeue; the same \
-                 command goes on after scancel {job}"
+                "Slurm lists it as running and as finished: check with squeue, and start again \
+                 after scancel {job}"
             );
-            return Err(failed(&its_job, why));
+            return Err(failed(&name, why));
         }
-        over = Some(array.job);
+        finished = Some(array.job);
     }
     Ok(())
 }
 
-/// The records of each cell that are there and would be measured alike now. Those that would not
-/// stay until a task writes over them, and are judged again then: no look takes anything away.
-fn known(
-    cells: &[(&str, &[Plan])],
-    kept: Kept<'_>,
-    judge: &mut Judge<'_>,
+/// Reads the current records of each cell. Outdated ones stay in the folder until a task overwrites
+/// them.
+fn load_current(
+    cells: &[CellPlans<'_>],
+    folder: Folder<'_>,
+    fingerprints: &mut Fingerprints<'_>,
 ) -> Result<Vec<Option<Vec<Record>>>> {
-    let mut one = |(label, plans): &(&str, &[Plan])| {
-        let Ok(records) = kept.cell(label, plans) else { return Ok(None) };
-        match judge.takes(label, plans, &records) {
-            Ok(takes) => Ok(takes.then_some(records)),
-            Err(failure) if judge.is_ended() => Err(failure),
-            Err(failure) => Err(untold(failure)),
+    let mut load = |cell: &CellPlans<'_>| {
+        let Ok(records) = folder.load(*cell) else { return Ok(None) };
+        match fingerprints.match_records(*cell, &records) {
+            Ok(is_current) => Ok(is_current.then_some(records)),
+            Err(failure) if fingerprints.are_interrupted() => Err(failure),
+            Err(failure) => Err(undecided(failure)),
         }
     };
-    let known = cells.iter().map(&mut one).collect::<Result<Vec<_>>>()?;
-    judge.say_what_was_refused();
-    Ok(known)
+    let current = cells.iter().map(&mut load).collect::<Result<Vec<_>>>()?;
+    fingerprints.report_outdated();
+    Ok(current)
 }
 
-/// That nobody knows here whether what is there can be taken, and what can be done.
-fn untold(failure: Failure) -> Failure {
+fn undecided(failure: Failure) -> Failure {
     failure.about(
-        "whether the records that are there are to be taken can't be told here (--fresh measures \
-         again, --merge takes them as they are)",
+        "it can't be checked here whether the stored records are current (--fresh measures all \
+         cells again, --merge takes the records as they are)",
     )
 }
 
-/// Where the tasks write what they say.
-fn folder(out: &Path) -> Result<PathBuf> {
+/// Creates the folder to which the tasks write their output, and returns its absolute path.
+fn create_output_folder(out: &Path) -> Result<PathBuf> {
     let folder = out.join("slurm");
-    let made = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
-    made.map_err(|e| failed(&folder.display().to_string(), e))
+    let created = std::fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+    created.map_err(|e| failed(&folder.display().to_string(), e))
 }
 
-/// What a task runs: this program, for the one cell.
-fn words(study: &Study, source: &Source, out: &Path) -> Result<Vec<String>> {
-    let text = |path: &Path| {
-        let whole = path.canonicalize().map_err(|e| failed(&path.display().to_string(), e))?;
-        whole.into_os_string().into_string().map_err(|path| {
-            failed(&path.display().to_string(), "Slurm takes names only that are UTF-8")
+/// Submits an array with a task for each of the cells with these numbers.
+fn submit(
+    study: &Study,
+    file: &StudyFile,
+    folder: Folder<'_>,
+    output: &Path,
+    cells: &[usize],
+) -> Result<JobArray> {
+    let working_directory = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
+    JobArray::submit(&ArraySpec {
+        name: file.name.rsplit('/').next().unwrap_or_default(),
+        command: &task_command(study, file, folder.0)?,
+        numbers: cells,
+        cpus: study.targets.jobs().unwrap_or(1),
+        working_directory: &working_directory,
+        output,
+    })
+}
+
+/// The command that a task runs: this program, which measures one cell.
+fn task_command(study: &Study, file: &StudyFile, out: &Path) -> Result<Vec<String>> {
+    let absolute = |path: &Path| {
+        let path = path.canonicalize().map_err(|e| failed(&path.display().to_string(), e))?;
+        path.into_os_string().into_string().map_err(|path| {
+            failed(&path.display().to_string(), "Slurm takes only names that are UTF-8")
         })
     };
-    let name = source.file.as_deref().map_or_else(|| Ok(source.name.clone()), text)?;
-    let program = std::env::current_exe().map_err(|e| failed("our own program", e))?;
-    let mut words = vec![text(&program)?, "study".to_owned(), name, "--out".to_owned()];
-    words.extend([text(out)?, "--cell".to_owned(), slurm::NUMBER.to_owned()]);
-    words.push(format!("--jobs={}", study.elsewhere.jobs().unwrap_or(1)));
-    words.extend(study.time.map(|time| format!("--for={}ns", time.0)));
-    words.extend(study.elsewhere.words());
-    Ok(words)
+    let name = file.path.as_deref().map_or_else(|| Ok(file.name.clone()), absolute)?;
+    let program = std::env::current_exe().map_err(|e| failed("latlab's own program", e))?;
+    let mut command = vec![absolute(&program)?, "study".to_owned(), name, "--out".to_owned()];
+    command.extend([absolute(out)?, "--cell".to_owned(), TASK_NUMBER.to_owned()]);
+    command.push(format!("--jobs={}", study.targets.jobs().unwrap_or(1)));
+    command.extend(study.time.map(|time| format!("--for={}ns", time.0)));
+    command.extend(study.targets.arguments());
+    Ok(command)
 }

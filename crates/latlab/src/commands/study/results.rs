@@ -1,85 +1,86 @@
-//! What a study leaves to look at: its table, its pictures and its report.
+//! The results of a study in its folder: table, pictures and report.
 
-use super::Found;
-use super::kept::name;
+use super::CellRecords;
+use super::folder::record_name;
 use crate::failure::{Result, failed};
 use crate::format::html::study::{About, page};
-use crate::format::picture::Source as Named;
+use crate::format::picture::Source;
 use crate::format::picture::study::pictures;
 use crate::format::study::{csv, markdown};
 use crate::format::{self, png, signature, svg};
-use crate::study::Source;
+use crate::study::StudyFile;
 use latlab_core::record::Record;
 use latlab_core::study::findings::Findings;
 use latlab_sys::file::write_atomically;
 use std::path::Path;
 
-/// All that came of a study.
+/// The records of a study and the findings from them.
 pub(super) struct Results<'a> {
-    pub(super) source: &'a Source,
+    pub(super) file: &'a StudyFile,
     pub(super) findings: &'a Findings<'a>,
-    pub(super) records: &'a [Found],
+    pub(super) records: &'a [CellRecords],
 }
 
 impl Results<'_> {
-    /// Writes the table, in two forms, the pictures and the report, with the record that says why the
-    /// worst was late if that was found out.
-    pub(super) fn write(&self, out: &Path, as_png: bool, why: Option<Record>) -> Result<()> {
-        let (study, findings, records) = (&self.source.study, self.findings, self.records);
+    /// Writes the table as Markdown and CSV, the pictures as SVG and perhaps PNG, and the report,
+    /// which includes the explanation of the longest latency if there is one.
+    pub(super) fn write(&self, out: &Path, with_png: bool, worst: Option<Record>) -> Result<()> {
+        let (study, findings, records) = (&self.file.study, self.findings, self.records);
         let write = |name: &str, bytes: &[u8]| {
             let path = out.join(name);
             write_atomically(&path, bytes).map_err(|e| failed(&path.display().to_string(), e))
         };
-        // Where a file of the user's lies is of no interest to whoever reads of the study.
-        let name = Path::new(&self.source.name).file_name().unwrap_or_default().to_string_lossy();
+        // The reader of the report has no use for the path of the user's file.
+        let name = Path::new(&self.file.name).file_name().unwrap_or_default().to_string_lossy();
         write("table.md", markdown(&name, study, findings, records).as_bytes())?;
         write("table.csv", csv(study, findings).as_bytes())?;
         let pictures = pictures(study, findings, records);
         let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
-        forget_others(out, &names, as_png)?;
+        remove_stale(out, &names, with_png)?;
         for picture in &pictures {
             let svg = signature::svg(&svg::draw(&picture.chart));
             write(&format!("{}.svg", picture.name), svg.as_bytes())?;
-            if as_png {
+            if with_png {
                 write(&format!("{}.png", picture.name), &signature::png(&png::draw(&svg)))?;
             }
         }
-        let sources = self.named();
+        let sources = self.sources();
         let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
-        let why = why.map(|record| Named::of_run("worst".to_owned(), record));
-        let why = why.as_ref();
+        let worst = worst.map(|record| Source::of_run("worst".to_owned(), record));
+        let why = worst.as_ref();
         let about = About { name, study, findings, records, sources, pictures, why };
         write("report.html", page(&about).as_bytes())
     }
 
     /// The records with their names.
-    fn named(&self) -> Vec<Named> {
-        let cells = self.source.study.cells.iter().zip(self.records);
-        let named = cells.flat_map(|(cell, records)| {
-            let records = records.iter().flatten().enumerate();
-            records.map(|(nth, record)| Named::of_run(name(&cell.label, nth + 1), record.clone()))
+    fn sources(&self) -> Vec<Source> {
+        let cells = self.file.study.cells.iter().zip(self.records);
+        let sources = cells.flat_map(|(cell, records)| {
+            records.iter().flatten().enumerate().map(|(nth, record)| {
+                Source::of_run(record_name(&cell.label, nth + 1), record.clone())
+            })
         });
-        named.collect()
+        sources.collect()
     }
 }
 
-/// Removes the pictures that a study has drawn into this folder before and that are not drawn now:
-/// they would look as if they were of these records.
-fn forget_others(out: &Path, names: &[&str], as_png: bool) -> Result<()> {
+/// Removes pictures that an earlier study has drawn into this folder and that are not drawn now:
+/// they would be taken for pictures of these records.
+fn remove_stale(out: &Path, names: &[&str], with_png: bool) -> Result<()> {
     let unreadable = |e| failed(&out.display().to_string(), e);
     for entry in std::fs::read_dir(out).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let kind = path.extension().unwrap_or_default();
         let is_picture = path.is_file() && (kind == "svg" || kind == "png");
         let name = path.file_stem().unwrap_or_default();
-        let is_drawn = names.iter().any(|one| name == *one) && (kind == "svg" || as_png);
+        let is_drawn = names.iter().any(|one| name == *one) && (kind == "svg" || with_png);
         if !is_picture || is_drawn {
             continue;
         }
         let place = path.display().to_string();
         if signature::is_ours(&path).map_err(|e| failed(&place, e))? {
             std::fs::remove_file(&path).map_err(|e| failed(&place, e))?;
-            format::say(&format!("{place} was of a study before this one: it is removed"));
+            format::say(&format!("{place} was drawn by an earlier study: removed"));
         }
     }
     Ok(())

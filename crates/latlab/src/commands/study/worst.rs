@@ -1,14 +1,14 @@
-//! Finding out why the worst of a study was late: the cell that has it, measured once more.
+//! The cell with the longest latency of a study, measured once more and explained.
 
-use super::Found;
-use super::judging::Judge;
-use super::kept::Kept;
-use super::measuring::whole;
-use crate::commands::elsewhere::Elsewhere;
+use super::CellRecords;
+use super::cells::check_whole;
+use super::fingerprints::Fingerprints;
+use super::folder::Folder;
+use crate::commands::target_options::TargetOptions;
 use crate::failure::{Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
-use crate::study::Source;
+use crate::study::StudyFile;
 use crate::target;
 use latlab_core::plan::{ExplainPlan, Plan};
 use latlab_core::record::Record;
@@ -20,19 +20,20 @@ use latlab_sys::signal::Signals;
 use std::cmp::Reverse;
 
 /// The repetition of a cell that has the longest latency of the table.
-pub(super) struct Worst<'a> {
+pub(super) struct WorstCell<'a> {
     label: &'a str,
     plan: Plan,
-    /// With what it was measured.
-    basis: Option<String>,
+    /// The fingerprint of its record.
+    fingerprint: Option<String>,
+    /// The study's time limit for a cell.
     limit: Option<Nanos>,
 }
 
-/// Refuses, before anything is measured, a study of which no worst can be explained.
-pub(super) fn check(source: &Source, plans: &[Vec<Plan>]) -> Result<()> {
-    if !source.study.figures.iter().any(Figure::is_worst) {
+/// Refuses a study whose longest latency can't be explained, before anything is measured.
+pub(super) fn check(file: &StudyFile, plans: &[Vec<Plan>]) -> Result<()> {
+    if !file.study.figures.iter().any(Figure::is_worst) {
         let why = "--explain: no figure of this study is a longest latency (take = \"max\")";
-        return Err(failed(&source.name, why));
+        return Err(failed(&file.name, why));
     }
     if plans.iter().flatten().any(|plan| pieces::number(plan.length, LONGEST) > 1) {
         let why = format!("cells of more than {LONGEST} are not explained: give a shorter --for");
@@ -41,52 +42,53 @@ pub(super) fn check(source: &Source, plans: &[Vec<Plan>]) -> Result<()> {
     Ok(())
 }
 
-impl<'a> Worst<'a> {
-    /// None where the table has no latency that a sample of a probe has.
-    pub(super) fn of(
-        source: &'a Source,
+impl<'a> WorstCell<'a> {
+    /// Returns none where no latency in the table is that of a probe's sample.
+    pub(super) fn find(
+        file: &'a StudyFile,
         plans: &[Vec<Plan>],
         findings: &Findings<'_>,
-        records: &[Found],
-    ) -> Option<Worst<'a>> {
-        let worst = source.study.worst(findings)?;
+        records: &[CellRecords],
+    ) -> Option<WorstCell<'a>> {
+        let worst = file.study.worst(findings)?;
         let longest = |record: &Record| worst.figure.series(record).iter().map(|one| one.max).max();
         let repetitions = plans[worst.cell].iter().zip(records[worst.cell].iter().flatten());
         let (plan, record) = repetitions.min_by_key(|(_, record)| Reverse(longest(record)))?;
-        Some(Worst {
-            label: &source.study.cells[worst.cell].label,
+        Some(WorstCell {
+            label: &file.study.cells[worst.cell].label,
             plan: plan.clone(),
-            basis: record.fingerprint.clone(),
-            limit: source.study.limit,
+            fingerprint: record.fingerprint.clone(),
+            limit: file.study.limit,
         })
     }
 
-    fn explaining(&self) -> Plan {
+    fn explain_plan(&self) -> Plan {
         Plan { explain: Some(ExplainPlan::default()), ..self.plan.clone() }
     }
 
-    /// What is known of it, if it was found out with what the table was measured with.
-    pub(super) fn known(&self, kept: Kept<'_>) -> Option<Record> {
-        kept.why(&self.explaining()).filter(|record| record.fingerprint == self.basis)
+    /// Reads the stored explanation, if it has the same fingerprint as the record in the table.
+    pub(super) fn load(&self, folder: Folder<'_>) -> Option<Record> {
+        folder.load_worst(&self.explain_plan()).filter(|record| record.fingerprint == self.fingerprint)
     }
 
-    /// Finds out, unless that is known, and keeps it.
-    pub(super) fn explain(&self, kept: Kept<'_>, elsewhere: &Elsewhere) -> Result<()> {
-        if !elsewhere.is_fresh() && self.known(kept).is_some() {
+    /// Measures the cell once more with explanation and stores the record, unless it is there.
+    pub(super) fn explain(&self, folder: Folder<'_>, options: &TargetOptions) -> Result<()> {
+        if !options.is_fresh() && self.load(folder).is_some() {
             return Ok(());
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-        let mut judge = Judge::new(elsewhere, &signals);
+        let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(), Bar::new(&signals));
-        let mut errand = elsewhere.errand(&signals, watch.as_mut(), &mut bar);
+        let mut errand = options.errand(&signals, watch.as_mut(), &mut bar);
         errand.limit = errand.limit.or(self.limit);
-        let explained = target::find(&self.plan.target)?.explain(&self.explaining(), &mut errand);
+        let target = target::find(&self.plan.target)?;
+        let explained = target.explain(&self.explain_plan(), &mut errand);
         drop(bar);
         let record = explained.map_err(|failure| failure.about("--explain"))?.record;
-        whole(&record)?;
-        let record = judge.with_basis(self.label, &self.plan, record);
-        drop(judge);
+        check_whole(&record)?;
+        let record = fingerprints.add_to(self.label, &self.plan, record);
+        drop(fingerprints);
         std::mem::forget(signals);
-        kept.keep_why(&record)
+        folder.store_worst(&record)
     }
 }

@@ -83,7 +83,7 @@ fn it_is_shown_anew_each_second_on_a_terminal_and_nowhere_else() {
     if !root() {
         return;
     }
-    latlab("adapt status --watch").refused(2, &["--watch draws on a terminal"]);
+    latlab("adapt status --watch").refused(2, &["--watch needs a terminal"]);
     let folder = folder();
     let script = "\
         script --quiet --return --command \"timeout -s INT 2.5 $program adapt status --watch\" \

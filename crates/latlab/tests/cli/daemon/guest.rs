@@ -52,7 +52,7 @@ fn killed(before: &str) -> u32 {
         done; echo $turned; /latlab adapt --restore",
     ));
     let (turned, rest) = said.stdout.split_once('\n').expect("it counts");
-    assert_eq!(rest, "nothing was left turned\n", "{said:?}");
+    assert_eq!(rest, "no knob needs to be restored\n", "{said:?}");
     turned.parse().unwrap_or_else(|e| panic!("{e}: {said:?}"))
 }
 

@@ -1,4 +1,4 @@
-//! What `run` and `exec` can be told about targets that are not this machine.
+//! Options for targets other than this machine, shared by the commands that measure.
 
 use crate::engine;
 use crate::errand::Errand;
@@ -14,25 +14,25 @@ use latlab_sys::signal::Signals;
 
 /// The options.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "On other targets")]
-pub(super) struct Elsewhere {
-    /// Guests that may run at the same time [default: as many as there are CPUs]
+#[command(next_help_heading = "Options for other targets")]
+pub(super) struct TargetOptions {
+    /// Guests that may run at the same time [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Ask the laboratory again, even where it knows what comes out
+    /// Ignore cached results
     #[arg(long)]
     fresh: bool,
-    /// Give up on a guest or a board after this time on the wall
+    /// Give up on a guest or host after this much wall-clock time
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     limit: Option<Nanos>,
-    /// What runs the instructions of a vm: target [default: kvm where it works]
+    /// Accelerator of a vm: target [default: kvm where it works]
     #[arg(long)]
     accel: Option<Accel>,
 }
 
-impl Elsewhere {
-    /// Refuses what means nothing on this machine.
-    pub(super) fn refuse_here(&self) -> Result<()> {
+impl TargetOptions {
+    /// Refuses all of these options, for a plan that is carried out on this machine.
+    pub(super) fn refuse_any(&self) -> Result<()> {
         let given = [
             ("--jobs", self.jobs.is_some()),
             ("--fresh", self.fresh),
@@ -47,28 +47,28 @@ impl Elsewhere {
         }
     }
 
-    /// What is said here, and what was said before where nothing is said here.
-    pub(super) fn and(&self, before: &Elsewhere) -> Elsewhere {
-        Elsewhere {
-            jobs: self.jobs.or(before.jobs),
-            fresh: self.fresh || before.fresh,
-            limit: self.limit.or(before.limit),
-            accel: self.accel.or(before.accel),
+    /// These options, and those of `defaults` that are not given here.
+    pub(super) fn or(&self, defaults: &TargetOptions) -> TargetOptions {
+        TargetOptions {
+            jobs: self.jobs.or(defaults.jobs),
+            fresh: self.fresh || defaults.fresh,
+            limit: self.limit.or(defaults.limit),
+            accel: self.accel.or(defaults.accel),
         }
     }
 
-    /// Whether what is known is to be measured again.
+    /// Whether cached results are ignored.
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// How many guests may run at the same time, where that was said.
+    /// The number of guests that may run at the same time, if it was given.
     pub(super) fn jobs(&self) -> Option<u16> {
         self.jobs
     }
 
-    /// The options but for `--jobs`, as they can be typed.
-    pub(super) fn words(&self) -> Vec<String> {
+    /// The options except `--jobs`, as command-line arguments.
+    pub(super) fn arguments(&self) -> Vec<String> {
         let limit = self.limit.map(|limit| format!("--limit={}ns", limit.0));
         let accel = self.accel.and_then(|accel| accel.to_possible_value());
         let accel = accel.map(|accel| format!("--accel={}", accel.get_name()));
@@ -76,7 +76,7 @@ impl Elsewhere {
         [fresh, limit, accel].into_iter().flatten().collect()
     }
 
-    /// The options as an errand.
+    /// How a target is to carry out plans under these options.
     pub(super) fn errand<'a>(
         &self,
         signals: &'a Signals,

@@ -1,6 +1,6 @@
-//! All about one part: what it is, and its keys.
+//! The description of a part, profile or study.
 
-use super::{ROOMS, parts_of_all_tables};
+use super::{KINDS, all_parts};
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::{Failure, Result};
@@ -15,14 +15,14 @@ use latlab_core::study::Study;
 use latlab_core::suggest;
 use std::fmt::Write as _;
 
-/// The long text of the parts of this name, and their keys: a load may be called as a call is.
-pub(super) fn explain(name: &str) -> Result<String> {
+/// Describes the parts of this name with their keys; a load and a call may share a name.
+pub(super) fn describe(name: &str) -> Result<String> {
     let parts = [
-        explain_part("probe", PROBES, name),
-        explain_part("call", CALLS, name),
-        explain_part("load", LOADS, name),
-        explain_cause(name),
-        explain_mechanism(name),
+        describe_part("probe", PROBES, name),
+        describe_part("call", CALLS, name),
+        describe_part("load", LOADS, name),
+        describe_cause(name),
+        describe_mechanism(name),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if !parts.is_empty() {
@@ -30,29 +30,29 @@ pub(super) fn explain(name: &str) -> Result<String> {
     }
     let profiles = profile::shipped();
     if let Some(profile) = profiles.iter().find(|profile| profile.name == name) {
-        return Ok(explain_profile(profile));
+        return Ok(describe_profile(profile));
     }
     let studies = study::shipped();
     if let Some((name, study)) = studies.iter().find(|(study, _)| *study == name) {
-        return Ok(explain_study(name, study));
+        return Ok(describe_study(name, study));
     }
-    let rooms = ROOMS.iter().map(|(name, _)| *name);
-    let parts = parts_of_all_tables().map(|part| part.name);
+    let kinds = KINDS.iter().map(|(kind, _)| *kind);
+    let parts = all_parts().map(|part| part.name);
     let profiles = profiles.iter().map(|profile| profile.name.as_str());
     let studies = studies.iter().map(|(name, _)| *name);
-    let names: Vec<&str> = rooms.chain(parts).chain(profiles).chain(studies).collect();
+    let names: Vec<&str> = kinds.chain(parts).chain(profiles).chain(studies).collect();
     let hint = suggest::hint(name, &names);
-    Err(Failure::Failed(format!("there is nothing called '{name}' to list: {hint}")))
+    Err(Failure::Failed(format!("nothing is named '{name}': {hint}")))
 }
 
-fn explain_profile(profile: &Profile) -> String {
+fn describe_profile(profile: &Profile) -> String {
     let mut text = format!("{}: {}\n\n", profile.name, profile.summary);
-    let mut row = |name: &str, what: &str| {
-        if !what.is_empty() {
-            let _ = writeln!(text, "  {name:<14}{what}");
+    let mut row = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let _ = writeln!(text, "  {name:<14}{value}");
         }
     };
-    row("stands for", &profile.paper);
+    row("models", &profile.paper);
     row("kernel", &profile.kernel.in_profile());
     row("command line", &profile.cmdline);
     for (file, value) in &profile.files {
@@ -63,13 +63,13 @@ fn explain_profile(profile: &Profile) -> String {
     row("CPUs", &profile.cpus.to_string());
     let name = &profile.name;
     let _ = write!(text, "\nRun there with --on lab:{name} (instruction time) or ");
-    text + &format!("--on vm:{name} (wall time).\n")
+    text + &format!("--on vm:{name} (wall-clock time).\n")
 }
 
-fn explain_study(name: &str, study: &Study) -> String {
+fn describe_study(name: &str, study: &Study) -> String {
     let mut text = format!("{name} (study): {}\n\n", study.title);
     let _ = writeln!(text, "  {:<14}{}", "paper", study.paper);
-    let _ = writeln!(text, "  {:<14}{}", "redoes", study.redoes);
+    let _ = writeln!(text, "  {:<14}{}", "reproduces", study.redoes);
     let _ = writeln!(text, "  {:<14}{} over {}", "cells", study.cells.len(), study.axes.join(", "));
     for claim in &study.claims {
         let _ = writeln!(text, "  {:<14}{}", "claim", claim.says);
@@ -79,7 +79,7 @@ fn explain_study(name: &str, study: &Study) -> String {
     text
 }
 
-fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -> Option<String> {
+fn describe_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -> Option<String> {
     let entry = table.iter().find(|entry| entry.about.name == name)?;
     let command = (entry.keys)();
     let keys = keys(&command);
@@ -87,25 +87,25 @@ fn explain_part<T: ?Sized>(kind: &str, table: &'static [Entry<T>], name: &str) -
     Some(format!("{name} ({kind}): {}\n\n{keys}", about(&command)))
 }
 
-/// A cause can't be told anything.
-fn explain_cause(name: &str) -> Option<String> {
+/// Describes a cause, which has no keys.
+fn describe_cause(name: &str) -> Option<String> {
     let cause = CAUSES.iter().find(|cause| cause.about.name == name)?;
     Some(format!("{name} (cause): {}\n", about(&(cause.keys)())))
 }
 
-/// Nor can a mechanism.
-fn explain_mechanism(name: &str) -> Option<String> {
+/// Describes a mechanism, which has no keys.
+fn describe_mechanism(name: &str) -> Option<String> {
     let mechanism = MECHANISMS.iter().find(|mechanism| mechanism.about.name == name)?;
     Some(format!("{name} (mechanism): {}\n", about(&(mechanism.keys)())))
 }
 
-/// What the doc comment of a part says.
+/// The doc comment of a part.
 pub(super) fn about(command: &Command) -> String {
     let about = command.get_long_about().or(command.get_about());
     about.map(|text| text.to_string().trim_end().to_owned()).unwrap_or_default()
 }
 
-/// `key=default`, with what it means.
+/// The keys of a part as `key=default`, each with its help and values.
 fn keys(command: &Command) -> String {
     command.get_arguments().fold(String::new(), |mut text, key| {
         let values: Vec<String> =
@@ -118,6 +118,7 @@ fn keys(command: &Command) -> String {
     })
 }
 
+/// `key=default`, with an ellipsis where there is no default.
 pub(super) fn with_default(key: &Arg) -> String {
     let name = key.get_long().unwrap_or_default();
     let default = key.get_default_values().first().map(|value| value.to_string_lossy());

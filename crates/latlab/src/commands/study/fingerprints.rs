@@ -1,0 +1,112 @@
+//! Fingerprints of the cells: whether stored records are what would be measured now.
+//!
+//! A record is current if its plan is the same and its fingerprint is that of this latlab and, for
+//! a guest, of its kernel, profile and QEMU. The laboratory's cache uses the same fingerprint.
+
+use super::folder::{CellPlans, CellResult};
+use crate::commands::target_options::TargetOptions;
+use crate::failure::{Result, failed};
+use crate::format::progress::Bar;
+use crate::format::{self, live};
+use crate::rig::Watch;
+use crate::target;
+use latlab_core::plan::Plan;
+use latlab_core::record::Record;
+use latlab_sys::signal::Signals;
+use std::collections::BTreeMap;
+
+/// The fingerprint of each cell if it were measured now, determined on first use.
+pub(super) struct Fingerprints<'a> {
+    options: &'a TargetOptions,
+    signals: &'a Signals,
+    watch: Box<dyn Watch>,
+    bar: Bar<'a>,
+    /// By the cell's label.
+    known: BTreeMap<String, Result<String>>,
+    /// Records that were found outdated since the last report.
+    outdated: usize,
+    /// Whether the user has asked for the end meanwhile.
+    interrupted: bool,
+}
+
+impl<'a> Fingerprints<'a> {
+    pub(super) fn new(options: &'a TargetOptions, signals: &'a Signals) -> Fingerprints<'a> {
+        let (watch, bar, known) = (live::cells(1), Bar::new(signals), BTreeMap::new());
+        Fingerprints { options, signals, watch, bar, known, outdated: 0, interrupted: false }
+    }
+
+    /// Whether the user asked for the end while a fingerprint was determined. No further one is
+    /// determined then, and an unknown fingerprint is no reason to measure.
+    pub(super) fn are_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Whether the records, which are of the cell's plans, are what would be measured now. Fails
+    /// where the fingerprint can't be determined on this computer.
+    pub(super) fn match_records(
+        &mut self,
+        cell: CellPlans<'_>,
+        records: &[Record],
+    ) -> Result<bool> {
+        let Some(plan) = cell.plans.first() else { return Ok(true) };
+        let current = self.current(cell.label, plan)?;
+        let all_match = records.iter().all(|record| record.fingerprint.as_ref() == Some(&current));
+        self.outdated += usize::from(!all_match);
+        Ok(all_match)
+    }
+
+    /// Accepts the records of a cell that another computer has just measured, unless their
+    /// fingerprint differs from the one determined here. Fails where the user has asked for the
+    /// end.
+    pub(super) fn accept(
+        &mut self,
+        cell: CellPlans<'_>,
+        records: Vec<Record>,
+    ) -> Result<CellResult> {
+        match self.match_records(cell, &records) {
+            Ok(false) => {
+                let why = "it was measured with another latlab, kernel or QEMU";
+                Ok(Err(failed(cell.label, why)))
+            }
+            Err(failure) if self.interrupted => Err(failure),
+            Ok(true) | Err(_) => Ok(Ok(records)),
+        }
+    }
+
+    /// The record with its fingerprint. A target other than a guest does not report one.
+    pub(super) fn add_to(&mut self, label: &str, plan: &Plan, record: Record) -> Record {
+        let fingerprint = record.fingerprint.clone().or_else(|| self.current(label, plan).ok());
+        Record { fingerprint, ..record }
+    }
+
+    /// Says how many records were found outdated since the last report.
+    pub(super) fn report_outdated(&mut self) {
+        let outdated = std::mem::take(&mut self.outdated);
+        if outdated > 0 {
+            format::say(&format!(
+                "{outdated} of the records were measured with another latlab, kernel or QEMU than \
+                 the present ones: measured again"
+            ));
+        }
+    }
+
+    /// The fingerprint of a cell. It is the same for all repetitions and pieces, which differ only
+    /// in seed and length.
+    fn current(&mut self, label: &str, plan: &Plan) -> Result<String> {
+        if let Some(known) = self.known.get(label) {
+            return known.clone();
+        }
+        let (watch, bar) = (self.watch.as_mut(), &mut self.bar);
+        let mut errand = self.options.errand(self.signals, watch, bar);
+        errand.ended = self.interrupted;
+        let fingerprint = target::find(&plan.target).and_then(|target| {
+            errand.go_on(&plan.target)?;
+            target.fingerprint(plan, &mut errand)
+        });
+        self.interrupted = errand.ended;
+        self.watch.note("");
+        self.bar.end();
+        self.known.insert(label.to_owned(), fingerprint.clone());
+        fingerprint
+    }
+}
