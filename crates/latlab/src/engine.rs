@@ -4,7 +4,7 @@ mod explaining;
 mod parts;
 mod results;
 
-use crate::adapt::{self, Beside};
+use crate::adapt::{self, Adapting};
 use crate::call;
 use crate::explain;
 use crate::failure::{Failure, Result, failed};
@@ -65,7 +65,7 @@ pub(crate) fn run(
     let (work, ended) = crew.stop();
     let happened = counters::read(&root, &machine).happened_since(&machine.counters);
     let mut changes = guard.restore();
-    let adapted = adapting.map(Beside::end).unwrap_or_default();
+    let adapted = adapting.map(Adapting::end).unwrap_or_default();
     changes.extend(adapted.changes);
     warnings.extend(adapted.warnings.into_iter().map(|text| Warning::new("adapt", text)));
     warnings.extend(ended);
@@ -174,11 +174,11 @@ fn turn_knobs(plan: &Plan, root: &Root) -> Result<Guard> {
 }
 
 /// Has the plan's mechanisms adapt the machine from now on.
-fn adapt(plan: &Plan) -> Result<Option<Beside>> {
+fn adapt(plan: &Plan) -> Result<Option<Adapting>> {
     if plan.adapt.is_empty() {
         return Ok(None);
     }
-    Beside::start(&plan.adapt).map(Some)
+    Adapting::start(&plan.adapt).map(Some)
 }
 
 fn read_machine(root: &Root) -> Machine {

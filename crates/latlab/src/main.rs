@@ -16,6 +16,7 @@ mod groups;
 mod guest;
 mod kernel;
 mod load;
+mod lock;
 mod mechanism;
 mod message;
 mod meter;
