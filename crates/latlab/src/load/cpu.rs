@@ -81,12 +81,12 @@ impl Cpu {
             (Some(busy), Some(every)) if Nanos(0) < busy && busy < every => {
                 Ok(Some(Cycle { busy, every, wake: Nanos(0), until: Nanos(0) }))
             }
-            (Some(Nanos(0)), Some(_)) => refused("busy= must be longer than 0s".to_owned()),
+            (Some(Nanos(0)), Some(_)) => refused("busy=0s is too short".to_owned()),
             (Some(busy), Some(every)) => {
                 refused(format!("busy={busy} must be shorter than every={every}"))
             }
-            (Some(_), None) => refused(format!("busy= needs every=: {BOTH}")),
-            (None, Some(_)) => refused(format!("every= needs busy=: {BOTH}")),
+            (Some(_), None) => refused(format!("busy= has no effect without every=: {BOTH}")),
+            (None, Some(_)) => refused(format!("every= has no effect without busy=: {BOTH}")),
             (None, None) if policy != "other" => refused(format!(
                 "tasks with policy={policy} that never sleep would starve all others, latlab \
                  included: give busy= and every=, as in busy=400ms,every=1s"
