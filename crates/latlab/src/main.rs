@@ -11,6 +11,7 @@ mod failure;
 mod format;
 mod lab;
 mod load;
+mod lock;
 mod mechanism;
 mod message;
 mod part;

@@ -1,5 +1,5 @@
-//! Scanning a call: the interrupt moves across it, and each time it is seen how late the task
-//! runs that it wakes.
+//! Scanning a call: it is interrupted at one moment after another, and each time the latency of the
+//! task that the interrupt wakes is measured.
 
 mod consumer;
 mod pace;
@@ -25,22 +25,22 @@ use latlab_sys::{clock, process};
 use pace::Pace;
 use producer::Producer;
 
-/// Priority of the task that the interrupt wakes.
+/// Priority of the Producer, the task that the interrupt wakes.
 const PRODUCER: u32 = 90;
-/// And of who looks after them, so that a Consumer that never ends is ended.
-const WATCHER: u32 = 99;
+/// Priority of the thread that controls the scan, so that it can end a Consumer that hangs.
+const CONTROL: u32 = 99;
 
-/// Windows without an interrupt, by which it is known how long the call takes.
+/// Number of windows without an interrupt, which show how long the call takes.
 const UNDISTURBED: usize = 9;
 
-/// What a scan gave.
+/// Result of a scan.
 pub(crate) struct Scanned {
     pub(crate) scan: Scan,
-    /// All measurements as distributions, the disturbed ones included.
+    /// All measurements as distributions, disturbed ones included.
     pub(crate) series: Vec<Series>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) interrupted: bool,
-    /// What ended it early; what was measured until then is here.
+    /// What ended the scan early; everything measured until then is kept.
     pub(crate) failure: Option<Failure>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn check(plan: &ScanPlan) -> Result<()> {
     interrupt(plan).map(drop)
 }
 
-/// Scans a call on this CPU.
+/// Scans a call on `cpu`.
 pub(crate) fn run(
     plan: &ScanPlan,
     cpu: u32,
@@ -58,21 +58,21 @@ pub(crate) fn run(
     watch: &mut dyn Watch,
 ) -> Result<Scanned> {
     let interrupt = interrupt(plan)?;
-    // Before there is anything that could hang.
-    let _watcher = Watcher::begin();
-    let mut conduct = Conduct::start(plan, interrupt, cpu, signals, watch)?;
-    conduct.watch.begin(&probe(plan), &[]);
-    let scanned = conduct.scan();
-    conduct.watch.end();
+    // Before anything that could hang.
+    let _priority = ControlPriority::set();
+    let mut session = Session::start(plan, interrupt, cpu, signals, watch)?;
+    session.watch.begin(&series_name(plan), &[]);
+    let scanned = session.scan();
+    session.watch.end();
     scanned
 }
 
-/// What is to interrupt the call.
+/// The interrupt for a plan. Refuses one that can't interrupt a call at a chosen moment here.
 fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
     let driver_needed = registry::build("call", CALLS, &plan.call)?.needs_driver();
     let resolution = clock::resolution().map_err(|e| failed("the resolution of timers", e))?;
-    let ticks = resolution > Nanos(1);
-    let fitting = match (ticks, driver_needed) {
+    let low_resolution = resolution > Nanos(1);
+    let default = match (low_resolution, driver_needed) {
         (true, _) => Interrupt::Device,
         (false, true) => Interrupt::Driver,
         (false, false) => Interrupt::Timer,
@@ -80,30 +80,34 @@ fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
     if driver_needed {
         driver::open()?;
     }
-    let why = || {
+    let too_coarse = || {
         format!(
-            "timers only fire at ticks here, every {resolution}: they can't interrupt a call at a \
-             chosen moment"
+            "timers fire at ticks only, every {resolution}: they can't interrupt a call at a chosen \
+             moment"
         )
     };
-    match plan.interrupt.unwrap_or(fitting) {
-        Interrupt::Timer | Interrupt::Driver if ticks => Err(Failure::Unsupported(why())),
+    match plan.interrupt.unwrap_or(default) {
+        Interrupt::Timer | Interrupt::Driver if low_resolution => {
+            Err(Failure::Unsupported(too_coarse()))
+        }
         Interrupt::Timer => Ok(Interrupt::Timer),
         Interrupt::Driver => driver::open().map(|_| Interrupt::Driver),
         device @ (Interrupt::Device | Interrupt::DeviceThread) => {
             let device = driver::check_device().map(|()| device);
-            device.map_err(|failure| if ticks { failure.about(&why()) } else { failure })
+            device.map_err(
+                |failure| if low_resolution { failure.about(&too_coarse()) } else { failure },
+            )
         }
     }
 }
 
-/// The name under which a record has the measurements.
-fn probe(plan: &ScanPlan) -> String {
+/// Name of the series in a record.
+fn series_name(plan: &ScanPlan) -> String {
     format!("scan.{}", plan.call.name)
 }
 
-/// Everything at work for a scan.
-struct Conduct<'a> {
+/// A scan in progress.
+struct Session<'a> {
     plan: &'a ScanPlan,
     interrupt: Interrupt,
     cpu: u32,
@@ -117,21 +121,21 @@ struct Conduct<'a> {
     measured: Vec<Measurement>,
 }
 
-impl<'a> Conduct<'a> {
+impl<'a> Session<'a> {
     fn start(
         plan: &'a ScanPlan,
         interrupt: Interrupt,
         cpu: u32,
         signals: &'a Signals,
         watch: &'a mut dyn Watch,
-    ) -> Result<Conduct<'a>> {
+    ) -> Result<Session<'a>> {
         let times = SharedPage::new().map_err(|e| failed("a shared page", e))?;
-        let theirs = times.try_clone().map_err(|e| failed("a shared page", e))?;
-        let (hear, alarm) = process::pipe().map_err(|e| failed("a pipe", e))?;
-        // First who is woken: without the right to its priority nothing else is worth starting.
-        let producer = Producer::start(cpu, interrupt, Times::new(theirs), hear)?;
+        let shared = times.try_clone().map_err(|e| failed("a shared page", e))?;
+        let (alarms, alarm) = process::pipe().map_err(|e| failed("a pipe", e))?;
+        // The Producer first: without permission for its priority the scan can't start.
+        let producer = Producer::start(cpu, interrupt, Times::new(shared), alarms)?;
         let consumer = Consumer::start(&plan.call, interrupt, cpu, &Times::new(times), &alarm)?;
-        Ok(Conduct {
+        Ok(Session {
             plan,
             interrupt,
             cpu,
@@ -155,15 +159,15 @@ impl<'a> Conduct<'a> {
             if next.is_empty() {
                 break;
             }
-            let over = clock::now() - self.began > self.plan.limit;
-            if over && !self.measured.is_empty() {
-                warnings.push(self.too_short(&survey));
+            let timed_out = clock::now() - self.began > self.plan.limit;
+            if timed_out && !self.measured.is_empty() {
+                warnings.push(self.limit_warning(&survey));
                 break;
             }
             self.watch.note(&self.progress(next.len()));
             let next = &next[..next.len().min(self.pace.windows())];
             let windows: Vec<Option<Offset>> = next.iter().copied().map(Some).collect();
-            let measured = match self.order(&windows) {
+            let measured = match self.measure(&windows) {
                 Err(why) if !self.measured.is_empty() => {
                     failure = Some(why);
                     break;
@@ -176,6 +180,13 @@ impl<'a> Conduct<'a> {
                 self.measured.push(measurement);
             }
         }
+        let scan = self.result(&survey, duration, parts);
+        let interrupted = self.interrupted;
+        Ok(Scanned { scan, series: self.series(), warnings, interrupted, failure })
+    }
+
+    /// The scan as a record has it.
+    fn result(&self, survey: &Survey, duration: Spread, parts: Vec<Part>) -> Scan {
         let findings = survey.findings();
         let mut scan = Scan {
             call: self.plan.call.clone(),
@@ -190,25 +201,24 @@ impl<'a> Conduct<'a> {
             parts,
         };
         scan.number(&self.measured, self.producer.before());
-        let interrupted = self.interrupted;
-        Ok(Scanned { scan, series: self.series(), warnings, interrupted, failure })
+        scan
     }
 
-    /// How long the call takes when nothing interrupts it, and what it is made of where it says so.
+    /// Measures how long the call takes without an interrupt, and its parts if it reports them.
     fn undisturbed(&mut self) -> Result<(Spread, Vec<Part>)> {
         let mut all: Vec<Measured> = Vec::new();
-        // A call that takes long is not repeated for as long as everything is to take.
+        // Repetitions of a long call use at most an eighth of the time limit.
         while all.len() < UNDISTURBED
             && (all.len() < 2 || clock::now() - self.began < Nanos(self.plan.limit.0 / 8))
         {
             let windows = self.pace.windows().min(UNDISTURBED - all.len());
-            let measured = self.order(&vec![None; windows])?;
+            let measured = self.measure(&vec![None; windows])?;
             if self.interrupted {
                 return Ok((Spread::default(), Vec::new()));
             }
             all.extend(measured);
         }
-        // The first is the coldest.
+        // The first one runs with cold caches.
         let warm = all.split_off(1);
         let durations = warm.iter().map(|one| one.measurement.duration).collect();
         let cleanest = warm.into_iter().min_by_key(|one| one.measurement.duration);
@@ -217,36 +227,37 @@ impl<'a> Conduct<'a> {
     }
 
     fn progress(&self, left: usize) -> String {
-        let (name, cpu, done) = (probe(self.plan), self.cpu, self.measured.len());
-        format!("{name} on CPU {cpu}: {done} measurements made, {left} wanted now")
+        let (name, cpu, done) = (series_name(self.plan), self.cpu, self.measured.len());
+        format!("{name} on CPU {cpu}: {done} measurements done, {left} to do now")
     }
 
-    fn too_short(&self, survey: &Survey) -> Warning {
+    fn limit_warning(&self, survey: &Survey) -> Warning {
         let text = format!(
-            "{}: {} did not suffice; {} moments would have been looked at more closely",
-            probe(self.plan),
+            "{}: time limit of {} reached: {} points not measured, edges may not be refined to \
+             --resolution",
+            series_name(self.plan),
             self.plan.limit,
             survey.next().len()
         );
         Warning::new("scan-limit", text)
     }
 
-    /// Has these windows measured; none where the user ends it first.
-    fn order(&mut self, windows: &[Option<Offset>]) -> Result<Vec<Measured>> {
+    /// Measures these windows. Returns nothing if the user ends the scan.
+    fn measure(&mut self, windows: &[Option<Offset>]) -> Result<Vec<Measured>> {
         let begin = clock::now();
         let patience = self.pace.patience(windows.len());
-        self.consumer.ask(windows)?;
+        self.consumer.request(windows)?;
         loop {
             if let Some(answers) = self.consumer.answer()? {
                 self.pace = Pace::after(windows.len(), clock::now() - begin);
                 let measured: Result<_> = answers.into_iter().collect();
-                return measured.map_err(|why| self.producer.complaint().unwrap_or(why));
+                return measured.map_err(|why| self.producer.failure().unwrap_or(why));
             }
             let waited = clock::now() - begin;
             if waited > patience {
                 return Err(Failure::Failed(format!(
-                    "{}: the call had not ended after {patience}, so latlab ended it",
-                    probe(self.plan)
+                    "{}: the call did not end within {patience} and was killed",
+                    series_name(self.plan)
                 )));
             }
             if self.signals.wait(self.watch.pace().min(patience - waited)) == Event::End {
@@ -274,7 +285,7 @@ impl<'a> Conduct<'a> {
             histogram.record(latency);
         }
         let mut series = Series {
-            probe: probe(self.plan),
+            probe: series_name(self.plan),
             span: ("interrupt".to_owned(), until.to_owned()),
             cpu: self.cpu,
             schedule: Schedule {
@@ -290,19 +301,19 @@ impl<'a> Conduct<'a> {
     }
 }
 
-/// Gives the calling thread the priority to end what hangs, as long as it exists.
-struct Watcher(Option<Policy>);
+/// Priority of the calling thread that lets it end tasks that hang; restored when dropped.
+struct ControlPriority(Option<Policy>);
 
-impl Watcher {
-    fn begin() -> Watcher {
+impl ControlPriority {
+    fn set() -> ControlPriority {
         let before = sched::policy().ok();
-        // Where this is refused, so were the tasks' own priorities, which said so.
-        let _ = sched::set_policy(Policy::Fifo(WATCHER));
-        Watcher(before)
+        // If this is refused, so are the priorities of the tasks, which report it.
+        let _ = sched::set_policy(Policy::Fifo(CONTROL));
+        ControlPriority(before)
     }
 }
 
-impl Drop for Watcher {
+impl Drop for ControlPriority {
     fn drop(&mut self) {
         if let Some(before) = self.0 {
             let _ = sched::set_policy(before);

@@ -1,13 +1,14 @@
-//! Adapting as a daemon does: with a configuration, for who asks over a socket, with metrics and a
-//! log.
+//! The daemon of `latlab adapt`: adaptation with a configuration, a socket for requests, metrics and
+//! a log.
 
-use super::account::Account;
-use super::beside::Beside;
-use super::board::Board;
-use super::canaries::Canaries;
-use super::control::{Control, Office};
-use super::log::Planned;
-use super::voice::Voice;
+use super::adapter::DaemonLinks;
+use super::control::{Context, Control};
+use super::decision_log::DecisionLog;
+use super::log_file::PlannedLog;
+use super::log_thread::Logger;
+use super::mailbox::{Mailbox, RequestReader};
+use super::starvation::HeartbeatThreads;
+use super::thread::Adapting;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::Began;
@@ -15,100 +16,105 @@ use latlab_core::mechanism::status::Status;
 use latlab_sys::clock;
 use latlab_sys::listener::Listener;
 use latlab_sys::root::Root;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The name of the socket and of the claim.
+/// Name of the socket and of the claim.
 pub(super) const NAME: &str = "adapt";
 
-/// The mechanism that does what programs ask for.
+/// Name of the mechanism that serves requests for device groups.
 const SELECTIVE: &str = "selective";
 
-/// What a daemon is to do.
+/// Options of a daemon.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Orders<'a> {
-    /// The mechanisms.
+pub(crate) struct Options<'a> {
+    /// Names of the mechanisms.
     pub(crate) names: &'a [String],
     pub(crate) configuration: &'a Configuration,
-    /// Its text, for the log.
+    /// The text of the configuration, for the log.
     pub(crate) text: &'a str,
+    /// The file of `--log`.
     pub(crate) log: Option<&'a Path>,
-    /// How metrics are written.
+    /// Formats metrics.
     pub(crate) metrics: fn(&Status) -> String,
-    pub(crate) voice: &'a Voice,
+    pub(crate) logger: &'a Logger,
 }
 
-/// A daemon at work. Dropping it ends it, and everything is given back.
+/// A running daemon. Dropping it ends it and restores everything.
 #[derive(Debug)]
 pub(crate) struct Daemon {
-    // Nobody is told yes any more when things are given back.
+    // Dropped first: no request is granted while everything is being restored.
     _control: Control,
-    beside: Beside,
-    _canaries: Canaries,
+    adapting: Adapting,
+    _heartbeats: HeartbeatThreads,
 }
 
 impl Daemon {
-    /// Begins. What mechanisms decide at first is done before this returns.
-    pub(crate) fn start(orders: Orders<'_>) -> Result<Daemon> {
-        let Orders { names, configuration, voice, .. } = orders;
+    /// Starts a daemon. The first decisions of the mechanisms are applied before this returns.
+    pub(crate) fn start(options: Options<'_>) -> Result<Daemon> {
+        let Options { names, configuration, logger, .. } = options;
         let metrics = configuration.metrics.map(listen).transpose()?;
-        let log = orders.log.map(|path| Planned { path: path.to_owned(), began: began(&orders) });
-        let board = Arc::new(Board::default());
         let root = Root::default();
-        let canaries = Canaries::start(&root)?;
-        let ran = Arc::clone(&canaries.ran);
-        let account = Account::of(at_first(names), Arc::clone(&board), log, ran);
-        let (beside, meter) = Beside::told(names, configuration, account, voice.clone())?;
-        let listener = Listener::bind(&root, NAME)
-            .map_err(|e| failed("no program can ask for anything: the socket", e))?;
-        let configuration = configuration.clone();
-        let written = orders.metrics;
-        let no_groups = (!names.iter().any(|name| name == SELECTIVE)).then(|| {
-            format!("nothing comes of device groups here: {SELECTIVE} is not among --mechanisms")
-        });
-        let voice = voice.clone();
-        let office = Office {
-            root,
-            configuration,
-            board,
-            meter,
-            voice,
-            listener,
-            no_groups,
-            metrics,
-            written,
+        let mailbox = Arc::new(Mailbox::default());
+        let heartbeats = HeartbeatThreads::start(&root)?;
+        let links = DaemonLinks {
+            decision_log: decision_log(&options, &mailbox),
+            requests: RequestReader::new(Arc::clone(&mailbox)),
+            starvation: heartbeats.detector(),
         };
-        Ok(Daemon { _control: Control::start(office)?, beside, _canaries: canaries })
+        let (adapting, meter) = Adapting::with(names, configuration, links, logger.clone())?;
+        let listener = Listener::bind(&root, NAME)
+            .map_err(|e| failed("the socket for requests can't be opened", e))?;
+        let context = Context {
+            root,
+            configuration: configuration.clone(),
+            mailbox,
+            meter,
+            logger: logger.clone(),
+            listener,
+            groups_refused: groups_refused(names),
+            metrics,
+            format_metrics: options.metrics,
+        };
+        Ok(Daemon { _control: Control::start(context)?, adapting, _heartbeats: heartbeats })
     }
 
-    /// Whether it decides still. Where it ends by itself, whoever waits for signals is woken.
+    /// Whether mechanisms still decide. If they end by themselves, whoever waits for signals is
+    /// woken.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.beside.is_at_work()
+        self.adapting.is_running()
     }
 }
 
-fn listen(address: std::net::SocketAddr) -> Result<TcpListener> {
+fn listen(address: SocketAddr) -> Result<TcpListener> {
     let unable = |e| failed(&format!("metrics can't be served at {address}"), e);
     let listener = TcpListener::bind(address).map_err(unable)?;
     listener.set_nonblocking(true).map_err(unable)?;
     Ok(listener)
 }
 
-fn began(orders: &Orders<'_>) -> Began {
-    Began {
-        latlab: env!("CARGO_PKG_VERSION").to_owned(),
-        mechanisms: orders.names.to_vec(),
-        configuration: orders.text.to_owned(),
-    }
+/// Why requests for device groups are refused, if they are.
+fn groups_refused(names: &[String]) -> Option<String> {
+    let selective = names.iter().any(|name| name == SELECTIVE);
+    (!selective).then(|| {
+        format!("device groups have no effect here: {SELECTIVE} is not among --mechanisms")
+    })
 }
 
-fn at_first(names: &[String]) -> Status {
-    Status {
+fn decision_log(options: &Options<'_>, mailbox: &Arc<Mailbox>) -> DecisionLog {
+    let began = || Began {
+        latlab: env!("CARGO_PKG_VERSION").to_owned(),
+        mechanisms: options.names.to_vec(),
+        configuration: options.text.to_owned(),
+    };
+    let planned = options.log.map(|path| PlannedLog { path: path.to_owned(), began: began() });
+    let status = Status {
         latlab: env!("CARGO_PKG_VERSION").to_owned(),
         process: std::process::id(),
         began: clock::now(),
-        mechanisms: names.to_vec(),
+        mechanisms: options.names.to_vec(),
         ..Status::default()
-    }
+    };
+    DecisionLog::new(status, Arc::clone(mailbox), planned)
 }

@@ -1,4 +1,4 @@
-//! The scheduler of ordinary tasks as a knob: none but the kernel's own, or one of `sched_ext`.
+//! The `sched_ext` scheduler of SCHED_OTHER tasks as a knob.
 
 use latlab_bpf::Slices;
 use latlab_core::mechanism::Knob;
@@ -7,16 +7,17 @@ use latlab_core::record::Change;
 use latlab_sys::guard::GuardError;
 use latlab_sys::root::Root;
 
-/// Our scheduler, while it is at work. It needs no journal: the kernel takes its own again when this
-/// process has ended, however it ends.
+/// latlab's BPF scheduler, while it is attached. It needs no journal: the kernel returns to its own
+/// scheduler when this process ends, however it ends.
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
-    ours: Option<Slices>,
+    attached: Option<Slices>,
     change: Option<Change>,
 }
 
-/// Which scheduler is at work; nothing where the kernel has no `sched_ext`.
-pub(super) fn standing(root: &Root) -> Option<Knob> {
+/// The scheduler that is attached now, `none` for the kernel's own. None where the kernel has no
+/// `sched_ext`.
+pub(super) fn current(root: &Root) -> Option<Knob> {
     let state = root.text("sys/kernel/sched_ext/state")?;
     let name = root.text("sys/kernel/sched_ext/root/ops").filter(|_| state.trim() != "disabled");
     Some(Knob {
@@ -28,28 +29,28 @@ pub(super) fn standing(root: &Root) -> Option<Knob> {
 }
 
 impl Scheduler {
-    /// Has ours take over from the kernel's own.
-    pub(super) fn take_over(&mut self, because: &str) -> Result<(), GuardError> {
+    /// Replaces the kernel's scheduler.
+    pub(super) fn attach(&mut self, reason: &str) -> Result<(), GuardError> {
         let refused = |why| GuardError::Refused(SCHED_EXT.to_owned(), SLICES.to_owned(), why);
-        self.ours = Some(Slices::start().map_err(|error| refused(error.to_string()))?);
+        self.attached = Some(Slices::start().map_err(|error| refused(error.to_string()))?);
         self.change = Some(Change {
             knob: SCHED_EXT.to_owned(),
             old: "none".to_owned(),
             new: SLICES.to_owned(),
-            reason: because.to_owned(),
+            reason: reason.to_owned(),
             restored: true,
         });
         Ok(())
     }
 
-    /// Gives ordinary tasks back to the kernel's own.
-    pub(super) fn give_back(&mut self) {
-        self.ours = None;
+    /// Returns SCHED_OTHER tasks to the kernel's scheduler.
+    pub(super) fn detach(&mut self) {
+        self.attached = None;
     }
 
-    /// Gives back, and says what was changed.
-    pub(super) fn end(&mut self) -> Option<Change> {
-        self.give_back();
+    /// Detaches, and returns the change, if there was one.
+    pub(super) fn restore(&mut self) -> Option<Change> {
+        self.detach();
         self.change.take()
     }
 }

@@ -1,4 +1,4 @@
-//! The memory that calls are made on: how much, and of which pages.
+//! Anonymous memory that calls operate on: its size, and the size of its pages.
 
 use crate::failure::{Failure, Result};
 use latlab_core::size::Bytes;
@@ -7,13 +7,13 @@ use latlab_sys::memory;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Anonymous memory, aligned so that huge pages can be in all of it.
+/// Anonymous memory, aligned so that all of it can consist of huge pages.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Anonymous {
-    /// How much memory
+    /// Size of the memory
     #[arg(long, default_value = "4MiB", value_parser = size)]
     size: Bytes,
-    /// Pages of 2 MiB: where the machine has them by itself, wherever they can be, nowhere
+    /// Huge pages of 2 MiB: as the machine is configured (default), wherever possible, or never
     #[arg(long, default_value = "default")]
     huge: Huge,
 }
@@ -33,18 +33,18 @@ fn size(text: &str) -> std::result::Result<Bytes, String> {
 }
 
 impl Anonymous {
-    /// Refuses more than there is.
+    /// Refuses more memory than is available.
     pub(super) fn check(&self, call: &str) -> Result<()> {
         match memory::available() {
             Some(free) if free < self.size => Err(Failure::Failed(format!(
-                "{call}: {} of memory are wanted, {free} are available: give a smaller size",
+                "{call}: {} of memory are needed, {free} are available: choose a smaller size",
                 self.size
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Memory that is promised and not there yet.
+    /// Memory that is mapped and not populated.
     pub(super) fn fresh(&self) -> io::Result<Mapping> {
         let mut memory = Mapping::aligned(self.size)?;
         match self.huge {
@@ -55,7 +55,7 @@ impl Anonymous {
         Ok(memory)
     }
 
-    /// Memory that is there.
+    /// Memory that is populated.
     pub(super) fn touched(&self) -> io::Result<Mapping> {
         let mut memory = self.fresh()?;
         memory.touch();

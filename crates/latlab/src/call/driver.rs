@@ -1,4 +1,4 @@
-//! The test driver's own call: a loop that can't be preempted in a way that is known.
+//! The test driver's loop, of known length, with known preemption points.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -7,30 +7,30 @@ use latlab_core::time::Nanos;
 use latlab_sys::driver::{Loop, Mode, Pieces};
 use std::io;
 
-/// Runs a loop of the test driver, cut into equal parts by conditional preemption points.
+/// Runs a loop of the test driver, divided into equal parts by conditional preemption points.
 ///
-/// The driver of Heursch et al. 2001 (section 2.7): what a scan finds there is known before, part
-/// by part, and stands in the record beside what it found. Needs the module latlab (kmod/), which
-/// the laboratory brings along.
+/// The driver of Heursch et al. 2001 (section 2.7). The non-preemptible sections are known in
+/// advance, part by part; the record holds them together with those that the scan has found. Needs
+/// the module latlab (kmod/), which the laboratory provides.
 #[derive(Clone, Copy, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Looping {
-    /// How long the loop takes, 1us to 500ms
+    /// Duration of the loop, 1us to 500ms
     #[arg(long, default_value = "482us", value_parser = length)]
     length: Nanos,
-    /// Conditional preemption points in it
+    /// Number of conditional preemption points in the loop
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(Loop::MOST_POINTS)))]
     points: u32,
-    /// What keeps the kernel from preempting each part: nothing (plain), a spinlock, a raw
-    /// spinlock, preemption or interrupts disabled; or one spinlock, dropped at each point
+    /// What prevents preemption in each part: nothing (plain), a spinlock, a raw spinlock, preemption
+    /// or interrupts disabled; or one spinlock that is dropped at each point (lock-break)
     #[arg(long, default_value = "plain")]
-    mode: How,
+    mode: Protection,
 }
 
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
-enum How {
+enum Protection {
     Plain,
     Spin,
     RawSpin,
@@ -49,22 +49,22 @@ fn length(text: &str) -> Result<Nanos, String> {
 
 impl Call for Looping {
     const ABOUT: About =
-        About { name: "driver", summary: "a loop of the test driver, cut by preemption points" };
+        About { name: "driver", summary: "a loop of the test driver with preemption points" };
 
     const NEEDS_DRIVER: bool = true;
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Run { wanted: *self, pieces: Pieces::new() }))
+        Ok(Box::new(DriverStage { wanted: *self, pieces: Pieces::new() }))
     }
 }
 
-/// The loop at work, and when its parts were.
-struct Run {
+/// The loop, and the times of its parts.
+struct DriverStage {
     wanted: Looping,
     pieces: Pieces,
 }
 
-impl Stage for Run {
+impl Stage for DriverStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         let driver = window.driver()?;
         let Looping { length, points, mode } = self.wanted;
@@ -80,15 +80,15 @@ impl Stage for Run {
     }
 }
 
-impl From<How> for Mode {
-    fn from(how: How) -> Mode {
-        match how {
-            How::Plain => Mode::Plain,
-            How::Spin => Mode::Spin,
-            How::RawSpin => Mode::RawSpin,
-            How::PreemptOff => Mode::PreemptOff,
-            How::IrqOff => Mode::IrqOff,
-            How::LockBreak => Mode::LockBreak,
+impl From<Protection> for Mode {
+    fn from(protection: Protection) -> Mode {
+        match protection {
+            Protection::Plain => Mode::Plain,
+            Protection::Spin => Mode::Spin,
+            Protection::RawSpin => Mode::RawSpin,
+            Protection::PreemptOff => Mode::PreemptOff,
+            Protection::IrqOff => Mode::IrqOff,
+            Protection::LockBreak => Mode::LockBreak,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! execve(2): becoming another program.
+//! execve(2): executing a program.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -6,31 +6,31 @@ use crate::window::Window;
 use latlab_sys::process::Itself;
 use std::io;
 
-/// A child becomes another program, which ends at once, and is waited for.
+/// Executes a program that exits at once, in a child, and waits for it.
 ///
-/// In the window: execve(2) of latlab itself, a static program, the way from its first instruction
-/// to its main function and to its end, and waitpid(2). The child is forked before.
+/// In the window: execve(2) of latlab itself, a static program, its start-up code, its exit, and
+/// waitpid(2). The child is forked before the window.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {}
 
 impl Call for Exec {
-    const ABOUT: About = About { name: "exec", summary: "become another program" };
+    const ABOUT: About = About { name: "exec", summary: "execute a program that exits at once" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Program(Itself::for_nothing()?)))
+        Ok(Box::new(ExecStage(Itself::for_nothing()?)))
     }
 }
 
-struct Program(Itself);
+struct ExecStage(Itself);
 
-impl Stage for Program {
+impl Stage for ExecStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         let child = window.single().fork(|| {
             let failed = match window.enter() {
                 Ok(()) => self.0.become_it(),
                 Err(failed) => failed,
             };
-            // Without a word: the parent hears that it failed.
+            // Without a message: the parent gets the exit status.
             std::panic::resume_unwind(Box::new(failed));
         })?;
         child.wait()?;

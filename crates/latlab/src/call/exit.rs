@@ -1,4 +1,4 @@
-//! exit(2): the end of a process.
+//! exit(2): the exit of a process.
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
@@ -7,10 +7,10 @@ use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Ends a child that has touched memory, and waits for it: the kernel gives all of it back.
+/// Ends a child that has touched memory, and waits for it: the kernel frees all of its pages.
 ///
-/// In the window: the child's _exit(2), and waitpid(2) until its end. The memory is touched
-/// before.
+/// In the window: the child's _exit(2), and waitpid(2) until its end. The memory is touched before
+/// the window.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exit {
     #[command(flatten)]
@@ -19,7 +19,8 @@ pub(super) struct Exit {
 }
 
 impl Call for Exit {
-    const ABOUT: About = About { name: "exit", summary: "end a process that has touched memory" };
+    const ABOUT: About =
+        About { name: "exit", summary: "exit of a process that has touched memory" };
 
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
@@ -35,10 +36,10 @@ impl Stage for Exit {
         let child = window.single().fork(|| {
             let memory = self.memory.touched();
             let entered = memory.as_ref().is_ok_and(|_| window.enter().is_ok());
-            // It is the end of the process that gives the memory back.
+            // The memory is freed by the exit of the process, not before.
             std::mem::forget(memory);
             if !entered {
-                // Without a word: the parent hears that it failed.
+                // Without a message: the parent gets the exit status.
                 std::panic::resume_unwind(Box::new(()));
             }
         })?;

@@ -1,18 +1,18 @@
-//! fork(2): making a process.
+//! fork(2): creating a process.
 
 use super::{Call, Stage};
 use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Forks a child that ends at once, and waits for it.
+/// Forks a child that exits at once, and waits for it.
 ///
-/// In the window: fork(2), the child's end, and waitpid(2).
+/// In the window: fork(2), the child's exit, and waitpid(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fork {}
 
 impl Call for Fork {
-    const ABOUT: About = About { name: "fork", summary: "fork a child that ends at once" };
+    const ABOUT: About = About { name: "fork", summary: "fork a child that exits at once" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))

@@ -1,4 +1,4 @@
-//! futex(2): waking those who wait.
+//! futex(2): waking waiting tasks.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -8,63 +8,64 @@ use latlab_sys::process::Forked;
 use std::io;
 use std::rc::Rc;
 
-/// Wakes tasks that wait for one word in memory, as a condition variable does that is told to all.
+/// Wakes all tasks that wait on a futex, as a broadcast on a condition variable does.
 ///
-/// In the window: futex(2) with FUTEX_WAKE for all of them. They have the priority of the caller
-/// and its CPU, so that they run after it.
+/// In the window: futex(2) with FUTEX_WAKE for all of them. They have the priority and the CPU of the
+/// caller, so that they run after it.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Futex {
-    /// How many wait
+    /// Number of waiting tasks
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1000))]
     waiters: u32,
 }
 
 impl Call for Futex {
-    const ABOUT: About = About { name: "futex", summary: "wake all who wait for a word in memory" };
+    const ABOUT: About = About { name: "futex", summary: "wake all tasks that wait on a futex" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Sleepers {
+        Ok(Box::new(FutexStage {
             word: Rc::new(Word::new()?),
-            wanted: self.waiters,
-            asleep: Vec::new(),
+            count: self.waiters,
+            waiters: Vec::new(),
         }))
     }
 }
 
-struct Sleepers {
+struct FutexStage {
     word: Rc<Word>,
-    wanted: u32,
-    asleep: Vec<Forked>,
+    count: u32,
+    waiters: Vec<Forked>,
 }
 
-impl Sleepers {
-    fn gather(&mut self, window: &Window) -> io::Result<()> {
-        for _ in self.asleep.len()..self.wanted as usize {
+impl FutexStage {
+    /// Forks tasks until all are there, and lets them run until they wait.
+    fn start_waiters(&mut self, window: &Window) -> io::Result<()> {
+        for _ in self.waiters.len()..self.count as usize {
             let word = Rc::clone(&self.word);
-            self.asleep.push(window.single().fork(|| sleep_for_ever(&word))?);
+            self.waiters.push(window.single().fork(|| wait_forever(&word))?);
         }
-        // They queue for this CPU with our priority: before it is our turn again, each has run
-        // until it sleeps.
+        // They have this CPU and this priority: before the caller runs again, each has run until it
+        // waits.
         std::thread::yield_now();
         Ok(())
     }
 }
 
-fn sleep_for_ever(word: &Word) {
+fn wait_forever(word: &Word) {
     loop {
         word.wait();
     }
 }
 
-impl Stage for Sleepers {
+impl Stage for FutexStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
-        self.gather(window)?;
+        self.start_waiters(window)?;
         window.enter()?;
         let woken = self.word.wake_all();
         window.leave();
-        if woken == self.wanted {
+        if woken == self.count {
             return Ok(());
         }
-        Err(io::Error::other(format!("{woken} of {} tasks were asleep", self.wanted)))
+        Err(io::Error::other(format!("only {woken} of {} tasks were waiting", self.count)))
     }
 }

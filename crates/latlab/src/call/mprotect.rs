@@ -1,4 +1,4 @@
-//! mprotect(2): changing what memory may be used for.
+//! mprotect(2): changing the protection of memory.
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
@@ -7,8 +7,8 @@ use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Forbids writing to memory that has been touched: the kernel changes entry after entry of the
-/// page tables, and has all CPUs forget the old ones.
+/// Makes memory that has been touched read-only: the kernel changes all of its page table entries, and
+/// flushes the TLBs of all CPUs.
 ///
 /// In the window: mprotect(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -19,7 +19,7 @@ pub(super) struct Mprotect {
 }
 
 impl Call for Mprotect {
-    const ABOUT: About = About { name: "mprotect", summary: "forbid writing to memory" };
+    const ABOUT: About = About { name: "mprotect", summary: "make memory read-only" };
 
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)

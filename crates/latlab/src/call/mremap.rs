@@ -7,10 +7,10 @@ use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Moves memory that has been touched to other addresses: the kernel moves entry after entry of
-/// the page tables.
+/// Moves memory that has been touched to other addresses: the kernel moves all of its page table
+/// entries.
 ///
-/// In the window: mremap(2) to addresses that are reserved beforehand.
+/// In the window: mremap(2) to addresses that were reserved before.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Mremap {
     #[command(flatten)]
@@ -33,9 +33,9 @@ impl Call for Mremap {
 impl Stage for Mremap {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         let mut memory = self.memory.touched()?;
-        let place = self.memory.fresh()?;
+        let target = self.memory.fresh()?;
         window.enter()?;
-        let moved = memory.move_to(place);
+        let moved = memory.move_to(target);
         window.leave();
         moved
     }

@@ -1,4 +1,4 @@
-//! munmap(2): giving memory back.
+//! munmap(2): unmapping memory.
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
@@ -7,7 +7,7 @@ use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Unmaps memory that has been touched: the kernel frees page after page.
+/// Unmaps memory that has been touched: the kernel frees all of its pages.
 ///
 /// In the window: munmap(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]

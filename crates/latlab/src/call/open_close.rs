@@ -1,4 +1,4 @@
-//! open(2) and close(2): finding a file by its name.
+//! open(2) and close(2): looking up a file by its name.
 
 use super::{Call, Stage, check_file};
 use crate::failure::Result;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// In the window: open(2), read only, and close(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct OpenClose {
-    /// The file
+    /// Path of the file
     #[arg(long, default_value = "/proc/self/exe")]
     path: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! pipe(2): bytes through a pipe.
+//! pipe(2): sending bytes through a pipe.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -8,12 +8,12 @@ use latlab_sys::process;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 
-/// Writes to a pipe and reads it empty again.
+/// Writes to a pipe, and reads all of it again.
 ///
 /// In the window: one write(2) and one read(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Pipe {
-    /// How much, at most what a pipe holds
+    /// Bytes to write, at most the capacity of the pipe
     #[arg(long, default_value = "64KiB", value_parser = size)]
     size: Bytes,
 }
@@ -24,22 +24,22 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 impl Call for Pipe {
-    const ABOUT: About = About { name: "pipe", summary: "write to a pipe and read it empty" };
+    const ABOUT: About = About { name: "pipe", summary: "write to a pipe and read all of it" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         let (from, to) = process::pipe()?;
         let buffer = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];
-        Ok(Box::new(Ends { from, to, buffer }))
+        Ok(Box::new(PipeStage { from, to, buffer }))
     }
 }
 
-struct Ends {
+struct PipeStage {
     from: File,
     to: File,
     buffer: Vec<u8>,
 }
 
-impl Stage for Ends {
+impl Stage for PipeStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         window.enter()?;
         self.to.write_all(&self.buffer)?;

@@ -1,4 +1,4 @@
-//! madvise(2): having memory put behind addresses at once.
+//! madvise(2): populating memory.
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
@@ -7,10 +7,10 @@ use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Has the kernel put memory behind fresh addresses: it finds page after page and clears it.
+/// Populates mapped memory: the kernel allocates and clears all of its pages.
 ///
-/// In the window: madvise(2) with MADV_POPULATE_WRITE, which Linux has since 5.14. A kernel that
-/// can't be preempted everywhere clears a huge page of 2 MiB at a stretch.
+/// In the window: madvise(2) with MADV_POPULATE_WRITE, which Linux has since 5.14. A kernel that is
+/// not fully preemptible clears a huge page of 2 MiB without a scheduling point.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Populate {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct Populate {
 }
 
 impl Call for Populate {
-    const ABOUT: About = About { name: "populate", summary: "put memory behind fresh addresses" };
+    const ABOUT: About = About { name: "populate", summary: "populate mapped memory" };
 
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)

@@ -1,4 +1,4 @@
-//! The process file system: files of /proc that the kernel makes up while they are read.
+//! procfs: reading a file that the kernel generates.
 
 use super::store::size;
 use super::{Call, Stage, check_file};
@@ -12,19 +12,19 @@ use std::path::PathBuf;
 
 /// Reads a file of /proc from its beginning: long loops in the kernel on behalf of a reader.
 ///
-/// In the window: open(2), read(2) of 64 KiB at a time until its end or size= are reached, and
+/// In the window: open(2), read(2) of 64 KiB at a time up to the end of the file or size=, and
 /// close(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Procfs {
-    /// The file
+    /// Path of the file
     #[arg(long, default_value = "/proc/kallsyms")]
     path: PathBuf,
-    /// How much of it at most
+    /// Most bytes to read
     #[arg(long, default_value = "256KiB", value_parser = size)]
     size: Bytes,
 }
 
-/// What is read at a time.
+/// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
 impl Call for Procfs {
@@ -35,16 +35,16 @@ impl Call for Procfs {
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Reader { call: self.clone(), buffer: vec![0; CHUNK] }))
+        Ok(Box::new(ProcfsStage { call: self.clone(), buffer: vec![0; CHUNK] }))
     }
 }
 
-struct Reader {
+struct ProcfsStage {
     call: Procfs,
     buffer: Vec<u8>,
 }
 
-impl Reader {
+impl ProcfsStage {
     fn read(&mut self) -> io::Result<()> {
         let mut file = File::open(&self.call.path)?;
         let mut left = usize::try_from(self.call.size.0).unwrap_or(CHUNK);
@@ -59,7 +59,7 @@ impl Reader {
     }
 }
 
-impl Stage for Reader {
+impl Stage for ProcfsStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         window.enter()?;
         let read = self.read();

@@ -1,4 +1,4 @@
-//! A window of a program of the user's, between two marks that it writes.
+//! A window of a user's program, between two marks that it writes.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -11,12 +11,12 @@ use std::os::unix::net::UnixStream;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-/// What a program does between two marks: latlab scan -- COMMAND starts it.
+/// Runs a program with marks around the part to be scanned: latlab scan -- COMMAND.
 ///
-/// It finds the number of an open descriptor in the variable LATLAB_SCAN, writes "b" there when its
-/// window begins and "e" when it ends, once or many times, and is started again when it has ended.
-/// It runs with the priority and on the CPU of the one who makes calls. At each "b" it is held for
-/// 150 us, and the window begins when it is let go.
+/// The variable LATLAB_SCAN holds the number of an open descriptor. The program writes "b" to it when
+/// its window begins and "e" when the window ends, once or many times. It is started again when it has
+/// ended. It runs with the priority and on the CPU of the Consumer. At each "b" it is stopped for
+/// 150 us, and the window begins when it continues.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Program {
     /// The program and its arguments
@@ -24,83 +24,83 @@ pub(super) struct Program {
     command: Vec<String>,
 }
 
-/// The variable in which a program finds the number of the descriptor for its marks.
+/// Environment variable with the number of the descriptor for marks.
 const VARIABLE: &str = "LATLAB_SCAN";
-/// How long a program may take until its next mark.
+/// Longest time until the next mark of a program.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 impl Call for Program {
     const ABOUT: About =
         About { name: "program", summary: "a window of a program: latlab scan -- COMMAND" };
 
-    /// Above the program itself, so that nothing of it runs between its mark and our hearing it.
+    /// Higher than that of the program, so that it does not run on between its mark and the window.
     fn priority(&self) -> u32 {
         MARKS
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Runs { command: self.command.clone(), run: None }))
+        Ok(Box::new(ProgramStage { command: self.command.clone(), process: None }))
     }
 }
 
-/// The program, run again and again.
-struct Runs {
+/// The program, started again whenever it has ended.
+struct ProgramStage {
     command: Vec<String>,
-    run: Option<Run>,
+    process: Option<MarkedProcess>,
 }
 
-/// One run of it.
-struct Run {
-    program: Running,
+/// A process of the program.
+struct MarkedProcess {
+    running: Running,
     marks: UnixStream,
-    /// Where it is, by its last mark.
+    /// Whether it is inside its window, by its last mark.
     inside: bool,
-    /// Whether it has given any mark.
+    /// Whether it has written any mark.
     marked: bool,
 }
 
-/// What a program may write.
+/// A mark that the program writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Begin,
     End,
 }
 
-impl Stage for Runs {
+impl Stage for ProgramStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
-        let mut run = self.at_its_window()?;
+        let mut process = self.process_at_window()?;
         window.enter()?;
-        if run.await_mark()?.is_none() {
-            let (program, status) = (&self.command[0], run.ended()?);
+        if process.await_mark()?.is_none() {
+            let (program, status) = (&self.command[0], process.wait()?);
             return Err(io::Error::other(format!("{program} ended within its window ({status})")));
         }
         window.leave();
-        self.run = Some(run);
+        self.process = Some(process);
         Ok(())
     }
 }
 
-impl Runs {
-    /// A run that has just given the mark that begins its window.
-    fn at_its_window(&mut self) -> io::Result<Run> {
-        let mut run = self.run.take().map_or_else(|| Run::start(&self.command), Ok)?;
-        // What it wrote while nobody listened is past.
-        run.catch_up()?;
+impl ProgramStage {
+    /// A process that has just written the mark that begins its window.
+    fn process_at_window(&mut self) -> io::Result<MarkedProcess> {
+        let start = || MarkedProcess::start(&self.command);
+        let mut process = self.process.take().map_or_else(start, Ok)?;
+        process.skip_marks()?;
         loop {
-            match run.await_mark()? {
-                Some(Mark::Begin) => return Ok(run),
+            match process.await_mark()? {
+                Some(Mark::Begin) => return Ok(process),
                 Some(Mark::End) => {}
                 None => {
-                    let (marked, status) = (run.marked, run.ended()?);
-                    self.refuse(marked, status)?;
-                    run = Run::start(&self.command)?;
+                    let (marked, status) = (process.marked, process.wait()?);
+                    self.check_end(marked, status)?;
+                    process = MarkedProcess::start(&self.command)?;
                 }
             }
         }
     }
 
-    /// Refuses a run that went wrong or gave no mark.
-    fn refuse(&self, marked: bool, status: ExitStatus) -> io::Result<()> {
+    /// Fails if the program failed or wrote no mark.
+    fn check_end(&self, marked: bool, status: ExitStatus) -> io::Result<()> {
         let program = &self.command[0];
         let why = match (status.success(), marked) {
             (true, true) => return Ok(()),
@@ -113,30 +113,30 @@ impl Runs {
 
 fn how_to_mark() -> String {
     format!(
-        "it has to do int fd = atoi(getenv(\"{VARIABLE}\")); write(fd, \"b\", 1) before its \
+        "it has to call int fd = atoi(getenv(\"{VARIABLE}\")); write(fd, \"b\", 1) before its \
          window and write(fd, \"e\", 1) after it"
     )
 }
 
-impl Run {
-    fn start(words: &[String]) -> io::Result<Run> {
+impl MarkedProcess {
+    fn start(words: &[String]) -> io::Result<MarkedProcess> {
         let (marks, theirs) = UnixStream::pair()?;
         marks.set_read_timeout(Some(PATIENCE))?;
         let mut command = process::tied(&words[0]);
         let number = process::inherit(&mut command, &theirs);
         process::schedule(&mut command, Policy::Fifo(CONSUMER));
         command.args(&words[1..]).env(VARIABLE, number.to_string());
-        // What a scan gives goes to stdout, and the program is started often.
+        // stdout is for the result of the scan.
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        let program = Running::start(&mut command)
+        let running = Running::start(&mut command)
             .map_err(|e| io::Error::other(format!("{} can't be started ({e})", words[0])))?;
-        Ok(Run { program, marks, inside: false, marked: false })
+        Ok(MarkedProcess { running, marks, inside: false, marked: false })
     }
 
-    /// Reads what it has written already.
-    fn catch_up(&mut self) -> io::Result<()> {
+    /// Skips the marks written so far, while no window was open.
+    fn skip_marks(&mut self) -> io::Result<()> {
         self.marks.set_nonblocking(true)?;
-        let caught_up = loop {
+        let skipped = loop {
             match self.next() {
                 Ok(Some(_)) => {}
                 Ok(None) => break Ok(()),
@@ -145,21 +145,21 @@ impl Run {
             }
         };
         self.marks.set_nonblocking(false)?;
-        caught_up
+        skipped
     }
 
-    /// Waits for its next mark; none when it has ended, or given its descriptor up.
+    /// Waits for the next mark. Returns none if the program has ended or closed its descriptor.
     fn await_mark(&mut self) -> io::Result<Option<Mark>> {
         self.next().map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => {
-                let why = format!("no mark came within {PATIENCE:?}: {}", how_to_mark());
+                let why = format!("no mark within {PATIENCE:?}: {}", how_to_mark());
                 io::Error::new(io::ErrorKind::TimedOut, why)
             }
             _ => e,
         })
     }
 
-    /// Reads its next mark.
+    /// Reads the next mark.
     fn next(&mut self) -> io::Result<Option<Mark>> {
         let mut byte = [0];
         if self.marks.read(&mut byte)? == 0 {
@@ -171,7 +171,7 @@ impl Run {
             (other, inside) => {
                 let awaited = if inside { 'e' } else { 'b' };
                 let other = other.escape_ascii();
-                let why = format!("'{other}' was written where the mark '{awaited}' belongs");
+                let why = format!("'{other}' was written instead of the mark '{awaited}'");
                 return Err(io::Error::other(why));
             }
         };
@@ -179,8 +179,8 @@ impl Run {
         Ok(Some(mark))
     }
 
-    /// How it ended. One that only gave its descriptor up is waited for, but not for ever.
-    fn ended(mut self) -> io::Result<ExitStatus> {
-        self.program.wait_for(Nanos::from_secs(8))
+    /// Waits for the end of the process, which may only have closed its descriptor, up to 8 s.
+    fn wait(mut self) -> io::Result<ExitStatus> {
+        self.running.wait_for(Nanos::from_secs(8))
     }
 }

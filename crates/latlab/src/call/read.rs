@@ -1,4 +1,4 @@
-//! read(2): reading a file that is in memory.
+//! read(2): reading a file in memory.
 
 use super::store::Store;
 use super::{Call, Stage};
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// Reads a file that is in memory, from its beginning: the kernel copies page after page.
+/// Reads a file in memory from its beginning: the kernel copies all of its pages.
 ///
-/// In the window: one read(2). A file on a disk comes out of the page cache.
+/// In the window: one read(2). A file on a disk is read from the page cache.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Read {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(super) struct Read {
 }
 
 impl Call for Read {
-    const ABOUT: About = About { name: "read", summary: "read a file that is in memory" };
+    const ABOUT: About = About { name: "read", summary: "read a file in memory" };
 
     fn folder(&self) -> Option<&Path> {
         self.store.folder()
@@ -31,16 +31,16 @@ impl Call for Read {
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Reader { file: self.store.full()?, buffer: self.store.content() }))
+        Ok(Box::new(ReadStage { file: self.store.full()?, buffer: self.store.content() }))
     }
 }
 
-struct Reader {
+struct ReadStage {
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Stage for Reader {
+impl Stage for ReadStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         window.enter()?;

@@ -1,12 +1,12 @@
-//! `sched_yield(2)`: letting others go first.
+//! `sched_yield(2)`: yielding the CPU.
 
 use super::{Call, Stage};
 use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Lets others of the same priority go first, of whom there are none: about the shortest call that
-/// schedules.
+/// Yields the CPU to tasks of the same priority, of which there is none: about the shortest call into
+/// the scheduler.
 ///
 /// In the window: this call.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
@@ -14,7 +14,7 @@ pub(super) struct SchedYield {}
 
 impl Call for SchedYield {
     const ABOUT: About =
-        About { name: "sched_yield", summary: "let others of the same priority go first" };
+        About { name: "sched_yield", summary: "yield the CPU to tasks of the same priority" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))

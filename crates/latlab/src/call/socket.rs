@@ -1,4 +1,4 @@
-//! Sockets: a message within this machine.
+//! Sockets: sending a message within this machine.
 
 use super::{Call, Stage};
 use crate::registry::About;
@@ -11,11 +11,11 @@ use std::os::unix::net::UnixStream;
 
 /// Sends a message to a socket of this machine and receives it there.
 ///
-/// In the window: one send and what is needed to receive all of it, mostly one call. What goes over
-/// the loopback interface (udp, tcp) is carried by a softirq.
+/// In the window: one send, and the calls that receive all of it, mostly one. Over the loopback
+/// interface (udp, tcp) a softirq delivers the message.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
 pub(super) struct Socket {
-    /// The kind of socket
+    /// Kind of socket
     #[arg(long, default_value = "unix")]
     kind: Kind,
     /// Length of the message
@@ -31,7 +31,7 @@ enum Kind {
     Tcp,
 }
 
-/// What fits into the buffers of each kind: nobody receives while it is sent.
+/// Reads a size that fits into the buffers of each kind, as nobody receives during the send.
 fn size(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
     if (1..=32768).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 32KiB")) }
@@ -45,31 +45,31 @@ impl Call for Socket {
         Ok(match self.kind {
             Kind::Unix => {
                 let (near, far) = UnixStream::pair()?;
-                Box::new(Ends { near, far, message })
+                Box::new(SocketStage { near, far, message })
             }
             Kind::Udp => {
                 let (near, far) = (Udp::bound()?, Udp::bound()?);
                 near.0.connect(far.0.local_addr()?)?;
-                Box::new(Ends { near, far, message })
+                Box::new(SocketStage { near, far, message })
             }
             Kind::Tcp => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
                 let near = TcpStream::connect(listener.local_addr()?)?;
                 near.set_nodelay(true)?;
                 let (far, _) = listener.accept()?;
-                Box::new(Ends { near, far, message })
+                Box::new(SocketStage { near, far, message })
             }
         })
     }
 }
 
-struct Ends<S> {
+struct SocketStage<S> {
     near: S,
     far: S,
     message: Vec<u8>,
 }
 
-impl<S: Read + Write> Stage for Ends<S> {
+impl<S: Read + Write> Stage for SocketStage<S> {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         window.enter()?;
         self.near.write_all(&self.message)?;
@@ -79,7 +79,7 @@ impl<S: Read + Write> Stage for Ends<S> {
     }
 }
 
-/// A datagram socket that is written to and read as the others are.
+/// A datagram socket with the interface of a stream.
 struct Udp(UdpSocket);
 
 impl Udp {

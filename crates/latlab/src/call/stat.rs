@@ -1,4 +1,4 @@
-//! stat(2): what the kernel knows of a file.
+//! stat(2): reading the metadata of a file.
 
 use super::{Call, Stage};
 use crate::failure::{Failure, Result};
@@ -7,23 +7,23 @@ use crate::window::Window;
 use std::io;
 use std::path::PathBuf;
 
-/// Asks what a file is.
+/// Reads the metadata of a file.
 ///
-/// In the window: statx(2), which finds the file by its name.
+/// In the window: statx(2), which looks the file up by its name.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Stat {
-    /// The file
+    /// Path of the file
     #[arg(long, default_value = "/proc/self/exe")]
     path: PathBuf,
 }
 
 impl Call for Stat {
-    const ABOUT: About = About { name: "stat", summary: "ask what a file is" };
+    const ABOUT: About = About { name: "stat", summary: "read the metadata of a file" };
 
     fn check(&self) -> Result<()> {
         std::fs::metadata(&self.path).map(drop).map_err(|e| {
             let path = self.path.display();
-            Failure::Failed(format!("stat: {path} can't be seen ({e}): name another with path="))
+            Failure::Failed(format!("stat: {path} can't be found ({e}): choose another with path="))
         })
     }
 

@@ -1,4 +1,4 @@
-//! sync(2): having everything reach the disks.
+//! sync(2): writing all dirty data to the disks.
 
 use super::store::{check_folder, size};
 use super::{Call, Stage};
@@ -11,13 +11,13 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Has all file systems write what they hold back, after a file was written.
+/// Writes the dirty data of all file systems to the disks, after a file was written.
 ///
-/// In the window: sync(2), most of which is waiting for the disk. What other programs have written
-/// meanwhile is written as well.
+/// In the window: sync(2), which mostly waits for the disk. The dirty data of other programs is written
+/// as well.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sync {
-    /// How much is written to a file before
+    /// Bytes written to a file before the window
     #[arg(long, default_value = "1MiB", value_parser = size)]
     size: Bytes,
     /// Folder of that file, on a disk
@@ -26,7 +26,7 @@ pub(super) struct Sync {
 }
 
 impl Call for Sync {
-    const ABOUT: About = About { name: "sync", summary: "have everything reach the disks" };
+    const ABOUT: About = About { name: "sync", summary: "write all dirty data to the disks" };
 
     fn folder(&self) -> Option<&Path> {
         Some(&self.dir)
@@ -38,16 +38,16 @@ impl Call for Sync {
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         let content = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];
-        Ok(Box::new(Writer { file: file::scratch(&self.dir)?, content }))
+        Ok(Box::new(SyncStage { file: file::scratch(&self.dir)?, content }))
     }
 }
 
-struct Writer {
+struct SyncStage {
     file: File,
     content: Vec<u8>,
 }
 
-impl Stage for Writer {
+impl Stage for SyncStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&self.content)?;

@@ -1,19 +1,19 @@
-//! clone(2): making a thread.
+//! clone(2): creating a thread.
 
 use super::{Call, Stage};
 use crate::registry::About;
 use crate::window::Window;
 use std::io;
 
-/// Starts a thread that ends at once, and waits for it.
+/// Starts a thread that exits at once, and waits for it.
 ///
-/// In the window: mmap(2) and mprotect(2) for its stack, clone(2), its end, and futex(2) until
-/// then, as the C library does it.
+/// In the window: mmap(2) and mprotect(2) for its stack, clone(2), its exit, and futex(2) until then,
+/// as the C library does it.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Thread {}
 
 impl Call for Thread {
-    const ABOUT: About = About { name: "thread", summary: "start a thread that ends at once" };
+    const ABOUT: About = About { name: "thread", summary: "start a thread that exits at once" };
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))
@@ -25,6 +25,6 @@ impl Stage for Thread {
         window.enter()?;
         let ended = std::thread::Builder::new().spawn(|| {})?.join();
         window.leave();
-        ended.map_err(|_| io::Error::other("a thread failed"))
+        ended.map_err(|_| io::Error::other("the thread panicked"))
     }
 }

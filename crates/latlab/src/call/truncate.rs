@@ -1,4 +1,4 @@
-//! ftruncate(2): emptying a file.
+//! ftruncate(2): truncating a file.
 
 use super::store::Store;
 use super::{Call, Stage};
@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// Empties a file that is in memory: the kernel gives page after page back.
+/// Truncates a file in memory: the kernel frees all of its pages.
 ///
-/// In the window: ftruncate(2) to nothing.
+/// In the window: ftruncate(2) to 0 bytes.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Truncate {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(super) struct Truncate {
 }
 
 impl Call for Truncate {
-    const ABOUT: About = About { name: "truncate", summary: "empty a file that is in memory" };
+    const ABOUT: About = About { name: "truncate", summary: "truncate a file in memory" };
 
     fn folder(&self) -> Option<&Path> {
         self.store.folder()
@@ -31,22 +31,22 @@ impl Call for Truncate {
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Emptier { file: self.store.empty()?, content: self.store.content() }))
+        Ok(Box::new(TruncateStage { file: self.store.empty()?, content: self.store.content() }))
     }
 }
 
-struct Emptier {
+struct TruncateStage {
     file: File,
     content: Vec<u8>,
 }
 
-impl Stage for Emptier {
+impl Stage for TruncateStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&self.content)?;
         window.enter()?;
-        let emptied = self.file.set_len(0);
+        let truncated = self.file.set_len(0);
         window.leave();
-        emptied
+        truncated
     }
 }

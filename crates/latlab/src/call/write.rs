@@ -9,9 +9,9 @@ use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// Writes a file that was empty: the kernel finds page after page and copies.
+/// Writes an empty file: the kernel allocates its pages and copies the data.
 ///
-/// In the window: one write(2). What goes to a disk stays in the page cache.
+/// In the window: one write(2). The data of a file on a disk stays in the page cache.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Write {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(super) struct Write {
 }
 
 impl Call for Write {
-    const ABOUT: About = About { name: "write", summary: "write a file that was empty" };
+    const ABOUT: About = About { name: "write", summary: "write an empty file" };
 
     fn folder(&self) -> Option<&Path> {
         self.store.folder()
@@ -31,16 +31,16 @@ impl Call for Write {
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(Writer { file: self.store.empty()?, content: self.store.content() }))
+        Ok(Box::new(WriteStage { file: self.store.empty()?, content: self.store.content() }))
     }
 }
 
-struct Writer {
+struct WriteStage {
     file: File,
     content: Vec<u8>,
 }
 
-impl Stage for Writer {
+impl Stage for WriteStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;

@@ -1,4 +1,4 @@
-//! A task that is no less urgent had the CPU.
+//! A task of the same priority had the CPU.
 
 use super::{Cause, culprit};
 use crate::registry::About;
@@ -7,11 +7,11 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
 use std::cmp::Ordering;
 
-/// A task of the same priority had the CPU, and ours had to wait for its turn.
+/// A task of the same priority had the CPU, and the task had to wait for its turn.
 ///
-/// Recognized by the kernel's own priority of the current task. A first-in, first-out task runs
-/// until it waits; others change at the ends of their time slices (sched(7)). Ordinary tasks take
-/// turns, whatever their niceness, so that all of them count as equal to an ordinary one
+/// Recognized by the kernel's own priority of the current task. A SCHED_FIFO task runs until it
+/// sleeps; other tasks change at the ends of their time slices (sched(7)). SCHED_OTHER tasks take turns
+/// whatever their nice values, so that all of them count as equal
 /// (Documentation/scheduler/sched-eevdf.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct EqualPriority;
@@ -20,8 +20,8 @@ impl Cause for EqualPriority {
     const ABOUT: About =
         About { name: "equal-priority", summary: "a task of the same priority had the CPU" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        culprit(Ordering::Equal, stretch, window)
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        culprit(Ordering::Equal, segment, window)
     }
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn a_peer_keeps_its_turn_and_ordinary_tasks_are_peers() {
+    fn tasks_of_same_priority_are_charged_and_all_sched_other_tasks_are_equal() {
         let event = |pid| [(15_000, pid, timer_upon(PROGRAM)), (21_000, pid, What::InterruptEnd)];
         let window = scene(&event(PEER));
         assert!(charged(&window, METAL).contains(&("equal-priority", 9_000)));

@@ -1,4 +1,4 @@
-//! A more urgent task had the CPU.
+//! A task of higher priority had the CPU.
 
 use super::{Cause, culprit};
 use crate::registry::About;
@@ -7,10 +7,11 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
 use std::cmp::Ordering;
 
-/// A task of higher priority had the CPU while ours could run.
+/// A task of higher priority had the CPU while the task was runnable.
 ///
-/// Recognized by the kernel's own priority of the current task, inheritance included (sched(7)).
-/// It may take the CPU from ours between the switch to it and its first instruction, too.
+/// Recognized by the kernel's own priority of the current task, including priority inheritance
+/// (sched(7)). Such a task can also preempt the task between the switch to it and its first
+/// instruction.
 #[derive(Debug, clap::Args)]
 pub(super) struct HigherPriority;
 
@@ -18,8 +19,8 @@ impl Cause for HigherPriority {
     const ABOUT: About =
         About { name: "higher-priority", summary: "a task of higher priority had the CPU" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        culprit(Ordering::Less, stretch, window)
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        culprit(Ordering::Less, segment, window)
     }
 }
 
@@ -28,7 +29,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn a_more_urgent_task_is_to_blame_by_name() {
+    fn task_of_higher_priority_is_the_culprit() {
         let mut window = scene(&[(15_000, URGENT, timer_upon(PROGRAM)), ENDS]);
         assert!(charged(&window, METAL).contains(&("higher-priority", 9_000)));
         assert_eq!(blamed(&window, METAL, "higher-priority").task, Some(task(URGENT)));

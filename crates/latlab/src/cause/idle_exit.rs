@@ -1,4 +1,4 @@
-//! The CPU had to wake up.
+//! The CPU was idle.
 
 use super::{Cause, is_idle};
 use crate::registry::About;
@@ -6,22 +6,22 @@ use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 
-/// The CPU was idle and had to wake up, or to leave the idle task.
+/// The CPU was in an idle state, or ran the idle task, and had to leave it.
 ///
-/// Recognized by the idle task: from when ours was due to the interrupt that wakes the CPU, and
-/// from the waking to the switch. Deep idle states take long to leave
-/// (Documentation/admin-guide/pm/cpuidle.rst; `latency` of each state in sysfs). In a virtual
-/// machine this includes the host's waking of the CPU.
+/// Recognized by the idle task: from when the task was due to the interrupt that wakes the CPU, and
+/// from the wake-up to the switch. Deep idle states have a long exit latency
+/// (Documentation/admin-guide/pm/cpuidle.rst; `latency` of each state in sysfs). In a virtual machine
+/// this includes the time that the host takes to wake the CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct IdleExit;
 
 impl Cause for IdleExit {
     const ABOUT: About =
-        About { name: "idle-exit", summary: "the CPU was idle and had to wake up" };
+        About { name: "idle-exit", summary: "the CPU was idle and had to leave its idle state" };
 
-    fn claim(stretch: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
-        let waits = matches!(stretch.phase, Phase::Due | Phase::Runnable);
-        (waits && is_idle(stretch)).then(Who::default)
+    fn claim(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
+        let waits = matches!(segment.phase, Phase::Due | Phase::Runnable);
+        (waits && is_idle(segment)).then(Who::default)
     }
 }
 
@@ -30,7 +30,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn an_idle_cpu_wakes_up_before_and_after_the_interrupt() {
+    fn idle_exit_is_charged_before_and_after_interrupt() {
         let window = scene(&[
             (5_000, IDLE, What::Idle { state: 3 }),
             (18_000, IDLE, timer_upon(KERNEL)),

@@ -1,4 +1,4 @@
-//! The handler of an interrupt ran, or it was on its way.
+//! An interrupt handler ran.
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::registry::About;
@@ -6,11 +6,11 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Line, Window};
 
-/// The handler of an interrupt ran: of any, that which woke the task included.
+/// An interrupt handler ran: that of any interrupt, the waking one included.
 ///
-/// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events, from entry to exit. The way
-/// from the device to the handler is counted as well, where nothing can have been in it: less than
-/// a microsecond, or upon a program, while which interrupts are never off
+/// Recognized by `irq:irq_handler_entry` and the `irq_vectors` events, from entry to exit. The
+/// delivery from the device to the handler is included if nothing can have delayed it: if it took less
+/// than a microsecond, or if the interrupt came in user space, where interrupts are never disabled
 /// (Documentation/core-api/genericirq.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Interrupt;
@@ -18,24 +18,24 @@ pub(super) struct Interrupt;
 impl Cause for Interrupt {
     const ABOUT: About = About {
         name: "interrupt",
-        summary: "the handler of an interrupt ran, or was being reached",
+        summary: "an interrupt handler ran, or its interrupt was being delivered",
     };
 
-    fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
-        let doing = &stretch.doing;
+    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+        let doing = &segment.doing;
         let alone = doing.timer.filter(|_| doing.softirq.is_none()).map(|_| Line::Timer);
         let handled = doing.interrupt.map(|(line, _)| line).or(alone);
-        let line = handled.or_else(|| delivered(stretch, window, machine))?;
+        let line = handled.or_else(|| delivered(segment, window, machine))?;
         Some(Who { line: Some(line), ..Who::default() })
     }
 }
 
-/// The interrupt that is on its way with nothing to keep it off.
-fn delivered(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Line> {
-    if stretch.phase != Phase::Due || is_idle(stretch) {
+/// The interrupt that is being delivered, if nothing delays it.
+fn delivered(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Line> {
+    if segment.phase != Phase::Due || is_idle(segment) {
         return None;
     }
-    let next = stretch.next_interrupt(window)?;
+    let next = segment.next_interrupt(window)?;
     let free = next.late < DELIVERY || (next.upon.user && !machine.hypervisor);
     free.then_some(next.line)
 }
@@ -45,7 +45,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn every_handler_counts_with_its_way_and_says_which_it_is() {
+    fn handlers_are_charged_with_delivery_and_named_by_line() {
         let nvme = Line::Device(24);
         let window = scene(&[
             (10_300, STRESS, timer_upon(KERNEL)),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_without_its_interrupts_events_tells_of_it() {
+    fn timer_callback_without_interrupt_event_is_charged_to_timer_interrupt() {
         let expire = What::Timer { function: 8, due: Nanos(10_000) };
         let window = scene(&[(19_000, STRESS, expire), (21_000, STRESS, What::TimerEnd)]);
         let explained = explain(&window, &METAL);

@@ -7,28 +7,29 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, What, Window};
 use latlab_core::time::Nanos;
 
-/// The interrupt came, but a thread handles it, and the thread wakes the task.
+/// The interrupt had come, and its handler is threaded: the thread had not woken the task yet.
 ///
-/// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
-/// of real-time kernels), from where the thread is woken itself to where it wakes the task
+/// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs of
+/// real-time kernels), from the wake-up of that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
-/// Documentation/admin-guide/kernel-parameters.txt). Softirqs that run in it are charged as such.
+/// Documentation/admin-guide/kernel-parameters.txt). Softirqs that run in the thread are charged as
+/// such.
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptThread;
 
 impl Cause for InterruptThread {
     const ABOUT: About = About {
         name: "interrupt-thread",
-        summary: "the thread of an interrupt was to wake the task",
+        summary: "the IRQ thread that was to wake the task had not done so yet",
     };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let thread = window.waker;
-        let chain = stretch.phase == Phase::Due
-            && stretch.doing.interrupt.is_none()
+        let chain = segment.phase == Phase::Due
+            && segment.doing.interrupt.is_none()
             && handles_interrupts(thread)
             && window.woken_by().is_none()
-            && stretch.from >= woken(thread, window);
+            && segment.from >= woken(thread, window);
         chain.then_some(Who { task: Some(thread), ..Who::default() })
     }
 }
@@ -38,7 +39,7 @@ fn handles_interrupts(task: Task) -> bool {
     ["irq/", "ksoftirqd/", "ktimers/"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// When the thread was woken itself, or began to run; 0 if that was before all that was seen.
+/// Time at which the thread itself was woken; 0 if that was before the first event.
 fn woken(thread: Task, window: &Window) -> Nanos {
     let until = window.before_waking().iter().take_while(|event| event.at <= window.waking);
     let begins = until.filter(|event| match event.what {
@@ -53,7 +54,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn the_chain_begins_where_the_thread_is_woken() {
+    fn interrupt_thread_is_charged_from_its_own_wake_up() {
         let mut window = scene(&[
             (10_400, STRESS, What::Interrupt { line: Line::Device(24), upon: PROGRAM }),
             (11_000, STRESS, What::Waking { task: task(THREAD), cpu: 0 }),

@@ -1,4 +1,4 @@
-//! The kernel had interrupts off.
+//! The kernel had interrupts disabled.
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::registry::About;
@@ -7,32 +7,36 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::time::Nanos;
 
-/// The kernel had interrupts off, so that the one that was to wake the task had to wait.
+/// The kernel had interrupts disabled, which delayed the interrupt that was to wake the task.
 ///
-/// Recognized by an interrupt that comes late upon the kernel, and by nothing else: no handler ran
-/// meanwhile. To blame are the task and the function upon which the interrupt came, which is where
-/// the kernel turned interrupts on again. Less than a microsecond is the way of the interrupt. In
-/// a virtual machine it may as well be the host that brings it late: what is later there than a
-/// millisecond, for which hardly any kernel has them off, beyond what was surely stolen, is
-/// `stalled`. It is what the kernel's irqsoff tracer measures (Documentation/trace/ftrace.rst).
+/// Recognized by an interrupt that comes late and in kernel context while no other handler ran. The
+/// culprits are the task and the function that the interrupt came in, which is where the kernel enabled
+/// interrupts again. Less than a microsecond counts as the delivery of the interrupt. In a virtual
+/// machine the host may have delivered the interrupt late: a delay of more than a millisecond there,
+/// not counting stolen time, is `stalled`, as hardly any kernel has interrupts disabled for so long. The
+/// kernel's irqsoff tracer measures the same (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptsOff;
 
-/// What is later than this in a virtual machine is more likely the host's.
-const BELIEVABLE: Nanos = Nanos::from_millis(1);
+/// Longest delay in a virtual machine that is charged to the kernel; longer ones are more likely the
+/// host's.
+const LONGEST_IN_GUEST: Nanos = Nanos::from_millis(1);
 
 impl Cause for InterruptsOff {
-    const ABOUT: About = About { name: "interrupts-off", summary: "the kernel had interrupts off" };
+    const ABOUT: About = About {
+        name: "interrupts-off",
+        summary: "IRQs disabled in kernel context; IRQ delivery delayed",
+    };
 
-    fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
-        if is_idle(stretch) || stretch.phase != Phase::Due {
+    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+        if is_idle(segment) || segment.phase != Phase::Due {
             return None;
         }
-        let next = stretch.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
-        let (task, stack) = (stretch.doing.task, window.interrupted(next.upon));
-        let believable = next.late - next.stolen <= BELIEVABLE;
-        let kept_off = next.late >= DELIVERY && (believable || !machine.hypervisor);
-        kept_off.then_some(Who { task, stack, ..Who::default() })
+        let next = segment.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
+        let (task, stack) = (segment.doing.task, window.interrupted(next.upon));
+        let plausible = next.late - next.stolen <= LONGEST_IN_GUEST;
+        let delayed = next.late >= DELIVERY && (plausible || !machine.hypervisor);
+        delayed.then_some(Who { task, stack, ..Who::default() })
     }
 }
 
@@ -41,18 +45,18 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn who_had_them_off_is_found_below_the_handler() {
+    fn culprit_is_function_below_handler_on_stack() {
         let mut window = scene(&[(19_000, STRESS, timer_upon(KERNEL))]);
         window.waking_stack = vec![1, 2, KERNEL.ip, 40, 41];
         assert_eq!(charged(&window, METAL)[0], ("interrupts-off", 9_000));
-        let who = blamed(&window, METAL, "interrupts-off");
-        assert_eq!((who.task, who.stack), (Some(task(STRESS)), vec![KERNEL.ip, 40, 41]));
+        let culprit = blamed(&window, METAL, "interrupts-off");
+        assert_eq!((culprit.task, culprit.stack), (Some(task(STRESS)), vec![KERNEL.ip, 40, 41]));
         window.waking_stack = vec![1, 2];
         assert_eq!(blamed(&window, METAL, "interrupts-off").stack, [KERNEL.ip]);
     }
 
     #[test]
-    fn a_softirq_that_keeps_the_interrupt_off_is_not_just_a_softirq() {
+    fn interrupts_off_in_softirq_is_not_charged_to_softirq() {
         let window = scene(&[
             (5_000, STRESS, What::Softirq(3)),
             (17_000, STRESS, What::SoftirqEnd),
@@ -62,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_cpu_has_nobody_to_blame_and_a_program_cannot_do_it() {
+    fn idle_cpu_and_user_space_are_not_charged_with_interrupts_off() {
         let idle = scene(&[(19_000, IDLE, timer_upon(KERNEL))]);
         let program = scene(&[(19_000, STRESS, timer_upon(PROGRAM))]);
         for window in [idle, program] {
@@ -71,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_of_another_cpu_came_upon_the_timer_says_that_had_to_wait_as_well() {
+    fn context_of_ipi_is_taken_from_timer_interrupt_that_was_delayed_too() {
         let expired = |upon, again, due| {
             scene(&[
                 (18_000, STRESS, CALL),
@@ -96,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn where_the_interrupt_came_is_not_guessed() {
+    fn interrupt_of_unknown_context_is_unexplained() {
         let window = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(9_000));
     }
 
     #[test]
-    fn in_a_virtual_machine_more_than_kernels_do_is_not_believed() {
+    fn delay_above_a_millisecond_in_guest_is_charged_to_stalled() {
         let late = |late| {
             let mut window = scene(&[(19_000, STRESS, timer_upon(KERNEL))]);
             window.due = Nanos(10_000_000);
@@ -123,7 +127,7 @@ mod tests {
         stolen.events[1].stolen = Nanos(300_000);
         let expected = [("interrupts-off", 900_000), ("host", 300_000)];
         assert_eq!(charged(&stolen, GUEST), expected);
-        // The same, stolen before an event that may tell of what was before the task was due.
+        // The same, with time stolen before an event that may cover time before the task was due.
         let before =
             Event { at: stolen.due + Nanos(1), stolen: Nanos(300_000), ..stolen.events[0] };
         stolen.events.insert(1, before);

@@ -7,12 +7,12 @@ use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Line, Window};
 
-/// The task could run, and was on its way to the CPU on which it then did.
+/// The task was runnable and on its way to the CPU on which it then ran.
 ///
-/// Recognized by `sched:sched_migrate_task` and `sched:sched_wakeup`: until the task stands on the
-/// queue of its new CPU; and, where that is not idle, until the interrupt arrives by which the old
-/// one asks the new one to look whom to run (Documentation/scheduler/sched-domains.rst). If that
-/// takes longer than ten microseconds, something was in its way, and nothing tells what.
+/// Recognized by `sched:sched_migrate_task` and `sched:sched_wakeup`: until the task is on the run queue
+/// of its new CPU; and, if that CPU is not idle, until the reschedule interrupt arrives by which the old
+/// CPU asks the new one to schedule (Documentation/scheduler/sched-domains.rst). If that takes longer
+/// than ten microseconds, something delayed it, and no event says what.
 #[derive(Debug, clap::Args)]
 pub(super) struct Migration;
 
@@ -20,17 +20,17 @@ impl Cause for Migration {
     const ABOUT: About =
         About { name: "migration", summary: "the task was on its way to another CPU" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        if stretch.phase != Phase::Runnable || stretch.doing.interrupt.is_some() {
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        if segment.phase != Phase::Runnable || segment.doing.interrupt.is_some() {
             return None;
         }
         let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
-        if elsewhere && window.queued().is_some_and(|queued| stretch.to <= queued) {
+        if elsewhere && window.queued().is_some_and(|queued| segment.to <= queued) {
             return Some(Who::default());
         }
-        let next = stretch.next_interrupt(window).filter(|_| elsewhere && !is_idle(stretch))?;
+        let next = segment.next_interrupt(window).filter(|_| elsewhere && !is_idle(segment))?;
         let asked =
-            next.line == Line::Reschedule && next.late < AT_ONCE && stretch.doing.softirq.is_none();
+            next.line == Line::Reschedule && next.late < AT_ONCE && segment.doing.softirq.is_none();
         asked.then_some(Who { line: Some(Line::Reschedule), ..Who::default() })
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn a_task_moves_until_it_is_queued_and_the_other_cpu_told() {
+    fn migration_lasts_until_task_is_queued_and_reschedule_ipi_arrives() {
         let mut window = scene(&[
             (1_000, STRESS, What::SoftirqEnd),
             (22_000, STRESS, What::Queued { pid: OURS, cpu: 0 }),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_the_call_off_for_long_is_not_known() {
+    fn reschedule_ipi_delayed_by_ten_microseconds_is_unexplained() {
         let called = |waking| {
             let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_pulled_over_waited_elsewhere_until_then() {
+    fn migration_lasts_until_task_is_pulled_to_its_cpu() {
         let mut window = scene(&[
             (20_500, STRESS, What::Queued { pid: OURS, cpu: 1 }),
             (27_000, STRESS, What::Migrated { pid: OURS, cpu: 0 }),

@@ -7,61 +7,65 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, Window};
 use std::cmp::Ordering;
 
-/// The kernel worked for a less urgent task, and could not be preempted there.
+/// Kernel code ran for a lower-priority task, and could not be preempted. Under preempt=none and
+/// preempt=voluntary it ran to its next scheduling point.
 ///
-/// Recognized by a task of lower priority that keeps the CPU after ours was woken, in the kernel:
-/// a program can be preempted anywhere. That it was in the kernel is known where the last interrupt
-/// came upon that, or where it woke ours itself, on the same CPU; and where the last interrupt does
-/// not say what it came upon, by more than 10 us from its end to the switch, less what interrupts,
-/// softirqs and the host took of them: from a program the kernel goes there at once. To blame are
-/// that task and the function in which it gave way; or, where it did so only on its way out of the
-/// kernel, the one upon which the waking interrupt came. It is the non-preemptable section of Abeni
-/// et al. (RTAS 2002), and what the kernel's preemptoff tracer measures
-/// (Documentation/trace/ftrace.rst).
+/// Recognized by a lower-priority task that keeps the CPU in kernel context after the task was woken:
+/// user space can be preempted anywhere. It was in kernel context if the last interrupt came there, or
+/// if it woke the task itself, on the same CPU. If the context of the last interrupt is not known, it
+/// was if more than 10 us passed from the end of that interrupt to the switch, not counting interrupts,
+/// softirqs and stolen time: from user space the kernel switches at once. The culprits are that task
+/// and the function in which it was switched out; or, if that was only on its return from the kernel,
+/// the function that the waking interrupt came in. It is the non-preemptible section of Abeni et al.
+/// (RTAS 2002), and what the kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptable;
 
 impl Cause for NonPreemptable {
-    const ABOUT: About =
-        About { name: "non-preemptable", summary: "the kernel could not be preempted" };
+    const ABOUT: About = About {
+        name: "non-preemptable",
+        summary: "non-preemptible section of a lower-priority task in the kernel",
+    };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let (task, order) = instead(stretch, window)?;
-        let upon = window.last_interrupt(stretch.from);
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let (task, order) = instead(segment, window)?;
+        let upon = window.last_interrupt(segment.from);
         let in_kernel = match upon.filter(|upon| upon.ip != 0) {
             Some(upon) => upon.is_kernel(),
-            // From a program it goes straight to the scheduler: what takes longer is the kernel's.
+            // From user space it goes straight to the scheduler. If that takes longer, it was in the
+            // kernel.
             None => {
-                is_waker(task, window) || upon.is_some() && window.is_slow_to_switch(stretch.from)
+                is_waker(task, window) || upon.is_some() && window.is_slow_to_switch(segment.from)
             }
         };
-        let waits = stretch.phase == Phase::Runnable && order == Ordering::Greater;
+        let waits = segment.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
             return None;
         }
         let here = upon.filter(|_| window.waker_cpu == window.cpu);
-        let at_work = here.map(|upon| window.interrupted(upon)).unwrap_or_default();
-        let gave_way = &window.switch_stack;
-        let stack = if gave_way.is_empty() || is_on_its_way_out(gave_way, &at_work) {
-            at_work
+        let interrupted = here.map(|upon| window.interrupted(upon)).unwrap_or_default();
+        let switched_out = &window.switch_stack;
+        let stack = if switched_out.is_empty() || is_returning(switched_out, &interrupted) {
+            interrupted
         } else {
-            gave_way.clone()
+            switched_out.clone()
         };
         Some(Who { task: Some(task), stack, ..Who::default() })
     }
 }
 
-/// Whether this task woke ours on the very CPU: then it was in the kernel.
+/// Whether `task` woke the explained task on the same CPU, so that it was in the kernel.
 fn is_waker(task: Task, window: &Window) -> bool {
     let here = window.waker_cpu == window.cpu && window.was_woken_by_task();
     here && task.pid == window.waker.pid
 }
 
-/// Whether a task that was seen at work had left that call when it gave way: of the two stacks
-/// only the entry into the kernel is the same. A kernel without preemption goes on until there.
-fn is_on_its_way_out(gave_way: &[u64], at_work: &[u64]) -> bool {
-    let both = gave_way.iter().rev().zip(at_work.iter().rev());
-    at_work.len() > 1 && both.take_while(|(gave, work)| gave == work).count() <= 1
+/// Whether a task was switched out on its return to user space, after the system call that was
+/// interrupted: the two stacks have only the entry into the kernel in common. A kernel without
+/// preemption runs until there.
+fn is_returning(switched_out: &[u64], interrupted: &[u64]) -> bool {
+    let both = switched_out.iter().rev().zip(interrupted.iter().rev());
+    interrupted.len() > 1 && both.take_while(|(one, other)| one == other).count() <= 1
 }
 
 #[cfg(test)]
@@ -69,22 +73,22 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn a_lesser_task_in_the_kernel_keeps_the_cpu_where_it_gives_way() {
+    fn culprit_is_lower_priority_task_and_function_in_which_it_was_switched_out() {
         let mut window = scene(&[(10_200, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS]);
         window.waking_stack = vec![1, KERNEL.ip, 40, 41, 42];
         assert!(charged(&window, METAL).contains(&("non-preemptable", 9_000)));
-        let who = |window: &Window| blamed(window, METAL, "non-preemptable");
+        let culprit = |window: &Window| blamed(window, METAL, "non-preemptable");
         assert_eq!(
-            (who(&window).task, who(&window).stack),
+            (culprit(&window).task, culprit(&window).stack),
             (Some(task(STRESS)), vec![KERNEL.ip, 40, 41, 42])
         );
         window.switch_stack = vec![50, 40, 41, 42];
-        assert_eq!(who(&window).stack, [50, 40, 41, 42]);
-        // On its way out of the kernel it does nothing more that tells.
+        assert_eq!(culprit(&window).stack, [50, 40, 41, 42]);
+        // On its return to user space, the stack says nothing about the section.
         window.switch_stack = vec![50, 51, 42];
-        assert_eq!(who(&window).stack, [KERNEL.ip, 40, 41, 42]);
+        assert_eq!(culprit(&window).stack, [KERNEL.ip, 40, 41, 42]);
         window.waking_stack.clear();
-        assert_eq!(who(&window).stack, [50, 51, 42]);
+        assert_eq!(culprit(&window).stack, [50, 51, 42]);
     }
 
     fn is_claimed(window: &Window) -> bool {
@@ -92,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_a_cpu_that_another_one_calls_was_in_the_kernel_is_not_guessed() {
+    fn interrupt_of_unknown_context_is_not_charged() {
         let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
         let mut window = scene(&[
             (1_000, STRESS, What::SoftirqEnd),
@@ -105,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_waking_interrupt_came_upon_holds_until_the_switch() {
+    fn context_of_waking_interrupt_holds_until_switch() {
         let called = |upon, call| {
             scene(&[
                 (10_200, STRESS, timer_upon(upon)),
@@ -122,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_that_began_before_ours_was_due_tells_as_well() {
+    fn context_of_interrupt_before_due_time_counts() {
         assert!(is_claimed(&scene(&[(9_000, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS])));
     }
 
     #[test]
-    fn a_task_that_wakes_ours_is_in_the_kernel() {
+    fn waker_on_same_cpu_is_in_kernel() {
         let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd)]);
         (window.due, window.expiry) = (window.waking, window.waking);
         assert_eq!(charged(&window, METAL)[0], ("non-preemptable", 10_000));
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_can_be_preempted_anywhere() {
+    fn user_space_is_not_charged() {
         let window = scene(&[(10_200, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS]);
         let charges = charged(&window, METAL);
         assert!(!charges.iter().any(|(cause, _)| *cause == "non-preemptable"), "{charges:?}");

@@ -1,4 +1,4 @@
-//! The task touched memory that was not there.
+//! The task had a page fault.
 
 use super::Cause;
 use crate::registry::About;
@@ -6,30 +6,29 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, What, Window};
 
-/// The task had the CPU already, and touched memory that was not there.
+/// The task had been switched to, and had a page fault before it ran on.
 ///
-/// Recognized by `exceptions:page_fault_user` of the task between the switch to it and its
-/// running; all from there on is the fault's, waiting for a disk too, but not what others do that
-/// take the CPU from it. Whoever locks its memory has none (mlockall(2)).
+/// Recognized by `exceptions:page_fault_user` of the task between the switch to it and its running.
+/// Everything from there on is charged to the fault, a wait for a disk included, but not the time of
+/// tasks that preempt it. A task that locks its memory has no page faults (mlockall(2)).
 #[derive(Debug, clap::Args)]
 pub(super) struct PageFault;
 
 impl Cause for PageFault {
-    const ABOUT: About =
-        About { name: "page-fault", summary: "the task touched memory that was not there" };
+    const ABOUT: About = About { name: "page-fault", summary: "the task had a page fault" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let ours = |task: Task| task.pid == window.task.pid;
         let since: Vec<What> = { window.events.iter() }
-            .filter(|event| event.at >= window.switched && event.at <= stretch.from)
+            .filter(|event| event.at >= window.switched && event.at <= segment.from)
             .filter(|event| ours(event.task))
             .map(|event| event.what)
             .collect();
         let faulted = since.iter().any(|what| matches!(what, What::PageFault { .. }));
         let last_left = since.iter().rfind(|what| matches!(what, What::Switch { .. }));
-        let preempted = !stretch.doing.task.is_some_and(ours)
+        let preempted = !segment.doing.task.is_some_and(ours)
             && matches!(last_left, Some(What::Switch { preempted: true, .. }));
-        let faulting = stretch.phase == Phase::Running && faulted && !preempted;
+        let faulting = segment.phase == Phase::Running && faulted && !preempted;
         faulting.then_some(Who { task: Some(window.task), ..Who::default() })
     }
 }
@@ -39,7 +38,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn what_follows_a_fault_is_the_faults() {
+    fn time_after_page_fault_is_charged_to_it() {
         let mut window = scene(&[
             (30_400, OURS, What::PageFault { address: 4_096 }),
             (31_000, OURS, What::Switch { next: task(URGENT), preempted: false }),
@@ -51,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_the_cpu_meanwhile_is_not_the_fault() {
+    fn preemption_during_page_fault_is_not_charged_to_it() {
         let mut window = scene(&[
             (30_400, OURS, What::PageFault { address: 4_096 }),
             (31_000, OURS, What::Switch { next: task(URGENT), preempted: true }),

@@ -7,27 +7,27 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
 use std::cmp::Ordering;
 
-/// A softirq ran: on top of a task, or as the thread that does what was left over.
+/// A softirq ran: on top of a task, or in ksoftirqd, the thread that runs softirqs which were left over.
 ///
-/// Recognized by `irq:softirq_entry` and `irq:softirq_exit`, which say which it is, or by the
-/// name of the current task, ksoftirqd, where it keeps ours waiting (include/linux/interrupt.h;
-/// Documentation/core-api/kernel-api.rst). No task is scheduled while a softirq runs on top of
-/// another, however urgent it is.
+/// Recognized by `irq:softirq_entry` and `irq:softirq_exit`, which name the softirq, or by the name of
+/// the current task, ksoftirqd, if it has at least the priority of the task
+/// (include/linux/interrupt.h; Documentation/core-api/kernel-api.rst). While a softirq runs on top of a
+/// task, no other task is scheduled, whatever its priority.
 #[derive(Debug, clap::Args)]
 pub(super) struct Softirq;
 
 impl Cause for Softirq {
     const ABOUT: About = About { name: "softirq", summary: "a softirq ran, or ksoftirqd" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &stretch.doing;
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let doing = &segment.doing;
         if doing.interrupt.is_some() {
             return None;
         }
         if doing.softirq.is_some() {
             return Some(Who { softirq: doing.softirq, ..Who::default() });
         }
-        let (task, order) = instead(stretch, window)?;
+        let (task, order) = instead(segment, window)?;
         let waits = order != Ordering::Greater && task.comm.to_string().starts_with("ksoftirqd/");
         waits.then_some(Who { task: Some(task), ..Who::default() })
     }
@@ -38,7 +38,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn a_softirq_on_top_of_a_task_is_known_by_its_number() {
+    fn softirq_on_top_of_task_is_named_by_number() {
         let window = scene(&[
             (10_200, STRESS, timer_upon(PROGRAM)),
             (21_000, STRESS, What::InterruptEnd),
@@ -50,12 +50,12 @@ mod tests {
     }
 
     #[test]
-    fn ksoftirqd_is_one_only_where_it_keeps_the_task_waiting() {
+    fn ksoftirqd_of_lower_priority_is_not_charged() {
         let mut window = scene(&[(1_000, KSOFTIRQD, What::SoftirqEnd)]);
-        let of =
+        let has_softirq =
             |window: &Window| charged(window, METAL).iter().any(|(name, _)| *name == "softirq");
-        assert!(!of(&window));
+        assert!(!has_softirq(&window));
         window.task.prio = 120;
-        assert!(of(&window));
+        assert!(has_softirq(&window));
     }
 }

@@ -1,4 +1,4 @@
-//! A CPU of a virtual machine did not hear what it was told.
+//! A CPU of a virtual machine took an interrupt late.
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::registry::About;
@@ -7,27 +7,27 @@ use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Line, Window};
 
-/// An interrupt had been sent to the CPU, and the CPU took it late: the kernel had interrupts off,
-/// or the host of this virtual machine held it without counting that as stolen. Nothing tells which.
+/// An interrupt had been sent to the CPU, which took it late: the kernel had interrupts disabled, or
+/// the host of this virtual machine delayed it without counting that as stolen. No event says which.
 ///
-/// Recognized by what neither `host` nor `interrupts-off` claims: an interrupt that comes upon the
-/// kernel later than kernels have them off, or one that does not say what it came upon; where another
-/// CPU calls, later than 10 us. The task is the one that had the CPU, and need not be to blame.
+/// Recognized by what neither `host` nor `interrupts-off` claims: an interrupt in kernel context later
+/// than kernels have interrupts disabled, or one whose context is not known; for an interrupt from
+/// another CPU, later than 10 us. The task is the one that had the CPU, and need not be the culprit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stalled;
 
 impl Cause for Stalled {
     const ABOUT: About = About {
         name: "stalled",
-        summary: "an interrupt came late: kept off by the kernel, or by the host",
+        summary: "an interrupt came late: delayed by the kernel or by the host",
     };
 
-    fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
-        if !machine.hypervisor || is_idle(stretch) {
+    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+        if !machine.hypervisor || is_idle(segment) {
             return None;
         }
-        let next = stretch.next_interrupt(window)?;
-        let late = match stretch.phase {
+        let next = segment.next_interrupt(window)?;
+        let late = match segment.phase {
             Phase::Due => next.late >= DELIVERY && !next.upon.user,
             Phase::Runnable => {
                 let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
@@ -35,7 +35,7 @@ impl Cause for Stalled {
             }
             Phase::Slack | Phase::Running => false,
         };
-        let (task, stack) = (stretch.doing.task, window.interrupted(next.upon));
+        let (task, stack) = (segment.doing.task, window.interrupted(next.upon));
         late.then_some(Who { task, stack, ..Who::default() })
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn what_keeps_a_call_off_for_long_is_said_without_a_guess() {
+    fn reschedule_ipi_delayed_in_guest_is_charged_to_stalled() {
         let called = |waking| {
             let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_comes_late_upon_nobody_knows_what_is_one_in_a_virtual_machine() {
+    fn late_timer_of_unknown_context_is_charged_to_stalled_in_guest_only() {
         let late = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
         assert_eq!(charged(&late, GUEST)[0], ("stalled", 9_000));
         assert!(charged(&late, METAL).iter().all(|(cause, _)| *cause != "stalled"));

@@ -1,4 +1,4 @@
-//! What the tests of all causes are made of, and what holds for all of them.
+//! Fixtures for the tests of causes, and a property test of all causes together.
 
 pub(super) use super::explain;
 pub(super) use latlab_core::explain::charge::{Circumstances, Who};
@@ -26,15 +26,15 @@ pub(super) const GUEST: Circumstances =
 pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true };
 pub(super) const KERNEL: Upon = Upon { ip: 900, user: false };
 
-/// Another CPU calls, which does not say what it came upon.
+/// A reschedule IPI, the context of which is not known.
 pub(super) const CALL: What =
     What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false } };
 
-/// The end of the waking interrupt, just after the waking.
+/// The end of the waking interrupt, just after the wake-up.
 pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
 pub(super) const ENDS_OF_STRESS: (u64, u32, What) = (21_000, STRESS, What::InterruptEnd);
 
-/// The tasks of all scenes.
+/// The task with this id in all windows of the tests.
 pub(super) fn task(pid: u32) -> Task {
     let (prio, comm) = match pid {
         IDLE => (120, "swapper/0"),
@@ -48,8 +48,8 @@ pub(super) fn task(pid: u32) -> Task {
     Task { pid, prio, comm: Comm::from(comm) }
 }
 
-/// A wake-up due at 10 000, woken at 20 000, current at 30 000, there at 31 000, and what the
-/// tasks saw meanwhile. The CPU changes over to ours at the end, from whoever was current.
+/// A wake-up due at 10 000, woken at 20 000, switched to at 30 000 and running at 31 000, with these
+/// events. The CPU switches to the task from the task of the last event.
 pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
     let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), what, stolen: Nanos(0) };
     let mut events: Vec<Event> =
@@ -60,8 +60,8 @@ pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
             _ => *pid,
         });
     let place = events.partition_point(|event| event.at.0 < 30_000);
-    let over = What::Switch { next: task(OURS), preempted: true };
-    events.insert(place, event(30_000, last, over));
+    let switch = What::Switch { next: task(OURS), preempted: true };
+    events.insert(place, event(30_000, last, switch));
     Window {
         task: task(OURS),
         due: Nanos(10_000),
@@ -79,20 +79,20 @@ pub(super) fn timer_upon(upon: Upon) -> What {
     What::Interrupt { line: Line::Timer, upon }
 }
 
-/// The charges of a window, without who is to blame.
+/// The charges of a window, without their culprits.
 pub(super) fn charged(window: &Window, machine: Circumstances) -> Vec<(&'static str, u64)> {
     let explained = explain(window, &machine);
     explained.charges.iter().map(|charge| (charge.cause, charge.length().0)).collect()
 }
 
-/// Who is to blame for the first charge of this cause.
+/// The culprit of the first charge to this cause.
 pub(super) fn blamed(window: &Window, machine: Circumstances, cause: &str) -> Who {
     let explained = explain(window, &machine);
     let charge = explained.charges.into_iter().find(|charge| charge.cause == cause);
     charge.expect("it is charged").who
 }
 
-fn anything() -> impl Strategy<Value = What> {
+fn any_event() -> impl Strategy<Value = What> {
     prop_oneof![
         prop_oneof![Just(Line::Timer), Just(Line::Device(3)), Just(Line::Reschedule)]
             .prop_flat_map(|line| prop_oneof![Just(PROGRAM), Just(KERNEL), Just(Upon::default())]
@@ -117,9 +117,9 @@ fn anything() -> impl Strategy<Value = What> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
     #[test]
-    fn whatever_happens_charges_and_rest_are_the_latency(
+    fn charges_and_unexplained_time_always_add_up_to_latency(
         happened in proptest::collection::vec(
-            (0u64..9_000, 0u32..7, anything(), 0u64..900),
+            (0u64..9_000, 0u32..7, any_event(), 0u64..900),
             0..40,
         ),
         mut moments in proptest::collection::vec(0u64..9_000, 5),

@@ -1,4 +1,4 @@
-//! The task could run, and was not allowed to.
+//! The task was throttled.
 
 use super::{Cause, instead};
 use crate::registry::About;
@@ -7,26 +7,26 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use std::cmp::Ordering;
 
-/// The task could run, and the CPU went over or back to a less urgent one all the same: its share
-/// was used up.
+/// The task was runnable, and the CPU switched or returned to a lower-priority task all the same: the
+/// CPU time of the task was used up.
 ///
-/// Recognized by a switch to a task of lower priority, or to the idle task, while ours stood on the
-/// queue of that CPU; or by an interrupt that comes upon the program of such a task meanwhile: the
-/// kernel never goes back to one while it means to run another. It is the throttling of real-time
-/// tasks, the deadline server of ordinary ones, the budget of a deadline task, or the bandwidth of a
-/// control group (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
+/// Recognized by a switch to a lower-priority task, or to the idle task, while the task was on the run
+/// queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns there
+/// while it means to run another task. It is the throttling of real-time tasks, the deadline server of
+/// SCHED_OTHER tasks, the budget of a SCHED_DEADLINE task, or the bandwidth of a control group
+/// (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Throttled;
 
 impl Cause for Throttled {
     const ABOUT: About =
-        About { name: "throttled", summary: "the task's share of the CPU was used up" };
+        About { name: "throttled", summary: "the task was throttled: its CPU time was used up" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let (task, order) = instead(stretch, window)?;
-        let passed_over = stretch.phase == Phase::Runnable
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let (task, order) = instead(segment, window)?;
+        let passed_over = segment.phase == Phase::Runnable
             && order == Ordering::Greater
-            && (window.was_passed_over(stretch.from) || window.was_left_waiting(stretch.to));
+            && (window.was_passed_over(segment.from) || window.was_left_waiting(segment.to));
         passed_over.then_some(Who { task: Some(task), ..Who::default() })
     }
 }
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_goes_over_to_a_lesser_task_has_throttled_ours() {
+    fn switch_to_lower_priority_task_is_charged_to_throttling() {
         for next in [STRESS, IDLE] {
             let window = passed_over(next);
             assert!(charged(&window, METAL).contains(&("throttled", 9_000)));
@@ -51,7 +51,7 @@ mod tests {
         }
     }
 
-    /// Ours is woken while the deadline server of ordinary tasks has the CPU.
+    /// The task is woken while the deadline server of SCHED_OTHER tasks has the CPU.
     fn left_waiting(upon: Upon) -> Window {
         scene(&[
             (10_200, STRESS, timer_upon(PROGRAM)),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_goes_back_to_a_lesser_program_has_throttled_ours() {
+    fn return_to_lower_priority_user_space_is_charged_to_throttling() {
         let charges = charged(&left_waiting(PROGRAM), METAL);
         let ends = [("throttled", 6_500), ("interrupt", 1_000), ("dispatch", 3_000)];
         assert_eq!(charges[charges.len() - 3..], ends);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interrupt_by_which_another_cpu_wakes_ours_is_no_proof() {
+    fn reschedule_ipi_of_waker_is_no_evidence_of_throttling() {
         let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
         let mut window = scene(&[
             (20_100, STRESS, What::Queued { pid: OURS, cpu: 0 }),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_before_ours_was_queued_or_to_an_urgent_task_is_none() {
+    fn switch_before_queueing_or_to_higher_priority_is_no_throttling() {
         let mut before = passed_over(STRESS);
         before.events[0].at = Nanos(21_500);
         for window in [before, passed_over(URGENT)] {

@@ -1,4 +1,4 @@
-//! Callbacks of other timers.
+//! Callbacks of other timers ran.
 
 use super::Cause;
 use crate::registry::About;
@@ -6,28 +6,28 @@ use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
 use latlab_core::explain::{Line, Window};
 
-/// The callbacks of other timers, one after another in one interrupt or softirq.
+/// The callbacks of other timers ran, one after another in one interrupt or softirq.
 ///
-/// Recognized by what `timer:hrtimer_expire_entry` and `timer:timer_expire_entry` say of each
-/// callback; its function is the one to blame. The callback that wakes the task is not counted: it
-/// is the way of waking (Documentation/timers/hrtimers.rst). What comes on top of a callback, as
-/// an interrupt upon a softirq, is not its own either.
+/// Recognized by `timer:hrtimer_expire_entry` and `timer:timer_expire_entry` of each callback; the
+/// culprit is its function. The callback that wakes the task does not count, as it is part of the
+/// wake-up (Documentation/timers/hrtimers.rst), nor does whatever runs on top of a callback, such as an
+/// interrupt on top of a softirq.
 #[derive(Debug, clap::Args)]
 pub(super) struct TimerCallbacks;
 
 impl Cause for TimerCallbacks {
     const ABOUT: About =
-        About { name: "timer-callbacks", summary: "the callbacks of other timers were called" };
+        About { name: "timer-callbacks", summary: "callbacks of other timers ran" };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &stretch.doing;
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let doing = &segment.doing;
         let function = match doing.interrupt {
             None => doing.callback.or(doing.timer),
             Some((Line::Timer, _)) => doing.timer,
             Some(_) => None,
         }?;
-        let who = Who { softirq: doing.softirq, stack: vec![function], ..Who::default() };
-        (!stretch.is_in_waking_callback(window)).then_some(who)
+        let culprit = Who { softirq: doing.softirq, stack: vec![function], ..Who::default() };
+        (!segment.is_in_waking_callback(window)).then_some(culprit)
     }
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use crate::cause::tests::*;
 
     #[test]
-    fn callbacks_before_and_after_the_one_that_wakes_are_others() {
+    fn callbacks_before_and_after_waking_one_are_charged() {
         let expire = |function| What::Timer { function, due: Nanos(10_000) };
         let window = scene(&[
             (10_000, STRESS, timer_upon(PROGRAM)),
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callback_of_an_ordinary_timer_has_a_function_and_its_softirq_none() {
+    fn callback_in_softirq_is_charged_with_its_function_and_softirq() {
         let window = scene(&[
             (20_500, STRESS, What::Softirq(1)),
             (21_000, STRESS, What::Callback { function: 5 }),

@@ -1,4 +1,4 @@
-//! A task had the CPU of which the kernel reports less than of others.
+//! A sched_switch event is missing.
 
 use super::{Cause, instead};
 use crate::registry::About;
@@ -6,27 +6,27 @@ use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 
-/// A task had the CPU, and the kernel did not report what came next: that ours was woken, or that
-/// the CPU went over to it.
+/// The kernel did not report a switch: a task had the CPU, and what came next is not known, neither
+/// that the task was woken nor that the CPU switched to it.
 ///
-/// Recognized by the last report, which names the task. That happens where a task is kept from the
-/// tracepoints, as a hypervisor's agent may be; what it did is not known, and neither is how much of
-/// the time was the scheduler's.
+/// Recognized by the last event, which names the task that had the CPU. That happens where a task is
+/// hidden from the tracepoints, as the agent of a hypervisor may be. Nothing says what it did, nor how
+/// much of the time the scheduler took.
 #[derive(Debug, clap::Args)]
 pub(super) struct Unreported;
 
 impl Cause for Unreported {
     const ABOUT: About = About {
         name: "unreported",
-        summary: "a task had the CPU of which the kernel does not report all",
+        summary: "missing sched_switch event: last known task on the CPU is named",
     };
 
-    fn claim(stretch: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &stretch.doing;
+    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+        let doing = &segment.doing;
         let alone = doing.interrupt.is_none() && doing.softirq.is_none() && doing.idle.is_none();
-        let task = match stretch.phase {
+        let task = match segment.phase {
             Phase::Due => doing.task.filter(|task| !task.is_idle() && task.pid != window.task.pid),
-            _ => instead(stretch, window).map(|(task, _)| task).filter(|task| !task.is_idle()),
+            _ => instead(segment, window).map(|(task, _)| task).filter(|task| !task.is_idle()),
         };
         let task = task.filter(|_| window.unreported && alone)?;
         Some(Who { task: Some(task), ..Who::default() })
@@ -38,7 +38,7 @@ mod tests {
     use super::super::tests::*;
 
     #[test]
-    fn who_had_the_cpu_last_is_named_where_the_switch_was_not_reported() {
+    fn last_known_task_is_culprit_if_switch_was_not_reported() {
         let seen = [(15_000, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS];
         let woken = scene(&seen);
         let events = woken.events.iter().filter(|event| event.at < woken.switched);
@@ -50,8 +50,8 @@ mod tests {
         };
         let charges = charged(&unreported, METAL);
         assert_eq!(charges.last(), Some(&("unreported", 10_000)), "{charges:?}");
-        let who = blamed(&unreported, METAL, "unreported");
-        assert_eq!(who.task, Some(task(STRESS)));
+        let culprit = blamed(&unreported, METAL, "unreported");
+        assert_eq!(culprit.task, Some(task(STRESS)));
         assert!(charged(&woken, METAL).iter().all(|(cause, _)| *cause != "unreported"));
     }
 }

@@ -2,7 +2,7 @@
 
 mod status;
 
-use crate::adapt::{self, Daemon, Orders, Speaker};
+use crate::adapt::{self, Daemon, LogThread, Options};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, metrics};
 use crate::mechanism;
@@ -115,24 +115,24 @@ impl Adapt {
         let text = self.read_configuration()?;
         let configuration = self.configuration(&text)?;
         if self.dry_run {
-            return format::put(&adapt::foresee(names, &configuration)?);
+            return format::put(&adapt::dry_run(names, &configuration)?);
         }
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
-        // Dropped last: it waits until the last messages have been printed.
-        let speaker = Speaker::start(say)?;
-        let voice = speaker.voice();
+        // Dropped last: the last messages are still written.
+        let log_thread = LogThread::start(say)?;
+        let logger = log_thread.logger();
         for mended in Guard::mend(&Root::default()) {
-            voice.say(&mended);
+            logger.log(&mended);
         }
-        let daemon = Daemon::start(Orders {
+        let daemon = Daemon::start(Options {
             names,
             configuration: &configuration,
             text: &text,
             log: self.log.as_deref(),
             metrics: metrics::page,
-            voice: &voice,
+            logger: &logger,
         })?;
-        voice.say(&format!("adapting with {}; stop with Ctrl-C", names.join(", ")));
+        logger.log(&format!("adapting with {}; stop with Ctrl-C", names.join(", ")));
         self.wait(&signals, &daemon);
         if daemon.is_at_work() {
             return Ok(());

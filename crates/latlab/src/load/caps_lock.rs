@@ -1,4 +1,4 @@
-//! The keyboard: its caps lock LED goes on and off.
+//! Keyboard load: the caps lock LED is switched on and off.
 
 use super::{Bench, Load, Place, console};
 use crate::failure::{Failure, Result};
@@ -7,13 +7,13 @@ use latlab_sys::console::CAPS_LOCK;
 use latlab_sys::root::Root;
 use std::io;
 
-/// Switches the caps lock LED of the console's keyboard on and off, without a pause (`KDSETLED`).
+/// Switches the caps lock LED of the console's keyboard on and off without pause (`KDSETLED`).
 ///
-/// The caps-lock load of Abeni et al. 2002 (section 5.2, table 1), where the driver of the keyboard
-/// waited for it with interrupts off. Today the keyboard controller (i8042) answers by interrupts,
-/// and hears of at most 20 changes a second. Needs root and a keyboard with such a LED; a guest of
-/// the laboratory has one. At the end, and after a crash at the next start of latlab, the LEDs are
-/// as before. Its work is counted in switches.
+/// The caps-lock load of Abeni et al. 2002 (section 5.2, table 1), where the keyboard driver waited
+/// for the LED with interrupts disabled. Today the keyboard controller (i8042) answers by interrupts,
+/// and gets at most 20 changes a second. Needs root and a keyboard with such a LED; guests of the
+/// laboratory have one. The LEDs are restored at the end; after a crash, at the next start of latlab.
+/// Counts switches.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct CapsLock {
     #[command(flatten)]
@@ -43,26 +43,25 @@ impl Load for CapsLock {
         if lit {
             return Ok(());
         }
-        let why = "caps-lock: no keyboard with a caps lock LED is connected: connect one, or go to the \
-                   laboratory, whose guests have one (--on lab:PROFILE)";
+        let why = "caps-lock: no keyboard with a caps lock LED is connected: connect one, or use a guest \
+                   of the laboratory, which has one (--on lab:PROFILE)";
         Err(Failure::Unsupported(why.to_owned()))
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        let console = console::terminal(console::seen()?)?;
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        let console = console::terminal(console::active()?)?;
         let mut leds = CAPS_LOCK;
-        bench.ready();
-        while bench.running() {
+        context.ready();
+        while context.running() {
             console.show(leds)?;
             leds ^= CAPS_LOCK;
-            bench.done(1);
+            context.done(1);
         }
         Ok(())
     }
 }
 
-/// Whether `LED_CAPSL` is among these LEDs, which the kernel lists as a bit each, in hexadecimal
-/// words, the lowest last.
+/// Whether `LED_CAPSL` is set in the kernel's bit mask of LEDs: hexadecimal words, the lowest last.
 fn has_caps_lock(leds: &str) -> bool {
     const LED_CAPSL: u64 = 1;
     let lowest = leds.split_whitespace().last();
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keyboard_is_known_by_its_caps_lock() {
+    fn led_mask_with_caps_lock_bit_is_recognized() {
         for (leds, has) in
             [("7", true), ("1f", true), ("2", true), ("0", false), ("5", false), ("2 0", false)]
         {

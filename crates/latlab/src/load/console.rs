@@ -1,4 +1,4 @@
-//! The console that loads work on, and what to do where there is none.
+//! The console that loads use, and the check that there is one.
 
 use crate::failure::{Failure, Result};
 use latlab_core::time::Nanos;
@@ -11,30 +11,30 @@ fn open() -> io::Result<Console> {
     Console::open(Path::new(console::PATH))
 }
 
-/// The number of the terminal that was to be seen when the loads were checked, when it was not
-/// [`SPARE`]: another load may have switched there since, for a moment each time.
-pub(super) fn seen() -> io::Result<u16> {
+/// The number of the active terminal. Waits while it is [`SPARE`], as another load may switch there
+/// for a moment again and again.
+pub(super) fn active() -> io::Result<u16> {
     loop {
-        let seen = open()?.active()?;
-        if seen != SPARE {
-            return Ok(seen);
+        let active = open()?.active()?;
+        if active != SPARE {
+            return Ok(active);
         }
         clock::sleep_for(Nanos::from_millis(1));
     }
 }
 
-/// A terminal by its number.
+/// The terminal with this number.
 pub(super) fn terminal(number: u16) -> io::Result<Console> {
     Console::open(Path::new(&format!("/dev/tty{number}")))
 }
 
-/// The console, with a refusal where a load can't have it.
+/// Opens the console; fails where a load can't use it.
 pub(super) fn check(load: &str) -> Result<Console> {
     let refused = |why: String| Failure::Unsupported(format!("{load}: {why}"));
     let console = open().map_err(|e| match e.kind() {
         ErrorKind::PermissionDenied => root_only(load),
         _ => refused(format!(
-            "this machine has no console ({}: {e}): take one with a keyboard and a display, or the \
+            "this machine has no console ({}: {e}): use one with a keyboard and a display, or the \
              laboratory (--on lab:PROFILE)",
             console::PATH
         )),
@@ -44,7 +44,7 @@ pub(super) fn check(load: &str) -> Result<Console> {
     }
     console.active().map_err(|e| {
         refused(format!(
-            "{} is no console ({e}): go to the laboratory (--on lab:PROFILE)",
+            "{} is not a console ({e}): use the laboratory (--on lab:PROFILE)",
             console::PATH
         ))
     })?;
@@ -53,5 +53,5 @@ pub(super) fn check(load: &str) -> Result<Console> {
 
 fn root_only(load: &str) -> Failure {
     let path = console::PATH;
-    Failure::Unsupported(format!("{load}: {path} is only for root: run latlab as root"))
+    Failure::Unsupported(format!("{load}: {path} needs root: run latlab as root"))
 }

@@ -1,4 +1,4 @@
-//! The display: the console switches from one virtual terminal to another and back.
+//! Display load: switches between virtual terminals.
 
 use super::{Bench, Load, Place, console};
 use crate::failure::{Failure, Result};
@@ -9,12 +9,12 @@ use latlab_sys::root::Root;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 
-/// Switches between the virtual terminal that is to be seen and one full of text, without a pause.
+/// Switches between the active virtual terminal and one full of text, without pause.
 ///
-/// The console-switch load of Abeni et al. 2002 (section 5.2, table 1): the driver of the console
-/// draws a whole screen under its lock (`VT_ACTIVATE`). Needs root, and a console that shows text on
-/// a display; a guest of the laboratory gets a VGA card for it. The terminal switched to is /dev/tty15. At the end, and after a
-/// crash at the next start of latlab, the console is as before. Its work is counted in switches.
+/// The console-switch load of Abeni et al. 2002 (section 5.2, table 1): the console driver draws a
+/// whole screen while it holds its lock (`VT_ACTIVATE`). Needs root, and a console that shows text on
+/// a display; guests of the laboratory get a VGA card for it. It switches to /dev/tty15 and back. The
+/// console is restored at the end; after a crash, at the next start of latlab. Counts switches.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct ConsoleSwitch {
     #[command(flatten)]
@@ -43,51 +43,52 @@ impl Load for ConsoleSwitch {
         let refused = |why: &str| Err(Failure::Unsupported(format!("console-switch: {why}")));
         if console.is_graphical().unwrap_or(false) {
             return refused(
-                "a graphical session has the console: end it, or switch to a text console",
+                "a graphical session uses the console: end it, or switch to a text console",
             );
         }
         if console.spare_is_taken().unwrap_or(true) {
-            return refused("somebody uses its terminal (/dev/tty15): end what has that open");
+            return refused("another program uses its terminal (/dev/tty15): end that program");
         }
-        if !something_draws(&Root::default()) {
+        if !has_drawing_driver(&Root::default()) {
             return refused(
-                "nothing draws this machine's console: take one with a display, or go to the \
-                 laboratory, whose guests get one where their kernel has a driver for it \
+                "no driver draws this machine's console: use a machine with a display, or a guest of \
+                 the laboratory, which has one if its kernel has a driver for it \
                  (--on lab:PROFILE)",
             );
         }
         Ok(())
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        let (near, far) = (console::seen()?, SPARE);
-        let console = console::terminal(near)?;
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        let (active, spare) = (console::active()?, SPARE);
+        let console = console::terminal(active)?;
         let switched = |to| match console.switch_to(to) {
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
             done => done,
         };
-        switched(far)?;
+        switched(spare)?;
         // A few more lines than any screen has.
         let text = "the quick brown fox jumps over the lazy dog ".repeat(400);
-        File::options().write(true).open(format!("/dev/tty{far}"))?.write_all(text.as_bytes())?;
-        bench.ready();
-        while bench.running() {
-            for to in [near, far] {
+        File::options().write(true).open(format!("/dev/tty{spare}"))?.write_all(text.as_bytes())?;
+        context.ready();
+        while context.running() {
+            for to in [active, spare] {
                 switched(to)?;
-                bench.done(1);
+                context.done(1);
             }
         }
         Ok(())
     }
 }
 
-/// Whether a driver draws consoles; the dummy one only remembers which is to be seen.
-fn something_draws(root: &Root) -> bool {
+/// Whether a driver draws consoles. The dummy driver does not.
+fn has_drawing_driver(root: &Root) -> bool {
     root.numbered("sys/class/vtconsole", "vtcon").iter().any(|(_, driver)| {
         let name = root.text(format!("sys/class/vtconsole/{driver}/name"));
         name.is_some_and(|name| !name.contains("dummy device"))
     })
 }
 
-/// The driver of QEMU's VGA card; with it the console is a picture (`drivers/gpu/drm/tiny/bochs.c`).
+/// The driver of QEMU's VGA card, which provides a framebuffer console
+/// (`drivers/gpu/drm/tiny/bochs.c`).
 const DRIVER: &str = "bochs";

@@ -1,4 +1,4 @@
-//! Computing: matrices are multiplied.
+//! Computing load: matrix multiplication.
 
 use super::{Bench, Load, Place};
 use crate::failure::{Failure, Result};
@@ -12,23 +12,22 @@ use std::io;
 
 /// Multiplies matrices of doubles, one worker on each CPU.
 ///
-/// The computing load of Seo et al. 2009 (section 4): it takes the CPU and its caches, and asks
-/// nothing of the kernel. With `busy=400ms,every=1s,policy=fifo` and a priority it is the task in
-/// the middle of its figure 9, which wakes up every second and computes for so long. Its work is
-/// counted in matrix products.
+/// The computing load of Seo et al. 2009 (section 4): it uses the CPU and its caches, and makes no
+/// system calls. With `busy=400ms,every=1s,policy=fifo` and a priority it is the medium-priority task
+/// of figure 9, which wakes up every second and computes for 400 ms. Counts matrix products.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpu {
-    /// Rows and columns of each matrix; three of them lie in memory
+    /// Rows and columns of each of the three matrices
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(2..=4096))]
     size: u32,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
-    /// CPU time that a worker takes from one waking to its sleep; it never sleeps if not given
+    /// CPU time that a worker uses after each wake-up; without it, it never sleeps
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     busy: Option<Nanos>,
-    /// Time from one waking to the next, for busy=
+    /// Time from one wake-up to the next, for busy=
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     every: Option<Nanos>,
@@ -46,25 +45,25 @@ impl Load for Cpu {
     }
 
     fn check(&self, _workers: u64) -> Result<()> {
-        self.spell()?;
-        self.tasks.check_or("; or give it policy=other")
+        self.cycle()?;
+        self.tasks.check_or("; or use policy=other")
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let n = self.size as usize;
-        let (a, b) = (filled(n, bench.seed), filled(n, bench.seed + 1));
+        let (a, b) = (filled(n, context.seed), filled(n, context.seed + 1));
         let mut product = vec![0.0; n * n];
-        let mut spell = self.spell().map_err(io::Error::other)?;
+        let mut cycle = self.cycle().map_err(io::Error::other)?;
         sched::set_policy(self.tasks.scheduling().policy_at(0))?;
-        bench.ready();
-        spell.iter_mut().for_each(Spell::begin);
+        context.ready();
+        cycle.iter_mut().for_each(Cycle::begin);
         let mut go_on = || {
-            spell.iter_mut().for_each(Spell::sleep_after_it);
-            bench.running()
+            cycle.iter_mut().for_each(Cycle::sleep_if_used_up);
+            context.running()
         };
         while go_on() {
             if multiply(&a, &b, &mut product, n, &mut go_on) {
-                bench.done(1);
+                context.done(1);
             }
             black_box(&product);
         }
@@ -73,23 +72,23 @@ impl Load for Cpu {
 }
 
 impl Cpu {
-    /// How it computes and sleeps in turns; none where it never sleeps.
-    fn spell(&self) -> Result<Option<Spell>> {
+    /// The cycle of computing and sleeping; none for a worker that never sleeps.
+    fn cycle(&self) -> Result<Option<Cycle>> {
         const BOTH: &str = "give both, as in busy=400ms,every=1s";
         let refused = |why: String| Err(Failure::Failed(format!("cpu: {why}")));
         let policy = self.tasks.scheduling().policy;
         match (self.busy, self.every) {
             (Some(busy), Some(every)) if Nanos(0) < busy && busy < every => {
-                Ok(Some(Spell { busy, every, wake: Nanos(0), until: Nanos(0) }))
+                Ok(Some(Cycle { busy, every, wake: Nanos(0), until: Nanos(0) }))
             }
-            (Some(Nanos(0)), Some(_)) => refused("busy=0s is no load".to_owned()),
-            (Some(busy), Some(every)) => refused(format!(
-                "who computes for busy={busy} can't wake up every={every}: give a shorter busy="
-            )),
-            (Some(_), None) => refused(format!("busy= is nothing without every=: {BOTH}")),
-            (None, Some(_)) => refused(format!("every= is nothing without busy=: {BOTH}")),
+            (Some(Nanos(0)), Some(_)) => refused("busy=0s is too short".to_owned()),
+            (Some(busy), Some(every)) => {
+                refused(format!("busy={busy} must be shorter than every={every}"))
+            }
+            (Some(_), None) => refused(format!("busy= has no effect without every=: {BOTH}")),
+            (None, Some(_)) => refused(format!("every= has no effect without busy=: {BOTH}")),
             (None, None) if policy != "other" => refused(format!(
-                "tasks of policy={policy} that never sleep leave no time to others, latlab \
+                "tasks with policy={policy} that never sleep would starve all others, latlab \
                  included: give busy= and every=, as in busy=400ms,every=1s"
             )),
             (None, None) => Ok(None),
@@ -97,24 +96,24 @@ impl Cpu {
     }
 }
 
-/// Computing for some CPU time after each waking.
+/// Computing for some CPU time after each wake-up.
 #[derive(Debug)]
-struct Spell {
+struct Cycle {
     busy: Nanos,
     every: Nanos,
-    /// When it last was to wake up.
+    /// Time of the last wake-up, as planned.
     wake: Nanos,
-    /// The CPU time of the thread at which it is to sleep.
+    /// CPU time of the thread at which it sleeps next.
     until: Nanos,
 }
 
-impl Spell {
+impl Cycle {
     fn begin(&mut self) {
         (self.wake, self.until) = (clock::now(), clock::of_thread() + self.busy);
     }
 
-    /// Sleeps until the next waking that is still to come, if the time is used up.
-    fn sleep_after_it(&mut self) {
+    /// Sleeps until the next planned wake-up in the future, if the CPU time is used up.
+    fn sleep_if_used_up(&mut self) {
         if clock::of_thread() < self.until {
             return;
         }
@@ -126,12 +125,12 @@ impl Spell {
 }
 
 /// A matrix of numbers between 0 and 1.
-#[expect(clippy::cast_precision_loss, reason = "any number will do")]
+#[expect(clippy::cast_precision_loss, reason = "any number serves")]
 fn filled(n: usize, seed: u64) -> Vec<f64> {
     Random::new(seed).map(|number| number as f64 / u64::MAX as f64).take(n * n).collect()
 }
 
-/// Row by row, so that a large product can be left half-way. Whether it was finished.
+/// Multiplies row by row, so that a large product can be interrupted. Whether it was finished.
 fn multiply(
     a: &[f64],
     b: &[f64],
@@ -158,25 +157,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_product_is_right() {
+    fn product_of_two_matrices_is_correct() {
         let mut product = vec![0.0; 4];
         assert!(multiply(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], &mut product, 2, || true));
         assert_eq!(product, [19.0, 22.0, 43.0, 50.0]);
     }
 
     #[test]
-    fn it_sleeps_once_it_has_had_its_time_and_until_a_waking_that_is_to_come() {
+    fn cycle_sleeps_after_its_cpu_time_until_next_planned_wake_up() {
         let (busy, every) = (Nanos::from_millis(3), Nanos::from_millis(10));
-        let mut spell = Spell { busy, every, wake: Nanos(0), until: Nanos(0) };
-        spell.begin();
-        let began = spell.wake;
-        spell.sleep_after_it();
-        assert_eq!(spell.wake, began, "its time is not used up");
-        while clock::of_thread() < spell.until {}
+        let mut cycle = Cycle { busy, every, wake: Nanos(0), until: Nanos(0) };
+        cycle.begin();
+        let began = cycle.wake;
+        cycle.sleep_if_used_up();
+        assert_eq!(cycle.wake, began, "the CPU time is not used up");
+        while clock::of_thread() < cycle.until {}
         let computed = clock::now();
-        spell.sleep_after_it();
-        assert!(spell.wake > computed && clock::now() >= spell.wake);
-        assert_eq!((spell.wake - began).0 % every.0, 0);
-        assert!(spell.until > clock::of_thread());
+        cycle.sleep_if_used_up();
+        assert!(cycle.wake > computed && clock::now() >= cycle.wake);
+        assert_eq!((cycle.wake - began).0 % every.0, 0);
+        assert!(cycle.until > clock::of_thread());
     }
 }

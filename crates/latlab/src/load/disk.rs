@@ -1,4 +1,4 @@
-//! Disk: a scratch file is written and synced, again and again.
+//! Disk load: a scratch file is written and synced repeatedly.
 
 use super::{Bench, Load, Place, room};
 use crate::failure::Result;
@@ -9,18 +9,17 @@ use latlab_sys::file;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-/// Writes a scratch file and syncs it, again and again, one worker on each CPU.
+/// Writes a scratch file and syncs it repeatedly, one worker on each CPU.
 ///
-/// The disk stress of Rapid Reaction Linux (dd, then sync) and of Abeni et al. 2002. The file has
-/// no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that have
-/// reached the disk.
+/// The disk stress of Rapid Reaction Linux (dd, then sync) and of Abeni et al. 2002. The file is
+/// unnamed and vanishes with the worker, even after a kill. Counts bytes that have reached the disk.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Disk {
     /// Folder on the file system to write to
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of each worker's file
-    #[arg(long, default_value = "16MiB", value_parser = room::size)]
+    #[arg(long, default_value = "16MiB", value_parser = room::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -41,24 +40,24 @@ impl Load for Disk {
 
     fn check(&self, workers: u64) -> Result<()> {
         let wanted = Bytes(self.size.0.saturating_mul(workers));
-        room::in_folder(Self::ABOUT.name, &self.dir, wanted)
+        room::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        let chunk = room::chunk(bench.seed);
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        let chunk = room::random_chunk(context.seed);
         let mut file = file::scratch(&self.dir)?;
-        bench.ready();
-        while bench.running() {
+        context.ready();
+        while context.running() {
             file.seek(SeekFrom::Start(0))?;
             let mut written = 0;
-            while written < self.size.0 && bench.running() {
+            while written < self.size.0 && context.running() {
                 let part =
                     chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(room::CHUNK));
                 file.write_all(&chunk[..part])?;
                 written += part as u64;
             }
             file.sync_all()?;
-            bench.done(written);
+            context.done(written);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The network: a large file comes over TCP, again and again.
+//! Network load: a large file is downloaded over TCP repeatedly.
 
 use super::{Bench, Load, Place, network, room};
 use crate::failure::Result;
@@ -8,28 +8,30 @@ use latlab_sys::namespace;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-/// Downloads a file over TCP from a server of its own, again and again, one client on each CPU.
+/// Downloads a file over TCP from its own server repeatedly, one client on each CPU.
 ///
 /// The I/O-bound load of Seo et al. 2009 (section 4.2), a client that downloads files of 700 MB
-/// continually. Each worker has a network of its own, with only the loopback interface, and a child
-/// as the server: nothing of it is to be seen outside. The server sends out of memory, and what
-/// comes is thrown away. Needs root. Its work is counted in bytes received.
+/// continuously. Each worker has a network namespace with only the loopback interface, and a child
+/// process as the server, so that nothing is visible outside. The server sends from memory, and the
+/// client discards the data. Needs root. Counts bytes received.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Download {
-    /// Size of the file; each comes over a connection of its own
-    #[arg(long, default_value = "700MB", value_parser = room::size)]
+    /// Size of the file; each download is a new connection
+    #[arg(long, default_value = "700MB", value_parser = room::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
 }
 
-/// What is sent and read at a time.
+/// Bytes per call of send and receive.
 const CHUNK: usize = 64 * 1024;
 
 impl Load for Download {
-    const ABOUT: About =
-        About { name: "download", summary: "files of 700 MB over TCP, from a server of its own" };
+    const ABOUT: About = About {
+        name: "download",
+        summary: "download files of 700 MB over TCP from its own server",
+    };
     const UNIT: &'static str = "bytes";
 
     fn place(&self) -> &Place {
@@ -40,23 +42,23 @@ impl Load for Download {
         network::check(Self::ABOUT.name)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         namespace::own_network()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let _server = bench.single().fork(|| self.serve(&listener))?;
+        let _server = context.single().fork(|| self.serve(&listener))?;
         drop(listener);
         let mut buffer = vec![0; CHUNK];
-        bench.ready();
-        while bench.running() {
-            receive(bench, TcpStream::connect(address)?, &mut buffer)?;
+        context.ready();
+        while context.running() {
+            receive(context, TcpStream::connect(address)?, &mut buffer)?;
         }
         Ok(())
     }
 }
 
 impl Download {
-    /// Sends the file to whoever connects, one after another. Who hangs up has had enough.
+    /// Sends the file to one client after another. A client may hang up before the end.
     fn serve(&self, listener: &TcpListener) {
         let chunk = vec![b'-'; CHUNK];
         for mut client in listener.incoming().flatten() {
@@ -72,12 +74,12 @@ impl Download {
     }
 }
 
-/// Reads until the file is over or the run is.
-fn receive(bench: &Bench, mut from: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
-    while bench.running() {
+/// Reads until the end of the file or of the run.
+fn receive(context: &Bench, mut from: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+    while context.running() {
         match from.read(buffer) {
             Ok(0) => break,
-            Ok(length) => bench.done(length as u64),
+            Ok(length) => context.done(length as u64),
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

@@ -1,16 +1,16 @@
-//! Programs: children become another program, which ends at once.
+//! Program load: processes are started by fork and execve.
 
 use super::{Bench, Load, Place};
 use crate::registry::About;
 use latlab_sys::process::Itself;
 use std::io;
 
-/// Forks a child that becomes another program (execve), which ends at once, and waits for it, again
-/// and again, one worker on each CPU.
+/// Forks a child that executes a program (execve), which exits at once, and waits for it, repeatedly,
+/// one worker on each CPU.
 ///
-/// What shells and make do all day, beside the fork load of Abeni et al. 2002: memory is unmapped, a
-/// file mapped, a stack built. The program is latlab itself, told to do nothing. Its work is counted
-/// in programs.
+/// The work of shells and make, in addition to the fork load of Abeni et al. 2002: the kernel unmaps
+/// memory, maps a file, and sets up a stack. The program is latlab itself, which does nothing then.
+/// Counts programs.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
     #[command(flatten)]
@@ -19,23 +19,23 @@ pub(super) struct Exec {
 }
 
 impl Load for Exec {
-    const ABOUT: About = About { name: "exec", summary: "start programs that end at once" };
+    const ABOUT: About = About { name: "exec", summary: "start programs that exit at once" };
     const UNIT: &'static str = "programs";
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let program = Itself::for_nothing()?;
-        bench.ready();
-        while bench.running() {
+        context.ready();
+        while context.running() {
             let become_it = || {
-                // Without a word: the parent hears that it failed.
+                // Without a message: the parent gets the exit status.
                 std::panic::resume_unwind(Box::new(program.become_it()));
             };
-            bench.single().fork(become_it)?.wait()?;
-            bench.done(1);
+            context.single().fork(become_it)?.wait()?;
+            context.done(1);
         }
         Ok(())
     }

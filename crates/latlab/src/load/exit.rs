@@ -1,4 +1,4 @@
-//! The end of large processes: all of their memory is given back at once.
+//! Exit load: large processes end, and the kernel frees all of their memory.
 
 use super::{Bench, Load, Place, room};
 use crate::failure::Result;
@@ -7,15 +7,15 @@ use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
 use std::io;
 
-/// Forks a child that touches much memory and ends, and waits for it, again and again, one worker on
-/// each CPU.
+/// Forks a child that touches much memory and exits, and waits for it, repeatedly, one worker on each
+/// CPU.
 ///
-/// The end of a large process, beside the fork and memory loads of Abeni et al. 2002: the kernel
-/// walks all of its page tables and frees each page. Its work is counted in processes.
+/// The exit of a large process, in addition to the fork and memory loads of Abeni et al. 2002: the
+/// kernel walks all of its page tables and frees each page. Counts processes.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exit {
-    /// Memory that each child has when it ends
-    #[arg(long, default_value = "64MiB", value_parser = room::pages)]
+    /// Memory of each child when it exits
+    #[arg(long, default_value = "64MiB", value_parser = room::page_aligned_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -23,7 +23,7 @@ pub(super) struct Exit {
 }
 
 impl Load for Exit {
-    const ABOUT: About = About { name: "exit", summary: "end processes that have much memory" };
+    const ABOUT: About = About { name: "exit", summary: "exit of processes that have much memory" };
     const UNIT: &'static str = "processes";
 
     fn place(&self) -> &Place {
@@ -31,25 +31,25 @@ impl Load for Exit {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        room::in_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
+        room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        bench.ready();
-        while bench.running() {
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        context.ready();
+        while context.running() {
             let grow_and_end = || {
                 match Mapping::new(self.size) {
                     Ok(mut memory) => {
                         memory.touch();
-                        // It is the end of the process that gives the memory back.
+                        // The memory is freed by the exit of the process, not before.
                         std::mem::forget(memory);
                     }
-                    // Without a word: the parent hears that it failed.
+                    // Without a message: the parent gets the exit status.
                     Err(e) => std::panic::resume_unwind(Box::new(e)),
                 }
             };
-            bench.single().fork(grow_and_end)?.wait()?;
-            bench.done(1);
+            context.single().fork(grow_and_end)?.wait()?;
+            context.done(1);
         }
         Ok(())
     }

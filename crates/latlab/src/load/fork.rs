@@ -1,12 +1,12 @@
-//! Process creation: children are forked and awaited.
+//! Process creation load: children are forked and waited for.
 
 use super::{Bench, Load, Place};
 use crate::registry::About;
 use std::io;
 
-/// Forks a child that ends at once and waits for it, again and again, one worker on each CPU.
+/// Forks a child that exits at once and waits for it, repeatedly, one worker on each CPU.
 ///
-/// The fork load of Abeni et al. 2002 (section 5.2). Its work is counted in processes.
+/// The fork load of Abeni et al. 2002 (section 5.2). Counts processes.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fork {
     /// Children at a time
@@ -25,13 +25,13 @@ impl Load for Fork {
         &self.place
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        bench.ready();
-        while bench.running() {
-            let forked = (0..self.children).map(|_| bench.single().fork(|| {}));
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        context.ready();
+        while context.running() {
+            let forked = (0..self.children).map(|_| context.single().fork(|| {}));
             for child in forked.collect::<io::Result<Vec<_>>>()? {
                 child.wait()?;
-                bench.done(1);
+                context.done(1);
             }
         }
         Ok(())

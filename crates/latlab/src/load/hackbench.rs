@@ -1,4 +1,4 @@
-//! Messages between many processes: groups in which every sender writes to every receiver.
+//! Messaging load: groups of processes in which every sender writes to every receiver.
 
 use super::{Bench, Load, Place};
 use crate::groups::{self, Groups, Over, Role};
@@ -9,12 +9,12 @@ use std::io;
 
 /// Groups of processes in which each sender writes messages to each receiver of its group.
 ///
-/// hackbench (R. Russell, P. Zijlstra, I. Molnar; rt-tests), as Seo et al. 2009 load their kernels
-/// with: by default 25 senders and 25 receivers a group and messages of 100 bytes over Unix
-/// sockets. It goes on until it is stopped. Its work is counted in messages received.
+/// hackbench (R. Russell, P. Zijlstra, I. Molnar; rt-tests), with which Seo et al. 2009 load their
+/// kernels: by default 25 senders and 25 receivers per group and messages of 100 bytes over Unix
+/// sockets. It runs until it is stopped. Counts messages received.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Hackbench {
-    /// Groups
+    /// Number of groups
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
     groups: u32,
     /// Senders in each group, and as many receivers
@@ -38,26 +38,26 @@ impl Load for Hackbench {
         &self.place
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let groups = Groups { number: self.groups, fan: self.fan, over: Over::Sockets };
-        let children = groups.fork(bench.single(), |role| {
+        let children = groups.fork(context.single(), |role| {
             let mut message = groups::message(self.size);
             match role {
-                Role::Receiver(from) => receive(bench, &from, &mut message),
+                Role::Receiver(from) => receive(context, &from, &mut message),
                 Role::Sender(to) => loop {
                     groups::send(&to, &message)?;
                 },
             }
         })?;
-        bench.leave_to(children)
+        context.leave_to(children)
     }
 }
 
-fn receive(bench: &Bench, from: &File, message: &mut [u8]) -> io::Result<()> {
-    /// Counted in batches: one shared counter must not become what the load is made of.
+fn receive(context: &Bench, from: &File, message: &mut [u8]) -> io::Result<()> {
+    /// Counted in batches, so that the shared counter does not dominate the load.
     const BATCH: u64 = 64;
     loop {
         (0..BATCH).try_for_each(|_| groups::receive(from, message))?;
-        bench.done(BATCH);
+        context.done(BATCH);
     }
 }

@@ -1,4 +1,4 @@
-//! A storm of interrupts.
+//! Interrupt load: a device or timers interrupt without pause.
 
 use super::{Bench, Load, Place};
 use crate::driver;
@@ -12,29 +12,29 @@ use latlab_sys::driver::{Driver, Source};
 use latlab_sys::timer::Alarm;
 use std::io;
 
-/// Has a device or a timer interrupt again and again.
+/// Has a device or timers interrupt without pause.
 ///
-/// What Seo et al. 2009 (section 3.3) tell from each other by whom an interrupt is for: these are
-/// for nobody under test. The device is QEMU's edu, by way of the test driver (kmod/), which the
-/// laboratory brings along: it interrupts as soon as the last interrupt is served, and its handler
-/// keeps the processor for a while, as real ones do (a graphics card's for 7 us in the kernel's own
-/// example of the timerlat tracer). Timers are the kernel's: some of each CPU's expire at the same
-/// moment, so that one interrupt has much to do, or little; PREEMPT_RT leaves that to a thread. There
-/// are no more such interrupts than ticks where timers only fire at these. The driver has one device:
-/// nothing else of the same run may use it. Its work is counted in the device's interrupts, or in
-/// expiries of timers.
+/// Seo et al. 2009 (section 3.3) distinguish interrupts by the task that needs them: no measured task
+/// needs these. The device is QEMU's edu, controlled by the test driver (kmod/), which the laboratory
+/// provides: it interrupts as soon as the last interrupt has been handled, and its handler keeps the
+/// CPU busy for some time, as real ones do (that of a graphics card for 7 us in the kernel's own
+/// example of the timerlat tracer). Timers are the kernel's: several of each CPU expire at the same
+/// moment, so that one interrupt has much to do, or little; PREEMPT_RT does this work in a thread.
+/// Without high-resolution timers there is at most one such interrupt per tick. The driver has one
+/// device: nothing else in the same run may use it. Counts interrupts of the device, or expiries of
+/// timers.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Interrupts {
-    /// Whose: the test driver's device, timers, or the device where there is one, else timers
+    /// Source: the test driver's device, timers, or (auto) the device if there is one, else timers
     #[arg(long, default_value = "auto")]
     source: From,
-    /// How long the device's handler keeps the processor, 0 to 1ms
+    /// Time that the device's handler keeps the CPU busy, 0 to 1ms
     #[arg(long, default_value = "10us", value_parser = busy)]
     busy: Nanos,
-    /// How many of a CPU's timers expire together at most, 1 to 512; how many do varies
+    /// Most timers of a CPU that expire together, 1 to 512; their number is random
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=512))]
     timers: u16,
-    /// Time from setting the timers to their expiry, 1us to 1s
+    /// Time from starting the timers to their expiry, 1us to 1s
     #[arg(long, default_value = "200us", value_parser = interval)]
     interval: Nanos,
     #[command(flatten)]
@@ -66,13 +66,16 @@ fn busy(text: &str) -> std::result::Result<Nanos, String> {
     if busy <= Source::BUSIEST {
         Ok(busy)
     } else {
-        Err(format!("{text} is out of range: a handler is busy for {} at most", Source::BUSIEST))
+        Err(format!(
+            "{text} is out of range: a handler may be busy for {} at most",
+            Source::BUSIEST
+        ))
     }
 }
 
 impl Load for Interrupts {
     const ABOUT: About =
-        About { name: "interrupts", summary: "a storm of a device's or a timer's interrupts" };
+        About { name: "interrupts", summary: "interrupts of a device or of timers, without pause" };
     const UNIT: &'static str = "timer expiries";
 
     fn place(&self) -> &Place {
@@ -98,16 +101,16 @@ impl Load for Interrupts {
         driver::check_device().map_err(refused)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         if self.has_device() {
             let driver = Driver::open().map_err(io::Error::other)?;
-            return storm(bench, || from_device(&driver, self.busy));
+            return repeat(context, || interrupt_by_device(&driver, self.busy));
         }
         let timers = (0..self.timers).map(|_| Alarm::new()).collect::<io::Result<Vec<_>>>()?;
-        let mut random = Random::new(bench.seed);
-        storm(bench, || {
+        let mut random = Random::new(context.seed);
+        repeat(context, || {
             let last = random.next().unwrap_or_default() % u64::from(self.timers);
-            from_timers(&timers[..=usize::try_from(last).unwrap_or(0)], self.interval)
+            interrupt_by_timers(&timers[..=usize::try_from(last).unwrap_or(0)], self.interval)
         })
     }
 }
@@ -118,18 +121,19 @@ impl Interrupts {
     }
 }
 
-/// One interrupt after another, each for so many; none where a signal or another worker was in the
-/// way.
-fn storm(bench: &Bench, mut one: impl FnMut() -> io::Result<u64>) -> io::Result<()> {
-    bench.ready();
-    while bench.running() {
-        bench.done(one()?);
+/// Calls `interrupt` until the end of the run. It returns the number of interrupts or expiries, 0 if a
+/// signal or another worker has prevented it.
+fn repeat(context: &Bench, mut interrupt: impl FnMut() -> io::Result<u64>) -> io::Result<()> {
+    context.ready();
+    while context.running() {
+        context.done(interrupt()?);
     }
     Ok(())
 }
 
-/// The handler runs before this returns, or on another CPU a little later.
-fn from_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
+/// Causes one interrupt of the device. Its handler runs before this returns, or on another CPU soon
+/// after.
+fn interrupt_by_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
     match driver.arm(Source::DeviceAtOnce { busy }) {
         Ok(_) => Ok(1),
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Ok(0),
@@ -137,8 +141,9 @@ fn from_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
     }
 }
 
-/// The kernel serves those that expire at the same moment in the order in which they were set.
-fn from_timers(timers: &[Alarm], interval: Nanos) -> io::Result<u64> {
+/// Has all timers expire at the same moment. The kernel handles them in the order in which they were
+/// started, so that the last one is waited for.
+fn interrupt_by_timers(timers: &[Alarm], interval: Nanos) -> io::Result<u64> {
     let due = clock::now() + interval;
     timers.iter().try_for_each(|timer| timer.set(due))?;
     let expired = timers.last().is_some_and(Alarm::wait);

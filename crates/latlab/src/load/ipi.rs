@@ -1,4 +1,4 @@
-//! Interrupts between processors: threads change memory that all of them share.
+//! IPI load: threads change memory that all of them share.
 
 use super::{Bench, Load, Place};
 use crate::registry::About;
@@ -9,13 +9,13 @@ use latlab_sys::shared::SharedPage;
 use latlab_sys::{cpu, membarrier, signal};
 use std::io;
 
-/// Threads of one process on all CPUs unmap memory and ask for barriers (membarrier), so that each
+/// Threads of one process on all CPUs unmap memory and request barriers (membarrier), so that each
 /// interrupts all others.
 ///
-/// What garbage collectors and large multi-threaded programs do: after munmap every CPU that runs
-/// the process has to forget a page (TLB shoot-down), and a barrier waits for all of them. Needs two
-/// CPUs: the laboratory's profiles have one, a profile of your own with cpus = 2 has more. Its work
-/// is counted in broadcasts.
+/// The work of garbage collectors and large multi-threaded programs: after munmap every CPU that runs
+/// the process has to flush a page from its TLB (TLB shoot-down), and a barrier waits for all of them.
+/// Needs two CPUs: the laboratory's profiles have one, so write a profile with cpus = 2. Counts
+/// broadcasts.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Ipi {
     #[command(flatten)]
@@ -34,16 +34,16 @@ impl Load for Ipi {
         &self.place
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        // Kernels before 4.16 have no barriers that interrupt; the shoot-downs they have.
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        // Kernels before 4.16 have no barriers by IPI, only TLB shoot-downs.
         let barriers = membarrier::register().is_ok();
         let cpus = cpu::allowed()?;
-        bench.ready();
-        let progress = &bench.progress;
+        context.ready();
+        let progress = &context.progress;
         std::thread::scope(|scope| {
             let on = |cpu| {
                 move || {
-                    // Where one fails, all end, so that it is heard.
+                    // If one thread fails, all end, so that the error is reported.
                     broadcast(progress, cpu, barriers).inspect_err(|_| signal::end())
                 }
             };

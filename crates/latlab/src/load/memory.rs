@@ -1,4 +1,4 @@
-//! Page faults: memory is mapped, touched and given back.
+//! Memory load: pages are mapped, touched and unmapped.
 
 use super::{Bench, Load, Place, room};
 use crate::failure::Result;
@@ -7,14 +7,14 @@ use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
 use std::io;
 
-/// Maps memory, touches each page once, and gives it back, one worker on each CPU.
+/// Maps memory, touches each page once, and unmaps it, one worker on each CPU.
 ///
 /// The memory load of Abeni et al. 2002 (section 5.2): page faults, zeroing of pages, and the
-/// unmapping of large regions. Its work is counted in pages.
+/// unmapping of large regions. Counts pages.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Memory {
     /// Memory that each worker maps at a time
-    #[arg(long, default_value = "64MiB", value_parser = room::buffer)]
+    #[arg(long, default_value = "64MiB", value_parser = room::buffer_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -30,13 +30,13 @@ impl Load for Memory {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        room::in_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
+        room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        bench.ready();
-        while bench.running() {
-            bench.done(Mapping::new(self.size)?.touch());
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        context.ready();
+        while context.running() {
+            context.done(Mapping::new(self.size)?.touch());
         }
         Ok(())
     }

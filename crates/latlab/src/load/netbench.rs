@@ -1,18 +1,18 @@
-//! Requests and replies over TCP: clients and their servers, on this machine.
+//! Request load: clients and their servers exchange messages over TCP on this machine.
 
 use super::{Bench, Load, Place};
 use crate::registry::About;
 use crate::traffic::{self, Client};
 use std::io;
 
-/// Clients that ask a server process each for files over TCP, on the loopback.
+/// Clients that request files over TCP, each from its own server process, on the loopback interface.
 ///
-/// tbench (A. Tridgell; dbench), which Seo et al. 2009 run beside their latency probe (figure 5,
-/// and 6 with a matrix multiplication and a download). What is asked for is the mix of the probe
-/// netbench. It goes on until it is stopped. Its work is counted in requests that were answered.
+/// tbench (A. Tridgell; dbench), which Seo et al. 2009 run together with their latency probe (figure
+/// 5, and 6 with a matrix multiplication and a download). The mix of requests is that of the probe
+/// netbench. It runs until it is stopped. Counts requests that were answered.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Netbench {
-    /// Clients, and as many servers
+    /// Number of clients, and of servers
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub(super) struct Netbench {
 
 impl Load for Netbench {
     const ABOUT: About =
-        About { name: "netbench", summary: "clients that ask servers for files over TCP" };
+        About { name: "netbench", summary: "clients that request files from servers over TCP" };
     const UNIT: &'static str = "requests";
     const ONE_WORKER: bool = true;
 
@@ -30,21 +30,21 @@ impl Load for Netbench {
         &self.place
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        let life = |_, client| ask(bench, client);
-        let children = traffic::start(bench.single(), self.clients as usize, life)?;
-        bench.leave_to(children)
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        let run = |_, client| request(context, client);
+        let children = traffic::start(context.single(), self.clients as usize, run)?;
+        context.leave_to(children)
     }
 }
 
-fn ask(bench: &Bench, mut client: Client) -> io::Result<()> {
-    /// Counted in batches: one shared counter must not become what the load is made of.
+fn request(context: &Bench, mut client: Client) -> io::Result<()> {
+    /// Counted in batches, so that the shared counter does not dominate the load.
     const BATCH: usize = 50;
     let mix = traffic::mix();
     loop {
         for batch in mix.chunks(BATCH) {
             batch.iter().try_for_each(|exchange| client.exchange(*exchange))?;
-            bench.done(batch.len() as u64);
+            context.done(batch.len() as u64);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Write-back: pages of a file are made dirty faster than they are written.
+//! Write-back load: pages of a file are dirtied faster than they are written.
 
 use super::{Bench, Load, Place, room};
 use crate::failure::Result;
@@ -11,19 +11,19 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-/// Makes all pages of a file dirty, by writing and through a mapping in turns, and each time has
-/// the kernel begin to write them back (`sync_file_range`), one worker on each CPU.
+/// Dirties all pages of a file, by write and through a mapping in turns, and starts their write-back
+/// each time (`sync_file_range`), one worker on each CPU.
 ///
-/// What databases and mapped logs do to a machine: page faults that wait for pages which are being
-/// written, and the kernel's write-back threads. The file has no name: whatever ends latlab, nothing
-/// is left of it. Its work is counted in pages made dirty.
+/// The work of databases and mapped logs: page faults that wait for pages under write-back, and the
+/// kernel's write-back threads. The file is unnamed and vanishes with the worker, even after a kill.
+/// Counts pages dirtied.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct PageCache {
     /// Folder on the file system to write to
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of each worker's file
-    #[arg(long, default_value = "32MiB", value_parser = room::pages)]
+    #[arg(long, default_value = "32MiB", value_parser = room::page_aligned_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -47,28 +47,28 @@ impl Load for PageCache {
 
     fn check(&self, workers: u64) -> Result<()> {
         let wanted = Bytes(self.size.0.saturating_mul(workers));
-        room::in_memory(Self::ABOUT.name, wanted)?;
-        room::in_folder(Self::ABOUT.name, &self.dir, wanted)
+        room::check_memory(Self::ABOUT.name, wanted)?;
+        room::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
-        let chunk = room::chunk(bench.seed);
+    fn work(&self, context: &Bench) -> io::Result<()> {
+        let chunk = room::random_chunk(context.seed);
         let file = file::scratch(&self.dir)?;
-        bench.ready();
-        while bench.running() {
+        context.ready();
+        while context.running() {
             let mut offset = 0;
-            while offset < self.size.0 && bench.running() {
+            while offset < self.size.0 && context.running() {
                 let left = usize::try_from(self.size.0 - offset).unwrap_or(room::CHUNK);
                 let length = chunk.len().min(left);
                 file.write_all_at(&chunk[..length], offset)?;
                 offset += length as u64;
-                bench.done(length as u64 / PAGE);
+                context.done(length as u64 / PAGE);
             }
-            if !bench.running() {
+            if !context.running() {
                 break;
             }
             file::write_back(&file)?;
-            bench.done(Mapping::of_file(&file, Bytes(offset))?.touch());
+            context.done(Mapping::of_file(&file, Bytes(offset))?.touch());
             file::write_back(&file)?;
         }
         Ok(())

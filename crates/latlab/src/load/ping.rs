@@ -1,4 +1,4 @@
-//! The network: echoes are asked for as fast as they come back.
+//! Network load: a flood of ICMP echo requests.
 
 use super::{Bench, Load, Place, network};
 use crate::failure::Result;
@@ -10,15 +10,16 @@ use latlab_sys::namespace;
 use std::io;
 use std::net::Ipv4Addr;
 
-/// Asks for an ICMP echo as soon as the last one is back, as ping -f does, one worker on each CPU.
+/// Sends an ICMP echo request as soon as the last reply has come, as ping -f does, one worker on each
+/// CPU.
 ///
-/// The ping load of Heursch and Rzehak 2001 (Rapid Reaction Linux, table 2), who asked another host.
-/// Here each worker asks itself, over the loopback interface of a network of its own: all of the
-/// network code runs, no interrupt of a card, and nothing of it is to be seen outside. Needs root.
-/// Its work is counted in echoes.
+/// The ping load of Heursch and Rzehak 2001 (Rapid Reaction Linux, table 2), who sent requests to
+/// another host. Here each worker sends them to itself, over the loopback interface of a network
+/// namespace: all of the network code runs, without interrupts of a network card, and nothing is
+/// visible outside. Needs root. Counts echoes.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Ping {
-    /// Data in each echo
+    /// Data in each echo request
     #[arg(long, default_value = "56B", value_parser = length)]
     size: Bytes,
     #[command(flatten)]
@@ -43,14 +44,14 @@ impl Load for Ping {
         network::check(Self::ABOUT.name)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         const PATIENCE: Nanos = Nanos::from_millis(10);
         namespace::own_network()?;
         let data = usize::try_from(self.size.0).map_err(io::Error::other)?;
         let mut pinger = Pinger::new(Ipv4Addr::LOCALHOST, data, PATIENCE)?;
-        bench.ready();
-        while bench.running() {
-            bench.done(u64::from(pinger.ask()?));
+        context.ready();
+        while context.running() {
+            context.done(u64::from(pinger.ask()?));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The process file system: files of /proc that the kernel makes up on each reading.
+//! procfs load: a file of /proc, which the kernel generates on each read.
 
 use super::{Bench, Load, Place};
 use crate::failure::{Failure, Result};
@@ -7,13 +7,13 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-/// Reads a file of /proc from its beginning to its end, again and again, one worker on each CPU.
+/// Reads a file of /proc from beginning to end repeatedly, one worker on each CPU.
 ///
-/// The procfs load of Abeni et al. 2002 (section 5.2, a 512 MB file in /proc/kcore's place): long
-/// loops in the kernel on behalf of a reader. Its work is counted in bytes read.
+/// The procfs load of Abeni et al. 2002 (section 5.2, with a 512 MB file in place of /proc/kcore):
+/// long loops in the kernel on behalf of a reader. Counts bytes read.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Procfs {
-    /// The file; a long one takes the kernel long
+    /// The file; a large one keeps the kernel busy for longer
     #[arg(long, default_value = "/proc/kallsyms")]
     path: PathBuf,
     #[command(flatten)]
@@ -33,29 +33,29 @@ impl Load for Procfs {
         let cannot = |why: &dyn std::fmt::Display| {
             let path = self.path.display();
             Failure::Failed(format!(
-                "procfs: {path} can't be read ({why}): name another with path="
+                "procfs: {path} can't be read ({why}): choose another with path="
             ))
         };
-        // Opening a named pipe would wait for a writer, which may never come.
+        // Opening a named pipe would wait for a writer.
         if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
-            return Err(cannot(&"it is not a file"));
+            return Err(cannot(&"not a regular file"));
         }
         let read = File::open(&self.path).and_then(|mut file| file.read(&mut [0; 64]));
         match read {
-            Ok(0) => Err(cannot(&"it is empty")),
+            Ok(0) => Err(cannot(&"empty")),
             Ok(_) => Ok(()),
             Err(e) => Err(cannot(&e)),
         }
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
-        bench.ready();
-        while bench.running() {
+        context.ready();
+        while context.running() {
             let mut file = File::open(&self.path)?;
-            while bench.running() {
+            while context.running() {
                 let read = file.read(&mut buffer)?;
-                bench.done(read as u64);
+                context.done(read as u64);
                 if read == 0 {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! A real-time task: it reads a clock that interrupts periodically.
+//! Real-time load: a SCHED_FIFO task that waits for the periodic interrupt of the RTC.
 
 use super::{Bench, Load, Place};
 use crate::failure::{Failure, Result, failed};
@@ -9,19 +9,19 @@ use latlab_sys::rtc::{DEVICE, Rtc};
 use latlab_sys::sched::{self, Policy};
 use std::io;
 
-/// Blocks in read(2) on the RTC, as a task of FIFO that each of its interrupts wakes.
+/// Blocks in read(2) on the RTC, as a SCHED_FIFO task that is woken by each of its interrupts.
 ///
-/// Realfeel (M. Hahn), which Seo et al. 2009 run with real-time priority beside the benchmarks of
-/// figures 7 and 8: what throughput costs is measured while there is somebody to be served. How
-/// late such a reader runs is what the probe realfeel records. The RTC has one reader at a time:
-/// beside this the probe takes device=hpet. It needs root, or the right to the device and a
-/// frequency up to the limit for users. Its work is counted in interrupts.
+/// Realfeel (M. Hahn), which Seo et al. 2009 run with real-time priority together with the benchmarks
+/// of figures 7 and 8: throughput is measured while a real-time task runs. The latency of such a
+/// reader is measured by the probe realfeel. The RTC has one reader at a time: together with this load
+/// the probe needs device=hpet. Needs root, or access to the device and a frequency up to the limit
+/// for users. Counts interrupts.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Realfeel {
-    /// Interrupts a second, a power of two from 64 to 8192
+    /// Interrupts per second, a power of two from 64 to 8192
     #[arg(long, default_value_t = 256, value_parser = frequency)]
     frequency: u32,
-    /// The reader's real-time priority under fifo
+    /// SCHED_FIFO priority of the reader
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=99))]
     priority: u32,
     #[command(flatten)]
@@ -31,13 +31,15 @@ pub(super) struct Realfeel {
 
 fn frequency(text: &str) -> std::result::Result<u32, String> {
     let known = |hertz: &u32| (64..=8192).contains(hertz) && hertz.is_power_of_two();
-    let why = || format!("the RTC knows powers of two only, here 64, 128, … 8192, and not {text}");
+    let why = || format!("{text}: the RTC has powers of two only, here 64, 128, … 8192");
     text.parse().ok().filter(known).ok_or_else(why)
 }
 
 impl Load for Realfeel {
-    const ABOUT: About =
-        About { name: "realfeel", summary: "a real-time task that reads a clock's interrupts" };
+    const ABOUT: About = About {
+        name: "realfeel",
+        summary: "a real-time task that waits for interrupts of the RTC",
+    };
     const UNIT: &'static str = "interrupts";
     const ONE_WORKER: bool = true;
 
@@ -57,23 +59,23 @@ impl Load for Realfeel {
         rtc.set_rate(self.frequency).map_err(|error| {
             let hertz = self.frequency;
             Failure::Unsupported(format!(
-                "realfeel: {DEVICE} is not to interrupt {hertz} times a second here ({error}): do \
-                 it as root, or give a lower frequency"
+                "realfeel: {DEVICE} can't be set to {hertz} Hz ({error}): run latlab as root, or \
+                 choose a lower frequency"
             ))
         })
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let rtc = Rtc::open()?;
         rtc.set_rate(self.frequency)?;
         sched::set_policy(Policy::Fifo(self.priority))?;
         rtc.start()?;
-        bench.ready();
-        while bench.running() {
-            bench.done(rtc.wait()?.unwrap_or_default());
+        context.ready();
+        while context.running() {
+            context.done(rtc.wait()?.unwrap_or_default());
         }
-        // To stop the RTC, the kernel spins until its timer's handler is done, and under PREEMPT_RT
-        // a real-time task that it woke would keep that from ever happening.
+        // To stop the RTC, the kernel spins until the handler of its timer has finished. Under
+        // PREEMPT_RT a real-time task would keep the handler from finishing.
         sched::set_policy(Policy::Other)
     }
 }
@@ -84,11 +86,11 @@ fn not_opened(error: &io::Error) -> Failure {
             "realfeel: there is no {DEVICE}: load its driver (modprobe rtc-cmos)"
         )),
         io::ErrorKind::PermissionDenied => Failure::Unsupported(format!(
-            "realfeel: {DEVICE} is refused: it is only for root, or for those whom its owner and \
-             mode allow (ls -l)"
+            "realfeel: no permission for {DEVICE}: run latlab as root, or change the owner or the \
+             mode of the device"
         )),
         io::ErrorKind::ResourceBusy => Failure::Failed(format!(
-            "realfeel: {DEVICE} is in use by another program: end that (fuser {DEVICE} names it)"
+            "realfeel: {DEVICE} is in use by another program: end it (fuser {DEVICE} names it)"
         )),
         _ => failed(&format!("realfeel: {DEVICE} can't be opened"), error),
     }

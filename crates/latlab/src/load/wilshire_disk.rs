@@ -1,4 +1,4 @@
-//! The disk load of Rapid Reaction Linux: dd, then sync, in turns.
+//! The disk load of Rapid Reaction Linux: dd and sync in turns.
 
 use super::{Bench, Load, Place, room};
 use crate::failure::Result;
@@ -10,27 +10,26 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
-/// Copies zeros into a file as dd does, block by block, then has the whole machine write back what
-/// it holds (sync), in turns, one worker for the machine.
+/// Copies zeros into a file as dd does, block by block, and then syncs all file systems, in turns, one
+/// worker for the machine.
 ///
 /// The hard disk stress of Heursch and Rzehak 2001 (Rapid Reaction Linux, tables 1 and 5), after
-/// Wilshire 2000. The sync is sync(2): what others have written goes to its disks as well. The file
-/// has no name: whatever ends latlab, nothing is left of it. Its work is counted in bytes that dd has
-/// handed to the kernel.
+/// Wilshire 2000. It calls sync(2), which also writes back the dirty data of other programs. The file
+/// is unnamed and vanishes with the worker, even after a kill. Counts bytes that dd has written.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct WilshireDisk {
     /// Folder on the file system to write to
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of the file
-    #[arg(long, default_value = "64MiB", value_parser = room::size)]
+    #[arg(long, default_value = "64MiB", value_parser = room::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
 }
 
-/// What dd copies at a time where it is not told.
+/// Default block size of dd, in bytes.
 const BLOCK: usize = 512;
 
 impl Load for WilshireDisk {
@@ -50,14 +49,14 @@ impl Load for WilshireDisk {
     }
 
     fn check(&self, _: u64) -> Result<()> {
-        room::in_folder(Self::ABOUT.name, &self.dir, self.size)
+        room::check_folder(Self::ABOUT.name, &self.dir, self.size)
     }
 
-    fn work(&self, bench: &Bench) -> io::Result<()> {
+    fn work(&self, context: &Bench) -> io::Result<()> {
         let (mut from, mut to) = (File::open("/dev/zero")?, file::scratch(&self.dir)?);
-        bench.ready();
-        while bench.running() {
-            self.dd(bench, &mut from, &mut to)?;
+        context.ready();
+        while context.running() {
+            self.dd(context, &mut from, &mut to)?;
             file::sync_all();
         }
         Ok(())
@@ -65,17 +64,17 @@ impl Load for WilshireDisk {
 }
 
 impl WilshireDisk {
-    /// Writes the file anew, up to its size or until the end of the run.
-    fn dd(&self, bench: &Bench, from: &mut File, to: &mut File) -> io::Result<()> {
+    /// Truncates and writes the file, up to its size or until the end of the run.
+    fn dd(&self, context: &Bench, from: &mut File, to: &mut File) -> io::Result<()> {
         let mut block = [0; BLOCK];
         to.set_len(0)?;
         to.rewind()?;
         let mut written = 0;
-        while written < self.size.0 && bench.running() {
+        while written < self.size.0 && context.running() {
             from.read_exact(&mut block)?;
             to.write_all(&block)?;
             written += BLOCK as u64;
-            bench.done(BLOCK as u64);
+            context.done(BLOCK as u64);
         }
         Ok(())
     }

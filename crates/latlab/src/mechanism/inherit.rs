@@ -1,23 +1,24 @@
-//! Interrupt threads inherit the priority of who waits for them.
+//! Interrupt threads inherit the priority of the real-time tasks that need them.
 
 use super::Mechanism;
 use crate::registry::About;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, inherit};
 
-/// An interrupt thread that real-time tasks need has the highest priority among them.
+/// Gives an interrupt thread the highest priority of the real-time tasks that need it.
 ///
-/// Section 3.5 of Seo et al. 2009: a task of a priority between an interrupt's thread and the task
-/// that waits for the interrupt keeps both waiting, for as long as it likes. The thread is lowered
-/// again with the last task, and never below what it was found with. Whom tasks need is found out by
-/// transparent or selective, one of which it needs beside it.
+/// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between that of
+/// an interrupt thread and that of the task that waits for the interrupt would delay both without
+/// bound. The priority is lowered again with the last task that needs the thread, and never below its
+/// original value. Which threads tasks need is found out by transparent or selective, one of which has
+/// to be at work as well.
 #[derive(Debug, clap::Args)]
 pub(super) struct Inherit;
 
 impl Mechanism for Inherit {
     const ABOUT: About = About {
         name: "inherit",
-        summary: "interrupt threads get the priority of the real-time tasks that need them",
+        summary: "interrupt threads inherit the priority of real-time tasks that need them",
     };
 
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {

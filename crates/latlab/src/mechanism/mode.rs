@@ -1,4 +1,4 @@
-//! Throughput while nobody needs latency.
+//! Throughput mode while there is no real-time task.
 
 use super::Mechanism;
 use crate::registry::About;
@@ -6,27 +6,28 @@ use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, mode};
 use latlab_core::time::Nanos;
 
-/// What serves ordinary tasks alone is done only while there is no real-time task.
+/// Sets knobs for throughput only while there is no real-time task.
 ///
-/// Section 3.2 of Seo et al. 2009. Programs' tasks with the policy fifo, rr or deadline count,
-/// threads of the kernel do not. Beside transparent or selective, interrupt threads are ordinary
-/// tasks while there is no real-time task: interrupts but the timer's can wait. Beside neither, the
-/// knobs of the others are given back with the first real-time task, for it is not known whom it
-/// waits for. One second after the last has gone all is as before. Without this mechanism the knobs
-/// are turned all the time. It has one knob of its own, which serves real-time tasks and is turned
-/// while there are some: `pagelist_high_fraction` goes to 1000000 (5.14 and later), so that a task
-/// that ends gives back at most some hundred pages at once, not a thousand, while it holds a lock
-/// for which real-time tasks may wait. Ordinary tasks then take and give back pages in more steps.
+/// Section 3.2 of Seo et al. 2009. Tasks of programs with SCHED_FIFO, SCHED_RR or SCHED_DEADLINE
+/// count, kernel threads do not. Together with transparent or selective, interrupt threads are
+/// SCHED_OTHER while there is no real-time task: all interrupts but the timer's can wait then. Without
+/// these two, the knobs of other mechanisms are restored with the first real-time task, as it is not
+/// known which threads it needs. They are set again one second after the last real-time task has gone.
+/// Without this mechanism knobs are set all the time. It has one knob of its own, for the latency of
+/// real-time tasks, which is set while there are some: `pagelist_high_fraction` is set to 1000000 (5.14
+/// and later), so that a task that exits frees at most some hundred pages at a time, instead of a
+/// thousand, while it holds a lock that real-time tasks may need. SCHED_OTHER tasks then allocate and
+/// free pages in more steps.
 #[derive(Debug, clap::Args)]
 pub(super) struct ByTasks;
 
-/// How long there must have been no real-time task.
+/// Time without a real-time task before throughput mode.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
 impl Mechanism for ByTasks {
     const ABOUT: About = About {
         name: "mode",
-        summary: "what serves ordinary tasks alone is done without real-time tasks",
+        summary: "knobs for throughput are set only while there is no real-time task",
     };
 
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {

@@ -1,24 +1,24 @@
-//! Interrupts that real-time tasks ask for go first, the others wait.
+//! Interrupts that real-time tasks request have priority over all others.
 
 use super::Mechanism;
 use crate::registry::About;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, selective};
 
-/// The interrupt threads of the device groups that real-time tasks have asked for get the priority
-/// of those tasks; all others are ordinary tasks meanwhile.
+/// Gives the interrupt threads of the device groups that real-time tasks have requested the priority
+/// of those tasks; all other interrupt threads are SCHED_OTHER during that time.
 ///
-/// Section 3.3 of Seo et al. 2009. A process asks for groups of devices (NETWORK, AUDIO, …), which
-/// the configuration describes; what it asks for counts while it has a real-time task. No thread
-/// gets less than it was found with by being asked for. Without such a request nothing is done. It
-/// costs others: an interrupt that nobody asked for waits for ordinary tasks.
+/// Section 3.3 of Seo et al. 2009. A process requests groups of devices (NETWORK, AUDIO, …), which
+/// the configuration describes; the request counts while the process has a real-time task. No
+/// requested thread gets a priority below its original one. Without a request nothing is changed. The
+/// cost: an interrupt that nobody has requested competes with SCHED_OTHER tasks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Selective;
 
 impl Mechanism for Selective {
     const ABOUT: About = About {
         name: "selective",
-        summary: "interrupts that real-time tasks have asked for go first, the others wait",
+        summary: "interrupts requested by real-time tasks go first, others are SCHED_OTHER",
     };
     const DEFAULT: bool = false;
 

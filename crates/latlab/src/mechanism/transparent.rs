@@ -1,26 +1,26 @@
-//! Interrupt threads that wake real-time tasks go before ordinary tasks.
+//! Interrupt threads that wake real-time tasks get a real-time priority.
 
 use super::Mechanism;
 use crate::registry::About;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, transparent};
 
-/// A thread that handles interrupts, and that was seen to wake a real-time task, gets a real-time
-/// priority while that task is there.
+/// Gives a thread that handles interrupts, and that has woken a real-time task, a real-time priority
+/// as long as that task runs.
 ///
-/// Section 3.4 of Seo et al. 2009, by means of a BPF program that looks at who wakes real-time
-/// tasks, and of `sched_setattr(2)`: irq/… threads, and with PREEMPT_RT ksoftirqd/… and ktimers/…, and
-/// the interrupt thread on whose behalf those wake somebody. Such a thread gets FIFO 50, the
-/// kernel's own choice for interrupts, but not more than the task has, and never less than it was
-/// found with. It has its own priority again when the last such task has ended or become an ordinary
-/// one. The first wake-up of a task may be late: nobody knows then who wakes it.
+/// Section 3.4 of Seo et al. 2009. A BPF program watches which threads wake real-time tasks:
+/// irq/… threads, with PREEMPT_RT also ksoftirqd/… and ktimers/…, and the interrupt thread on whose
+/// behalf these wake a task. `sched_setattr(2)` gives such a thread SCHED_FIFO 50, the kernel's default
+/// for interrupts, but not more than the priority of the task, and never less than its original
+/// priority. The original priority is restored when the last such task has ended or has become
+/// SCHED_OTHER. The first wake-up of a task may be late, as the thread that wakes it is not known yet.
 #[derive(Debug, clap::Args)]
 pub(super) struct Transparent;
 
 impl Mechanism for Transparent {
     const ABOUT: About = About {
         name: "transparent",
-        summary: "interrupt threads that wake real-time tasks go before ordinary tasks",
+        summary: "interrupt threads that wake real-time tasks get a real-time priority",
     };
 
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {

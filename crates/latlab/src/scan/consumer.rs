@@ -1,5 +1,5 @@
-//! The Consumer: the task of low priority that makes the call. A process of its own, so that one
-//! that hangs can be ended.
+//! The Consumer: the low-priority task that makes the call, in a process of its own, so that it can
+//! be killed if it hangs.
 
 use crate::call::{AnyCall, CALLS, Stage};
 use crate::failure::{Failure, Result, failed};
@@ -21,38 +21,38 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStdin, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-/// What a Consumer is told when it is started.
+/// Arguments of a Consumer's process.
 #[derive(Debug, Serialize, Deserialize)]
-struct Orders {
+struct ConsumerArguments {
     call: plan::Part,
     cpu: u32,
-    /// The descriptors under which it finds the shared page and the Producer's alarm.
+    /// Inherited descriptors of the shared page and of the Producer's alarm.
     page: RawFd,
     alarm: RawFd,
     interrupt: Interrupt,
-    /// The process that gives the orders.
+    /// Process id of the parent, with which the Consumer dies.
     parent: u32,
 }
 
-/// What comes of one window.
+/// Result of one window.
 pub(super) type Answer = std::result::Result<Measured, Failure>;
 
-/// What was measured, and what the call was made of where it says so.
+/// A measurement, and the parts of the call if it reports them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) measurement: Measurement,
     pub(super) parts: Vec<Part>,
 }
 
-/// A Consumer at work. Dropping it ends it.
+/// A running Consumer. Dropping it ends its process.
 pub(super) struct Consumer {
     running: Running,
-    asks: ChildStdin,
+    requests: ChildStdin,
     answers: Receiver<Vec<Answer>>,
 }
 
 impl Consumer {
-    /// Starts it.
+    /// Starts a Consumer on `cpu`.
     pub(super) fn start(
         call: &plan::Part,
         interrupt: Interrupt,
@@ -65,88 +65,93 @@ impl Consumer {
             let page = process::inherit(&mut command, times.page());
             let alarm = process::inherit(&mut command, alarm);
             let parent = std::process::id();
-            let orders = Orders { call: call.clone(), cpu, page, alarm, interrupt, parent };
-            command.arg("scan-worker").arg(serde_json::to_string(&orders)?);
+            let call = call.clone();
+            let arguments = ConsumerArguments { call, cpu, page, alarm, interrupt, parent };
+            command.arg("scan-worker").arg(serde_json::to_string(&arguments)?);
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            // Ctrl-C is for us; and what the task starts is ended with it.
+            // Ctrl-C goes to this process only. The group is killed as a whole, with the children of
+            // the Consumer.
             command.process_group(0);
             let mut running = Running::start(&mut command)?;
             let child = running.child();
-            let asks = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-            let said = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-            let (say, answers) = mpsc::channel();
+            let requests = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+            let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+            let (sender, answers) = mpsc::channel();
             let listen = move || {
-                // Who listens must not disturb those that are measured: ours is the highest
-                // priority while a scan runs, but not this thread's.
+                // This thread must not disturb the measurement with the high priority that it
+                // inherits.
                 let _ = sched::set_policy(Policy::Other);
-                // Each line answers one order; a Consumer that is gone says nothing more.
-                for line in BufReader::new(said).lines().map_while(io::Result::ok) {
+                // Each line answers one request.
+                for line in BufReader::new(stdout).lines().map_while(io::Result::ok) {
                     let Ok(answer) = serde_json::from_str(&line) else { break };
-                    if say.send(answer).is_err() {
+                    if sender.send(answer).is_err() {
                         break;
                     }
                     signal::tell();
                 }
-                drop(say);
+                drop(sender);
                 signal::tell();
             };
             std::thread::Builder::new().name("listener".to_owned()).spawn(listen)?;
-            Ok(Consumer { running, asks, answers })
+            Ok(Consumer { running, requests, answers })
         };
-        start().map_err(|e| failed("the task that makes the call could not be started", e))
+        start().map_err(|e| failed("the process that makes the call can't be started", e))
     }
 
-    /// Orders windows that are interrupted at these moments, or not at all.
-    pub(super) fn ask(&mut self, windows: &[Option<Offset>]) -> Result<()> {
+    /// Requests windows that are interrupted at these moments, or not at all.
+    pub(super) fn request(&mut self, windows: &[Option<Offset>]) -> Result<()> {
         let mut line = serde_json::to_string(windows).expect("numbers are plain data");
         line.push('\n');
-        self.asks.write_all(line.as_bytes()).map_err(|_| self.gone())
+        self.requests.write_all(line.as_bytes()).map_err(|_| self.ended())
     }
 
-    /// The answer to the last order, when it is there.
+    /// The answer to the last request, if it has come.
     pub(super) fn answer(&mut self) -> Result<Option<Vec<Answer>>> {
         match self.answers.try_recv() {
             Ok(answer) => Ok(Some(answer)),
             Err(mpsc::TryRecvError::Empty) => Ok(None),
-            Err(mpsc::TryRecvError::Disconnected) => Err(self.gone()),
+            Err(mpsc::TryRecvError::Disconnected) => Err(self.ended()),
         }
     }
 
-    /// Why there is nothing more to expect.
-    fn gone(&mut self) -> Failure {
+    /// The failure that the process has ended.
+    fn ended(&mut self) -> Failure {
         let status =
             self.running.kill().map_or_else(|e| e.to_string(), |status| status.to_string());
-        Failure::Failed(format!("the task that makes the call has ended ({status})"))
+        Failure::Failed(format!("the process that makes the call has ended ({status})"))
     }
 }
 
-/// The life of a Consumer: `latlab scan-worker ORDERS`.
-pub(crate) fn serve(orders: &str) -> Result<()> {
-    let orders: Orders = serde_json::from_str(orders).map_err(|e| failed("the orders", e))?;
-    // The kernel forgets the wish when it starts a program with capabilities of its own.
-    process::die_with(orders.parent).map_err(|e| failed("the orders", e))?;
-    process::call_itself(&orders.call.name).map_err(|e| failed("its name", e))?;
-    let call = registry::build("call", CALLS, &orders.call)?;
-    // What went wrong is the answer to the first order: who gave it says it.
-    let mut ready = window(&orders, call.as_ref()).and_then(|window| {
-        let stage = call.stage().map_err(|e| failed(&orders.call.name, e))?;
+/// The main function of a Consumer's process: `latlab scan-worker ORDERS`.
+pub(crate) fn serve(arguments: &str) -> Result<()> {
+    let arguments: ConsumerArguments =
+        serde_json::from_str(arguments).map_err(|e| failed("the arguments of scan-worker", e))?;
+    // Set again, as the kernel resets it when it executes a program with file capabilities.
+    process::die_with(arguments.parent).map_err(|e| failed("the parent process", e))?;
+    process::call_itself(&arguments.call.name).map_err(|e| failed("the process name", e))?;
+    let call = registry::build("call", CALLS, &arguments.call)?;
+    // A failure is the answer to the first request, so that the parent reports it.
+    let mut ready = window(&arguments, call.as_ref()).and_then(|window| {
+        let stage = call.stage().map_err(|e| failed(&arguments.call.name, e))?;
         Ok((window, stage))
     });
     for line in io::stdin().lock().lines().map_while(io::Result::ok) {
         let windows: Vec<Option<Offset>> =
-            serde_json::from_str(&line).map_err(|e| failed("an order", e))?;
+            serde_json::from_str(&line).map_err(|e| failed("a request for windows", e))?;
         let answers = match &mut ready {
-            Ok((window, stage)) => answer(&orders.call.name, windows, window, stage.as_mut()),
+            Ok((window, stage)) => answer(&arguments.call.name, windows, window, stage.as_mut()),
             Err(failure) => vec![Err(failure.clone())],
         };
         let mut line = serde_json::to_string(&answers).expect("answers are plain data");
         line.push('\n');
-        io::stdout().write_all(line.as_bytes()).map_err(|e| failed("the answer", e))?;
+        io::stdout()
+            .write_all(line.as_bytes())
+            .map_err(|e| failed("the answer for the parent", e))?;
     }
     Ok(())
 }
 
-/// Measures one window after another, until one fails.
+/// Measures the windows in their order, until one fails.
 fn answer(
     call: &str,
     windows: Vec<Option<Offset>>,
@@ -166,28 +171,30 @@ fn answer(
             break;
         }
     }
-    // Who takes a CPU with real-time priority for 950 ms of a second loses it for the rest of
-    // that second (sched(7)), which would be measured as the latency of some window.
+    // Real-time tasks that use a CPU for 950 ms of a second are throttled for the rest of it
+    // (sched(7)), which would be measured as the latency of some window.
     clock::sleep_for(Nanos((clock::now() - begin).0 / 10));
     answers
 }
 
-fn window(orders: &Orders, call: &dyn AnyCall) -> Result<Window> {
-    let inherited = |e| failed("what was left open for us", e);
-    let times = Times::new(SharedPage::inherited(orders.page).map_err(inherited)?);
-    let needs_driver = call.needs_driver() || orders.interrupt != Interrupt::Timer;
+/// Prepares this process for the measurement.
+fn window(arguments: &ConsumerArguments, call: &dyn AnyCall) -> Result<Window> {
+    let inherited = |e| failed("an inherited descriptor", e);
+    let times = Times::new(SharedPage::inherited(arguments.page).map_err(inherited)?);
+    let needs_driver = call.needs_driver() || arguments.interrupt != Interrupt::Timer;
     let alarm = Alarm {
-        interrupt: orders.interrupt,
-        producer: process::inherited(orders.alarm).map_err(inherited)?,
+        interrupt: arguments.interrupt,
+        producer: process::inherited(arguments.alarm).map_err(inherited)?,
         driver: needs_driver.then(driver::open).transpose()?,
     };
-    // Memory to come is left alone: calls that ask for memory are to get it as others do.
+    // Future memory is not locked: calls that allocate memory have to get it as other tasks do.
     let _ = memory::lock_present();
     memory::touch_stack();
-    let on = CpuList::from_iter([orders.cpu]);
-    cpu::pin(&on).map_err(|e| failed(&format!("CPU {}", orders.cpu), e))?;
+    let cpu = CpuList::from_iter([arguments.cpu]);
+    cpu::pin(&cpu).map_err(|e| failed(&format!("CPU {cpu}"), e))?;
     let policy = Policy::Fifo(call.priority());
     sched::set_policy(policy).map_err(|e| permission::refused("fifo", &e, ""))?;
-    let single = SingleThread::prove().ok_or_else(|| failed("it", "has more than one thread"))?;
+    let single = SingleThread::prove()
+        .ok_or_else(|| failed("scan-worker", "the process has more than one thread"))?;
     Ok(Window::new(times, alarm, single))
 }

@@ -1,18 +1,18 @@
-//! How many windows are ordered at a time, and when a Consumer counts as hung.
+//! The number of windows per request, and the time after which a Consumer counts as hung.
 
 use latlab_core::time::Nanos;
 
-/// What is known of the time that a window takes, with all that is done before and after it.
+/// Mean time of a window, including all that is done before and after it; none before the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace(Option<Nanos>);
 
-/// So long an order may take: so often a request to end is heard, and the CPU has a rest.
-const ORDER: Nanos = Nanos::from_millis(250);
-/// The most windows in an order.
+/// Longest time for a request: between two of them the scan can be ended, and the CPU rests.
+const REQUEST: Nanos = Nanos::from_millis(250);
+/// Most windows in a request.
 const MOST: u64 = 16;
-/// How long anything may take for no reason that we know of.
+/// Time that is always allowed in addition.
 const GRACE: Nanos = Nanos::from_secs(10);
-/// By how much more than before a window may take.
+/// How many times longer than before a window may take.
 const LONGER: u64 = 10;
 
 impl Pace {
@@ -21,18 +21,18 @@ impl Pace {
         Pace(None)
     }
 
-    /// After so many windows that took so long.
+    /// The pace of a request for this many windows, which took this time.
     pub(super) fn after(windows: usize, took: Nanos) -> Pace {
         Pace(Some(Nanos(took.0 / windows.max(1) as u64)))
     }
 
-    /// How many windows to order now.
+    /// Number of windows for the next request.
     pub(super) fn windows(self) -> usize {
-        let fit = self.0.map_or(1, |each| ORDER.0 / each.0.max(1));
+        let fit = self.0.map_or(1, |each| REQUEST.0 / each.0.max(1));
         usize::try_from(fit.clamp(1, MOST)).unwrap_or(1)
     }
 
-    /// How long to wait for so many.
+    /// Longest time to wait for this many windows.
     pub(super) fn patience(self, windows: usize) -> Nanos {
         match self.0 {
             None => GRACE + GRACE,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_windows_are_ordered_one_by_one_and_waited_for() {
+    fn pace_requests_long_windows_one_by_one_and_waits_longer() {
         assert_eq!((Pace::unknown().windows(), Pace::unknown().patience(1)), (1, GRACE + GRACE));
         let short = Pace::after(1, Nanos::from_micros(300));
         assert_eq!((short.windows() as u64, short.patience(16).0 / 1_000_000), (MOST, 10_048));

@@ -1,4 +1,4 @@
-//! The Producer: the task of high priority that the interrupt wakes.
+//! The Producer: the high-priority task that the interrupt wakes.
 
 use crate::failure::{Failure, Result, failed};
 use crate::window::Times;
@@ -17,93 +17,93 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 
-/// The Producer at work. Dropping it ends it.
+/// The running Producer. Dropping it ends its thread.
 pub(super) struct Producer {
     thread: Option<JoinHandle<()>>,
-    id: i32,
-    /// How many marks there were before its own.
+    thread_id: i32,
+    /// Number of marks in the process before those of the Producer.
     before: u64,
     stop: Arc<AtomicBool>,
-    /// Why it can't do its part.
-    complaint: Arc<OnceLock<Failure>>,
+    failure: Arc<OnceLock<Failure>>,
 }
 
-/// What it sleeps on.
-enum Sleep {
-    /// A timer, until a time that it hears here.
+/// What wakes the Producer.
+enum Wait {
+    /// A timer, for a time that it reads from this pipe.
     Timer(File),
-    /// The test driver's interrupt, after the one with this number.
+    /// The test driver's next interrupt after the one with this number.
     Driver(Driver, u64),
 }
 
 impl Producer {
-    /// Starts it on this CPU. `alarm` is where it hears when a timer is to wake it.
+    /// Starts the Producer on `cpu`. From `alarms` it reads the times at which a timer wakes it.
     pub(super) fn start(
-        on: u32,
+        cpu: u32,
         interrupt: Interrupt,
         times: Times,
-        alarm: File,
+        alarms: File,
     ) -> Result<Producer> {
-        let mut sleep = match interrupt {
-            Interrupt::Timer => Sleep::Timer(alarm),
-            _ => Sleep::Driver(driver::open()?, 0),
+        let mut wait = match interrupt {
+            Interrupt::Timer => Wait::Timer(alarms),
+            _ => Wait::Driver(driver::open()?, 0),
         };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let complaint = Arc::new(OnceLock::new());
-        let complain = Arc::clone(&complaint);
-        let (say, hear) = mpsc::channel();
+        let failure = Arc::new(OnceLock::new());
+        let report = Arc::clone(&failure);
+        let (sender, receiver) = mpsc::channel();
         let mut marks = Marks::begin();
         let before = marks.before();
-        let life = move || {
-            let ready = set_up(on);
+        let run = move || {
+            let ready = set_up(cpu);
             let refused = ready.is_err();
-            let heard = say.send(ready.map(|()| sched::thread_id()));
-            drop(say);
-            while !refused && heard.is_ok() && !stopped.load(SeqCst) {
-                match sleep.until_woken() {
+            let sent = sender.send(ready.map(|()| sched::thread_id()));
+            drop(sender);
+            while !refused && sent.is_ok() && !stopped.load(SeqCst) {
+                match wait.until_woken() {
                     Ok((woken, served)) => {
                         marks.mark();
                         times.woken(woken, served);
                     }
-                    // A request to stop, or nothing to do for a while.
+                    // A request to stop, or no interrupt for a while.
                     Err(e) if matches!(e.kind(), Interrupted | TimedOut) => {}
-                    // Nobody is left who could set the interrupt.
+                    // The Consumer has ended.
                     Err(e) if e.kind() == UnexpectedEof => break,
                     Err(e) => {
-                        let why = failed("the task of high priority can't wait", e);
-                        let _ = complain.set(why);
+                        let why = failed("the Producer can't wait for the interrupt", e);
+                        let _ = report.set(why);
                         break;
                     }
                 }
             }
         };
         let thread = std::thread::Builder::new().name("producer".to_owned()).stack_size(512 * 1024);
-        let thread = thread.spawn(life).map_err(|e| failed("a thread could not be started", e))?;
-        let id = hear.recv().map_err(|e| failed("the task of high priority", e))??;
-        Ok(Producer { thread: Some(thread), id, before, stop, complaint })
+        let thread = thread.spawn(run).map_err(|e| failed("the Producer can't be started", e))?;
+        let thread_id = receiver.recv().map_err(|e| failed("the Producer", e))??;
+        Ok(Producer { thread: Some(thread), thread_id, before, stop, failure })
     }
 
-    /// How many marks there were before its own, of which it makes one whenever it is woken.
+    /// Number of marks in the process before those of the Producer, which makes one at each wake-up.
     pub(super) fn before(&self) -> u64 {
         self.before
     }
 
-    /// Why it can't do its part, where that is so.
-    pub(super) fn complaint(&self) -> Option<Failure> {
-        self.complaint.get().cloned()
+    /// Why the Producer has ended, if it has.
+    pub(super) fn failure(&self) -> Option<Failure> {
+        self.failure.get().cloned()
     }
 }
 
-impl Sleep {
-    /// When it woke, and when the service routine ran where that is known.
+impl Wait {
+    /// Waits for the interrupt. Returns the time at which the task runs, and that of the interrupt's
+    /// service routine if it is known.
     #[inline]
     fn until_woken(&mut self) -> io::Result<(Nanos, Option<Nanos>)> {
         match self {
-            Sleep::Timer(alarm) => {
+            Wait::Timer(alarms) => {
                 let mut due = [0; 8];
-                // Written at once, so read at once.
-                if alarm.read(&mut due)? != due.len() {
+                // A time is written by one call, so one call reads it.
+                if alarms.read(&mut due)? != due.len() {
                     return Err(UnexpectedEof.into());
                 }
                 if !clock::sleep_until(Nanos(u64::from_ne_bytes(due))) {
@@ -111,7 +111,7 @@ impl Sleep {
                 }
                 Ok((clock::now(), None))
             }
-            Sleep::Driver(driver, last) => {
+            Wait::Driver(driver, last) => {
                 let arrival = driver.wait(*last)?;
                 let woken = clock::now();
                 *last = arrival.sequence;
@@ -127,17 +127,18 @@ impl Drop for Producer {
         self.stop.store(true, SeqCst);
         let Some(thread) = self.thread.take() else { return };
         while !thread.is_finished() {
-            // One that is about to sleep misses it, so this is done again and again.
-            signal::nudge(self.id);
+            // Repeated, as a thread that is about to wait misses the signal.
+            signal::nudge(self.thread_id);
             clock::sleep_for(STEP);
         }
         let _ = thread.join();
     }
 }
 
-fn set_up(on: u32) -> Result<()> {
+/// Prepares the calling thread for the measurement.
+fn set_up(cpu: u32) -> Result<()> {
     memory::touch_stack();
-    cpu::pin(&CpuList::from_iter([on])).map_err(|e| failed(&format!("CPU {on}"), e))?;
+    cpu::pin(&CpuList::from_iter([cpu])).map_err(|e| failed(&format!("CPU {cpu}"), e))?;
     sched::set_policy(Policy::Fifo(super::PRODUCER))
         .map_err(|e| permission::refused("fifo", &e, ""))
 }

@@ -30,7 +30,7 @@ fn who_names_what_there_is_not_hears_what_there_is() {
     assert!(said.stderr.contains("there is no mechanism 'nonsense'"), "{said:?}");
     let said = latlab("run --adapt=suppress --set preempt=full --for 10ms");
     assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("--set preempt and --adapt would both turn preempt"), "{said:?}");
+    assert!(said.stderr.contains("--set preempt and --adapt would both set preempt"), "{said:?}");
 }
 
 /// What it says depends on this machine's kernel; that nothing is left to guess does not.
@@ -60,7 +60,7 @@ fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
     assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
     assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
     assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
-    assert!(said.stderr.contains("preempt is full again"), "{said:?}");
+    assert!(said.stderr.contains("preempt restored to full"), "{said:?}");
 }
 
 #[test]
@@ -115,11 +115,10 @@ fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
          /latlab adapt --dry-run --mechanisms mode; echo $?\n\
          kill -TERM $daemon; wait $daemon; knobs",
     );
-    let dry = "mode: there is no real-time task now, so what serves ordinary tasks would be done \
-               at once\n";
+    let dry = "mode: there is no real-time task now: knobs for throughput would be set at once\n";
     let expected = format!("{dry}{TURNED}WAKEUP_PREEMPTION\n{FOUND}{TURNED}2\n{FOUND}");
     assert_eq!(said.stdout, expected, "{said:?}");
-    let given = "suppress: preempt is given back: there ";
+    let given = "suppress: preempt restored: there ";
     assert!(said.stderr.contains(given), "{said:?}");
     let again = "as there was no real-time task for 1 s";
     assert!(said.stderr.contains(again), "{said:?}");
@@ -146,7 +145,7 @@ fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
                         would go from 0 to 1000000 while there are real-time tasks: the kernel ";
         assert!(dry.starts_with(foreseen), "{said:?}");
         assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
-        let given = "mode: pagelist_high_fraction is given back: there was no real-time task for";
+        let given = "mode: pagelist_high_fraction restored: there was no real-time task for";
         assert!(said.stderr.contains(given), "{said:?}");
     }
 }
@@ -185,7 +184,7 @@ fn a_kernel_that_takes_a_scheduler_gets_ours_and_has_its_own_after_a_kill() {
     );
     assert_eq!(said.stdout, "disabled\nlatlab_slices\n0\ndisabled\n0\ndisabled\n", "{said:?}");
     assert!(said.stderr.contains("sched_ext goes from none to latlab_slices"), "{said:?}");
-    assert!(said.stderr.contains("sched_ext is none again"), "{said:?}");
+    assert!(said.stderr.contains("sched_ext restored to none"), "{said:?}");
 }
 
 /// The time of the repetition, and the context switches.

@@ -32,7 +32,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load cpu:busy=400ms", &["cpu: busy=", "without every=", "busy=400ms,every=1s"]),
     ("run --load cpu:every=1s", &["cpu: every=", "without busy=", "busy=400ms,every=1s"]),
     ("run --load cpu:busy=1s,every=1s", &["cpu: ", "busy=1 s", "every=1 s", "shorter"]),
-    ("run --load cpu:busy=0s,every=1s", &["cpu: busy=0s", "no load"]),
+    ("run --load cpu:busy=0s,every=1s", &["cpu: busy=0s", "too short"]),
     ("run --load cpu:busy=400,every=1s", &["cpu: busy", "'400' has no unit"]),
     ("run --load cpu:policy=fifo", &["cpu: ", "policy=fifo", "never sleep", "busy="]),
     ("run --load cpu:policy=fio", &["cpu: policy can't be 'fio'", "fifo"]),

@@ -95,8 +95,8 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     assert!(dry.contains("would go from full to lazy"), "{said:?}");
     for lacking in [
-        "base_slice can't be turned: this kernel has no /sys/kernel/debug/sched/base_slice_ns",
-        "place_lag can't be turned: /sys/kernel/debug/sched/features does not know PLACE_LAG",
+        "base_slice can't be set: this kernel has no /sys/kernel/debug/sched/base_slice_ns",
+        "place_lag can't be set: /sys/kernel/debug/sched/features does not know PLACE_LAG",
     ] {
         assert!(dry.contains(lacking), "{said:?}");
     }

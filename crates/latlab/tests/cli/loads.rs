@@ -110,8 +110,8 @@ fn what_a_load_lacks_is_said_before_anything_starts() {
         let program = folder.path().join("latlab");
         fs::copy(LATLAB, &program).expect("there is room for a copy");
         for (load, what) in [
-            ("ping", "a network of its own"),
-            ("download", "a network of its own"),
+            ("ping", "its network namespace"),
+            ("download", "its network namespace"),
             ("caps-lock", "/dev/tty0"),
             ("console-switch", "/dev/tty0"),
         ] {

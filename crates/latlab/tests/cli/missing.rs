@@ -68,7 +68,7 @@ fn where_no_driver_draws_the_console_is_not_switched() {
     let folder = folder();
     with_bare_kernel(folder.path());
     let words = "run cyclic --count 20 --json --on lab:bare --load console-switch";
-    let why = "nothing draws this machine's console";
+    let why = "no driver draws this machine's console";
     in_cache(folder.path(), words).refused(3, &["lab:bare: ", "console-switch: ", why]);
     let texts = skipped(&in_cache(folder.path(), &format!("{words} --skip-missing")));
     let [load] = texts.as_slice() else { panic!("{texts:?}") };

@@ -213,7 +213,7 @@ fn a_program_that_does_not_mark_its_window_is_told_how() {
     let script = |text: &str| run(command("scan --for 5s -- sh -c").arg(text));
     let how = ["LATLAB_SCAN", "write(fd, \"b\", 1)"];
     script("exit 0").refused(2, &how);
-    script("sleep 100").refused(2, &["no mark came", how[0], how[1]]);
+    script("sleep 100").refused(2, &["no mark within", how[0], how[1]]);
     script("printf b >&$LATLAB_SCAN; exit 7").refused(2, &["within its window", "7"]);
     script("exit 7").refused(2, &["sh failed", "7"]);
     script("printf x >&$LATLAB_SCAN").refused(2, &["'x'", "'b'"]);

@@ -45,7 +45,7 @@ fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
         assert!(all >= 4, "{said:?}");
         let (own, wait) = (format!("{all} and 0"), format!("0 and {all}"));
         assert_eq!(lines, [&own, &wait, &own, &own, &wait, "0", &own], "{said:?}");
-        let given = |line: &&str| line.contains(": irq/") && line.contains("is given back: there ");
+        let given = |line: &&str| line.contains(": irq/") && line.contains(" restored: there ");
         assert_eq!(said.stderr.lines().filter(given).count(), all as usize, "{said:?}");
     }
 }
@@ -83,7 +83,7 @@ fn what_can_t_be_done_is_said_before_anything_starts() {
     let said = latlab("adapt --mechanisms inherit,suppress");
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("name transparent or selective as well"), "{said:?}");
-    let why = "only where drivers ask for that: boot it with threadirqs";
+    let why = "only where drivers request it: boot it with threadirqs";
     let said = in_a_guest("lab:preemptible-hr", "/latlab adapt --dry-run; echo $?");
     assert!(said.stdout.ends_with("\n0\n") && said.stdout.contains(why), "{said:?}");
     assert!(said.stdout.contains("irq/9-acpi (/proc/"), "{said:?}");

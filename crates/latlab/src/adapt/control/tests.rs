@@ -1,53 +1,58 @@
-//! Asking over the socket, as programs do: whoever misbehaves, the others are answered.
+//! Tests of the control thread over its socket, as programs use it.
 
+use super::connection::Connection;
+use super::server::{Connections, PROGRAMS, Ready};
+use super::socket::Access;
 use super::*;
-use latlab_sys::listener;
+use latlab_core::time::Nanos;
+use latlab_sys::peer::Peer;
+use latlab_sys::{clock, listener};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A daemon's socket in a folder of its own.
-struct Desk {
+/// A control thread with its socket in a folder of its own.
+struct Fixture {
     root: Root,
-    board: Arc<Board>,
+    mailbox: Arc<Mailbox>,
     _control: Control,
     folder: tempfile::TempDir,
 }
 
-impl Desk {
-    fn open(no_groups: Option<&str>) -> Desk {
+impl Fixture {
+    fn start(groups_refused: Option<&str>) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
-        let (root, board) = (Root::new(folder.path()), Arc::new(Board::default()));
-        let office = office(&root, &board, no_groups);
-        Desk { root, board, _control: Control::start(office).unwrap(), folder }
+        let (root, mailbox) = (Root::new(folder.path()), Arc::new(Mailbox::default()));
+        let context = context(&root, &mailbox, groups_refused);
+        Fixture { root, mailbox, _control: Control::start(context).unwrap(), folder }
     }
 
     fn connect(&self) -> UnixStream {
         listener::connect(&self.root, "adapt", Duration::from_secs(10)).unwrap()
     }
 
-    /// What is answered to these bytes.
+    /// The answer to these bytes on a new connection.
     fn answer(&self, bytes: &[u8]) -> String {
         answer(&mut self.connect(), bytes)
     }
 }
 
-fn office(root: &Root, board: &Arc<Board>, no_groups: Option<&str>) -> Office {
-    Office {
+fn context(root: &Root, mailbox: &Arc<Mailbox>, groups_refused: Option<&str>) -> Context {
+    Context {
         root: root.clone(),
         configuration: Configuration::default(),
-        board: Arc::clone(board),
+        mailbox: Arc::clone(mailbox),
         meter: None,
-        voice: Voice::mute(),
+        logger: Logger::disabled(),
         listener: Listener::bind(root, "adapt").unwrap(),
-        no_groups: no_groups.map(str::to_owned),
+        groups_refused: groups_refused.map(str::to_owned),
         metrics: None,
-        written: |_| String::new(),
+        format_metrics: |_| String::new(),
     }
 }
 
 fn answer(connection: &mut UnixStream, bytes: &[u8]) -> String {
-    // Who is not listened to any more may be told so before all is sent.
+    // The server may answer and hang up before all is sent.
     let _ = connection.write_all(bytes);
     let mut answer = Vec::new();
     let mut byte = [0];
@@ -62,37 +67,34 @@ fn root() -> bool {
 }
 
 #[test]
-fn a_program_asks_and_takes_it_back_over_one_connection() {
+fn request_stands_until_released_on_another_connection() {
     if !root() {
         return;
     }
-    let desk = Desk::open(None);
-    let mut connection = desk.connect();
+    let fixture = Fixture::start(None);
+    let mut connection = fixture.connect();
     assert_eq!(answer(&mut connection, b"groups audio,network\n"), "ok AUDIO,NETWORK\n");
-    let asked = desk.board.requests().unwrap();
+    let asked = fixture.mailbox.try_requests().unwrap();
     assert_eq!(u32::try_from(asked[0].process).unwrap(), std::process::id());
     assert_eq!(asked[0].groups, ["AUDIO", "NETWORK"]);
     let status = answer(&mut connection, b"status\n");
     let status: Status = serde_json::from_str(&status).unwrap();
     assert_eq!(status.requests, asked);
     drop(connection);
-    assert_eq!(desk.answer(b"release\n"), "ok\n");
-    assert!(desk.board.requests().unwrap().is_empty());
+    assert_eq!(fixture.answer(b"release\n"), "ok\n");
+    assert!(fixture.mailbox.try_requests().unwrap().is_empty());
 }
 
-/// One of three processes ends at the very moment at which another one asks for other groups.
+/// One of three processes ends at the very moment at which another one changes its request.
 #[test]
-fn the_end_of_a_process_takes_nothing_from_those_that_live() {
+fn end_of_process_leaves_requests_of_others() {
     if !root() {
         return;
     }
-    for (said, left) in [(&b"release\n"[..], &[3][..]), (b"groups VIDEO\n", &[3, 1])] {
+    for (sent, left) in [(&b"release\n"[..], &[3][..]), (b"groups VIDEO\n", &[3, 1])] {
         let folder = tempfile::tempdir().unwrap();
-        let mut answering = Answering {
-            office: office(&Root::new(folder.path()), &Arc::default(), None),
-            standing: Standing::default(),
-            refused: 0,
-        };
+        let root = Root::new(folder.path());
+        let mut server = Server::new(context(&root, &Arc::default(), None));
         let (mut near, far) = UnixStream::pair().unwrap();
         let peers = [1, 2, 3].map(|process| {
             let mut peer = Peer::of(&near).unwrap();
@@ -100,63 +102,71 @@ fn the_end_of_a_process_takes_nothing_from_those_that_live() {
             Arc::new(peer)
         });
         for peer in &peers {
-            assert!(answering.standing.ask(peer, vec!["AUDIO".to_owned()]));
+            assert!(server.requests.add(peer, vec!["AUDIO".to_owned()]));
         }
-        let mut connected = Connected::default();
-        let who = Program::Known(Arc::clone(&peers[0]));
-        connected.programs.push(Client::new(who, far));
-        near.write_all(said).unwrap();
-        let (told, _open) = process::pipe().unwrap();
-        let mut ready = answering.wait(&told, &connected).unwrap();
-        assert_eq!(ready, [false, false, false, false, false, false, true]);
-        ready[4] = true;
-        assert!(answering.go_on(ready, &mut connected));
-        let standing: Vec<i32> =
-            answering.standing.list().iter().map(|request| request.process).collect();
-        assert_eq!(standing, left);
+        let mut connections = Connections::default();
+        let access = Access::Granted(Arc::clone(&peers[0]));
+        connections.programs.push(Connection::new(access, far));
+        near.write_all(sent).unwrap();
+        let (stop, _open) = process::pipe().unwrap();
+        let mut ready = server.wait(&stop, &connections).unwrap();
+        let expected = Ready {
+            stop: false,
+            listener: false,
+            metrics: false,
+            ended: vec![false; 3],
+            programs: vec![true],
+            readers: Vec::new(),
+        };
+        assert_eq!(ready, expected);
+        ready.ended[1] = true;
+        server.serve_ready(&ready, &mut connections);
+        let requests = server.requests.list();
+        let processes: Vec<i32> = requests.iter().map(|request| request.process).collect();
+        assert_eq!(processes, left);
     }
 }
 
 #[test]
-fn who_asks_for_what_can_t_be_hears_why_and_is_not_listened_to_any_more() {
+fn invalid_request_is_answered_and_ends_connection() {
     if !root() {
         return;
     }
-    let desk = Desk::open(None);
+    let fixture = Fixture::start(None);
     let why = "wrong there is no device group 'audoi': did you mean AUDIO?\n";
-    let mut connection = desk.connect();
+    let mut connection = fixture.connect();
     assert_eq!(answer(&mut connection, b"groups audoi\n"), why);
-    assert_eq!(connection.read(&mut [0]).unwrap(), 0, "that was all");
-    assert!(desk.answer(b"xyzzy\n").starts_with("wrong unknown request 'xyzzy': "));
-    assert!(desk.answer(&[b'x'; 1000]).starts_with("wrong the request is longer than"));
-    assert!(desk.answer(b"\xff\xfe\n").starts_with("wrong the request is not a line of text"));
-    assert!(desk.answer(b"status\nstatus\n").starts_with("wrong more than one request at a time"));
-    let without = Desk::open(Some("selective is not at work"));
+    assert_eq!(connection.read(&mut [0]).unwrap(), 0, "the connection is closed");
+    assert!(fixture.answer(b"xyzzy\n").starts_with("wrong unknown request 'xyzzy': "));
+    assert!(fixture.answer(&[b'x'; 1000]).starts_with("wrong the request is longer than"));
+    assert!(fixture.answer(b"\xff\xfe\n").starts_with("wrong the request is not a line of text"));
+    assert!(fixture.answer(b"status\nstatus\n").starts_with("wrong more than one request at a time"));
+    let without = Fixture::start(Some("selective is not at work"));
     assert_eq!(without.answer(b"groups AUDIO\n"), "denied selective is not at work\n");
 }
 
 #[test]
-fn who_hangs_keeps_nobody_waiting_and_is_dropped_after_a_second() {
+fn idle_connection_is_dropped_after_a_second() {
     if !root() {
         return;
     }
-    let desk = Desk::open(None);
+    let fixture = Fixture::start(None);
     let began = clock::now();
-    let mut hanging: Vec<UnixStream> = (0..PROGRAMS).map(|_| desk.connect()).collect();
+    let mut hanging: Vec<UnixStream> = (0..PROGRAMS).map(|_| fixture.connect()).collect();
     hanging[0].write_all(b"stat").unwrap();
-    assert!(desk.answer(b"status\n").starts_with('{'), "there is room again");
-    assert!(clock::now() - began >= Nanos::from_millis(900), "all places were taken");
-    assert_eq!(hanging[0].read(&mut [0]).unwrap_or(0), 0, "nobody listens any more");
+    assert!(fixture.answer(b"status\n").starts_with('{'), "there is room for a connection");
+    assert!(clock::now() - began >= Nanos::from_millis(900), "all connections were in use");
+    assert_eq!(hanging[0].read(&mut [0]).unwrap_or(0), 0, "it was closed");
 }
 
 #[test]
-fn a_stranger_is_told_who_may_ask() {
-    let desk = Desk::open(None);
-    std::fs::create_dir(desk.folder.path().join("etc")).unwrap();
+fn user_without_access_is_told_who_has_it() {
+    let fixture = Fixture::start(None);
+    std::fs::create_dir(fixture.folder.path().join("etc")).unwrap();
     let (near, _far) = UnixStream::pair().unwrap();
     let peer = Peer::of(&near).unwrap();
-    assert_eq!(peer.is_root_or_in(&desk.root, Some("nobody-has-this")), root());
+    assert_eq!(peer.is_root_or_in(&fixture.root, Some("nobody-has-this")), root());
     if !root() {
-        assert!(desk.answer(b"status\n").starts_with("denied only root may ask"));
+        assert!(fixture.answer(b"status\n").starts_with("denied only root may ask"));
     }
 }

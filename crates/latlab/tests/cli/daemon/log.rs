@@ -37,7 +37,7 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
     assert_eq!(text.matches("{\"began\":{").count(), 2, "it is added to: {text}");
     let replayed = run(command("adapt --replay").arg(&path));
     assert_eq!(replayed.code(), Some(0), "{replayed:?}");
-    assert!(replayed.stdout.ends_with(" decisions: the same as then\n"), "{replayed:?}");
+    assert!(replayed.stdout.ends_with(" decisions: all decisions identical\n"), "{replayed:?}");
     assert!(text.contains("another program changed it from 0 to 1"), "{text}");
 
     fs::write(&path, text.replacen("\"to\":\"lazy\"", "\"to\":\"none\"", 1)).unwrap();

@@ -34,7 +34,7 @@ fn time(line: &str) -> Option<f64> {
 /// that is for kernels without probes, and where probes are switched off.
 #[test]
 fn system_calls_take_no_longer_unless_the_kernel_can_t_probe_and_then_it_is_said() {
-    let slow = "latlab: all system calls take a little longer while policies are heard of: ";
+    let slow = "which slows all system calls down: ";
     let (ratio, said) = longer(":");
     assert!(ratio < 1.03, "{ratio}: {said:?}");
     assert!(!said.stderr.contains(slow), "{said:?}");

@@ -1,63 +1,67 @@
-//! The file in which observations and decisions are logged, and deciding upon them anew.
+//! The file of `--log`, in which observations and decisions are logged, and its replay.
 
 use crate::failure::{Failure, Result, failed};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::log::{Began, Entry, Replay, Short};
-use latlab_core::mechanism::{Decision, Observation};
+use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A log that is to begin.
+/// A log file to be opened, and its first entry.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedLog {
     pub(super) path: PathBuf,
     pub(super) began: Began,
 }
 
-/// A file that is added to.
+/// An open log file, to which entries are appended.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct LogFile {
     file: File,
     path: PathBuf,
     short: Short,
 }
 
-impl Log {
-    /// Adds to the file of this name that it is decided by these mechanisms from now on.
-    pub(super) fn begin(Planned { path, began }: Planned) -> Result<Log> {
+impl LogFile {
+    /// Opens or creates the file, and appends the entry that names the mechanisms.
+    pub(super) fn open(PlannedLog { path, began }: PlannedLog) -> Result<LogFile> {
         let name = path.display().to_string();
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(|e| failed(&name, e))?;
-        let mut log = Log { file, path, short: Short::default() };
-        log.add(&Entry::Began(began)).map_err(|e| failed(&name, e))?;
+        let mut log = LogFile { file, path, short: Short::default() };
+        log.append(&Entry::Began(began)).map_err(|e| failed(&name, e))?;
         Ok(log)
     }
 
-    pub(super) fn note(&mut self, seen: &Observation, decisions: &[Decision]) -> io::Result<()> {
+    pub(super) fn add_decisions(
+        &mut self,
+        seen: &Observation,
+        decisions: &[Decision],
+    ) -> io::Result<()> {
         let entry = self.short.entry(seen, decisions);
-        self.add(&entry)
+        self.append(&entry)
     }
 
-    pub(super) fn give_up(&mut self, decision: &Decision) -> io::Result<()> {
-        self.add(&Entry::GaveUp(decision.clone()))
+    pub(super) fn add_failure(&mut self, decision: &Decision) -> io::Result<()> {
+        self.append(&Entry::GaveUp(decision.clone()))
     }
 
     pub(super) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// Adds a line in one piece, so that no kill leaves half of it.
-    fn add(&mut self, entry: &Entry) -> io::Result<()> {
+    /// Appends a line by a single write, so that a kill leaves no half line.
+    fn append(&mut self, entry: &Entry) -> io::Result<()> {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         self.file.write_all(&line)
     }
 }
 
-/// Decides anew upon what is in a log. How much that was, as a sentence. It is a worse answer where
-/// something is decided otherwise.
+/// Decides again from the observations in a log. Returns their number as a sentence; fails with
+/// [`Failure::Worse`] where a decision differs.
 pub(crate) fn replay(path: &Path) -> Result<String> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| failed(&name, e))?;
@@ -66,19 +70,20 @@ pub(crate) fn replay(path: &Path) -> Result<String> {
         let place = format!("{name}, line {number}");
         let line = line.map_err(|e| failed(&place, e))?;
         let entry: Entry = serde_json::from_str(&line)
-            .map_err(|e| failed(&place, format!("this is no line of a log of latlab: {e}")))?;
+            .map_err(|e| failed(&place, format!("not a line of a latlab adapt log: {e}")))?;
         match entry {
             Entry::Began(began) => {
-                replay.begin(at_work(&began).map_err(|failure| failure.about(&place))?);
+                replay.begin(adaptation(&began).map_err(|failure| failure.about(&place))?);
             }
             entry => replay.take(entry).map_err(|why| Failure::Worse(format!("{place}: {why}")))?,
         }
     }
     let Replay { observations, decisions, .. } = replay;
-    Ok(format!("{observations} observations, {decisions} decisions: the same as then\n"))
+    Ok(format!("{observations} observations, {decisions} decisions: all decisions identical\n"))
 }
 
-fn at_work(began: &Began) -> Result<latlab_core::mechanism::Adaptation> {
+/// The mechanisms that a log was written with.
+fn adaptation(began: &Began) -> Result<Adaptation> {
     let configuration = Configuration::read(&began.configuration).map_err(Failure::Failed)?;
     mechanism::adaptation(&began.mechanisms, &configuration)
 }

@@ -1,7 +1,7 @@
-//! What mechanisms would do, for who asks before.
+//! `latlab adapt --dry-run`: what mechanisms would change.
 
-use super::able;
-use super::observing::Observing;
+use super::observation::ObservationSource;
+use super::precheck;
 use crate::failure::Result;
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
@@ -9,36 +9,40 @@ use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation, Thread, Wi
 use latlab_sys::root::Root;
 use std::fmt::Write as _;
 
-/// What these mechanisms would turn here, and what can't be done, in lines. Nothing is changed.
-/// Refused where the mechanisms would be.
-pub(crate) fn foresee(names: &[String], told: &Configuration) -> Result<String> {
+/// Describes, in lines, what these mechanisms would set on this machine, and what can't be set.
+/// Changes nothing. Fails where the mechanisms would.
+pub(crate) fn dry_run(names: &[String], configuration: &Configuration) -> Result<String> {
     let root = Root::default();
-    let mut adaptation = mechanism::adaptation(names, told)?;
-    let cant = able::check(&adaptation, names, &root)?;
-    let seen = Observing::start(&adaptation, names, &root)?.look(Vec::new(), |_| false);
+    let mut adaptation = mechanism::adaptation(names, configuration)?;
+    let limitations = precheck::check(&adaptation, names, &root)?;
+    let seen = ObservationSource::start(&adaptation, names, &root)?.observe(|_| false);
     let mut text = knobs(&adaptation, &seen);
     text.push_str(&threads(&mut adaptation, &seen));
     if let (true, Some(tasks)) = (adaptation.decides_mode(), &seen.realtime) {
-        let _ = writeln!(text, "mode: {}", now(tasks.len(), &adaptation));
+        let _ = writeln!(text, "mode: {}", mode(tasks.len(), &adaptation));
     }
-    for line in cant {
-        let _ = writeln!(text, "{line}");
+    for limitation in limitations {
+        let _ = writeln!(text, "{limitation}");
     }
     Ok(text)
 }
 
+/// A line for each knob.
 fn knobs(adaptation: &Adaptation, seen: &Observation) -> String {
     let mut text = String::new();
-    let later = adaptation.knobs_for(Mode::Latency);
+    let for_latency = adaptation.knobs_for(Mode::Latency);
     for (mechanism, knob, wish) in adaptation.wishes(&seen.knobs) {
         let (name, path, value) = (knob.name, &knob.path, &knob.value);
-        let when =
-            if later.contains(&name.as_str()) { " while there are real-time tasks" } else { "" };
+        let condition = if for_latency.contains(&name.as_str()) {
+            " while there are real-time tasks"
+        } else {
+            ""
+        };
         let _ = match wish {
             Ok(Wish { value: to, because }) => {
                 writeln!(
                     text,
-                    "{mechanism}: {name} ({path}) would go from {value} to {to}{when}: {because}"
+                    "{mechanism}: {name} ({path}) would go from {value} to {to}{condition}: {because}"
                 )
             }
             Err(why) => writeln!(text, "{mechanism}: {name} ({path}) would stay {value}: {why}"),
@@ -47,14 +51,14 @@ fn knobs(adaptation: &Adaptation, seen: &Observation) -> String {
     text
 }
 
-/// Which threads there are, and what would become of them at once.
+/// A line for each interrupt thread.
 fn threads(adaptation: &mut Adaptation, seen: &Observation) -> String {
     let decisions = adaptation.decide(seen);
     let mut text = String::new();
     for thread in &seen.threads {
         let Thread { name, policy, .. } = thread;
         let mut own = decisions.iter().filter(|one| one.thread() == Some(thread.id));
-        let becomes = match own.next() {
+        let change = match own.next() {
             Some(Decision::Set { mechanism, to, because, .. }) => {
                 format!("would go from {policy} to {to} ({mechanism}): {because}")
             }
@@ -62,29 +66,24 @@ fn threads(adaptation: &mut Adaptation, seen: &Observation) -> String {
         };
         let driver = thread.driver.iter().map(|driver| format!(", of the driver {driver}"));
         let driver = driver.collect::<String>();
-        let _ = writeln!(text, "{name} ({}{driver}) {becomes}", thread.path());
+        let _ = writeln!(text, "{name} ({}{driver}) {change}", thread.path());
     }
     text
 }
 
-/// What the mode would be.
-fn now(tasks: usize, adaptation: &Adaptation) -> String {
-    let there = match tasks {
-        0 => {
-            return "there is no real-time task now, so what serves ordinary tasks would be done \
-                    at once"
-                .to_owned();
-        }
+/// The mode that this number of real-time tasks would lead to.
+fn mode(tasks: usize, adaptation: &Adaptation) -> String {
+    if tasks == 0 {
+        return "there is no real-time task now: knobs for throughput would be set at once"
+            .to_owned();
+    }
+    let running = match tasks {
         1 => "there is 1 real-time task now".to_owned(),
         many => format!("there are {many} real-time tasks now"),
     };
-    match (adaptation.turns_threads(), tasks) {
-        (true, _) => format!("{there}, so that interrupt threads would not wait"),
-        (false, 1) => {
-            format!("{there}, so what serves ordinary tasks would be done when that has gone")
-        }
-        (false, _) => {
-            format!("{there}, so what serves ordinary tasks would be done without them")
-        }
+    if adaptation.turns_threads() {
+        format!("{running}: IRQ threads would keep their priority")
+    } else {
+        format!("{running}: knobs for throughput would be set once there is none")
     }
 }

@@ -1,0 +1,151 @@
+//! Applying decisions to this machine.
+
+use super::reporter::Reporter;
+use super::scheduler::Scheduler;
+use latlab_core::mechanism::Decision;
+use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_core::record::Change;
+use latlab_sys::guard::{Guard, GuardError, Wanted};
+use latlab_sys::root::Root;
+
+/// Sets knobs as decided. Dropping it restores all of them.
+pub(super) struct Applier {
+    guard: Guard,
+    scheduler: Scheduler,
+}
+
+/// Decisions that could not be applied, and why.
+pub(super) struct Unapplied<'a> {
+    pub(super) decisions: &'a [Decision],
+    pub(super) error: GuardError,
+}
+
+impl Applier {
+    pub(super) fn new(root: Root) -> Applier {
+        Applier { guard: Guard::new(root), scheduler: Scheduler::default() }
+    }
+
+    /// Applies `decisions` in their order. Returns those that could not be applied.
+    pub(super) fn apply<'a>(
+        &mut self,
+        decisions: &'a [Decision],
+        reporter: &mut Reporter,
+    ) -> Vec<Unapplied<'a>> {
+        let mut unapplied = Vec::new();
+        // Threads set one after another share one entry of the journal.
+        for group in decisions.chunk_by(|one, next| sets_thread(one) && sets_thread(next)) {
+            match group {
+                [decision] if !sets_thread(decision) => {
+                    let result = self.apply_one(decision, reporter);
+                    unapplied
+                        .extend(result.err().map(|error| Unapplied { decisions: group, error }));
+                }
+                threads => unapplied.extend(self.set_threads(threads, reporter)),
+            }
+        }
+        unapplied
+    }
+
+    /// Sets the scheduling policies of threads.
+    fn set_threads<'a>(
+        &mut self,
+        decisions: &'a [Decision],
+        reporter: &Reporter,
+    ) -> Vec<Unapplied<'a>> {
+        let wanted: Vec<Wanted<'_>> = decisions.iter().filter_map(wanted_policy).collect();
+        let results = match self.guard.set_threads(&wanted) {
+            Ok(results) => results,
+            Err(error) => return vec![Unapplied { decisions, error }],
+        };
+        let mut unapplied = Vec::new();
+        for (one, result) in decisions.chunks(1).zip(results) {
+            match result {
+                Ok(()) => reporter.log(&one[0].to_string()),
+                // The next observation shows that the thread has ended.
+                Err(GuardError::Ended(_)) => {}
+                Err(error) => unapplied.push(Unapplied { decisions: one, error }),
+            }
+        }
+        unapplied
+    }
+
+    /// Applies a decision other than to set a thread's policy.
+    fn apply_one(
+        &mut self,
+        decision: &Decision,
+        reporter: &mut Reporter,
+    ) -> Result<(), GuardError> {
+        match decision {
+            Decision::Set { mechanism, knob, to, because, .. } => {
+                self.set(knob, to, &format!("{mechanism}: {because}"))?;
+                reporter.log(&decision.to_string());
+            }
+            Decision::GiveBack { mechanism, knob, thread, because, .. } => {
+                let restored = self.restore_one(knob, *thread)?;
+                let outcome = if restored { "restored" } else { "could not be restored" };
+                reporter.log(&format!("{mechanism}: {knob} {outcome}: {because}"));
+            }
+            Decision::Stop { knob, thread, .. } => {
+                self.forget(knob, *thread)?;
+                reporter.warn(decision.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, knob: &str, value: &str, reason: &str) -> Result<(), GuardError> {
+        if knob == SCHED_EXT {
+            self.scheduler.attach(reason)
+        } else {
+            self.guard.set(knob, value, reason)
+        }
+    }
+
+    /// Restores a knob or a thread's policy. Whether it is as it was found.
+    fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<bool, GuardError> {
+        match thread {
+            Some(id) => Ok(self.guard.release_thread(id, knob)),
+            None if knob == SCHED_EXT => {
+                self.scheduler.detach();
+                Ok(true)
+            }
+            None => self.guard.release(knob),
+        }
+    }
+
+    /// Leaves a knob or a thread's policy as somebody else has set it.
+    fn forget(&mut self, knob: &str, thread: Option<i32>) -> Result<(), GuardError> {
+        match thread {
+            Some(id) => self.guard.forget_thread(id, knob),
+            None if knob == SCHED_EXT => {
+                self.scheduler.detach();
+                Ok(())
+            }
+            None => self.guard.forget(knob),
+        }
+    }
+
+    /// Brings the guard's journal up to date.
+    pub(super) fn settle(&mut self) -> Result<(), GuardError> {
+        self.guard.settle()
+    }
+
+    /// Restores everything. Returns what had been changed.
+    pub(super) fn restore(&mut self) -> Vec<Change> {
+        let mut changes = self.guard.restore();
+        changes.extend(self.scheduler.restore());
+        changes
+    }
+}
+
+fn sets_thread(decision: &Decision) -> bool {
+    matches!(decision, Decision::Set { thread: Some(_), .. })
+}
+
+/// The policy that a decision gives to a thread.
+fn wanted_policy(decision: &Decision) -> Option<Wanted<'_>> {
+    let Decision::Set { mechanism, knob: name, thread, to: policy, because, .. } = decision else {
+        return None;
+    };
+    Some(Wanted { thread: (*thread)?, name, policy, because: format!("{mechanism}: {because}") })
+}

@@ -1,0 +1,29 @@
+//! Current values of knobs.
+
+use super::scheduler;
+use latlab_core::mechanism::Knob;
+use latlab_core::mechanism::suppress::SCHED_EXT;
+use latlab_sys::knob::{self, Standing, Unreadable};
+use latlab_sys::root::Root;
+
+/// Reads the knobs called `names`. Returns those that could be read, and why others could not.
+pub(super) fn read(
+    root: &Root,
+    names: &[&'static str],
+) -> (Vec<Knob>, Vec<(&'static str, Unreadable)>) {
+    let (mut knobs, mut unreadable) = (Vec::new(), Vec::new());
+    for &name in names {
+        if name == SCHED_EXT {
+            knobs.extend(scheduler::current(root));
+            continue;
+        }
+        match knob::standing(root, name) {
+            Ok(Standing { path, value, possible }) => {
+                let path = path.display().to_string();
+                knobs.push(Knob { name: name.to_owned(), path, value, possible });
+            }
+            Err(why) => unreadable.push((name, why)),
+        }
+    }
+    (knobs, unreadable)
+}

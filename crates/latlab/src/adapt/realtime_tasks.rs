@@ -1,0 +1,103 @@
+//! The real-time tasks of programs, read from /proc whenever the kernel reports that they may have
+//! changed.
+
+use super::task_events::TaskEvents;
+use latlab_core::mechanism::RealTimeTask;
+use latlab_core::time::Nanos;
+use latlab_sys::comings::{self, Deaf};
+use latlab_sys::root::Root;
+use latlab_sys::{clock, process};
+use std::os::fd::BorrowedFd;
+
+/// The real-time tasks as of the last scan of /proc.
+#[derive(Debug)]
+pub(super) struct RealTimeTasks {
+    events: TaskEvents,
+    /// Whether an event has come since the last scan.
+    outdated: bool,
+    tasks: Vec<RealTimeTask>,
+    scanned: Nanos,
+    /// Duration of the last scan.
+    scan_cost: Nanos,
+}
+
+/// Interval between scans without an event, with and without real-time tasks. They find tasks whose
+/// event was lost, and tasks that had not ended yet when their event came.
+const RESCAN: Nanos = Nanos::from_millis(250);
+const RESCAN_NONE: Nanos = Nanos::from_secs(1);
+/// Scans may take one part of the time in so many: without an event, and at most.
+const SHARE_WITHOUT_EVENT: u64 = 100;
+const SHARE: u64 = 10;
+
+impl RealTimeTasks {
+    /// Starts to receive events, and scans for the first time.
+    pub(super) fn start(root: &Root) -> Result<RealTimeTasks, Deaf> {
+        // Events take up to four descriptors per CPU. If the limit can't be raised, opening them
+        // fails and says so.
+        let _ = process::allow_many_files();
+        let events = TaskEvents::start(root)?;
+        let (tasks, scanned, scan_cost) = (Vec::new(), Nanos(0), Nanos(0));
+        let mut all = RealTimeTasks { events, outdated: true, tasks, scanned, scan_cost };
+        all.scan();
+        Ok(all)
+    }
+
+    /// A warning that has not been reported yet.
+    pub(super) fn problem(&mut self) -> Option<String> {
+        self.events.problem()
+    }
+
+    /// The tasks, scanned again if they may have changed, and whether they were.
+    pub(super) fn update(&mut self) -> (&[RealTimeTask], bool) {
+        self.outdated |= self.events.follow_cpus(RESCAN_NONE);
+        let rescan = self.is_rescan_due() || (self.outdated && self.pause() == Nanos(0));
+        if rescan {
+            self.scan();
+        }
+        (&self.tasks, rescan)
+    }
+
+    /// Has the next update scan, if this task is unknown.
+    pub(super) fn expect(&mut self, task: i32) {
+        self.outdated |= self.tasks.iter().all(|known| known.id != task);
+    }
+
+    /// Waits until there is something to scan or `other` can be read, at most `at_most`. Whether
+    /// there is something to scan now.
+    pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
+        if self.outdated {
+            // Tasks change faster than they may be scanned.
+            comings::wait_for(other, self.pause().min(at_most));
+        } else {
+            self.outdated = self.events.wait(at_most, other);
+        }
+        self.outdated && self.pause() == Nanos(0)
+    }
+
+    /// Whether an event has come since the last scan.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.outdated
+    }
+
+    fn is_rescan_due(&self) -> bool {
+        let interval = if self.tasks.is_empty() { RESCAN_NONE } else { RESCAN };
+        let least = Nanos(self.scan_cost.0 * SHARE_WITHOUT_EVENT);
+        clock::now() - self.scanned >= interval.max(least)
+    }
+
+    /// Time until the next scan is allowed.
+    fn pause(&self) -> Nanos {
+        Nanos(self.scan_cost.0 * SHARE) - (clock::now() - self.scanned)
+    }
+
+    fn scan(&mut self) {
+        let begin = clock::now();
+        // An event during the scan may come too late for it.
+        self.outdated = false;
+        if let Ok(tasks) = comings::realtime() {
+            self.tasks = tasks;
+        }
+        self.scanned = clock::now();
+        self.scan_cost = self.scanned - begin;
+    }
+}

@@ -1,0 +1,146 @@
+//! The adaptation thread, in which mechanisms work while the program does something else.
+
+use super::adapter::{Adapter, DaemonLinks};
+use super::log_thread::Logger;
+use super::reporter::Reporter;
+use crate::failure::{Result, failed};
+use latlab_bpf::wakers::Meter;
+use latlab_core::mechanism::configuration::Configuration;
+use latlab_core::record::Change;
+use latlab_sys::root::Root;
+use latlab_sys::{clock, signal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{Builder, JoinHandle};
+
+/// The running adaptation thread. Dropping it ends the thread, which restores everything.
+#[derive(Debug)]
+pub(crate) struct Adapting {
+    thread: Option<JoinHandle<Adapted>>,
+    flags: Arc<Flags>,
+}
+
+#[derive(Debug, Default)]
+struct Flags {
+    /// The thread is to end.
+    stop: AtomicBool,
+    /// The thread has ended.
+    ended: AtomicBool,
+}
+
+/// What mechanisms have changed and restored.
+#[derive(Debug, Default)]
+pub(crate) struct Adapted {
+    /// Each change once, however often it was made.
+    pub(crate) changes: Vec<Change>,
+    /// Warnings for a record made meanwhile.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Adapting {
+    /// Starts the mechanisms called `names`, which work until [`Adapting::end`]. Their first
+    /// decisions are applied before this returns.
+    pub(crate) fn start(names: &[String]) -> Result<Adapting> {
+        let configuration = Configuration::default();
+        Adapting::with(names, &configuration, DaemonLinks::default(), Logger::disabled())
+            .map(|(adapting, _)| adapting)
+    }
+
+    /// Like [`Adapting::start`], for a daemon. Also returns the counts of wake-ups by lower-priority
+    /// tasks, where they are watched.
+    pub(super) fn with(
+        names: &[String],
+        configuration: &Configuration,
+        links: DaemonLinks,
+        logger: Logger,
+    ) -> Result<(Adapting, Option<Meter>)> {
+        let reporter = Reporter::new(logger);
+        let adapter = Adapter::start(names, configuration, links, Root::default(), reporter)?;
+        let meter = adapter.meter();
+        let flags = Arc::new(Flags::default());
+        let shared = Arc::clone(&flags);
+        let thread = Builder::new()
+            .name("adapt".to_owned())
+            .spawn(move || report_end(&shared, || run(adapter, &shared.stop)))
+            .map_err(|e| failed("the adaptation thread", e))?;
+        Ok((Adapting { thread: Some(thread), flags }, meter))
+    }
+
+    /// Whether the thread still runs. If it ends by itself, it wakes whoever waits for signals.
+    pub(super) fn is_running(&self) -> bool {
+        !self.flags.ended.load(Relaxed)
+    }
+
+    /// Ends the thread, which restores everything, and returns what it had changed.
+    pub(crate) fn end(mut self) -> Adapted {
+        self.join()
+    }
+
+    fn join(&mut self) -> Adapted {
+        self.flags.stop.store(true, Relaxed);
+        let Some(thread) = self.thread.take() else { return Adapted::default() };
+        thread.thread().unpark();
+        // A thread that panicked has restored everything, too.
+        thread.join().unwrap_or_default()
+    }
+}
+
+impl Drop for Adapting {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// Calls `work`, and reports its end even if it panics.
+fn report_end<T>(flags: &Flags, work: impl FnOnce() -> T) -> T {
+    let _at_end = SetEnded(flags);
+    work()
+}
+
+struct SetEnded<'a>(&'a Flags);
+
+impl Drop for SetEnded<'_> {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Relaxed);
+        if !self.0.stop.load(Relaxed) {
+            signal::tell();
+        }
+    }
+}
+
+fn run(mut adapter: Adapter, stop: &AtomicBool) -> Adapted {
+    let logger = adapter.reporter().logger().clone();
+    adapter.run_in_this_thread();
+    let began = clock::now();
+    while !stop.load(Relaxed) {
+        adapter.wait();
+        if !stop.load(Relaxed) {
+            adapter.step();
+        }
+    }
+    let (cpu, time) = (clock::of_thread(), clock::now() - began);
+    let (changes, warnings) = adapter.finish();
+    logger.log(&format!("adapting took {cpu} of CPU time in {time}"));
+    Adapted { changes, warnings }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_sys::signal::Signals;
+
+    #[test]
+    fn end_is_reported_even_after_panic() {
+        // Otherwise the signal that reports it would kill this process.
+        let _signals = Signals::hold().unwrap();
+        let ends = |asked: bool| {
+            let flags = Arc::new(Flags { stop: AtomicBool::new(asked), ..Flags::default() });
+            let shared = Arc::clone(&flags);
+            let work = move || report_end(&shared, || assert!(asked, "this test's own panic"));
+            let panicked = std::thread::spawn(work).join().is_err();
+            assert!(panicked != asked && flags.ended.load(Relaxed));
+        };
+        ends(true);
+        ends(false);
+    }
+}

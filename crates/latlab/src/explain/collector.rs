@@ -1,0 +1,108 @@
+//! The collector: pairs samples with recorded wake-ups, and explains the late ones, in a thread
+//! beside the probes.
+
+use super::probes::ProbeExplainer;
+use super::summary::Summarizer;
+use crate::failure::Result;
+use latlab_core::explain::Window;
+use latlab_core::explain::threshold::Asked;
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+/// Longest time from a sample until its window can be read: by then the task has gone to sleep
+/// again.
+const SETTLED: Nanos = Nanos::from_millis(500);
+
+/// Collects the late samples of probes.
+pub(super) struct Collector<'a> {
+    probes: &'a ProbeExplainer,
+    summarizer: Summarizer,
+    thresholds: Thresholds,
+    /// Samples up to this time can be paired: their windows have been read.
+    complete_until: Nanos,
+}
+
+/// Latencies up to which samples are dropped.
+struct Thresholds {
+    /// When the threshold was last computed.
+    computed: Asked,
+    /// Samples above this may turn out to be late in the end.
+    suspicious: Nanos,
+    /// The threshold that the recorder has.
+    recorder: Nanos,
+    /// The highest threshold that the recorder has had.
+    highest: Nanos,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(probes: &'a ProbeExplainer, summarizer: Summarizer) -> Collector<'a> {
+        let suspicious = probes.suspicious_threshold();
+        let thresholds = Thresholds {
+            computed: Asked::default(),
+            suspicious,
+            recorder: suspicious,
+            highest: suspicious,
+        };
+        Collector { probes, summarizer, thresholds, complete_until: Nanos(0) }
+    }
+
+    /// Collects until the measurement has `ended` and all windows are read. Returns the late samples
+    /// and the latency up to which samples were dropped.
+    pub(super) fn run(mut self, ended: &AtomicBool) -> Result<(Summarizer, Nanos)> {
+        loop {
+            // Read before the samples, so that the last step gets all of them.
+            let last = ended.load(SeqCst);
+            let more = self.step(last)?;
+            if last && !more {
+                return Ok((self.summarizer, self.thresholds.highest));
+            }
+        }
+    }
+
+    /// Receives samples and windows, and explains those that are complete. Whether there are more
+    /// windows.
+    fn step(&mut self, last: bool) -> Result<bool> {
+        let now = clock::now();
+        self.probes.receive_samples();
+        // Before windows are read, which takes long under load: the recorder then drops those that
+        // are not needed.
+        self.update_thresholds(now)?;
+        let (windows, more) = self.probes.read_windows()?;
+        self.complete_until = match (more, last) {
+            (true, _) => self.complete_until.max(completed_by(&windows)),
+            (false, true) => Nanos::MAX,
+            (false, false) => now - SETTLED,
+        };
+        self.probes.assign(windows);
+        for late in self.probes.take_late(self.thresholds.recorder, self.complete_until) {
+            self.summarizer.add(late);
+        }
+        self.probes.live().publish(|| {
+            let above = self.probes.late_threshold().max(self.thresholds.highest);
+            self.summarizer.interim(self.probes.count(), above)
+        });
+        Ok(more)
+    }
+
+    fn update_thresholds(&mut self, now: Nanos) -> Result<()> {
+        let thresholds = &mut self.thresholds;
+        if self.probes.has_moving_threshold() && thresholds.computed.again(now, self.probes.count())
+        {
+            thresholds.suspicious = self.probes.suspicious_threshold();
+        }
+        let above = thresholds.suspicious.max(self.summarizer.above());
+        if above != thresholds.recorder {
+            self.probes.set_recorder_threshold(above)?;
+        }
+        thresholds.recorder = above;
+        thresholds.highest = thresholds.highest.max(above);
+        Ok(())
+    }
+}
+
+/// Time up to which samples are complete while more windows wait to be read. Windows come in the
+/// order in which their tasks went to sleep.
+fn completed_by(windows: &[Window]) -> Nanos {
+    windows.last().map_or(Nanos(0), |window| window.out) - SETTLED
+}

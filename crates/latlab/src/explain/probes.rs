@@ -1,0 +1,209 @@
+//! Explaining the samples of probes: each sample is paired with the wake-up that the recorder saw.
+
+use super::collector::Collector;
+use super::live::LiveSummary;
+use super::summary::{Explanations, Summarizer};
+use super::{LateWakeUp, recorder_failed, start_recorder};
+use crate::failure::Result;
+use crate::lock::lock;
+use crate::rig::Observer;
+use latlab_bpf::{Recorder, Watch};
+use latlab_core::explain::Window;
+use latlab_core::explain::pairing::Pairing;
+use latlab_core::explain::threshold;
+use latlab_core::feed::Feed;
+use latlab_core::histogram::Histogram;
+use latlab_core::machine::Machine;
+use latlab_core::record::explained::Explained;
+use latlab_core::time::Nanos;
+use latlab_sys::sched;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+/// The measuring threads, and the recorder that watches them.
+pub(crate) struct ProbeExplainer {
+    recorder: Arc<Mutex<Recorder>>,
+    /// By thread id.
+    threads: Mutex<HashMap<u32, MeasuringThread>>,
+    /// The threshold of the user; without one, the worst samples are explained.
+    above: Option<Nanos>,
+    /// The threshold until enough samples are known to compute one.
+    initial: Nanos,
+    live: LiveSummary,
+}
+
+/// A thread that measures, and its samples.
+struct MeasuringThread {
+    probe: &'static str,
+    cpu: u32,
+    feed: Arc<Feed>,
+    pairing: Pairing,
+    samples: Histogram,
+}
+
+/// How long a read of the recorder waits for windows.
+const PATIENCE: Nanos = Nanos::from_millis(20);
+
+impl Observer for ProbeExplainer {
+    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
+        lock(&self.recorder).watch(thread).map_err(recorder_failed)?;
+        let feed = Arc::new(Feed::new());
+        let (pairing, samples) = (Pairing::default(), Histogram::new());
+        let measuring = MeasuringThread { probe, cpu, feed: Arc::clone(&feed), pairing, samples };
+        lock(&self.threads).insert(thread, measuring);
+        Ok(feed)
+    }
+
+    fn so_far(&self) -> Option<Explained> {
+        self.live.take_and_request()
+    }
+}
+
+impl ProbeExplainer {
+    /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
+    /// worst. `initial` is the threshold until enough samples are known to compute one. Returns the
+    /// result of `measure` even if explaining failed.
+    pub(crate) fn explain<T>(
+        above: Option<Nanos>,
+        initial: Nanos,
+        machine: &Machine,
+        measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
+    ) -> Result<(T, Result<Explanations>)> {
+        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(initial))?;
+        let probes = Arc::new(ProbeExplainer {
+            recorder: Arc::new(Mutex::new(recorder)),
+            threads: Mutex::default(),
+            above,
+            initial,
+            live: LiveSummary::default(),
+        });
+        let summarizer = Summarizer::new(machine, above.is_some());
+        let ended = AtomicBool::new(false);
+        let (measured, collected) = std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| {
+                // Without permission for this, more is lost under load, which is counted.
+                let _ = sched::step_forward();
+                Collector::new(&probes, summarizer).run(&ended)
+            });
+            // The collector ends even if `measure` panics.
+            let end = SetOnDrop(&ended);
+            let measured = measure(Arc::clone(&probes));
+            drop(end);
+            (measured, collecting.join())
+        });
+        let collected = collected.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let explanations =
+            collected.map(|(summarizer, kept_above)| probes.finish(summarizer, kept_above));
+        Ok((measured, explanations))
+    }
+
+    /// The explanations of all samples. Samples up to `kept_above` were not kept.
+    fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
+        let samples = self.samples();
+        let above = threshold::late(self.above, &samples).max(kept_above);
+        let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
+        explanations
+            .add_lost_samples(lock(&self.threads).values().map(|one| one.feed.lost()).sum());
+        explanations
+    }
+
+    /// Number of samples received.
+    pub(super) fn count(&self) -> u64 {
+        lock(&self.threads).values().map(|thread| thread.samples.count()).sum()
+    }
+
+    /// Distribution of all samples received.
+    pub(super) fn samples(&self) -> Histogram {
+        let mut all = Histogram::new();
+        lock(&self.threads).values().for_each(|thread| all.add(&thread.samples));
+        all
+    }
+
+    /// Threshold above which a sample is late, as far as known now.
+    pub(super) fn late_threshold(&self) -> Nanos {
+        threshold::late(self.above, &self.samples())
+    }
+
+    /// Threshold above which a sample may turn out to be late in the end, as far as known now.
+    pub(super) fn suspicious_threshold(&self) -> Nanos {
+        threshold::suspicious(self.above, &self.samples(), self.initial)
+    }
+
+    /// Whether the threshold depends on the samples.
+    pub(super) fn has_moving_threshold(&self) -> bool {
+        self.above.is_none()
+    }
+
+    /// Receives the new samples of all threads.
+    pub(super) fn receive_samples(&self) {
+        lock(&self.threads).values_mut().for_each(MeasuringThread::receive_samples);
+    }
+
+    /// Has the recorder drop wake-ups that are not later than `above`.
+    pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
+        lock(&self.recorder).set_above(above).map_err(recorder_failed)
+    }
+
+    /// Reads windows of the recorder, and whether there are more.
+    pub(super) fn read_windows(&self) -> Result<(Vec<Window>, bool)> {
+        let mut windows = Vec::new();
+        let mut recorder = lock(&self.recorder);
+        let more = recorder.read(PATIENCE, &mut |window| windows.push(window));
+        Ok((windows, more.map_err(recorder_failed)?))
+    }
+
+    /// Hands each window to the pairing of its thread.
+    pub(super) fn assign(&self, windows: Vec<Window>) {
+        let mut threads = lock(&self.threads);
+        for window in windows {
+            if let Some(thread) = threads.get_mut(&window.task.pid) {
+                thread.pairing.window(window);
+            }
+        }
+    }
+
+    /// Takes the samples up to the time `until` that are later than `above`.
+    pub(super) fn take_late(&self, above: Nanos, until: Nanos) -> Vec<LateWakeUp> {
+        let mut threads = lock(&self.threads);
+        threads.values_mut().flat_map(|thread| thread.take_late(above, until)).collect()
+    }
+
+    /// The summary for the live view.
+    pub(super) fn live(&self) -> &LiveSummary {
+        &self.live
+    }
+}
+
+/// Sets a flag when it is dropped.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+impl MeasuringThread {
+    fn receive_samples(&mut self) {
+        let (samples, pairing) = (&mut self.samples, &mut self.pairing);
+        self.feed.take(|at, latency| {
+            samples.record(latency);
+            pairing.sample(at, latency);
+        });
+    }
+
+    fn take_late(&mut self, above: Nanos, until: Nanos) -> Vec<LateWakeUp> {
+        let (cpu, origin) = (self.cpu, self.feed.origin());
+        let pairs = self.pairing.pairs(above, until).into_iter();
+        let late = pairs.map(|pair| LateWakeUp {
+            name: self.probe.to_owned(),
+            cpu,
+            at: pair.at,
+            origin,
+            latency: pair.latency,
+            window: pair.window,
+        });
+        late.collect()
+    }
+}

@@ -1,0 +1,51 @@
+//! Tasks in /proc: their threads, names and states.
+
+use crate::failure::{Failure, Result};
+use latlab_sys::root::Root;
+
+/// Whether a task with this name runs now.
+pub(super) fn has_task_named(name: &str) -> bool {
+    let root = Root::default();
+    let processes = root.names("proc").into_iter().filter(|process| process.parse::<u32>().is_ok());
+    { processes }.any(|process| {
+        let threads = root.names(format!("proc/{process}/task"));
+        let comm = |thread: String| root.text(format!("proc/{process}/task/{thread}/comm"));
+        { threads }.into_iter().filter_map(comm).any(|comm| comm.trim_end_matches('\n') == name)
+    })
+}
+
+/// All threads of a process; of a thread, only itself.
+pub(super) fn threads(pid: u32) -> Result<Vec<u32>> {
+    let root = Root::default();
+    let all = root.names(format!("proc/{pid}/task"));
+    let all: Vec<u32> = all.iter().filter_map(|name| name.parse().ok()).collect();
+    // For a thread id, /proc lists the threads of its process, too.
+    let is_process = root.text(format!("proc/{pid}/status")).is_some_and(|status| {
+        let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+        tgid.is_some_and(|tgid| tgid.trim() == pid.to_string())
+    });
+    match all.is_empty() {
+        true => Err(Failure::Failed(format!("--pid {pid}: there is no such task"))),
+        false if is_process => Ok(all),
+        false => Ok(vec![pid]),
+    }
+}
+
+/// Whether a thread has ended, even if its exit code has not been read yet.
+pub(super) fn has_ended(thread: u32) -> bool {
+    matches!(stat(thread).first().map(String::as_str), None | Some("Z" | "X"))
+}
+
+/// Start time of a task by the kernel's clock, which tells it from a later task with the same id.
+/// None if there is no such task.
+pub(super) fn start_time(task: u32) -> Option<String> {
+    stat(task).into_iter().nth(19)
+}
+
+/// The fields of `/proc/PID/stat` from the state (field 3) on.
+fn stat(task: u32) -> Vec<String> {
+    let stat = Root::default().text(format!("proc/{task}/stat")).unwrap_or_default();
+    // The name before them may contain blanks and parentheses.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_ascii_whitespace().map(str::to_owned).collect()
+}

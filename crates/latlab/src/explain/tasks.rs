@@ -1,0 +1,220 @@
+//! Explaining the wake-ups of tasks that are not probes.
+
+use super::summary::{Explanations, Summarizer};
+use super::{LateWakeUp, proc, recorder_failed, start_recorder};
+use crate::failure::Result;
+use crate::rig;
+use latlab_bpf::{Recorder, Watch};
+use latlab_core::explain::{Comm, Window};
+use latlab_core::machine::Machine;
+use latlab_core::plan::{Length, Plan, Watched};
+use latlab_core::time::Nanos;
+use latlab_sys::clock;
+use latlab_sys::signal::{Event, Signals};
+use std::collections::BTreeSet;
+
+/// The watched tasks, and their late wake-ups so far.
+pub(crate) struct TaskExplainer {
+    recorder: Recorder,
+    process: Option<Process>,
+    summarizer: Summarizer,
+    /// Number of late wake-ups.
+    late: u64,
+    /// Threshold above which a wake-up is late now.
+    above: Nanos,
+    began: Nanos,
+    interrupted: bool,
+}
+
+/// The process that is watched with `--pid`.
+struct Process {
+    pid: u32,
+    start_time: Option<String>,
+    /// Its threads that are watched.
+    threads: BTreeSet<u32>,
+    /// How long it was watched until it ended.
+    ended_after: Option<Nanos>,
+}
+
+/// Most reads between two looks at the time. They empty the recorder's buffer once.
+const READS: u32 = 100;
+
+impl TaskExplainer {
+    /// Explains late wake-ups until the plan's time is up, its number of them is reached, the process
+    /// has ended, or the user ends it. Returns whether the user did.
+    pub(crate) fn explain(
+        plan: &Plan,
+        (watched, above): (&Watched, Option<Nanos>),
+        machine: &Machine,
+        signals: &Signals,
+        watch: &mut dyn rig::Watch,
+    ) -> Result<(bool, Explanations)> {
+        let mut explainer = TaskExplainer::start(watched, above, machine)?;
+        watch.begin("watching", &[]);
+        let result = explainer.watch(plan, signals, watch);
+        watch.end();
+        result?;
+        Ok((explainer.interrupted, explainer.finish(watched)))
+    }
+
+    fn start(watched: &Watched, above: Option<Nanos>, machine: &Machine) -> Result<TaskExplainer> {
+        let process = match watched {
+            Watched::Task(pid) => Some(Process::find(*pid)?),
+            _ => None,
+        };
+        let tasks = match watched {
+            Watched::Name(name) => Watch::Name(Comm::from(name.as_str())),
+            Watched::Realtime => Watch::RealTime,
+            Watched::Task(_) => Watch::Tasks(process.iter().flat_map(Process::ids).collect()),
+        };
+        Ok(TaskExplainer {
+            recorder: start_recorder(&tasks, above.unwrap_or_default())?,
+            process,
+            summarizer: Summarizer::new(machine, above.is_some()),
+            late: 0,
+            above: above.unwrap_or_default(),
+            began: clock::now(),
+            interrupted: false,
+        })
+    }
+
+    fn finish(self, watched: &Watched) -> Explanations {
+        let missing_task = self.missing_task(watched);
+        // The number of wake-ups in time is not known.
+        let mut explanations = self.summarizer.finish(0, self.above, &self.recorder);
+        let missing = &mut explanations.explained.missing;
+        missing.extend(missing_task);
+        let ended_after = self.process.and_then(|process| process.ended_after);
+        missing.extend(ended_after.map(|time| format!("the process ended after {time}")));
+        explanations
+    }
+
+    fn watch(&mut self, plan: &Plan, signals: &Signals, watch: &mut dyn rig::Watch) -> Result<()> {
+        while !self.is_over(plan) {
+            if signals.wait(watch.pace()) == Event::End {
+                self.interrupted = true;
+                break;
+            }
+            self.read()?;
+            self.watch_new_threads()?;
+            watch.note(&self.progress());
+            let elapsed = clock::now() - self.began;
+            watch.update(elapsed, expected_duration(plan, elapsed, self.late));
+            watch.causes(elapsed, &mut || Some(self.summarizer.interim(0, self.above)));
+        }
+        self.read()
+    }
+
+    fn is_over(&self, plan: &Plan) -> bool {
+        let ended = self.process.as_ref().is_some_and(|process| process.ended_after.is_some());
+        match plan.length {
+            _ if ended => true,
+            Length::For(time) => clock::now() - self.began >= time,
+            Length::Count(count) => self.late >= count,
+        }
+    }
+
+    /// Reads the recorded wake-ups.
+    fn read(&mut self) -> Result<()> {
+        for _ in 0..READS {
+            if !self.read_once()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads some of the recorded wake-ups. Whether there are more.
+    fn read_once(&mut self) -> Result<bool> {
+        let (summarizer, above, origin) = (&mut self.summarizer, self.above, self.began);
+        let mut late = 0;
+        let mut add = |window: Window| {
+            if window.is_reported() && window.latency() > above {
+                late += 1;
+                summarizer.add(LateWakeUp::from_window(window, origin));
+            }
+        };
+        let more = self.recorder.read(Nanos(0), &mut add).map_err(recorder_failed)?;
+        self.late += late;
+        if self.summarizer.above() > self.above {
+            self.above = self.summarizer.above();
+            self.recorder.set_above(self.above).map_err(recorder_failed)?;
+        }
+        Ok(more)
+    }
+
+    /// Watches threads that the process has started since the last call.
+    fn watch_new_threads(&mut self) -> Result<()> {
+        let Some(process) = &mut self.process else { return Ok(()) };
+        for thread in process.new_threads(self.began) {
+            self.recorder.watch(thread).map_err(recorder_failed)?;
+        }
+        Ok(())
+    }
+
+    /// Says that there is no task of the name that is watched, if so.
+    fn missing_task(&self, watched: &Watched) -> Option<String> {
+        match watched {
+            Watched::Name(name) if self.late == 0 && !proc::has_task_named(name) => Some(format!(
+                "no task is named '{name}', and no late wake-up of that name was recorded"
+            )),
+            _ => None,
+        }
+    }
+
+    fn progress(&self) -> String {
+        match self.summarizer.worst() {
+            None => "no late wake-up yet".to_owned(),
+            Some((name, latency)) => {
+                format!("{} late wake-ups, the worst: {name}, {latency}", self.late)
+            }
+        }
+    }
+}
+
+impl Process {
+    fn find(pid: u32) -> Result<Process> {
+        let start_time = proc::start_time(pid);
+        let threads = proc::threads(pid)?.into_iter().collect();
+        Ok(Process { pid, start_time, threads, ended_after: None })
+    }
+
+    fn ids(&self) -> impl Iterator<Item = u32> {
+        self.threads.iter().copied()
+    }
+
+    /// Updates the list of threads, and returns the new ones. Notes it if the process has ended, or
+    /// its id belongs to another one, which is no error.
+    fn new_threads(&mut self, began: Nanos) -> Vec<u32> {
+        let threads = proc::threads(self.pid).unwrap_or_default();
+        let same = proc::start_time(self.pid) == self.start_time;
+        if !same || threads.iter().all(|thread| proc::has_ended(*thread)) {
+            self.ended_after = Some(clock::now() - began);
+            return Vec::new();
+        }
+        // An id that is not in use any more may belong to a new thread later.
+        let known = std::mem::replace(&mut self.threads, threads.into_iter().collect());
+        self.threads.difference(&known).copied().collect()
+    }
+}
+
+impl LateWakeUp {
+    fn from_window(window: Window, origin: Nanos) -> LateWakeUp {
+        LateWakeUp {
+            name: window.task.comm.to_string(),
+            cpu: window.cpu,
+            at: window.ran,
+            origin,
+            latency: window.latency(),
+            window: Some(window),
+        }
+    }
+}
+
+/// The whole time that watching will take.
+fn expected_duration(plan: &Plan, elapsed: Nanos, late: u64) -> Nanos {
+    match plan.length {
+        Length::For(time) => time,
+        Length::Count(count) => Nanos(elapsed.0.saturating_mul(count) / late.max(1)),
+    }
+}
