@@ -1,6 +1,6 @@
 //! The causes of what was late until now, a line each.
 
-use crate::format::explained::{lateness, where_and_who};
+use crate::format::explained::{culprit_and_function, lateness};
 use crate::format::{grouped, printable};
 use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
@@ -29,7 +29,7 @@ pub(super) fn lines(explained: &Explained) -> Vec<String> {
 
 fn line(share: &Share) -> String {
     let [total, worst] = [share.total, share.worst].map(|time| time.to_string());
-    let who = where_and_who(&share.who, share.function.as_deref());
+    let who = culprit_and_function(&share.who, share.function.as_deref());
     let (cause, late) = (printable(&share.cause), grouped(share.count));
     format!("{cause:<18}{late:>8}{total:>10}{worst:>10}  {who}").trim_end().to_owned()
 }
@@ -62,6 +62,6 @@ mod tests {
 
     #[test]
     fn before_anything_was_late_there_is_no_table() {
-        assert_eq!(lines(&Explained::default()), ["no wake-up was later than 0 ns"]);
+        assert_eq!(lines(&Explained::default()), ["no wake-ups observed"]);
     }
 }

@@ -1,7 +1,7 @@
 //! What made wake-ups late, as text for a terminal: shares of the causes, and time lines.
 
 use super::plain_table;
-use crate::format::explained::{lateness, share, where_and_who};
+use crate::format::explained::{culprit_and_function, lateness, share};
 use crate::format::{grouped, printable};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
@@ -42,7 +42,7 @@ fn causes(explained: &Explained) -> String {
             cause.total.to_string(),
             share(cause.total, explained.total),
             cause.worst.to_string(),
-            where_and_who(&cause.who, cause.function.as_deref()),
+            culprit_and_function(&cause.who, cause.function.as_deref()),
         ]);
     }
     let rest = explained.causes.iter().skip(SHOWN);
@@ -67,7 +67,7 @@ fn time_line(sample: &Sample) -> String {
         sample.latency,
     );
     for charge in &sample.causes {
-        let who = where_and_who(&charge.who, latlab_core::explain::names::culprit(&charge.stack));
+        let who = culprit_and_function(&charge.who, latlab_core::explain::names::culprit(&charge.stack));
         let line = format!(
             "{:>9}{:>11}  |{}| {:<17} {who}",
             charge.from.to_string(),

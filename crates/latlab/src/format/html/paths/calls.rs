@@ -1,8 +1,8 @@
-//! Who called whom, over the time: below each function those that it called; above all, when
-//! interrupts and preemption were off.
+//! Calls over time: below each function its callees, at the top the times when interrupts and
+//! preemption were off.
 
 use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
-use super::Colours;
+use super::FunctionColours;
 use crate::format::micro;
 use crate::format::picture::round_step;
 use latlab_core::path::{Frame, Held, IDLE, Off, Path};
@@ -12,13 +12,13 @@ const LEFT: f64 = 104.0;
 const ROW: f64 = 17.0;
 const STRIP: f64 = 14.0;
 
-/// A function that is narrower is not seen, and there may be thousands.
+/// Narrower functions are left out, in pixels: they are invisible, and there may be thousands.
 const NARROWEST: f64 = 0.4;
 
-/// What is called deeper is not drawn.
+/// Deeper calls are not drawn.
 const DEEPEST: u32 = 40;
 
-/// The part of a path that is drawn: from the first instruction on.
+/// The part of a path that is drawn: from its first instruction.
 struct Span {
     from: Nanos,
     length: Nanos,
@@ -31,14 +31,14 @@ impl Span {
         Span { from, length: Nanos(all) - from }
     }
 
-    /// Where a stretch begins and ends.
+    /// Returns where an interval begins and ends, in pixels.
     fn place(&self, from: Nanos, ns: Nanos) -> (f64, f64) {
         let place = |time: Nanos| LEFT + scaled(time, self.length, WIDTH - LEFT);
         (place(from - self.from), place((from + ns) - self.from))
     }
 }
 
-pub(super) fn draw(path: &Path, colours: &Colours<'_>) -> Drawing {
+pub(super) fn draw(path: &Path, colours: &FunctionColours<'_>) -> Drawing {
     let span = Span::of(path);
     let mut drawing = Drawing::default();
     let strips =
@@ -62,32 +62,32 @@ pub(super) fn draw(path: &Path, colours: &Colours<'_>) -> Drawing {
     drawing
 }
 
-/// When something was held off, and who began that.
+/// Draws when interrupts or preemption were off, with the function that disabled them.
 fn strip(drawing: &mut Drawing, path: &Path, span: &Span, what: Off, (name, opacity): (&str, f64)) {
     let y = drawing.height;
     drawing.text(LEFT - 8.0, y + STRIP - 4.0, "n muted", name);
     for held in path.held.iter().filter(|held| held.what == what) {
         let (from, to) = span.place(held.from, held.ns);
         let width = (to - from).max(0.5);
-        drawing.block([from, y, width, STRIP - 3.0], GREY, opacity, &since(held, name));
+        drawing.block([from, y, width, STRIP - 3.0], GREY, opacity, &disabled_by(held, name));
     }
     drawing.height += STRIP;
 }
 
-fn since(held: &Held, name: &str) -> String {
+fn disabled_by(held: &Held, name: &str) -> String {
     if held.from == Nanos(0) {
-        return format!("{name} for {} since before, in {}", micro(held.ns), held.function);
+        return format!("{name} for {} since before the trace, in {}", micro(held.ns), held.function);
     }
     format!("{name} for {} by {}", micro(held.ns), held.function)
 }
 
-/// One function; false where it is too short to be seen.
+/// Draws one function; returns whether it is long enough to be visible.
 fn block(
     drawing: &mut Drawing,
     frame: &Frame<'_>,
     span: &Span,
     y: f64,
-    colours: &Colours<'_>,
+    colours: &FunctionColours<'_>,
 ) -> bool {
     let (from, to) = span.place(frame.from, frame.ns);
     let width = to - from;
@@ -127,7 +127,7 @@ mod tests {
     use latlab_core::path::{Spent, Step};
 
     #[test]
-    fn every_call_that_is_long_enough_is_drawn_in_its_place() {
+    fn call_long_enough_is_drawn_in_its_place() {
         let step = |function: &str, instructions, depth| Step {
             function: function.to_owned(),
             instructions,
@@ -151,7 +151,7 @@ mod tests {
             }],
             ..Path::default()
         };
-        let marks = draw(&path, &Colours::of(&path)).svg("path", "a path");
+        let marks = draw(&path, &FunctionColours::of(&path)).svg("path", "a path").into_string();
         let whole = WIDTH - LEFT;
         let at = |share: f64| format!("x=\"{:.2}\"", LEFT + share * whole);
         for part in [
