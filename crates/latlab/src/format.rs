@@ -9,6 +9,7 @@ pub(crate) mod junit;
 pub(crate) mod ktap;
 pub(crate) mod live;
 pub(crate) mod metrics;
+pub(crate) mod output;
 pub(crate) mod parquet;
 pub(crate) mod perfetto;
 pub(crate) mod picture;

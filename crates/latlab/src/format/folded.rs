@@ -1,10 +1,25 @@
 //! Stacks as flame graphs are made of them: `outer;…;inner count`, a line each, the count being
 //! nanoseconds (Gregg, "The Flame Graph", 2016; flamegraph.pl, inferno, speedscope read it).
 
+use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::printable;
+use crate::registry::About;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "folded",
+        summary: "Write the causes of late wake-ups as folded stacks for flame graphs",
+    },
+    option: "folded",
+    short: None,
+    destination: Destination::File,
+    needs_explanation: true,
+    write: |contents, path| output::write(path, stacks(contents.sources).as_bytes()),
+};
 
 /// The stacks of all records, with the remainder; of several, the name of each is outermost.
 pub(crate) fn stacks(sources: &[Source]) -> String {

@@ -14,10 +14,25 @@ pub(crate) mod study;
 mod table;
 mod warnings;
 
+use super::output::{self, Destination, Format};
 use super::picture::{Chart, Source};
+use crate::registry::About;
 use document::document;
 use figure::{Level, chart, hint};
 use maud::{Markup, html};
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "html",
+        summary: "HTML page to write: charts, tables, machine and parameters",
+    },
+    option: "output",
+    short: Some('o'),
+    destination: Destination::DefaultFile("report.html"),
+    needs_explanation: false,
+    write: |contents, path| output::write(path, page(contents.sources, contents.charts).as_bytes()),
+};
 
 /// Records on a page, and the level of the headings of their tables and figures.
 #[derive(Clone, Copy)]

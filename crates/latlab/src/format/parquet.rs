@@ -4,8 +4,8 @@
 
 mod tables;
 
-pub(crate) use self::tables::tables;
-
+use super::output::{self, Destination, Format};
+use super::picture::Source;
 use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
@@ -15,7 +15,64 @@ use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
+use crate::failure::{self, failed};
+use crate::registry::About;
+use latlab_core::record::SCHEMA;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
+use tables::tables;
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "parquet",
+        summary: "Write series, samples, worst and figures as Parquet (docs/record.md)",
+    },
+    option: "parquet",
+    short: None,
+    destination: Destination::Folder,
+    needs_explanation: false,
+    write: |contents, folder| write_tables(folder, contents.sources),
+};
+
+/// Names of all tables, and of their files.
+const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
+
+/// Writes a file for each table that has rows, and removes the files of the others: those would be
+/// of other records.
+fn write_tables(folder: &Path, sources: &[Source]) -> failure::Result<()> {
+    let metadata = metadata(sources);
+    let file = |name: &str| folder.join(format!("{name}.parquet"));
+    let tables = tables(sources);
+    for name in TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name)) {
+        let _ = std::fs::remove_file(file(name));
+    }
+    for table in tables {
+        let path = file(table.name);
+        let bytes = table.file(&metadata).map_err(|e| failed(&path.display().to_string(), e))?;
+        output::write(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Returns plan, machine and warnings of all records, as key and value for every file.
+fn metadata(sources: &[Source]) -> [(&'static str, String); 2] {
+    let record = |source: &Source| {
+        let record = &source.record;
+        json!({
+            "record": source.name,
+            "tool": record.tool,
+            "plan": record.plan,
+            "machine": record.machine,
+            "work": record.work,
+            "changes": record.changes,
+            "warnings": record.warnings,
+        })
+    };
+    let records = sources.iter().map(record).collect::<Value>().to_string();
+    [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)]
+}
 
 /// A table: a file of its own.
 #[derive(Debug)]

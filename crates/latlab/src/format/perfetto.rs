@@ -4,11 +4,26 @@
 //! name that wait for a CPU at the same time have a track each. A slice is a begin and an end, not
 //! one event with a length: readers add that in binary, and then a part may end after the whole.
 
+use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::{micro, printable};
+use crate::registry::About;
 use latlab_core::record::{Charge, Sample};
 use latlab_core::time::Nanos;
 use serde_json::{Value, json};
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "perfetto",
+        summary: "Write the worst wake-ups with their causes as a trace for ui.perfetto.dev",
+    },
+    option: "perfetto",
+    short: None,
+    destination: Destination::File,
+    needs_explanation: true,
+    write: |contents, path| output::write(path, trace(contents.sources).as_bytes()),
+};
 
 /// The trace of all records, each a process of its own.
 pub(crate) fn trace(sources: &[Source]) -> String {

@@ -1,10 +1,28 @@
 //! The pictures of a report as PNG files: the SVG ones, drawn at twice their size with a font of
 //! our own, so that they look the same on every machine.
 
+use super::output::{Destination, Format, write_charts};
+use super::svg;
+use crate::registry::About;
 use flate2::read::GzDecoder;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 use std::io::Read as _;
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "png",
+        summary: "Write the charts (histogram, ccdf, timeline, scan-CALL) as PNG files",
+    },
+    option: "png",
+    short: None,
+    destination: Destination::Folder,
+    needs_explanation: false,
+    write: |contents, folder| {
+        write_charts(folder, contents.charts, "png", |chart| draw(&svg::draw(chart)))
+    },
+};
 
 /// Pixels of the PNG for one of the SVG.
 const SCALE: u16 = 2;

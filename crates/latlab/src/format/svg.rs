@@ -6,10 +6,27 @@ mod names;
 mod path;
 mod ruler;
 
+use super::output::{Destination, Format, write_charts};
 use super::picture::{Axis, Chart, Line, Step, Stroke};
+use crate::registry::About;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use ruler::Ruler;
+
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "svg",
+        summary: "Write the charts (histogram, ccdf, timeline, scan-CALL) as SVG files",
+    },
+    option: "svg",
+    short: None,
+    destination: Destination::Folder,
+    needs_explanation: false,
+    write: |contents, folder| {
+        write_charts(folder, contents.charts, "svg", |chart| draw(chart).into_bytes())
+    },
+};
 
 /// In pixels of the SVG; its height grows with the number of lines named below the picture.
 const WIDTH: u32 = 960;
