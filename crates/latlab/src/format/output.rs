@@ -153,3 +153,18 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     say(&format!("wrote {name}"));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn formats_have_distinct_options_and_short_summaries() {
+        let options: BTreeSet<&str> = FORMATS.iter().map(|format| format.option).collect();
+        assert_eq!(options.len(), FORMATS.len());
+        for format in FORMATS {
+            assert!(format.about.summary.len() <= 72, "{}", format.about.name);
+        }
+    }
+}

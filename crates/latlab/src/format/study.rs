@@ -41,7 +41,9 @@ impl ResultColumns {
     fn of(study: &Study, findings: &Findings<'_>) -> ResultColumns {
         let published = |nth: usize| findings.rows.iter().any(|row| row.values[nth].1.is_some());
         let figures = study.figures.iter().enumerate();
-        ResultColumns { figures: figures.map(|(nth, one)| (one.title.clone(), published(nth))).collect() }
+        ResultColumns {
+            figures: figures.map(|(nth, one)| (one.title.clone(), published(nth))).collect(),
+        }
     }
 
     fn header(&self) -> Vec<String> {

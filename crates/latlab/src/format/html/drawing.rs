@@ -7,7 +7,7 @@ use maud::{Markup, html};
 /// Width of every drawing, which is that of the page's text, in pixels.
 pub(super) const WIDTH: f64 = 1072.0;
 
-/// Colour of what has no known cause.
+/// Colour of unexplained time.
 pub(super) const GREY: &str = "#9aa1ab";
 
 /// Shapes of a drawing, and its height so far in pixels.

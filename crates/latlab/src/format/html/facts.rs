@@ -1,4 +1,4 @@
-//! Tables of what was measured on and how: plan, loads, changed settings, machine.
+//! Tables of the facts about a measurement: plan, loads, changed settings, machine.
 
 use super::Scope;
 use super::table::{number, of_each, side_by_side, words};

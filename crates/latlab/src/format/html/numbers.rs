@@ -112,8 +112,8 @@ fn worst(scope: Scope<'_>) -> Markup {
     of_each(scope, "Worst samples", &columns, |record| {
         let samples = record.worst.iter().map(|sample| {
             let charges = sample.causes.iter().map(|charge| {
-                let (cause, part, who) = (&charge.cause, micro(charge.ns), &charge.who);
-                format!("{cause} {part} ({who})")
+                let (cause, part, culprit) = (&charge.cause, micro(charge.ns), &charge.who);
+                format!("{cause} {part} ({culprit})")
             });
             vec![
                 sample.probe.clone(),

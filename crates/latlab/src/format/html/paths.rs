@@ -71,11 +71,12 @@ fn details(id: &str, samples: &[(&Sample, &Path)], open: bool) -> Markup {
 
 fn title(sample: &Sample, others: usize) -> String {
     let (latency, probe, at) = (micro(sample.latency), &sample.probe, micro(sample.at));
-    let more = if others > 0 { format!(", and {others} more on the same path") } else { String::new() };
+    let more =
+        if others > 0 { format!(", and {others} more on the same path") } else { String::new() };
     format!("{latency} late: {probe} on CPU {}, {at} after the start{more}", sample.cpu)
 }
 
-/// Returns what the latency is composed of, as a sentence.
+/// Returns the components of the latency as a sentence.
 fn composition(path: &Path) -> String {
     let before = path.idle_before();
     let parts = [

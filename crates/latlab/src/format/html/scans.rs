@@ -4,7 +4,7 @@ use super::Scope;
 use super::figure::Level;
 use super::headline::Headline;
 use super::table::{TableColumn, number, section, words};
-use crate::format::picture::{Call, Source, calls};
+use crate::format::picture::{ScannedCall, Source, calls};
 use crate::format::scan::{finding, interrupt, micros};
 use crate::format::{grouped, micro, printable};
 use latlab_core::scan::{Region, Scan};
@@ -34,7 +34,7 @@ pub(super) fn headlines(sources: &[Source]) -> Vec<Headline> {
 }
 
 /// The scans of a call with names that are distinct among all scans.
-fn named<'a>(call: &'a Call<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
+fn named<'a>(call: &'a ScannedCall<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
     call.scans.iter().map(|(name, scan)| {
         let mut parts = vec![call.text.clone()];
         match &scan.profile {
@@ -45,7 +45,7 @@ fn named<'a>(call: &'a Call<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
     })
 }
 
-fn results(level: Level, calls: &[Call<'_>]) -> Markup {
+fn results(level: Level, calls: &[ScannedCall<'_>]) -> Markup {
     let rows: Vec<Vec<String>> = calls.iter().flat_map(named).map(row).collect();
     let columns = [
         words("Scan"),

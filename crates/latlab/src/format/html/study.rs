@@ -12,7 +12,7 @@ use super::document::document;
 use super::figure::Level;
 use super::header::time_domain;
 use super::{Scope, facts, numbers, scans, warnings};
-use crate::format::picture::study::Pictured;
+use crate::format::picture::study::StudyPicture;
 use crate::format::picture::{Source, charts};
 use crate::format::study::{kernels, lengths};
 use latlab_core::record::Record;
@@ -30,7 +30,7 @@ pub(crate) struct About<'a> {
     pub(crate) records: &'a [Option<Vec<Record>>],
     /// The same records one by one, with their names.
     pub(crate) sources: &'a [Source],
-    pub(crate) pictures: &'a [Pictured],
+    pub(crate) pictures: &'a [StudyPicture],
     /// The record that explains the worst latency of the results, if there is one.
     pub(crate) why: Option<&'a Source>,
 }

@@ -1,7 +1,7 @@
 //! Flame graph of late wake-ups (Gregg, "The Flame Graph", 2016): frames as wide as the time charged
 //! to them, each on top of its caller.
 
-use super::{Drawing, GREY, CauseColours, WIDTH, fitted, scaled};
+use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
 use crate::format::explained::share;
 use crate::format::micro;
 use latlab_core::record::explained::Explained;

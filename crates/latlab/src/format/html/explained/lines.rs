@@ -1,6 +1,6 @@
 //! Time lines of the worst wake-ups, on one scale.
 
-use super::{Drawing, GREY, CauseColours, WIDTH, fitted, scaled};
+use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
 use crate::format::explained::culprit_and_function;
 use crate::format::micro;
 use crate::format::picture::round_step;
@@ -38,11 +38,11 @@ pub(super) fn draw(worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
 }
 
 fn title(charge: &Charge) -> String {
-    let who = culprit_and_function(&charge.who, culprit(&charge.stack));
+    let culprit = culprit_and_function(&charge.who, culprit(&charge.stack));
     let stack: String = charge.stack.iter().map(|function| format!(" ← {function}")).collect();
     let (from, length) = (micro(charge.from), micro(charge.ns));
-    let colon = if who.is_empty() { "" } else { ": " };
-    format!("{} {length} after {from}{colon}{who}{stack}", charge.cause)
+    let colon = if culprit.is_empty() { "" } else { ": " };
+    format!("{} {length} after {from}{colon}{culprit}{stack}", charge.cause)
 }
 
 #[expect(

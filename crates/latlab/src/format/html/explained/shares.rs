@@ -1,6 +1,6 @@
 //! Latency by cause: a bar for each cause, divided among its culprits.
 
-use super::{Drawing, GREY, CauseColours, WIDTH, scaled};
+use super::{CauseColours, Drawing, GREY, WIDTH, scaled};
 use crate::format::explained::{culprit_and_function, share};
 use crate::format::micro;
 use latlab_core::record::explained::{Explained, Share};
@@ -28,8 +28,8 @@ pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing
         }
         let mut x = LEFT;
         for part in &shares {
-            let who = culprit_and_function(&part.who, part.function.as_deref());
-            let title = format!("{cause} {} {who}", micro(part.total));
+            let culprit = culprit_and_function(&part.who, part.function.as_deref());
+            let title = format!("{cause} {} {culprit}", micro(part.total));
             let width = length(part.total);
             // A gap separates neighbours.
             let seen = (width - 1.0).max(0.5);

@@ -19,16 +19,16 @@ const NARROWEST: f64 = 0.4;
 const DEEPEST: u32 = 40;
 
 /// The part of a path that is drawn: from its first instruction.
-struct Span {
+struct DrawnSpan {
     from: Nanos,
     length: Nanos,
 }
 
-impl Span {
-    fn of(path: &Path) -> Span {
+impl DrawnSpan {
+    fn of(path: &Path) -> DrawnSpan {
         let from = path.idle_before();
         let all = path.steps.iter().map(|step| step.instructions).sum();
-        Span { from, length: Nanos(all) - from }
+        DrawnSpan { from, length: Nanos(all) - from }
     }
 
     /// Returns where an interval begins and ends, in pixels.
@@ -39,7 +39,7 @@ impl Span {
 }
 
 pub(super) fn draw(path: &Path, colours: &FunctionColours<'_>) -> Drawing {
-    let span = Span::of(path);
+    let span = DrawnSpan::of(path);
     let mut drawing = Drawing::default();
     let strips =
         [(Off::Interrupts, "interrupts off", 0.85), (Off::Preemption, "preemption off", 0.5)];
@@ -63,7 +63,13 @@ pub(super) fn draw(path: &Path, colours: &FunctionColours<'_>) -> Drawing {
 }
 
 /// Draws when interrupts or preemption were off, with the function that disabled them.
-fn strip(drawing: &mut Drawing, path: &Path, span: &Span, what: Off, (name, opacity): (&str, f64)) {
+fn strip(
+    drawing: &mut Drawing,
+    path: &Path,
+    span: &DrawnSpan,
+    what: Off,
+    (name, opacity): (&str, f64),
+) {
     let y = drawing.height;
     drawing.text(LEFT - 8.0, y + STRIP - 4.0, "n muted", name);
     for held in path.held.iter().filter(|held| held.what == what) {
@@ -76,7 +82,11 @@ fn strip(drawing: &mut Drawing, path: &Path, span: &Span, what: Off, (name, opac
 
 fn disabled_by(held: &Held, name: &str) -> String {
     if held.from == Nanos(0) {
-        return format!("{name} for {} since before the trace, in {}", micro(held.ns), held.function);
+        return format!(
+            "{name} for {} since before the trace, in {}",
+            micro(held.ns),
+            held.function
+        );
     }
     format!("{name} for {} by {}", micro(held.ns), held.function)
 }
@@ -85,7 +95,7 @@ fn disabled_by(held: &Held, name: &str) -> String {
 fn block(
     drawing: &mut Drawing,
     frame: &Frame<'_>,
-    span: &Span,
+    span: &DrawnSpan,
     y: f64,
     colours: &FunctionColours<'_>,
 ) -> bool {
@@ -111,7 +121,7 @@ fn block(
     clippy::cast_sign_loss,
     reason = "ticks are whole numbers of a few digits"
 )]
-fn axis(drawing: &mut Drawing, span: &Span) {
+fn axis(drawing: &mut Drawing, span: &DrawnSpan) {
     let step = (round_step(span.length.0 as f64) as u64).max(1);
     for tick in (0..=span.length.0 / step).map(|n| Nanos(n * step)) {
         let (at, _) = span.place(span.from + tick, Nanos(0));

@@ -8,16 +8,16 @@ use maud::{Markup, html};
 /// Most values of a fact that are shown of one target.
 const MOST: usize = 3;
 
-/// Facts of machines, by target.
-struct Facts<'a> {
+/// Facts about machines, by target.
+struct MachineFacts<'a> {
     targets: Vec<&'a str>,
     /// Each fact with the distinct values that the cells of each target have.
     values: Vec<(String, Vec<Vec<String>>)>,
 }
 
-impl<'a> Facts<'a> {
-    fn of(sources: &'a [Source]) -> Facts<'a> {
-        let mut facts = Facts { targets: Vec::new(), values: Vec::new() };
+impl<'a> MachineFacts<'a> {
+    fn of(sources: &'a [Source]) -> MachineFacts<'a> {
+        let mut facts = MachineFacts { targets: Vec::new(), values: Vec::new() };
         for source in sources {
             facts.add(source);
         }
@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
 /// A table of the differences with a column for each target, and one of the common facts, closed
 /// at first.
 pub(super) fn tables(sources: &[Source]) -> Markup {
-    let Facts { targets, values } = Facts::of(sources);
+    let MachineFacts { targets, values } = MachineFacts::of(sources);
     let same = |values: &Vec<Vec<String>>| {
         values[0].len() == 1 && values.iter().all(|value| *value == values[0])
     };

@@ -4,7 +4,7 @@ use super::About;
 use crate::format::html::figure::{Level, chart, hint};
 use crate::format::html::table::{number, table, words};
 use crate::format::picture::Chart;
-use crate::format::picture::study::Numbers;
+use crate::format::picture::study::NumberTable;
 use maud::{Markup, html};
 
 /// The pictures of the study, then the usual ones of its records; nothing if there are none.
@@ -33,7 +33,7 @@ fn missing<'a>(about: &About<'a>) -> Vec<&'a str> {
 }
 
 /// The numbers of a picture, closed at first.
-fn numbers(numbers: &Numbers) -> Markup {
+fn numbers(numbers: &NumberTable) -> Markup {
     const TITLE: &str = "Numbers of this picture";
     let mut columns = vec![words(numbers.header.first().map_or("", String::as_str))];
     columns.extend(numbers.header.iter().skip(1).map(|heading| number(heading)));

@@ -5,7 +5,7 @@ use crate::format::study::duration_option;
 use latlab_core::machine::TimeDomain;
 use maud::{Markup, html};
 
-/// The command that measures the study again, and what lies beside the page.
+/// The command that measures the study again, and the files beside the page.
 pub(super) fn section(about: &About<'_>) -> Markup {
     let tool = about.sources.first().map_or("latlab", |source| source.record.tool.as_str());
     let files: Vec<String> =

@@ -112,7 +112,7 @@ fn page_has_differences_and_command_to_reproduce() {
         "class=\"badge differs\"",
         "old.n1.worst is 2 s; not old.n1.worst &lt; 1ns",
         "<p class=\"prose\">Two &amp; three.</p>",
-        "After figure &lt;sub&gt;. As measured.",
+        "After figure &lt;sub&gt;. Measured values.",
         "latlab study mine.toml --out mine/",
         "latlab explain cyclic:interval=2ms --load disk --on lab:rt --for 1s",
         "<details><summary>Numbers of this picture</summary>",
