@@ -1,7 +1,7 @@
-// Draws the charts of a report: ECharts does the work, this says what it looks like.
+// Draws the charts of a report with ECharts.
 //
-// The page brings its data as JSON in #charts: what each chart holds is decided in Rust
-// (format/picture.rs), so that the page and the SVG files show the same numbers.
+// The data is JSON in #charts, made by format/picture.rs, so that the page and the SVG files show the
+// same numbers.
 
 import * as echarts from "echarts/core";
 import { CustomChart, LineChart } from "echarts/charts";
@@ -29,14 +29,14 @@ echarts.use([
   TooltipComponent,
 ]);
 
-/** What stands before a name in the legend; the specks make it as high as a line of text. */
+/** Icons of the legend; the invisible specks make them as high as a line of text. */
 const SPECKS = "path://M0,0h.1v.1h-.1zM0,16h.1v.1h-.1z";
 const DASH = `${SPECKS}M0,7h24v2h-24z`;
 const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
 const DOTS = `${SPECKS}M0,7h2v2h-2zM5,7h2v2h-2zM10,7h2v2h-2zM15,7h2v2h-2zM20,7h2v2h-2z`;
 const HAIR = `${SPECKS}M0,7.6h24v.8h-24z`;
 
-/** What a line looks like, in the picture, in the legend and in the tooltip. */
+/** Style of a line in the chart, the legend and the tooltip. */
 const STROKES = {
   solid: { icon: DASH, mark: "━", style: { width: 1.5, type: "solid" } },
   thin: { icon: HAIR, mark: "─", style: { width: 1, type: "solid", opacity: 0.6 } },
@@ -44,14 +44,14 @@ const STROKES = {
   dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
 };
 
-/** A row of the legend, in pixels, and how many of them leave room for the picture. */
+/** Height of a row of the legend in pixels, and the most rows that leave space for the chart. */
 const ROW = 26;
 const MOST_ROWS = 6;
 
-/** A line without steps, of so few points at most, shows where each of them is. */
+/** A line without steps has a mark at each point if it has at most this many points. */
 const FEW = 16;
 
-// Paper is never dark, and has no buttons: the queries change when printing begins, too.
+// Paper is light and has no buttons. The queries also change when printing begins.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 const paper = matchMedia("print");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
@@ -60,7 +60,7 @@ addEventListener("beforeprint", () => svgs().forEach(scalable));
 addEventListener("afterprint", () => svgs().forEach((svg) => svg.removeAttribute("viewBox")));
 document.documentElement.dataset.drawn = String(drawn.length);
 
-/** Draws one chart into the element of its name; what it returns draws it again. */
+/** Draws a chart into the element of its name. Returns a function that redraws it. */
 function draw(chart) {
   for (const line of chart.lines) {
     line.points = line.points.map(([x, y]) => [placed(x, chart.x), placed(y, chart.y)]);
@@ -76,10 +76,10 @@ function draw(chart) {
     view.getZr().flush();
   };
   redraw();
-  // Drawn at once: whoever captures the page in this frame, as paper does, sees all of it.
+  // Flushed at once, so that a page captured in this frame, as for printing, is complete.
   const fit = () => {
     view.resize();
-    // A narrower legend may have more rows.
+    // A narrower legend may need more rows.
     if (paper.matches) view.setOption(options(chart, view));
     view.getZr().flush();
   };
@@ -91,19 +91,19 @@ function svgs() {
   return document.querySelectorAll(".chart svg");
 }
 
-/** Lets the style sheet fit a drawing to the width of the paper. */
+/** Lets the style sheet scale a drawing to the width of the paper. */
 function scalable(svg) {
   const { width, height } = svg;
   svg.setAttribute("viewBox", `0 0 ${width.baseVal.value} ${height.baseVal.value}`);
 }
 
-/** Everything ECharts is told, in the colours that the page has now. */
+/** Options for ECharts, in the current colours of the page. */
 function options(chart, view) {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const text = { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12 };
   const names = [...chart.marks.columns, ...chart.lines].map(({ name }) => name);
-  // Nobody can turn the legend's pages on paper.
+  // A legend can't be scrolled on paper.
   const rows = paper.matches ? legendRows(names, view.getWidth()) : 1;
   const whole = rows <= MOST_ROWS;
   return {
@@ -135,8 +135,8 @@ function options(chart, view) {
       itemSize: 13,
       iconStyle: { borderColor: colour("muted") },
       feature: {
-        dataZoom: { filterMode: "none", title: { zoom: "zoom into a part", back: "one zoom back" } },
-        restore: { title: "show all" },
+        dataZoom: { filterMode: "none", title: { zoom: "zoom", back: "undo zoom" } },
+        restore: { title: "reset zoom" },
         saveAsImage: { name: chart.name, title: "save as SVG", backgroundColor: colour("page") },
       },
     },
@@ -158,7 +158,7 @@ function options(chart, view) {
   };
 }
 
-/** How many rows a legend of these names has, about: on paper all of them are as wide as they need. */
+/** Estimates the number of rows of a legend on paper, where no name is shortened. */
 function legendRows(names, width) {
   let rows = 1;
   let used = 0;
@@ -170,7 +170,7 @@ function legendRows(names, width) {
   return rows;
 }
 
-/** In the legend a name has its colour; an outline has that of text, and a faint one less. */
+/** Style of the icon of columns in the legend. */
 function legendStyle(look, ink) {
   if (look === "hollow") return { color: ink };
   return { opacity: look === "faint" ? 0.4 : 1 };
@@ -189,8 +189,8 @@ function series(line, chart) {
   };
 }
 
-// ECharts zooms and moves a logarithmic axis as if it were linear, where a decade at its lower end
-// is less than a pixel. So here it is a linear one of exponents, with labels that undo it.
+// ECharts zooms and moves a logarithmic axis as if it were linear, where a decade at its lower end is
+// less than a pixel. Therefore a logarithmic axis is a linear axis of exponents with labels of values.
 
 function placed(value, axis) {
   return axis.log ? Math.log10(value) : value;
@@ -201,8 +201,8 @@ function valueAt(place, axis) {
 }
 
 /**
- * `room` is left between the axis and its labels, for what stands there; `end` is whether its end
- * was made a round number, as those of logarithmic axes are.
+ * `room`: pixels between the axis and its labels. `end`: whether the end of the axis is a round number,
+ * as it is on logarithmic axes.
  */
 function axis(axis, text, colour, { nameGap, room, end }) {
   const rule = { lineStyle: { color: colour("line") } };
@@ -223,7 +223,7 @@ function axis(axis, text, colour, { nameGap, room, end }) {
       color: colour("muted"),
       hideOverlap: true,
       margin: 8 + room,
-      // The end of a run is rarely a round number, and would stand on the last one that is.
+      // The end of a run is rarely a round number, and its label would cover the last one that is.
       showMinLabel: axis.named.length > 0 || axis.log || axis.min === 0,
       showMaxLabel: axis.named.length > 0 || axis.log || end,
       formatter: (place) => shown(place, axis),
@@ -232,18 +232,18 @@ function axis(axis, text, colour, { nameGap, room, end }) {
   };
 }
 
-/** Where labels stand that are no numbers. */
+/** Positions of labels that are not numbers. */
 function custom({ named }) {
   return named.length > 0 ? { customValues: named.map(([place]) => place) } : {};
 }
 
-/** Into how many parts of a round length an axis can be cut, if it can. */
+/** Number of equal parts of a round length, 5 if there is none. */
 function parts({ min, max }) {
   const round = (length) => /^[125](\.0+)?e/.test(length.toExponential(6));
   return [4, 5, 6, 7, 8].find((count) => round((max - min) / count)) ?? 5;
 }
 
-/** What every visible line says about `x`, the largest first; a crowd is cut to its top. */
+/** Values of the visible lines at `x`, in descending order, at most 12. */
 function tooltip(chart, view, x) {
   const selected = view.getOption().legend[0].selected;
   const rows = chart.lines
@@ -281,24 +281,24 @@ function tooltip(chart, view, x) {
   return box;
 }
 
-/** The place that has a name, if any has. */
+/** The nearest named position, or `x` on an axis without names. */
 function nearest(x, { named }) {
   const places = named.map(([place]) => place);
   return places.length > 0 ? places.reduce((best, place) => (Math.abs(place - x) < Math.abs(best - x) ? place : best)) : x;
 }
 
-/** What a block stands for, which stands on others or on the ground. */
+/** Value of a block, which may be stacked on others. */
 function height({ y: [from, to] }, axis) {
   return axis.log ? valueAt(to, axis) : to - from;
 }
 
-/** The point that holds at `x`: a step that starts at its point lasts from the one before. */
+/** The point whose value holds at `x`: with "start" steps the next one, otherwise the last one. */
 function at(points, x, step) {
   if (step === "none") return between(points, x);
   return step === "start" ? points.find((p) => p[0] >= x) : points.findLast((p) => p[0] <= x);
 }
 
-/** Where a line without steps is at `x`, if it gets there. */
+/** The interpolated point of a line without steps at `x`, if there is one. */
 function between(points, x) {
   const next = points.findIndex((p) => p[0] >= x);
   if (next < 0 || points[next][0] === x) return points[next];
@@ -313,7 +313,7 @@ function strong(text) {
   return element;
 }
 
-/** What a place on an axis means, in the words of its unit and with four significant digits. */
+/** Formats a position on an axis in its unit, with four significant digits. */
 function shown(place, axis) {
   const { unit, named } = axis;
   const name = named.find(([at]) => at === place);
@@ -331,7 +331,7 @@ function shown(place, axis) {
   return `${brief(value / 1e9)} s`;
 }
 
-/** To the nanosecond. */
+/** Formats microseconds to the nanosecond. */
 function micros(value) {
   const [whole, rest = ""] = Math.abs(value).toFixed(3).replace(/\.?0+$/, "").split(".");
   return `${value < 0 ? "−" : ""}${grouped(Number(whole))}${rest && `.${rest}`}`;
@@ -341,7 +341,7 @@ function brief(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-/** A count with its digits in groups of three, apart by a narrow space that does not break. */
+/** Formats a count in groups of three digits, separated by narrow no-break spaces. */
 function grouped(value) {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }

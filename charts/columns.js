@@ -1,19 +1,18 @@
-// The columns of a chart: upright bars, one series for each name. The SVG files have the same
-// (format/svg/columns.rs).
+// Columns of a chart: one series for each name. format/svg/columns.rs draws the same for SVG files.
 
 import { graphic } from "echarts/core";
 
 const SQUARE = "path://M0,0h14v14h-14z";
 const FRAME = "path://M0,0h14v14h-14zM2,2v10h10v-10z";
 
-/** What a column looks like, in the picture, in the legend and in the tooltip. */
+/** Style of columns in the chart, the legend and the tooltip. */
 export const LOOKS = {
   full: { icon: SQUARE, mark: "■", style: (colour) => ({ fill: colour }) },
   faint: { icon: SQUARE, mark: "▒", style: (colour) => ({ fill: colour, opacity: 0.4 }) },
   hollow: { icon: FRAME, mark: "□", style: (_, ink) => ({ fill: "none", stroke: ink, lineWidth: 1.5 }) },
 };
 
-/** The columns of a chart, as series that the legend can hide; `ink` is the colour of text. */
+/** Columns of a chart as series that the legend can hide. `ink`: colour of text. */
 export function columns({ marks: { columns } }, ink) {
   return columns.map(({ name, colour, look, blocks }) => ({
     type: "custom",
@@ -29,14 +28,14 @@ export function columns({ marks: { columns } }, ink) {
 function block({ x, y }, coordSys, api, style) {
   const [left, top] = api.coord([x[0], y[1]]);
   const [right, bottom] = api.coord([x[1], y[0]]);
-  // What is hardly above the ground is seen to be there.
+  // A column is at least one pixel high.
   const height = Math.max(bottom - top, 1);
   const shape = { x: left, y: bottom - height, width: Math.max(right - left - 1, 1), height };
   const seen = graphic.clipRectByRect(shape, coordSys);
   return seen && { type: "rect", shape: seen, style };
 }
 
-/** What each visible name has around a place of the x axis: nearer to it than to the next. */
+/** The visible blocks that are nearest to a position on the x axis. */
 export function columnsAt({ marks: { columns } }, x, selected) {
   const around = ({ x: [from, to] }) => Math.abs((from + to) / 2 - x) < 0.5;
   return columns

@@ -1,4 +1,4 @@
-//! A record of 10⁸ samples, from file to page: reading, checking, summarising, drawing, writing.
+//! Benchmark of `latlab report` on a record of 10⁸ samples: reading, checking, drawing, writing.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::disallowed_methods, reason = "the program is started as a user starts it")]
 
@@ -18,13 +18,13 @@ fn main() {
     let path = folder.path().join("record.json");
     let mut record = sample::record(1);
     for (series, seed) in record.series.iter_mut().zip(0..) {
-        let tally = Tally::new();
+        let histogram = Tally::new();
         for number in Random::new(seed).take(SAMPLES / 3 + 1) {
-            // As a real tail: each further bit that is not set doubles the latency.
-            tally.record(Nanos((3_000 + number % 3_000) << number.leading_zeros()));
+            // A heavy tail: each further leading zero doubles the latency.
+            histogram.record(Nanos((3_000 + number % 3_000) << number.leading_zeros()));
         }
-        series.counts.recorded = tally.recorded();
-        series.set_histogram(&tally.histogram());
+        series.counts.recorded = histogram.recorded();
+        series.set_histogram(&histogram.histogram());
     }
     let samples: u64 = record.series.iter().map(|series| series.counts.recorded).sum();
     std::fs::write(&path, record.to_json()).expect("the folder can be written to");

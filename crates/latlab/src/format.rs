@@ -1,4 +1,4 @@
-//! The forms results are shown in: text, tables, pictures.
+//! Output: text, tables, pages and pictures of results.
 
 pub(crate) mod adapting;
 pub(crate) mod comparison;
@@ -9,6 +9,7 @@ pub(crate) mod junit;
 pub(crate) mod ktap;
 pub(crate) mod live;
 pub(crate) mod metrics;
+pub(crate) mod output;
 pub(crate) mod parquet;
 pub(crate) mod perfetto;
 pub(crate) mod picture;
@@ -29,13 +30,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-/// Says a sentence to the user, on stderr.
+/// Writes a message to stderr.
 pub(crate) fn say(sentence: &str) {
-    // Nobody is left to tell if this fails.
+    // If this fails, there is nowhere to report it.
     let _ = writeln!(std::io::stderr().lock(), "latlab: {sentence}");
 }
 
-/// Puts a result on stdout. A reader that has gone away, as `head` does, is no failure.
+/// Writes a result to stdout. A closed pipe, as `head` leaves behind, is no error.
 pub(crate) fn put(result: &str) -> crate::failure::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(result.as_bytes()).and_then(|()| stdout.flush()) {
@@ -46,7 +47,7 @@ pub(crate) fn put(result: &str) -> crate::failure::Result<()> {
     }
 }
 
-/// Passes on what a program wrote on another machine.
+/// Forwards output of a program on another machine.
 pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
     let written = match stream {
         Stream::Stdout => {
@@ -56,18 +57,18 @@ pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
     };
     match written {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(crate::failure::failed("what the program wrote can't be passed on", e))
+            Err(crate::failure::failed("the output of the program can't be forwarded", e))
         }
         _ => Ok(()),
     }
 }
 
-/// A time as pages and pictures show it, where every font has a µ.
+/// Formats a time for pages and pictures, where every font has a µ.
 pub(crate) fn micro(time: Nanos) -> String {
     time.to_string().replace(" us", " µs")
 }
 
-/// A count with its digits in groups of three, apart by a narrow space that does not break.
+/// Formats a count in groups of three digits, separated by narrow no-break spaces.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -80,7 +81,8 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// A value of any size, with four digits that count; large whole ones with all.
+/// Formats a value with four significant digits; whole or large ones with all digits of their
+/// integer part.
 pub(crate) fn decimal(value: f64) -> String {
     if value.fract() == 0.0 || value.abs() >= 1_000.0 {
         return format!("{value:.0}");
@@ -92,13 +94,13 @@ pub(crate) fn decimal(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A series' probe, with the end of its span where the probe has several.
+/// Returns the probe of a series, with the end of its span if the probe has several spans.
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
     if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
 }
 
-/// A probe, a load or a call as it is written on the command line.
+/// Formats a probe, load or call as on the command line.
 pub(crate) fn part(part: &Part) -> String {
     let params = part.params.iter();
     let params: Vec<String> =
@@ -110,7 +112,7 @@ pub(crate) fn part(part: &Part) -> String {
     }
 }
 
-/// A value without the quotes and brackets of JSON.
+/// Formats a value without the quotes and brackets of JSON.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -124,13 +126,13 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// A text from a record, fit for XML, which has no place for control characters, however they are
-/// written, and for a terminal, which would obey them.
+/// Replaces the control characters of a text: XML forbids them, even escaped, and a terminal would
+/// obey them.
 pub(crate) fn printable(text: &str) -> String {
     text.replace(|c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}'), " ")
 }
 
-/// The names with a number behind each that has been there before.
+/// Appends a number to every name that occurred before.
 pub(crate) fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let numbered = names.map(|name| {
@@ -146,13 +148,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_shown_without_what_json_puts_around_it() {
+    fn plain_value_has_no_json_punctuation() {
         let threads = serde_json::json!([{ "comm": "irq/9-acpi", "pid": 39, "kernel": true }, 1]);
         assert_eq!(plain(&threads), "comm irq/9-acpi pid 39 kernel true, 1");
     }
 
     #[test]
-    fn a_value_has_four_digits_that_count() {
+    fn decimal_has_four_significant_digits() {
         let shown = [0.0, 12.0, 123_456.7, 12.345_67, 0.012_345, -3.5, 1e-9].map(decimal);
         assert_eq!(shown, ["0", "12", "123457", "12.35", "0.01235", "-3.500", "0.000000001000"]);
     }

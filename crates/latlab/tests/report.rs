@@ -1,4 +1,4 @@
-//! What `latlab report` writes is opened in a browser, decoded, and looked at.
+//! End-to-end tests of `latlab report`: its pages are rendered in a browser, its other files decoded.
 #![expect(
     clippy::disallowed_methods,
     clippy::tests_outside_test_module,
@@ -22,7 +22,7 @@ fn report(folder: &Path, arguments: &[&str]) -> Output {
     command.output().expect("latlab starts")
 }
 
-/// A folder with the sample record in `run.json`.
+/// Returns a folder with the sample record in `run.json`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "run.json", &sample::record(1).to_json());
@@ -37,7 +37,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The page after its scripts have run, and what the browser said meanwhile.
+/// Returns the page after its scripts have run, and the log of the browser.
 fn browse(page: &Path) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new("timeout")
@@ -65,13 +65,13 @@ fn browse(page: &Path) -> (String, String) {
     (dom, said(&output))
 }
 
-/// The drawn part of the page with this id.
+/// Returns the figure with this id.
 fn drawn<'a>(dom: &'a str, id: &str) -> &'a str {
     let (_, rest) = dom.split_once(&format!("id=\"{id}\"")).unwrap();
     rest.split_once("</figure>").unwrap().0
 }
 
-/// How many corners the lines in a drawing have, those of the grid and the icons left out.
+/// Returns the numbers of corners of the lines in a drawing, without grid and icons.
 fn corners(drawing: &str) -> Vec<usize> {
     let paths = drawing.split("<path d=\"").skip(1);
     let paths = paths.map(|path| path.split_once('"').unwrap().0);
@@ -80,7 +80,7 @@ fn corners(drawing: &str) -> Vec<usize> {
 }
 
 #[test]
-fn a_browser_draws_every_series_without_complaint() {
+fn browser_draws_every_series_without_console_messages() {
     let folder = folder();
     let output = report(folder.path(), &["run.json"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -98,12 +98,11 @@ fn a_browser_draws_every_series_without_complaint() {
     for text in ["cyclic · CPU 2", "cyclic · CPU 1 · corrected", ">100 µs<", ">0.01 %<"] {
         assert!(ccdf.contains(text), "{text}");
     }
-    assert!(dom.contains("worst 2 s on CPU 1"));
+    assert!(dom.contains("max 2 s on CPU 1"));
     assert!(dom.contains("note=&lt;b&gt;&amp;bold&lt;/b&gt;"));
 }
 
-/// Makes a picture narrower, and notes whether what is drawn in it is, after the page has heard of
-/// that and before the frame is shown.
+/// Makes a chart narrower, and records whether its drawing is narrower in the next frame.
 const NARROWER: &str = r#"<script>
 let observer;
 const narrowing = setInterval(() => {
@@ -120,23 +119,23 @@ const narrowing = setInterval(() => {
 }, 20);
 </script></body>"#;
 
-/// Who makes pictures of whole pages sees the first frame after a change of width.
+/// A screenshot of a whole page may show the first frame after a change of width.
 #[test]
-fn a_picture_is_never_shown_at_a_width_that_it_had() {
+fn chart_is_resized_within_the_same_frame() {
     let folder = folder();
     report(folder.path(), &["run.json"]);
     let page = folder.path().join("report.html");
     let text = std::fs::read_to_string(&page).unwrap().replace("</body>", NARROWER);
     put(folder.path(), "report.html", &text);
-    // A browser without a screen may end before it has shown a frame, and then it tells nothing.
+    // A headless browser may end before its first frame, and then there is no result.
     let doms = (0..10).map(|_| browse(&page).0);
-    let mut told =
+    let mut results =
         doms.filter_map(|dom| Some(dom.split_once("data-fits=\"")?.1.starts_with("true")));
-    assert_eq!(told.next(), Some(true));
+    assert_eq!(results.next(), Some(true));
 }
 
 #[test]
-fn records_are_laid_over_each_other() {
+fn records_share_charts() {
     let folder = folder();
     put(folder.path(), "after.json", &sample::record(3).to_json());
     let output = report(folder.path(), &["run.json", "after.json", "-o", "both.html"]);
@@ -146,7 +145,7 @@ fn records_are_laid_over_each_other() {
     assert!(drawn(&dom, "histogram").contains("after · cyclic · CPU 0"));
 }
 
-/// A study of this machine, in a moment, with pictures of four kinds.
+/// A short study of this machine, with pictures of four kinds.
 const STUDY: &str = r#"
 title = "This machine, twice"
 paper = "Nobody 2026"
@@ -208,7 +207,7 @@ at = [1, 2]
 "#;
 
 #[test]
-fn a_browser_draws_a_study_without_complaint() {
+fn browser_draws_study_without_console_messages() {
     let folder = tempfile::tempdir().unwrap();
     put(folder.path(), "mine.toml", STUDY);
     let mut command = Command::new(env!("CARGO_BIN_EXE_latlab"));
@@ -226,14 +225,14 @@ fn a_browser_draws_a_study_without_complaint() {
     // A square in the legend, and a bar for each label.
     assert_eq!(bars.matches("fill=\"#3a78c9\"").count(), 3, "{bars}");
     assert!(drawn(&dom, "picture-fig1").contains(">100 %<"));
-    assert_eq!(dom.matches("The numbers of this picture</summary>").count(), 4);
+    assert_eq!(dom.matches("Numbers of this picture</summary>").count(), 4);
     for name in ["fig1", "fig2", "fig3", "fig4"] {
         let png = std::fs::read(folder.path().join(format!("out/{name}.png"))).unwrap();
         assert!(Pixmap::decode_png(&png).unwrap().width() > 1_000, "{name}");
     }
 }
 
-/// A record of these of the sample scans, and no other series than theirs.
+/// Returns a record of some of the sample scans, with only their series.
 fn scanned(which: &[usize]) -> String {
     let mut record = sample::record(1);
     record.series.truncate(1);
@@ -244,7 +243,7 @@ fn scanned(which: &[usize]) -> String {
 }
 
 #[test]
-fn a_browser_draws_scans_over_each_other_with_their_marks() {
+fn browser_draws_scans_in_one_chart_with_marks() {
     let folder = folder();
     put(folder.path(), "a.json", &scanned(&[0, 1]));
     put(folder.path(), "b.json", &scanned(&[2]));
@@ -253,20 +252,20 @@ fn a_browser_draws_scans_over_each_other_with_their_marks() {
     let (dom, log) = browse(&folder.path().join("report.html"));
     let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    assert!(dom.contains("data-drawn=\"1\""), "a scan's series have no other picture");
+    assert!(dom.contains("data-drawn=\"1\""), "series of a scan have no other chart");
     let picture = drawn(&dom, "scan-populate");
     assert_eq!(corners(picture).len(), 9, "three lines of three kernels");
     for text in ["low-latency · PDLT max", "clear_huge_page", ">400 µs<"] {
         assert!(picture.contains(text), "{text}");
     }
-    // Filled are three marks in the legend and a bar, a triangle for each region, and a name.
+    // Filled: three marks in the legend, a bar, a triangle for each section, and a name.
     for (colour, filled) in [("#3a78c9", 6), ("#e0812b", 8), ("#36a07a", 4)] {
         assert_eq!(picture.matches(&format!("fill=\"{colour}\"")).count(), filled, "{colour}");
     }
     for text in [
-        "one stretch can't be preempted: 482 µs, beginning 0 ns into the call",
-        "no stretch that can't be preempted is longer than 4.97 µs",
-        "What can't be preempted: populate:size=4MiB · low-latency",
+        "1 non-preemptible section: 482 µs, starting 0 ns into the call",
+        "no non-preemptible section &gt; 4.97 µs found (detection limit)",
+        "Non-preemptible sections: populate:size=4MiB · low-latency",
         "<td class=\"n\">490.000</td>",
     ] {
         assert!(dom.contains(text), "{text}");
@@ -274,7 +273,7 @@ fn a_browser_draws_scans_over_each_other_with_their_marks() {
 }
 
 #[test]
-fn a_browser_shows_what_made_wake_ups_late() {
+fn browser_draws_explanations() {
     let folder = folder();
     put(folder.path(), "why.json", &sample_explained::record().to_json());
     let output = report(folder.path(), &["why.json"]);
@@ -282,8 +281,8 @@ fn a_browser_shows_what_made_wake_ups_late() {
     let (dom, log) = browse(&folder.path().join("report.html"));
     let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    // Three causes and the rest; two wake-ups in four parts, with three causes in the legend;
-    // eight frames on the root and beside the rest.
+    // Three causes and the rest; two wake-ups of four parts, and three causes in the legend; eight
+    // frames, the root and the rest.
     for (id, blocks) in [("causes", 4), ("moments", 2 * 4 + 3), ("flame", 10)] {
         let picture = drawn(&dom, id);
         assert_eq!(picture.matches("<rect").count(), blocks, "{id}: {picture}");
@@ -309,7 +308,7 @@ fn a_browser_shows_what_made_wake_ups_late() {
 }
 
 #[test]
-fn a_browser_draws_the_paths_of_the_worst() {
+fn browser_draws_paths_of_worst_samples() {
     let folder = folder();
     let mut record = sample_explained::record();
     record.explained = None;
@@ -325,8 +324,8 @@ fn a_browser_draws_the_paths_of_the_worst() {
     let (dom, log) = browse(&folder.path().join("report.html"));
     let complaints: Vec<&str> = log.lines().filter(|l| l.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
-    // Two paths, of which the first is open; each has a handler upon the idle CPU, what it called,
-    // what came after it, and a stretch without interrupts; and three functions with a bar.
+    // Two paths, of which the first is open. Each has the idle task, a handler, its callee, a later
+    // function and an interrupts-off section; and three functions with a bar.
     assert_eq!(dom.matches("<details open").count(), 1);
     assert_eq!(dom.matches("steps, in instructions").count(), 2);
     for (id, blocks) in [("paths-path-1", 5), ("paths-path-1-most", 3), ("paths-path-2", 5)] {
@@ -340,7 +339,7 @@ fn a_browser_draws_the_paths_of_the_worst() {
 }
 
 #[test]
-fn explanations_are_written_for_other_tools() {
+fn explanations_are_exported_for_other_tools() {
     let folder = folder();
     put(folder.path(), "why.json", &sample_explained::record().to_json());
     let exports = ["--perfetto", "why.trace.json", "--folded", "why.folded"];
@@ -351,18 +350,18 @@ fn explanations_are_written_for_other_tools() {
     );
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let trace: serde_json::Value = serde_json::from_str(&read("why.trace.json")).unwrap();
-    // Who they are, and of each of two wake-ups the begins and ends of four slices.
+    // Three names, and begins and ends of four slices for each of two wake-ups.
     assert_eq!(trace["traceEvents"].as_array().unwrap().len(), 3 + 2 * 4 * 2);
     assert!(read("why.folded").contains("do_syscall_64;copy_page_range 4000000\n"));
     let output = report(folder.path(), &[&["run.json"], &exports[..]].concat());
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("explain no wake-ups"), "{}", said(&output));
+    assert!(said(&output).contains("contain no explanations"), "{}", said(&output));
     let over = report(folder.path(), &["why.json", "--folded", "./why.json"]);
     assert!(said(&over).contains("this is a record"), "{}", said(&over));
 }
 
 #[test]
-fn scans_are_written_as_files() {
+fn scans_are_exported_as_pictures() {
     let folder = folder();
     put(folder.path(), "a.json", &scanned(&[0, 1]));
     let output = report(folder.path(), &["a.json", "--svg", ".", "--png", "."]);
@@ -387,7 +386,7 @@ fn scans_are_written_as_files() {
 }
 
 #[test]
-fn nothing_in_the_page_comes_from_elsewhere() {
+fn page_loads_nothing() {
     let folder = folder();
     report(folder.path(), &["run.json"]);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
@@ -398,7 +397,7 @@ fn nothing_in_the_page_comes_from_elsewhere() {
 }
 
 #[test]
-fn pictures_are_written_as_files_with_something_in_them() {
+fn pictures_are_exported_and_not_empty() {
     let folder = folder();
     let output = report(folder.path(), &["run.json", "--svg", "svg", "--png", "a/png"]);
     assert!(output.status.success(), "{}", said(&output));
@@ -416,7 +415,7 @@ fn pictures_are_written_as_files_with_something_in_them() {
 }
 
 #[test]
-fn what_is_not_a_whole_record_is_refused_by_name() {
+fn invalid_record_is_refused_by_name() {
     let folder = folder();
     let whole = sample::record(1).to_json();
     put(folder.path(), "short.json", &whole[..whole.len() / 2]);
@@ -450,7 +449,7 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
 }
 
 #[test]
-fn a_record_is_never_overwritten_by_its_report() {
+fn record_is_never_overwritten_by_report() {
     let folder = folder();
     let output = report(folder.path(), &["run.json", "-o", "./run.json"]);
     assert_eq!(output.status.code(), Some(2));
@@ -461,7 +460,7 @@ fn a_record_is_never_overwritten_by_its_report() {
 }
 
 #[test]
-fn different_kinds_of_time_are_not_drawn_together() {
+fn records_of_different_time_domains_are_refused() {
     let folder = folder();
     let simulated = sample::record(1).to_json();
     let simulated = simulated.replacen("\"silicon\"", "\"instructions\"", 1);
@@ -472,7 +471,7 @@ fn different_kinds_of_time_are_not_drawn_together() {
 }
 
 #[test]
-fn many_samples_take_no_longer_than_few() {
+fn report_of_many_samples_is_fast() {
     let folder = tempfile::tempdir().unwrap();
     let mut record = sample::record(1);
     for series in &mut record.series {

@@ -1,11 +1,8 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
-use crate::failure::{Failure, Result, failed};
-use crate::format;
-use crate::format::picture::{Chart, Source, charts};
-use crate::format::{folded, html, parquet, perfetto, png, svg};
-use latlab_core::record::SCHEMA;
-use latlab_sys::file::write_atomically;
+use crate::failure::{Result, failed};
+use crate::format::output::{Contents, Outputs};
+use crate::format::picture::{Source, charts};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -28,78 +25,18 @@ pub(crate) struct Report {
     #[arg(required = true, value_name = "RECORD")]
     records: Vec<PathBuf>,
 
-    /// Write the page to this file
-    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
-    output: PathBuf,
-
-    /// Also write the charts to this folder, as histogram.svg, ccdf.svg, timeline.svg and
-    /// scan-CALL.svg
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
-
-    /// Also write the charts to this folder, as histogram.png, ccdf.png, timeline.png and
-    /// scan-CALL.png
-    #[arg(long, value_name = "DIR")]
-    png: Option<PathBuf>,
-
-    /// Also write a trace of the worst wake-ups and their causes for ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    perfetto: Option<PathBuf>,
-
-    /// Also write the causes of late wake-ups as folded stacks, for flame graphs
-    #[arg(long, value_name = "FILE")]
-    folded: Option<PathBuf>,
-
-    /// Also write series.parquet, samples.parquet, worst.parquet and figures.parquet to this
-    /// folder, for DuckDB, pandas and others (docs/record.md)
-    #[arg(long, value_name = "DIR")]
-    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: Outputs,
 }
 
 impl Report {
     /// Reads all records before it writes anything.
     pub(crate) fn run(&self) -> Result<()> {
-        let outputs = [Some(&self.output), self.perfetto.as_ref(), self.folded.as_ref()];
-        for output in outputs.into_iter().flatten() {
-            let real = output.canonicalize().ok();
-            if real.is_some() && self.records.iter().any(|r| r.canonicalize().ok() == real) {
-                let place = output.display().to_string();
-                return Err(failed(&place, "this is a record of the input: write to another file"));
-            }
-        }
+        self.outputs.check_paths(&self.records)?;
         let sources = sources(&self.records)?;
-        self.check_explained(&sources)?;
+        self.outputs.check_explained(&sources)?;
         let charts = charts(&sources);
-        write(&self.output, html::page(&sources, &charts).as_bytes())?;
-        if let Some(folder) = &self.svg {
-            write_charts(folder, &charts, "svg", |chart| svg::draw(chart).into_bytes())?;
-        }
-        if let Some(folder) = &self.png {
-            write_charts(folder, &charts, "png", |chart| png::draw(&svg::draw(chart)))?;
-        }
-        if let Some(folder) = &self.parquet {
-            write_tables(folder, &sources)?;
-        }
-        if let Some(path) = &self.perfetto {
-            write(path, perfetto::trace(&sources).as_bytes())?;
-        }
-        if let Some(path) = &self.folded {
-            write(path, folded::stacks(&sources).as_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Refuses to write an empty trace.
-    fn check_explained(&self, sources: &[Source]) -> Result<()> {
-        let required = self.perfetto.is_some() || self.folded.is_some();
-        if !required || sources.iter().any(|source| source.record.explained.is_some()) {
-            return Ok(());
-        }
-        Err(Failure::Failed(
-            "these records explain no wake-ups, so that there is no trace to write: measure with \
-             latlab explain"
-                .to_owned(),
-        ))
+        self.outputs.write(&Contents { sources: &sources, charts: &charts })
     }
 }
 
@@ -137,61 +74,4 @@ fn name(path: &Path, all: &[PathBuf]) -> String {
         Some(stem) if same_stem.count() == 1 => stem.to_string_lossy().into_owned(),
         _ => path.display().to_string(),
     }
-}
-
-/// Writes each chart to a file of its name.
-fn write_charts(
-    folder: &Path,
-    charts: &[Chart],
-    extension: &str,
-    draw: impl Fn(&Chart) -> Vec<u8>,
-) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-    for chart in charts {
-        let path = folder.join(format!("{}.{extension}", chart.name));
-        write(&path, &draw(chart))?;
-    }
-    Ok(())
-}
-
-/// The names of all tables that can be written.
-const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
-
-/// Writes the tables, each with the records' plans, machines and warnings.
-fn write_tables(folder: &Path, sources: &[Source]) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|e| failed(&folder.display().to_string(), e))?;
-    let about = |source: &Source| {
-        let record = &source.record;
-        serde_json::json!({
-            "record": source.name,
-            "tool": record.tool,
-            "plan": record.plan,
-            "machine": record.machine,
-            "work": record.work,
-            "changes": record.changes,
-            "warnings": record.warnings,
-        })
-    };
-    let records = sources.iter().map(about).collect::<serde_json::Value>().to_string();
-    let about = [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)];
-    let file = |name: &str| folder.join(format!("{name}.parquet"));
-    let tables = parquet::tables(sources);
-    // A table of other records must not be taken for one of these.
-    for name in TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name)) {
-        let _ = std::fs::remove_file(file(name));
-    }
-    for table in tables {
-        let path = file(table.name);
-        let bytes = table.file(&about).map_err(|e| failed(&path.display().to_string(), e))?;
-        write(&path, &bytes)?;
-    }
-    Ok(())
-}
-
-/// Writes a file and says so.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.display().to_string();
-    write_atomically(path, bytes).map_err(|e| failed(&name, e))?;
-    format::say(&format!("wrote {name}"));
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the daemon that adapts a machine has done, as text.
+//! Status of the adaptation daemon as text.
 
 use super::printable;
 use super::text::plain_table;
@@ -7,7 +7,7 @@ use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::watching::{Violation, Violations};
 use std::fmt::Write as _;
 
-/// Everything, for people.
+/// Returns the whole status.
 pub(crate) fn text(status: &Status) -> String {
     let Status { latlab, process, .. } = status;
     let mechanisms = status.mechanisms.join(", ");
@@ -18,38 +18,38 @@ pub(crate) fn text(status: &Status) -> String {
             Mode::Throughput => "throughput",
             Mode::Latency => "latency",
         };
-        let _ = writeln!(text, "mode: {mode}, as {}", printable(why));
+        let _ = writeln!(text, "mode: {mode} ({})", printable(why));
     }
     if let Some(tasks) = status.realtime_tasks {
         let _ = writeln!(text, "real-time tasks: {tasks}");
     }
     text += &changes(status);
     for left in &status.left {
-        let because = printable(&left.because);
-        let _ = writeln!(text, "left alone: {}: {because}", printable(&left.knob));
+        let reason = printable(&left.because);
+        let _ = writeln!(text, "left alone: {}: {reason}", printable(&left.knob));
     }
     for (group, count) in status.asked() {
         let processes = if count == 1 { "1 process" } else { &format!("{count} processes") };
-        let _ = writeln!(text, "{group} is asked for by {processes}");
+        let _ = writeln!(text, "{group} is requested by {processes}");
     }
     let _ = writeln!(text, "{}", decisions(status));
     if status.unsaid > 0 {
-        let _ = writeln!(text, "left out, for want of a reader: {} sentences", status.unsaid);
+        let _ = writeln!(text, "log messages dropped, as nothing read them: {}", status.unsaid);
     }
     if let Some(violations) = &status.violations {
-        text += &woken(violations);
+        text += &wake_ups(violations);
     }
     let (cpu, share) = (status.cpu, status.share() * 100.0);
-    let _ = write!(text, "cost: {cpu} of CPU time, {share:.3} % of a CPU");
+    let _ = write!(text, "overhead: {cpu} of CPU time, {share:.3} % of a CPU");
     if let Some(programs) = &status.programs {
         let (share, counted) = (programs.share() * 100.0, programs.counted);
-        let _ = write!(text, "; BPF programs {share:.3} %, counted for {counted}");
+        let _ = write!(text, "; BPF programs {share:.3} %, measured for {counted}");
     }
     text + "\n"
 }
 
-/// How often tasks of lower priority have woken real-time tasks.
-fn woken(violations: &Violations) -> String {
+/// Counts the wake-ups of real-time tasks by lower-priority tasks.
+fn wake_ups(violations: &Violations) -> String {
     let Violations { by_interrupts, by_others, last_by_interrupt, last_by_other } = violations;
     let times = |count: &u64, last: &Option<Violation>| {
         let last = last.as_ref().map(|last| format!(" (last: {})", printable(&last.to_string())));
@@ -57,10 +57,12 @@ fn woken(violations: &Violations) -> String {
     };
     let interrupts = times(by_interrupts, last_by_interrupt);
     let others = times(by_others, last_by_other);
-    format!("woken by lower priority: by interrupt threads {interrupts}, by others {others}\n")
+    format!(
+        "wake-ups by lower-priority tasks: from IRQ threads {interrupts}, from others {others}\n"
+    )
 }
 
-/// The same in place of what a terminal shows.
+/// Returns the status with control sequences that replace the contents of the screen.
 pub(crate) fn screen(status: &Status) -> String {
     let lines = text(status).replace('\n', "\x1b[K\n");
     format!("\x1b[H{lines}\x1b[J")
@@ -68,14 +70,14 @@ pub(crate) fn screen(status: &Status) -> String {
 
 fn changes(status: &Status) -> String {
     if status.changes.is_empty() {
-        return "nothing is turned\n".to_owned();
+        return "no knob is set\n".to_owned();
     }
-    let mut table = plain_table(&["knob", "was", "is", "for", "why"]);
+    let mut table = plain_table(&["knob", "old", "new", "for", "reason"]);
     for change in &status.changes {
         let time = (status.at - change.since).to_string();
-        let why = format!("{}: {}", change.mechanism, printable(&change.because));
-        let [knob, was, to] = [&change.knob, &change.was, &change.to].map(|text| printable(text));
-        table.add_row([knob, was, to, time, why]);
+        let reason = format!("{}: {}", change.mechanism, printable(&change.because));
+        let [knob, old, new] = [&change.knob, &change.was, &change.to].map(|text| printable(text));
+        table.add_row([knob, old, new, time, reason]);
     }
     for nth in 1..5 {
         if let Some(column) = table.column_mut(nth) {
@@ -114,7 +116,7 @@ mod tests {
             thread: None,
             was: "full".to_owned(),
             to: "lazy".to_owned(),
-            because: "ordinary tasks\x1b[2J get more done".to_owned(),
+            because: "higher throughput\x1b[2J of ordinary tasks".to_owned(),
             since: Nanos::from_secs(2),
         };
         Status {
@@ -134,23 +136,23 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_was_turned_why_and_for_how_long() {
+    fn status_lists_knobs_with_reason_and_duration() {
         let text = text(&status());
         let expected = "\
 latlab 0.1.0 (process 7), for 10 s: suppress, mode
-mode: throughput, as there is no real-time task
+mode: throughput (there is no real-time task)
 real-time tasks: 0
-knob     was   is    for   why
-preempt  full  lazy  10 s  suppress: ordinary tasks [2J get more done
-AUDIO is asked for by 1 process
+knob     old   new   for   reason
+preempt  full  lazy  10 s  suppress: higher throughput [2J of ordinary tasks
+AUDIO is requested by 1 process
 decisions: none
-cost: 1 ms of CPU time, 0.010 % of a CPU
+overhead: 1 ms of CPU time, 0.010 % of a CPU
 ";
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn who_wakes_whom_and_what_watching_costs_stand_there_where_it_is_watched() {
+    fn status_has_violations_and_overhead_if_watched() {
         let task = |id, name: Option<&str>| Task { id, name: name.map(str::to_owned) };
         let last = Violation { waker: task(24, Some("irq/24-eth0")), woken: task(7, None) };
         let violations =
@@ -159,21 +161,21 @@ cost: 1 ms of CPU time, 0.010 % of a CPU
         let status = Status { violations: Some(violations), programs: Some(programs), ..status() };
         let expected = "\
 decisions: none
-woken by lower priority: by interrupt threads 3 (last: irq/24-eth0 (24) woke 7 (ended)), \
-by others 0
-cost: 1 ms of CPU time, 0.010 % of a CPU; BPF programs 0.050 %, counted for 2 s
+wake-ups by lower-priority tasks: from IRQ threads 3 (last: irq/24-eth0 (24) woke 7 (ended)), \
+from others 0
+overhead: 1 ms of CPU time, 0.010 % of a CPU; BPF programs 0.050 %, measured for 2 s
 ";
         let text = text(&status);
         assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]
-    fn where_nothing_is_turned_it_says_so_and_what_is_left_alone() {
+    fn status_without_changes_names_knobs_left_alone() {
         let mut status = Status { changes: Vec::new(), mode: None, refused: 2, ..status() };
         let [mechanism, knob, because] = ["suppress", "preempt", "somebody has"].map(str::to_owned);
         status.note(Nanos(1), &Decision::Stop { mechanism, knob, thread: None, because });
         let text = text(&status);
-        assert!(text.contains("nothing is turned\nleft alone: preempt: somebody has\n"), "{text}");
+        assert!(text.contains("no knob is set\nleft alone: preempt: somebody has\n"), "{text}");
         assert!(text.contains("decisions: suppress 1; 2 requests refused\n"), "{text}");
     }
 }

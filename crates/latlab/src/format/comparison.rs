@@ -1,4 +1,4 @@
-//! Comparisons as text: the verdict first, then the figures with their intervals.
+//! Comparisons as text: verdicts first, then the figures with their confidence intervals.
 
 use super::text::plain_table;
 use super::{grouped, scan};
@@ -9,7 +9,7 @@ use latlab_core::compare::{
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// Everything about two sides of these names.
+/// Returns the whole comparison. `a` and `b` are the names of the sides.
 pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[Held]) -> String {
     let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
     let (of_a, of_b) = comparison.design.runs;
@@ -37,7 +37,7 @@ fn limits(held: &[Held]) -> String {
         let word = match one.outcome {
             Outcome::Within => "within the limit",
             Outcome::Over => "over the limit",
-            Outcome::NotMeasured => "not measured",
+            Outcome::NotMeasured => "cannot evaluate",
         };
         let _ = write!(text, "\n{word:<17} {}\n{:<17} {}\n", one.limit, "", one.ground);
     }
@@ -63,36 +63,38 @@ fn of_latency(latency: &Latency, name: &str) -> String {
         let _ = writeln!(text, "  {side} {recorded} samples, {missed} missed, {}", load(loads));
     }
     let _ = writeln!(text, "{}", table(&latency.rows));
-    let _ = writeln!(text, "worst: {}", latency.worst.words());
+    let _ = writeln!(text, "max: {}", latency.worst.words());
     for (side, bound) in [("A", &latency.worst.a), ("B", &latency.worst.b)] {
         if let Some(periods) = bound.once_in() {
             let (max, periods) = (bound.max, grouped(periods));
             let _ = writeln!(
                 text,
-                "  {side}: above {max} less often than once in {periods} periods (95 %)"
+                "  {side}: 95 % upper bound on P(latency > {max}): 1 in {periods} periods"
             );
         }
-        text += &beyond(side, bound);
+        text += &extrapolation(side, bound);
     }
     text
 }
 
 fn verdict(latency: &Latency) -> String {
     match latency.verdict() {
-        Verdict::Unknown => format!("Whether B differs is {}", latency.sentence()),
-        Verdict::Same => format!("A and B: {}", latency.sentence()),
-        _ => format!("B is {}", latency.sentence()),
+        Verdict::Faster | Verdict::Slower => format!("B is {}", latency.sentence()),
+        Verdict::Same | Verdict::Both | Verdict::Unknown => {
+            format!("B against A: {}", latency.sentence())
+        }
     }
 }
 
-fn beyond(side: &str, bound: &Bound) -> String {
+/// The latencies expected of more samples than were taken, or why there are none.
+fn extrapolation(side: &str, bound: &Bound) -> String {
     let mut text = String::new();
     for Extreme { cause, level, refused } in &bound.beyond {
         let of = cause.as_ref().map(|cause| format!(" of {cause}")).unwrap_or_default();
         if let Some(level) = level {
             let _ = writeln!(
                 text,
-                "  {side}: once in {} samples{of} {} ({} to {}), from {} samples above {}",
+                "  {side}: 1 in {} samples{of} is expected above {} ({} to {}), from {} samples above {}",
                 grouped(level.once_in),
                 level.latency,
                 level.low,
@@ -102,7 +104,7 @@ fn beyond(side: &str, bound: &Bound) -> String {
             );
         }
         if let Some(why) = refused {
-            let _ = writeln!(text, "  {side}: nothing is said beyond that{of}: {why}");
+            let _ = writeln!(text, "  {side}: no tail extrapolation{of}: {why}");
         }
     }
     text
@@ -112,7 +114,7 @@ fn of_scan(pair: &ScanPair) -> String {
     format!("\nscan of {}\n{}\n", scan::call(&pair.call), table(&pair.rows))
 }
 
-/// The figures; of those that were judged, with intervals and verdict.
+/// The figures, with intervals and verdicts where there are any.
 fn table(rows: &[Row]) -> String {
     let judged = rows.iter().any(|row| row.judged.is_some());
     let intervals =
@@ -149,18 +151,18 @@ fn times(interval: Interval<Nanos>) -> String {
     format!("{} – {}", interval.low, interval.high)
 }
 
-fn of_differences(what: &str, differences: &[Difference]) -> String {
+fn of_differences(subject: &str, differences: &[Difference]) -> String {
     if differences.is_empty() {
-        return format!("\nthe {what} do not differ\n");
+        return format!("\nthe {subject} do not differ\n");
     }
-    let mut text = format!("\nthe {what} differ in\n");
+    let mut text = format!("\nthe {subject} differ in\n");
     for Difference { field, a, b } in differences {
         let _ = writeln!(text, "  {field}\n    A {a}\n    B {b}");
     }
     text
 }
 
-/// A sentence in lines that a terminal has room for.
+/// Wraps a sentence to the width of a terminal.
 fn wrapped(sentence: &str) -> String {
     const WIDTH: usize = 96;
     let mut lines = vec![String::new()];

@@ -1,13 +1,29 @@
-//! Stacks as flame graphs are made of them: `outer;…;inner count`, a line each, the count being
-//! nanoseconds (Gregg, "The Flame Graph", 2016; flamegraph.pl, inferno, speedscope read it).
+//! Folded stacks for flame graphs: lines of `outer;…;inner count` with nanoseconds as the count
+//! (Gregg, "The Flame Graph", 2016). flamegraph.pl, inferno and speedscope read them.
 
+use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::printable;
+use crate::registry::About;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// The stacks of all records, with the remainder; of several, the name of each is outermost.
-pub(crate) fn stacks(sources: &[Source]) -> String {
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "folded",
+        summary: "Write the causes of late wake-ups as folded stacks for flame graphs",
+    },
+    option: "folded",
+    short: None,
+    destination: Destination::File,
+    needs_explanation: true,
+    write: |contents, path| output::write(path, stacks(contents.sources).as_bytes()),
+};
+
+/// Returns the stacks of all records and the unexplained rest. Of several records, the outermost
+/// frame is the record's name.
+fn stacks(sources: &[Source]) -> String {
     let mut text = String::new();
     for source in sources {
         let Some(explained) = &source.record.explained else { continue };
@@ -39,7 +55,7 @@ mod tests {
         Source::of_run(name.to_owned(), sample_explained::record())
     }
 
-    /// As flamegraph.pl reads a line: all but its last word is the stack.
+    /// Reads lines as flamegraph.pl does: all but the last word is the stack.
     fn read(text: &str) -> Vec<(Vec<&str>, u64)> {
         let line = |line| {
             let (stack, count): (&str, &str) = str::rsplit_once(line, ' ').unwrap();
@@ -49,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_are_all_of_the_latency() {
+    fn folded_lines_sum_to_the_latency() {
         let source = source("run");
         let text = stacks(std::slice::from_ref(&source));
         let sum: u64 = read(&text).iter().map(|(_, count)| count).sum();
@@ -59,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn several_records_stand_side_by_side() {
+    fn folded_records_are_outermost_frames() {
         let text = stacks(&[source("a;b"), source("after")]);
         assert!(read(&text).iter().all(|(stack, _)| ["a:b", "after"].contains(&stack[0])));
     }

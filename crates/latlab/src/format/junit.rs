@@ -1,43 +1,43 @@
-//! Test cases as `JUnit` XML, as continuous integration reads it: one suite, without times, as nothing
-//! ran.
+//! Test cases as `JUnit` XML for continuous integration: one suite, without durations.
 
 use super::printable;
-use super::testcase::{Passed, TestCase};
+use super::testcase::{TestCase, TestOutcome};
+use maud::Render as _;
 use std::fmt::Write as _;
 
-/// The whole file.
+/// Returns the file.
 pub(crate) fn xml(cases: &[TestCase]) -> String {
     let count = |outcome| cases.iter().filter(|case| case.outcome == outcome).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
         cases.len(),
-        count(Passed::No),
-        count(Passed::Error),
-        count(Passed::Skipped)
+        count(TestOutcome::Failed),
+        count(TestOutcome::Error),
+        count(TestOutcome::Skipped)
     );
-    // Not every reader takes skipped tests of all suites together.
+    // Not every reader knows `skipped` on the outer element.
     let (all, _) = counts.split_once(" skipped").unwrap_or((&counts, ""));
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"latlab\" {all}>\n\
          \x20 <testsuite name=\"latlab compare\" {counts}>\n"
     );
     for case in cases {
-        let (name, ground) = (escaped(&case.name), escaped(&case.ground));
+        let (name, reason) = (escaped(&case.name), escaped(&case.reason));
         let _ = writeln!(xml, "    <testcase name=\"{name}\" classname=\"latlab.compare\">");
         let _ = match case.outcome {
-            Passed::Yes => writeln!(xml, "      <system-out>{ground}</system-out>"),
-            Passed::No => writeln!(xml, "      <failure message=\"{ground}\"/>"),
-            Passed::Skipped => writeln!(xml, "      <skipped message=\"{ground}\"/>"),
-            Passed::Error => writeln!(xml, "      <error message=\"{ground}\"/>"),
+            TestOutcome::Passed => writeln!(xml, "      <system-out>{reason}</system-out>"),
+            TestOutcome::Failed => writeln!(xml, "      <failure message=\"{reason}\"/>"),
+            TestOutcome::Skipped => writeln!(xml, "      <skipped message=\"{reason}\"/>"),
+            TestOutcome::Error => writeln!(xml, "      <error message=\"{reason}\"/>"),
         };
         xml += "    </testcase>\n";
     }
     xml + "  </testsuite>\n</testsuites>\n"
 }
 
+/// Escapes a text for an element or an attribute in double quotes; XML and HTML agree on these.
 fn escaped(text: &str) -> String {
-    let text = printable(text).replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
+    printable(text).render().into_string()
 }
 
 #[cfg(test)]
@@ -45,13 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_outcome_has_its_element_and_nothing_becomes_markup() {
+    fn junit_has_element_for_each_outcome_and_escapes_text() {
         let case = |outcome| TestCase {
             name: "a < \"b\" & c".to_owned(),
             outcome,
-            ground: "x\u{1b}<y>".to_owned(),
+            reason: "x\u{1b}<y>".to_owned(),
         };
-        let outcomes = [Passed::Yes, Passed::No, Passed::Skipped, Passed::Error];
+        let outcomes =
+            [TestOutcome::Passed, TestOutcome::Failed, TestOutcome::Skipped, TestOutcome::Error];
         let xml = xml(&outcomes.map(case));
         assert!(xml.contains("tests=\"4\" failures=\"1\" errors=\"1\" skipped=\"1\""), "{xml}");
         assert_eq!(xml.matches("name=\"a &lt; &quot;b&quot; &amp; c\"").count(), 4, "{xml}");

@@ -1,26 +1,26 @@
-//! Test cases as KTAP version 1, as the kernel's documentation has it (dev-tools/ktap).
+//! Test cases as KTAP version 1 (the kernel's Documentation/dev-tools/ktap.rst).
 
 use super::printable;
-use super::testcase::{Passed, TestCase};
+use super::testcase::{TestCase, TestOutcome};
 use std::fmt::Write as _;
 
-/// All that is written to stdout.
+/// Returns the whole output.
 pub(crate) fn lines(cases: &[TestCase]) -> String {
     let mut text = format!("KTAP version 1\n1..{}\n", cases.len());
     for (nth, case) in (1..).zip(cases) {
-        let (name, ground) = (plain(&case.name), plain(&case.ground));
+        let (name, reason) = (without_directive(&case.name), without_directive(&case.reason));
         let _ = match case.outcome {
-            Passed::Yes => writeln!(text, "# {ground}\nok {nth} {name}"),
-            Passed::No => writeln!(text, "# {ground}\nnot ok {nth} {name}"),
-            Passed::Skipped => writeln!(text, "ok {nth} {name} # SKIP {ground}"),
-            Passed::Error => writeln!(text, "not ok {nth} {name} # ERROR {ground}"),
+            TestOutcome::Passed => writeln!(text, "# {reason}\nok {nth} {name}"),
+            TestOutcome::Failed => writeln!(text, "# {reason}\nnot ok {nth} {name}"),
+            TestOutcome::Skipped => writeln!(text, "ok {nth} {name} # SKIP {reason}"),
+            TestOutcome::Error => writeln!(text, "not ok {nth} {name} # ERROR {reason}"),
         };
     }
     text
 }
 
-/// A `#` begins what is no name.
-fn plain(text: &str) -> String {
+/// Removes `#`, which would end the name.
+fn without_directive(text: &str) -> String {
     printable(text).replace('#', "")
 }
 
@@ -29,13 +29,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_case_is_a_line_of_its_own_with_its_number() {
+    fn ktap_case_is_a_numbered_line() {
         let case = |outcome| TestCase {
             name: "x.p99\n#1 > 5us".to_owned(),
             outcome,
-            ground: "why".to_owned(),
+            reason: "why".to_owned(),
         };
-        let outcomes = [Passed::Yes, Passed::No, Passed::Skipped, Passed::Error];
+        let outcomes =
+            [TestOutcome::Passed, TestOutcome::Failed, TestOutcome::Skipped, TestOutcome::Error];
         let expected = "KTAP version 1\n1..4\n# why\nok 1 x.p99 1 > 5us\n# why\n\
                         not ok 2 x.p99 1 > 5us\nok 3 x.p99 1 > 5us # SKIP why\n\
                         not ok 4 x.p99 1 > 5us # ERROR why\n";

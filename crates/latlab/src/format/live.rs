@@ -1,5 +1,5 @@
-//! The live view: one line a CPU, updated in place, and a bar with the time left; below it the
-//! causes of what was late, where that is found out.
+//! Live view of a run: a line for each CPU and a progress bar, updated in place; with explanations,
+//! the causes of late wake-ups below.
 
 mod causes;
 mod cells;
@@ -15,18 +15,18 @@ use latlab_sys::terminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A view for the user at this terminal, or none where stderr goes elsewhere.
+/// Returns a live view if stderr is a terminal, otherwise one that shows nothing.
 pub(crate) fn view() -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(Live { rows: rows.into(), on: None, note: None }),
-        None => Box::new(Blind),
+        Some((_, rows)) => Box::new(LiveView { rows: rows.into(), screen: None, note: None }),
+        None => Box::new(NoView),
     }
 }
 
-/// Nobody looks on.
-struct Blind;
+/// View that shows nothing.
+struct NoView;
 
-impl Watch for Blind {
+impl Watch for NoView {
     fn begin(&mut self, _: &str, _: &[(String, Arc<Tally>)]) {}
     fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
@@ -36,52 +36,54 @@ impl Watch for Blind {
     }
 }
 
-struct Live {
+/// View on a terminal.
+struct LiveView {
+    /// Height of the terminal.
     rows: usize,
-    on: Option<Screen>,
+    screen: Option<Screen>,
     note: Option<ProgressBar>,
 }
 
-/// What is on the screen while a probe measures.
+/// Lines on the screen while a probe measures.
 struct Screen {
     all: MultiProgress,
     head: ProgressBar,
-    lanes: Vec<(String, Arc<Tally>, ProgressBar)>,
+    cpus: Vec<(String, Arc<Tally>, ProgressBar)>,
     bar: ProgressBar,
-    /// The lines with the causes, and when they are to be asked for again.
+    /// The lines with the causes, and when to update them next.
     causes: Vec<ProgressBar>,
     due: Nanos,
 }
 
-impl Watch for Live {
-    fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]) {
+impl Watch for LiveView {
+    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<Tally>)]) {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
-        head.set_message(if lanes.is_empty() { probe.to_owned() } else { heading(probe) });
+        head.set_message(if cpus.is_empty() { probe.to_owned() } else { heading(probe) });
         head.tick();
-        // What does not fit on the screen would scroll instead of staying in place.
+        // Lines that do not fit on the screen would scroll instead of staying in place.
         let fit = self.rows.saturating_sub(4).max(1);
-        let lanes = lanes
+        let cpus = cpus
             .iter()
             .take(fit)
-            .map(|(cpus, tally)| {
+            .map(|(names, tally)| {
                 let bar = all.add(ProgressBar::new(1).with_style(line_style()));
-                (cpus.clone(), Arc::clone(tally), bar)
+                (names.clone(), Arc::clone(tally), bar)
             })
             .collect();
         let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
             .expect("the template is constant");
         let bar = all.add(ProgressBar::new(1).with_style(style));
         let (causes, due) = (Vec::new(), Nanos(0));
-        self.on = Some(Screen { all, head, lanes, bar, causes, due });
+        self.screen = Some(Screen { all, head, cpus, bar, causes, due });
         self.update(Nanos(0), Nanos(1));
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {
-        let Some(screen) = &self.on else { return };
-        for (cpus, tally, bar) in &screen.lanes {
-            bar.set_message(line(cpus, tally));
+        let Some(screen) = &self.screen else { return };
+        for (names, tally, bar) in &screen.cpus {
+            bar.set_message(line(names, tally));
         }
         screen.bar.set_length(total.0.max(1));
         let left = Duration::from_nanos((total - elapsed).0);
@@ -90,15 +92,15 @@ impl Watch for Live {
     }
 
     fn end(&mut self) {
-        if let Some(screen) = self.on.take() {
-            // The summary says the same and more.
+        if let Some(screen) = self.screen.take() {
+            // The summary repeats all of it.
             let _ = screen.all.clear();
         }
     }
 
     fn note(&mut self, text: &str) {
-        // Below a heading of columns there is no place for it.
-        if let Some(screen) = self.on.as_ref().filter(|screen| screen.lanes.is_empty()) {
+        // With CPU lines, the first line is the heading of their columns.
+        if let Some(screen) = self.screen.as_ref().filter(|screen| screen.cpus.is_empty()) {
             screen.head.set_message(text.to_owned());
             return;
         }
@@ -114,7 +116,9 @@ impl Watch for Live {
 
     fn causes(&mut self, elapsed: Nanos, so_far: &mut dyn FnMut() -> Option<Explained>) {
         const PACE: Nanos = Nanos::from_millis(500);
-        let Some(screen) = self.on.as_mut().filter(|screen| elapsed >= screen.due) else { return };
+        let Some(screen) = self.screen.as_mut().filter(|screen| elapsed >= screen.due) else {
+            return;
+        };
         screen.due = elapsed + PACE;
         if let Some(explained) = so_far() {
             screen.show(&causes::lines(&explained), self.rows);
@@ -127,17 +131,17 @@ impl Watch for Live {
 }
 
 impl Screen {
-    /// Shows lines below all others. On a low screen CPUs make room for them, all but the first.
+    /// Shows lines below all others. On a small screen they replace the CPUs, except for the first.
     fn show(&mut self, lines: &[String], rows: usize) {
-        // The heading, the bar, and the line that the cursor is in.
+        // Three lines are the heading, the progress bar and the cursor.
         let room = rows.saturating_sub(3);
         let fit = causes::MOST.min(room.saturating_sub(1));
         let left = (room - fit.min(room)).max(1);
-        for (_, _, bar) in self.lanes.split_off(left.min(self.lanes.len())) {
+        for (_, _, bar) in self.cpus.split_off(left.min(self.cpus.len())) {
             self.all.remove(&bar);
         }
         while self.causes.len() < lines.len().min(fit) {
-            // A culprit's name may be longer than the screen is wide.
+            // The name of a culprit may be longer than a line.
             let style = ProgressStyle::with_template("{wide_msg}");
             let style = style.expect("the template is constant");
             self.causes.push(self.all.add(ProgressBar::new(1).with_style(style)));

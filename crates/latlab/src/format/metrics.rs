@@ -1,31 +1,31 @@
-//! What the daemon that adapts a machine does, as metrics for Prometheus (text format 0.0.4).
+//! Metrics of the adaptation daemon for Prometheus (text format 0.0.4).
 
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::watching::Violations;
 use std::fmt::{Display, Write as _};
 
-/// The page that Prometheus reads.
+/// Returns the page that Prometheus scrapes.
 pub(crate) fn page(status: &Status) -> String {
     let mut page = String::new();
     if let Some(tasks) = status.realtime_tasks {
-        let help = "Tasks of programs that have a real-time policy.";
+        let help = "User tasks with a real-time scheduling policy.";
         one(&mut page, "latlab_realtime_tasks", "gauge", help, tasks);
     }
     if let Some(mode) = status.mode {
         let latency = u8::from(mode == Mode::Latency);
-        let help = "1 while there are real-time tasks to be served, 0 while throughput counts.";
+        let help = "1 in latency mode, while there are real-time tasks; 0 in throughput mode.";
         one(&mut page, "latlab_latency_mode", "gauge", help, latency);
     }
-    let help = "Knobs that are turned now, policies of threads among them.";
+    let help = "Knobs that are set now, scheduling policies of threads included.";
     one(&mut page, "latlab_knobs_turned", "gauge", help, status.changes.len());
-    let help = "Decisions to turn a knob, to give it back, or to leave it alone.";
+    let help = "Decisions to set a knob, to restore it, or to leave it alone.";
     let count = |name: &String| status.decisions.get(name).copied().unwrap_or_default();
     let names = status.mechanisms.iter();
     let per: Vec<(&str, u64)> = names.map(|name| (name.as_str(), count(name))).collect();
     each(&mut page, "latlab_decisions_total", "counter", help, ("mechanism", &per));
     let asked: Vec<(&str, u64)> = status.asked().into_iter().collect();
-    let help = "Processes that have asked for a device group.";
+    let help = "Processes that request a device group.";
     each(&mut page, "latlab_requests", "gauge", help, ("group", &asked));
     let help = "Requests that were refused.";
     one(&mut page, "latlab_requests_refused_total", "counter", help, status.refused);
@@ -34,14 +34,14 @@ pub(crate) fn page(status: &Status) -> String {
         let by = [("interrupts", by_interrupts), ("others", by_others)];
         each(&mut page, "latlab_violations_total", "counter", help, ("by", &by));
     }
-    let help = "CPU time of the daemon, all its threads together.";
+    let help = "CPU time of all threads of the daemon.";
     let seconds = status.cpu.as_secs_f64();
     one(&mut page, "latlab_cpu_seconds_total", "counter", help, seconds);
     if let Some(programs) = status.programs {
-        let help = "CPU time of its BPF programs, while their runs were counted.";
+        let help = "CPU time of the BPF programs while they were accounted.";
         let seconds = programs.taken.as_secs_f64();
         one(&mut page, "latlab_bpf_cpu_seconds_total", "counter", help, seconds);
-        let help = "For how long the runs of its BPF programs were counted: a second a minute.";
+        let help = "Time during which the BPF programs were accounted: one second per minute.";
         let seconds = programs.counted.as_secs_f64();
         one(&mut page, "latlab_bpf_counted_seconds_total", "counter", help, seconds);
     }
@@ -52,7 +52,7 @@ fn one(page: &mut String, name: &str, kind: &str, help: &str, value: impl Displa
     let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
 }
 
-/// A metric with a value for each of several names.
+/// Writes a metric with a value for each label.
 fn each(
     page: &mut String,
     name: &str,
@@ -62,7 +62,7 @@ fn each(
 ) {
     let _ = write!(page, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     for (of, value) in values {
-        // Names of mechanisms and groups have no character that would have to be written otherwise.
+        // Names of mechanisms and groups contain no character that must be escaped.
         let _ = writeln!(page, "{name}{{{label}=\"{of}\"}} {value}");
     }
 }
@@ -75,7 +75,7 @@ mod tests {
     use latlab_core::time::Nanos;
 
     #[test]
-    fn every_line_is_one_that_prometheus_reads() {
+    fn page_has_prometheus_format() {
         let status = Status {
             mechanisms: ["suppress", "mode"].map(str::to_owned).to_vec(),
             mode: Some(Mode::Latency),

@@ -1,11 +1,12 @@
-//! Records as Parquet: tables that DuckDB, pandas and Polars read as they are.
-//!
-//! Numbers are delta-encoded and names prefix-encoded, which makes them small without a codec.
+//! Records as Parquet, for DuckDB, pandas and Polars. Numbers are delta-encoded and names
+//! prefix-encoded, so that the files are small without a codec.
 
 mod tables;
 
-pub(crate) use self::tables::tables;
-
+use super::output::{self, Destination, Format};
+use super::picture::Source;
+use crate::failure::{self, failed};
+use crate::registry::About;
 use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
@@ -15,13 +16,68 @@ use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
+use latlab_core::record::SCHEMA;
+use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
+use tables::tables;
 
-/// A table: a file of its own.
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "parquet",
+        summary: "Write series, samples, worst and figures as Parquet (docs/record.md)",
+    },
+    option: "parquet",
+    short: None,
+    destination: Destination::Folder,
+    needs_explanation: false,
+    write: |contents, folder| write_tables(folder, contents.sources),
+};
+
+/// Names of all tables, and of their files.
+const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
+
+/// Writes a file for each table that has rows, and removes the files of the others: those would be
+/// of other records.
+fn write_tables(folder: &Path, sources: &[Source]) -> failure::Result<()> {
+    let metadata = metadata(sources);
+    let file = |name: &str| folder.join(format!("{name}.parquet"));
+    let tables = tables(sources);
+    for name in TABLES.iter().filter(|name| tables.iter().all(|table| table.name != **name)) {
+        let _ = std::fs::remove_file(file(name));
+    }
+    for table in tables {
+        let path = file(table.name);
+        let bytes = table.file(&metadata).map_err(|e| failed(&path.display().to_string(), e))?;
+        output::write(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Returns plan, machine and warnings of all records, as key and value for every file.
+fn metadata(sources: &[Source]) -> [(&'static str, String); 2] {
+    let record = |source: &Source| {
+        let record = &source.record;
+        json!({
+            "record": source.name,
+            "tool": record.tool,
+            "plan": record.plan,
+            "machine": record.machine,
+            "work": record.work,
+            "changes": record.changes,
+            "warnings": record.warnings,
+        })
+    };
+    let records = sources.iter().map(record).collect::<Value>().to_string();
+    [("latlab.schema", SCHEMA.to_string()), ("latlab.records", records)]
+}
+
+/// A table, which becomes a file.
 #[derive(Debug)]
-pub(crate) struct Table {
-    /// What the file is called, without its ending.
-    pub(crate) name: &'static str,
+struct Table {
+    /// Name of the file without its extension.
+    name: &'static str,
     columns: Vec<Column>,
 }
 
@@ -32,12 +88,12 @@ struct Column {
     values: Values,
 }
 
-/// The values of a column; none where there is nothing to say.
+/// Values of a column; none in rows without one.
 #[derive(Debug)]
 enum Values {
     Text(Vec<Option<String>>),
     Count(Vec<Option<u64>>),
-    /// What does not fit in 64 bits: a decimal number of 38 digits.
+    /// Numbers above 64 bits, as decimals of 38 digits.
     Large(Vec<Option<u128>>),
     Number(Vec<Option<f64>>),
 }
@@ -46,17 +102,18 @@ enum Values {
 const LARGEST: u128 = 10_u128.pow(38) - 1;
 
 impl Table {
-    /// The file, with `about` (a key, a text) among what it says of itself.
-    pub(crate) fn file(&self, about: &[(&str, String)]) -> Result<Vec<u8>> {
+    /// Returns the contents of the file. `metadata` is a list of keys and values.
+    fn file(&self, metadata: &[(&str, String)]) -> Result<Vec<u8>> {
         let fields = self.columns.iter().map(|column| column.field().map(Arc::new));
         let fields = fields.collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(Type::group_type_builder(self.name).with_fields(fields).build()?);
-        let about = about.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone()));
+        let metadata =
+            metadata.iter().map(|(key, text)| KeyValue::new((*key).to_owned(), text.clone()));
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("latlab {}", env!("CARGO_PKG_VERSION")))
             .set_dictionary_enabled(false)
             .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_key_value_metadata(Some(about.collect()));
+            .set_key_value_metadata(Some(metadata.collect()));
         for column in &self.columns {
             let path = ColumnPath::from(column.name);
             properties = properties.set_column_encoding(path, column.values.encoding());
@@ -65,7 +122,7 @@ impl Table {
         let mut file = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties.build()))?;
         let mut rows = file.next_row_group()?;
         for column in &self.columns {
-            let mut writer = rows.next_column()?.expect("there is one for each field");
+            let mut writer = rows.next_column()?.expect("there is one column for each field");
             column.values.put(&mut writer)?;
             writer.close()?;
         }
@@ -115,31 +172,34 @@ impl Values {
             Values::Text(all) => {
                 let values: Vec<ByteArray> =
                     all.iter().flatten().map(|text| text.as_str().into()).collect();
-                writer.typed::<ByteArrayType>().write_batch(&values, Some(&there(all)), None)?;
+                writer.typed::<ByteArrayType>().write_batch(&values, Some(&levels(all)), None)?;
             }
             Values::Count(all) => {
-                // The type says that the highest bit is no sign.
+                // The logical type declares them unsigned.
                 let values: Vec<i64> =
                     all.iter().flatten().map(|count| count.cast_signed()).collect();
-                writer.typed::<Int64Type>().write_batch(&values, Some(&there(all)), None)?;
+                writer.typed::<Int64Type>().write_batch(&values, Some(&levels(all)), None)?;
             }
             Values::Large(all) => {
                 let large = |value: &u128| value.min(&LARGEST).to_be_bytes().to_vec();
                 let values: Vec<FixedLenByteArray> =
                     all.iter().flatten().map(|value| large(value).into()).collect();
-                let there = there(all);
-                writer.typed::<FixedLenByteArrayType>().write_batch(&values, Some(&there), None)?;
+                writer.typed::<FixedLenByteArrayType>().write_batch(
+                    &values,
+                    Some(&levels(all)),
+                    None,
+                )?;
             }
             Values::Number(all) => {
                 let values: Vec<f64> = all.iter().flatten().copied().collect();
-                writer.typed::<DoubleType>().write_batch(&values, Some(&there(all)), None)?;
+                writer.typed::<DoubleType>().write_batch(&values, Some(&levels(all)), None)?;
             }
         }
         Ok(())
     }
 }
 
-/// Which rows have a value: 1 of those, 0 of the others.
-fn there<T>(values: &[Option<T>]) -> Vec<i16> {
+/// Returns 1 for each row with a value and 0 for the others.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }

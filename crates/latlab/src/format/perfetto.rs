@@ -1,17 +1,33 @@
-//! The worst wake-ups as a trace that Perfetto's viewer opens (ui.perfetto.dev), in the JSON of
-//! the Trace Event Format: a track for each probe and CPU, a slice for each wake-up, and in it one
-//! for each charge. Slices of a track have to lie within each other or side by side: tasks of one
-//! name that wait for a CPU at the same time have a track each. A slice is a begin and an end, not
-//! one event with a length: readers add that in binary, and then a part may end after the whole.
+//! Worst wake-ups as a trace for Perfetto (ui.perfetto.dev), in JSON Trace Event Format: a track for
+//! each probe and CPU, a slice for each wake-up, and inside of it a slice for each charge.
+//!
+//! Slices of a track must be nested or disjoint, so tasks of one name that wait at the same time have
+//! separate tracks. A slice is a pair of begin and end events rather than one event with a duration:
+//! readers add durations in binary, and then a part may end after the whole.
 
+use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::{micro, printable};
+use crate::registry::About;
 use latlab_core::record::{Charge, Sample};
 use latlab_core::time::Nanos;
 use serde_json::{Value, json};
 
-/// The trace of all records, each a process of its own.
-pub(crate) fn trace(sources: &[Source]) -> String {
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "perfetto",
+        summary: "Write the worst wake-ups and their causes as a trace for ui.perfetto.dev",
+    },
+    option: "perfetto",
+    short: None,
+    destination: Destination::File,
+    needs_explanation: true,
+    write: |contents, path| output::write(path, trace(contents.sources).as_bytes()),
+};
+
+/// Returns the trace, in which each record is a process.
+fn trace(sources: &[Source]) -> String {
     let records = (1u32..).zip(sources).flat_map(|(pid, source)| record(pid, source));
     let events: Vec<Value> = records.collect();
     let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
@@ -23,7 +39,7 @@ fn record(pid: u32, source: &Source) -> Vec<Value> {
     let mut tracks: Vec<Track<'_>> = Vec::new();
     let explained = source.record.worst.iter().filter(|sample| sample.unexplained.is_some());
     let mut explained: Vec<&Sample> = explained.collect();
-    // Of what happens at the same moment, readers take the order of the file.
+    // Readers keep the order of the file for events of the same time.
     explained.sort_by_key(|sample| due(sample));
     for sample in explained {
         let known = tracks.iter().position(|track| track.has_room_for(sample));
@@ -42,7 +58,7 @@ fn record(pid: u32, source: &Source) -> Vec<Value> {
     events
 }
 
-/// Wake-ups of one name on one CPU, no two at the same time.
+/// Wake-ups of one name on one CPU that do not overlap.
 struct Track<'a>(Vec<&'a Sample>);
 
 impl Track<'_> {
@@ -58,7 +74,7 @@ fn due(sample: &Sample) -> Nanos {
     sample.at - sample.latency
 }
 
-/// The wake-up and, within it, its charges; what is between them is unexplained.
+/// Returns the slice of a wake-up and, inside of it, those of its charges. Gaps are unexplained.
 fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
     let title = format!("{} late", micro(sample.latency));
     let unexplained = sample.unexplained.unwrap_or_default();
@@ -72,7 +88,7 @@ fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
     [begin].into_iter().chain(charges).chain([end]).collect()
 }
 
-/// Its begin and its end.
+/// Returns the begin and the end of a slice.
 fn slice(
     pid: u32,
     tid: u32,
@@ -89,12 +105,12 @@ fn slice(
     [event("B", from, facts), event("E", from + length, &json!({}))]
 }
 
-fn name(what: &str, pid: u32, tid: u32, title: &str) -> Value {
+fn name(kind: &str, pid: u32, tid: u32, title: &str) -> Value {
     let args = json!({ "name": printable(title) });
-    json!({ "ph": "M", "name": what, "pid": pid, "tid": tid, "args": args })
+    json!({ "ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args })
 }
 
-/// The format's unit; its fraction holds the nanoseconds.
+/// Converts to the unit of the format, with nanoseconds as the fraction.
 #[expect(clippy::cast_precision_loss, reason = "a run is shorter than three months")]
 fn micros(time: Nanos) -> f64 {
     time.0 as f64 / 1e3
@@ -106,7 +122,7 @@ mod tests {
     use crate::format::picture::tests::sample_explained;
     use serde::Deserialize;
 
-    /// What the format says of an event.
+    /// An event of the format.
     #[derive(Deserialize)]
     struct Event {
         ph: String,
@@ -118,7 +134,7 @@ mod tests {
         args: serde_json::Map<String, Value>,
     }
 
-    /// A begin, and how long until its end.
+    /// A slice, from its begin to its end.
     struct Slice {
         tid: u32,
         name: String,
@@ -127,7 +143,7 @@ mod tests {
         args: serde_json::Map<String, Value>,
     }
 
-    /// As a reader puts them together: an end belongs to the last begin of its track.
+    /// Pairs events as readers do: an end belongs to the last begin of its track.
     fn slices(events: Vec<Event>) -> Vec<Slice> {
         let (mut open, mut all) = (Vec::<Event>::new(), Vec::new());
         for event in events {
@@ -166,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_is_one_of_the_format() {
+    fn trace_has_only_events_of_the_format() {
         for event in events() {
             let known = ["process_name", "thread_name"].contains(&event.name.as_str());
             let named = event.ph == "M" && known && event.args["name"].is_string();
@@ -176,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_wait_at_the_same_time_have_a_track_each() {
+    fn tasks_waiting_at_the_same_time_have_separate_tracks() {
         let mut record = sample_explained::record();
         let first = record.worst[0].clone();
         let (mut meanwhile, mut after) = (first.clone(), first.clone());
@@ -192,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_lie_in_their_wake_up_one_after_another_and_are_all_of_it() {
+    fn charges_are_nested_disjoint_and_complete() {
         let slices = slices(events());
         let wholes: Vec<&Slice> =
             slices.iter().filter(|slice| slice.args.contains_key("latency_ns")).collect();

@@ -1,5 +1,5 @@
-//! What the pictures of a report show: records in, lines of numbers out. The page and the SVG
-//! files draw the same lines, so that no number is reduced twice.
+//! Contents of the charts: reduces records to lines and columns of numbers. The page and the SVG files
+//! draw the same numbers.
 
 mod axis;
 mod ccdf;
@@ -12,7 +12,7 @@ mod timeline;
 pub(crate) use axis::{Axis, Unit, round_step};
 pub(crate) use ccdf::corrected;
 pub(crate) use curve::{distribution, load, names};
-pub(crate) use scan::{Call, calls};
+pub(crate) use scan::{ScannedCall, calls};
 
 use latlab_core::record::Record;
 use serde::Serialize;
@@ -20,64 +20,65 @@ use serde::Serialize;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// A record and what to call it among others.
+/// A record with the name under which it is shown.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) record: Record,
-    /// The runs that are merged in it, where there are several.
+    /// The runs that are merged into it, if there are several.
     pub(crate) runs: Vec<Record>,
 }
 
 impl Source {
-    /// One run.
+    /// Returns a source of a single run.
     pub(crate) fn of_run(name: String, record: Record) -> Source {
         Source { name, record, runs: Vec::new() }
     }
 
-    /// Each of its runs.
+    /// Returns its runs.
     pub(crate) fn each_run(&self) -> &[Record] {
         if self.runs.is_empty() { std::slice::from_ref(&self.record) } else { &self.runs }
     }
 }
 
-/// One picture: lines over two axes.
+/// A chart: lines and columns over two axes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Chart {
-    /// The name of its file and of its place in the page, of which no two are the same.
+    /// Unique name, of its file and of its element in the page.
     pub(crate) name: String,
     pub(crate) title: String,
-    /// How to read it, in a sentence or two.
+    /// Caption: how to read it.
     pub(crate) about: String,
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) step: Step,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ChartLine>,
     pub(crate) marks: Marks,
 }
 
-/// How a line gets from one point to the next: aslant only in a scan, which goes on measuring where
-/// two points differ; elsewhere nothing was measured between them.
+/// Interpolation between two points of a line. It is linear only for scans, which measure more points
+/// where the values differ; otherwise nothing was measured between the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
-    /// Up or down at once, then along: the height of a point holds until it is reached.
+    /// Vertical, then horizontal: the value of a point holds before it.
     Start,
-    /// Along, then up or down: the height of a point holds from it on.
+    /// Horizontal, then vertical: the value of a point holds after it.
     End,
-    /// Straight.
+    /// Linear.
     None,
 }
 
+/// A line of a chart.
 #[derive(Debug, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ChartLine {
     pub(crate) name: String,
     pub(crate) colour: &'static str,
     pub(crate) stroke: Stroke,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What a line looks like beside others of its colour.
+/// Style of a line, which distinguishes lines of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stroke {
@@ -87,19 +88,19 @@ pub(crate) enum Stroke {
     Dotted,
 }
 
-/// What is not a line, and stands behind them.
+/// Everything in a chart that is not a line.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Marks {
-    pub(crate) bars: Vec<Bar>,
+    pub(crate) bars: Vec<CallBar>,
     pub(crate) areas: Vec<Area>,
     pub(crate) columns: Vec<Columns>,
-    /// How dark the areas are, of 1: less where many may lie over each other.
+    /// Opacity of the areas, 0 to 1: lower if many may overlap.
     pub(crate) shade: f64,
 }
 
-/// A thick line on the x axis, from its 0 on.
+/// A thick line on the x axis that starts at 0: the duration of a call.
 #[derive(Debug, Serialize)]
-pub(crate) struct Bar {
+pub(crate) struct CallBar {
     pub(crate) colour: &'static str,
     pub(crate) end: f64,
 }
@@ -110,13 +111,13 @@ pub(crate) struct Area {
     pub(crate) colour: &'static str,
     pub(crate) from: (f64, f64),
     pub(crate) to: (f64, f64),
-    /// What it is, where that is known.
+    /// Name of the function, if known.
     pub(crate) name: String,
-    /// Which of the bars it belongs to.
+    /// Index of the bar that it belongs to.
     pub(crate) bar: usize,
 }
 
-/// Upright bars of one name.
+/// Columns of one name.
 #[derive(Debug, Serialize)]
 pub(crate) struct Columns {
     pub(crate) name: String,
@@ -125,7 +126,7 @@ pub(crate) struct Columns {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What a column looks like beside others of its colour.
+/// Style of columns, which distinguishes columns of one colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Look {
@@ -135,22 +136,22 @@ pub(crate) enum Look {
     Hollow,
 }
 
-/// A rectangle: what is at the left and the right, the bottom and the top.
+/// A rectangle: left and right, bottom and top.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Block {
     pub(crate) x: (f64, f64),
     pub(crate) y: (f64, f64),
 }
 
-/// Told apart by most eyes, on white as on black.
+/// Colours that are distinct for most people, on white and on black.
 #[rustfmt::skip]
 pub(crate) const COLOURS: [&str; 12] = [
     "#3a78c9", "#e0812b", "#36a07a", "#d1495b", "#8d6cc4", "#a3793f", "#d070b0", "#7f8894",
     "#1fa3bd", "#97a02c", "#96352b", "#4f5799",
 ];
 
-/// The pictures of a report: three of the latencies and one of each call that was scanned, or
-/// none where nothing was measured.
+/// Returns the charts of a report: three of the latencies and one of each scanned call, as far as there
+/// are measurements.
 pub(crate) fn charts(sources: &[Source]) -> Vec<Chart> {
     let mut charts = Vec::new();
     let curves = curve::curves(sources);

@@ -1,4 +1,4 @@
-//! How far a piece of work has come: a bar on a terminal, a line for each step elsewhere.
+//! Progress of long work: a bar on a terminal, otherwise a line for each step.
 
 use super::say;
 use crate::kernel::Progress;
@@ -7,7 +7,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
 use latlab_sys::terminal;
 
-/// Shows how far a piece of work has come, and hears when the user wants to end.
+/// Shows the progress, and reports when the user wants to end.
 pub(crate) struct Bar<'a> {
     signals: &'a Signals,
     bar: Option<ProgressBar>,
@@ -18,7 +18,7 @@ impl Bar<'_> {
         Bar { signals, bar: None }
     }
 
-    /// Takes the bar away: what was worked on is done.
+    /// Removes the bar at the end of the work.
     pub(crate) fn end(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -1,38 +1,37 @@
-//! What a picture's file says of who has drawn it, so that a study removes no other than its own.
+//! Signature in picture files, by which a study recognises its own files and removes no others.
 
 use flate2::Crc;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-const BY: &str = "drawn by latlab study";
+const SIGNATURE: &str = "drawn by latlab study";
 
-/// Where the first chunk of a PNG file ends, the header: what it is said of begins there
-/// (<https://www.w3.org/TR/png/>).
+/// End of the first chunk of a PNG file, which is its header (<https://www.w3.org/TR/png/>).
 const HEADER_END: usize = 33;
 
-/// One of our SVG pictures, with the words in it.
+/// Returns an SVG picture with the signature.
 pub(crate) fn svg(picture: &str) -> String {
     let (tag, rest) = picture.split_at(picture.find('>').map_or(0, |end| end + 1));
-    format!("{tag}<!-- {BY} -->{rest}")
+    format!("{tag}<!-- {SIGNATURE} -->{rest}")
 }
 
-/// One of our PNG pictures, with the words in it.
+/// Returns a PNG picture with the signature.
 pub(crate) fn png(picture: &[u8]) -> Vec<u8> {
     let (header, rest) = picture.split_at(HEADER_END.min(picture.len()));
-    let text = format!("tEXtSoftware\0{BY}");
-    let length = u32::try_from(text.len() - 4).expect("it is a few words");
+    let text = format!("tEXtSoftware\0{SIGNATURE}");
+    let length = u32::try_from(text.len() - 4).expect("the signature is short");
     let mut sum = Crc::new();
     sum.update(text.as_bytes());
     let chunk = [&length.to_be_bytes(), text.as_bytes(), &sum.sum().to_be_bytes()].concat();
     [header, &chunk, rest].concat()
 }
 
-/// Whether a file is a picture with these words in it.
+/// Whether a file is a picture with the signature.
 pub(crate) fn is_ours(path: &Path) -> io::Result<bool> {
     let mut begin = Vec::new();
     File::open(path)?.take(1024).read_to_end(&mut begin)?;
-    Ok(begin.windows(BY.len()).any(|words| words == BY.as_bytes()))
+    Ok(begin.windows(SIGNATURE.len()).any(|words| words == SIGNATURE.as_bytes()))
 }
 
 #[cfg(test)]
@@ -43,7 +42,7 @@ mod tests {
     use resvg::tiny_skia::Pixmap;
 
     #[test]
-    fn a_picture_with_the_words_in_it_is_the_same_picture_and_known_by_them() {
+    fn signed_picture_is_unchanged_and_recognised() {
         let plain = "<svg width=\"4\" height=\"2\" xmlns=\"http://www.w3.org/2000/svg\">\
                      <rect width=\"3\" height=\"1\" fill=\"#123456\"/></svg>";
         let (svg, drawn) = (svg(plain), drawing::draw(plain));

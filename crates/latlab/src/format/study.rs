@@ -1,8 +1,18 @@
-//! Studies in text, Markdown and CSV: what was measured beside what was published, and the claims.
+//! Results of a study as text, Markdown and CSV: the measured values beside the published ones, and
+//! the claims. This file prepares what the forms have in common.
+
+mod cells;
+mod csv;
+mod markdown;
+mod text;
+
+pub(crate) use self::cells::cells;
+pub(crate) use self::csv::csv;
+pub(crate) use self::markdown::markdown;
+pub(crate) use self::text::text;
 
 use super::grouped;
-use super::text::plain_table;
-use latlab_core::plan::{Length, Plan};
+use latlab_core::plan::Length;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::claim::{Judgement, Verdict};
@@ -11,60 +21,29 @@ use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
 use std::fmt::Write as _;
 
-/// What `--check` says of a study without a fault.
+/// Returns the output of `--check` for a study without errors.
 pub(crate) fn checked(name: &str, study: &Study) -> String {
     format!(
-        "{name}: {} cells, {} figures, {} claims; nothing is wrong\n",
+        "{name}: {} cells, {} figures, {} claims; no errors\n",
         study.cells.len(),
         study.figures.len(),
         study.claims.len()
     )
 }
 
-/// The cells with their numbers.
-pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
-    let mut table =
-        plain_table(&["", "cell", "on", "probes", "scans", "loads", "adapt", "length", "repeat"]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(comfy_table::CellAlignment::Left);
-    }
-    for (nth, (cell, plans)) in study.cells.iter().zip(plans).enumerate() {
-        let Some(plan) = plans.first() else { continue };
-        let written = |words: &Option<Vec<latlab_core::study::Words>>| {
-            let all: Vec<&str> = words.iter().flatten().map(|words| words.text.as_str()).collect();
-            if all.is_empty() { "–".to_owned() } else { all.join(" ") }
-        };
-        let length = match plan.length {
-            Length::For(time) => time.to_string(),
-            Length::Count(count) => format!("{} times", grouped(count)),
-        };
-        let adapt = if plan.adapt.is_empty() { "–".to_owned() } else { plan.adapt.join(",") };
-        table.add_row([
-            (nth + 1).to_string(),
-            cell.label.clone(),
-            plan.target.clone(),
-            written(&cell.terms.probes),
-            written(&cell.terms.scans),
-            written(&cell.terms.loads),
-            adapt,
-            length,
-            plans.len().to_string(),
-        ]);
-    }
-    table.trim_fmt() + "\n"
-}
-
-/// What of a study's result is in its table, in the order of the columns.
-struct Columns {
-    /// Each figure, and whether the paper has printed any of its values.
+/// Columns of the table of results.
+struct ResultColumns {
+    /// Title of each figure, and whether the paper printed any of its values.
     figures: Vec<(String, bool)>,
 }
 
-impl Columns {
-    fn of(study: &Study, findings: &Findings<'_>) -> Columns {
+impl ResultColumns {
+    fn of(study: &Study, findings: &Findings<'_>) -> ResultColumns {
         let published = |nth: usize| findings.rows.iter().any(|row| row.values[nth].1.is_some());
         let figures = study.figures.iter().enumerate();
-        Columns { figures: figures.map(|(nth, one)| (one.title.clone(), published(nth))).collect() }
+        ResultColumns {
+            figures: figures.map(|(nth, one)| (one.title.clone(), published(nth))).collect(),
+        }
     }
 
     fn header(&self) -> Vec<String> {
@@ -90,7 +69,7 @@ impl Columns {
     }
 }
 
-/// A large or whole number with its digits in groups, as all counts are shown.
+/// Formats a value; large and whole numbers with their digits in groups, like all counts.
 pub(crate) fn shown(value: Quantity) -> String {
     let large = value.value >= 1_000.0 || value.value.fract() == 0.0;
     if value.time == 0 && large && (0.0..1e15).contains(&value.value) {
@@ -104,36 +83,7 @@ pub(crate) fn shown(value: Quantity) -> String {
     value.to_string()
 }
 
-/// The study for a terminal.
-pub(crate) fn text(study: &Study, findings: &Findings<'_>, all: &[Option<Vec<Record>>]) -> String {
-    let mut text = format!("{}\n{}; {}\n", study.title, study.paper, study.redoes);
-    let _ = writeln!(text, "{}\n", kernels(all));
-    if let Some(lengths) = lengths(all) {
-        let _ = writeln!(text, "{lengths}\n");
-    }
-    let columns = Columns::of(study, findings);
-    let header = columns.header();
-    let mut table = plain_table(&header.iter().map(String::as_str).collect::<Vec<_>>());
-    for row in &findings.rows {
-        table.add_row(columns.row(row.label, &row.values));
-    }
-    text += &table.trim_fmt();
-    text += "\n";
-    if !findings.claims.is_empty() {
-        text += "\nThe paper's claims:\n";
-    }
-    for (claim, judgement) in &findings.claims {
-        let source =
-            if claim.source.is_empty() { String::new() } else { format!(" ({})", claim.source) };
-        let _ = writeln!(text, "  {:<14}{}{source}", judgement.word(), claim.says);
-        for line in grounds(&claim.text, &claim.why, judgement) {
-            let _ = writeln!(text, "  {:<14}{line}", "");
-        }
-    }
-    text
-}
-
-/// Why a claim is judged as it is, line by line.
+/// Returns the reasons for the verdict on a claim, line by line.
 pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<String> {
     let ground = judgement.ground();
     match judgement.verdict {
@@ -148,91 +98,27 @@ pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<Stri
     }
 }
 
-/// The study as a page of Markdown.
-pub(crate) fn markdown(
-    name: &str,
-    study: &Study,
-    findings: &Findings<'_>,
-    all: &[Option<Vec<Record>>],
-) -> String {
-    let mut text = format!("# {}\n\n{}; {}.\n", study.title, study.paper, study.redoes);
-    if !study.about.is_empty() {
-        let _ = write!(text, "\n{}\n", study.about);
-    }
-    let _ = writeln!(text, "\n{}", kernels(all));
-    if let Some(lengths) = lengths(all) {
-        let _ = writeln!(text, "{lengths}");
-    }
-    if !study.source.is_empty() {
-        let _ = writeln!(text, "Published: {}.", study.source);
-    }
-    let lasting = lasting(study);
-    let _ = writeln!(text, "Measured again by `latlab study {name}{lasting} --out DIR`.");
-    let columns = Columns::of(study, findings);
-    let _ = write!(text, "\n{}", line(&columns.header()));
-    let _ = write!(text, "{}", line(&vec!["---".to_owned(); columns.header().len()]));
-    for row in &findings.rows {
-        text += &line(&columns.row(row.label, &row.values));
-    }
-    if !findings.claims.is_empty() {
-        text += "\n| the paper's claim | where | today | measured |\n| --- | --- | --- | --- |\n";
-    }
-    for (claim, judgement) in &findings.claims {
-        let ground = grounds(&claim.text, &claim.why, judgement).join(". ");
-        let word = format!("**{}**", judgement.word());
-        text += &line(&[claim.says.clone(), claim.source.clone(), word, ground]);
-    }
-    text
-}
-
-fn line(cells: &[String]) -> String {
-    let cells: Vec<String> =
-        cells.iter().map(|cell| cell.replace('|', "\\|").replace('\n', " ")).collect();
-    format!("| {} |\n", cells.join(" | "))
-}
-
-/// One line for each value: times in nanoseconds, and what was not measured empty.
-pub(crate) fn csv(study: &Study, findings: &Findings<'_>) -> String {
-    let mut text = "cell,figure,measured,unit,published\n".to_owned();
-    for row in &findings.rows {
-        for (figure, (value, published)) in study.figures.iter().zip(&row.values) {
-            let measured = value.map(|value| value.value.to_string()).unwrap_or_default();
-            let unit = if figure.kind() == 1 { "ns" } else { "" };
-            let fields = [row.label, &figure.name, &measured, unit, published.unwrap_or_default()];
-            let _ = writeln!(text, "{}", fields.map(field).join(","));
-        }
-    }
-    text
-}
-
-/// A field of CSV (RFC 4180).
-fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-/// What a command says besides, where cells were measured for longer or shorter than the study has.
-pub(crate) fn lasting(study: &Study) -> String {
+/// Returns the option of `latlab study` for the length of the measurements, if it is not the study's
+/// own.
+pub(crate) fn duration_option(study: &Study) -> String {
     study.lasting.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
 }
 
-/// How long cells were measured and how often, where that was the same for all that have a probe.
+/// Returns length and repetitions of the measurements as a sentence, if they are the same for all
+/// cells with a probe.
 pub(crate) fn lengths(all: &[Option<Vec<Record>>]) -> Option<String> {
-    let probed = |cell: &&Vec<Record>| cell.iter().any(|record| !record.plan.probes.is_empty());
+    let has_probe = |cell: &&Vec<Record>| cell.iter().any(|record| !record.plan.probes.is_empty());
     let mut cells =
-        all.iter().flatten().filter(probed).map(|cell| (cell[0].plan.length, cell.len()));
+        all.iter().flatten().filter(has_probe).map(|cell| (cell[0].plan.length, cell.len()));
     let (length, times) = cells.next()?;
     if !cells.all(|cell| cell == (length, times)) {
         return None;
     }
     let mut text = match length {
         Length::For(time) => format!("Each cell was measured for {time}"),
-        Length::Count(1) => "In each cell one sample was taken of each probe".to_owned(),
+        Length::Count(1) => "Each cell has one sample of each probe".to_owned(),
         Length::Count(count) => {
-            format!("In each cell {} samples were taken of each probe", grouped(count))
+            format!("Each cell has {} samples of each probe", grouped(count))
         }
     };
     let number = pieces::number(length, pieces::LONGEST);
@@ -240,12 +126,12 @@ pub(crate) fn lengths(all: &[Option<Vec<Record>>]) -> Option<String> {
         let _ = write!(text, ", in {number} pieces");
     }
     if times > 1 {
-        let _ = write!(text, ", {times} times with seeds of their own");
+        let _ = write!(text, ", {times} times with different seeds");
     }
     Some(text + ".")
 }
 
-/// Which kernels were measured, each once.
+/// Returns the kernels of the records as a sentence, each once.
 pub(crate) fn kernels(all: &[Option<Vec<Record>>]) -> String {
     let mut kernels: Vec<String> = Vec::new();
     for record in all.iter().flatten().flatten() {
@@ -267,14 +153,7 @@ mod tests {
     use latlab_core::time::Nanos;
 
     #[test]
-    fn fields_keep_what_is_in_them() {
-        assert_eq!(field("a"), "a");
-        assert_eq!(field("about 0,4 \"s\""), "\"about 0,4 \"\"s\"\"\"");
-        assert_eq!(line(&["a|b".to_owned(), "c\nd".to_owned()]), "| a\\|b | c d |\n");
-    }
-
-    #[test]
-    fn how_long_cells_were_measured_is_said_where_all_were_alike() {
+    fn lengths_are_given_only_if_the_same_for_all_cells() {
         let mut record = source("", 1).record;
         let mut cell = |length, times: usize| {
             record.plan.length = length;
@@ -286,17 +165,17 @@ mod tests {
         assert_eq!(said(&[once.clone(), None, once.clone()]), "Each cell was measured for 1 s.");
         assert_eq!(
             said(std::slice::from_ref(&count)),
-            "In each cell 1\u{202f}000 samples were taken of each probe, 3 times with seeds of their own."
+            "Each cell has 1\u{202f}000 samples of each probe, 3 times with different seeds."
         );
         let single = cell(Length::Count(1), 1);
-        assert_eq!(said(&[single]), "In each cell one sample was taken of each probe.");
+        assert_eq!(said(&[single]), "Each cell has one sample of each probe.");
         assert_eq!(said(&[cell(long, 1)]), "Each cell was measured for 1 h, in 12 pieces.");
         assert_eq!(said(&[once, count]), "");
         assert_eq!(said(&[None]), "");
     }
 
     #[test]
-    fn a_study_without_claims_has_no_place_for_them() {
+    fn study_without_claims_has_no_claims_section() {
         const STUDY: &str = r#"
             title = "T"
             paper = "P"
@@ -313,11 +192,11 @@ mod tests {
         let none = said(&study(""));
         assert!(none.contains("worst") && !none.contains("claim"), "{none}");
         let one = said(&study(r#"claim = [{ says = "S", claim = "a.worst < 1ms" }]"#));
-        assert_eq!(one.matches("claim").count(), 2, "{one}");
+        assert_eq!(one.to_lowercase().matches("claim").count(), 2, "{one}");
     }
 
     #[test]
-    fn counts_have_groups_and_ratios_four_digits() {
+    fn count_has_grouped_digits_and_ratio_four_digits() {
         assert_eq!(shown(Quantity::number(12_345.0)), "12\u{202f}345");
         assert_eq!(shown(Quantity::number(1_725.5)), "1\u{202f}726");
         assert_eq!(shown(Quantity::number(3.714_159)), "3.714");

@@ -1,23 +1,40 @@
-//! The pictures of a report as SVG files, for documents and slides.
+//! Charts as SVG files, for documents and slides.
 
 mod columns;
+mod legend;
 mod marks;
-mod names;
 mod path;
 mod ruler;
 
-use super::picture::{Axis, Chart, Line, Step, Stroke};
+use super::output::{Destination, Format, write_charts};
+use super::picture::{Axis, Chart, ChartLine, Step, Stroke};
+use crate::registry::About;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use ruler::Ruler;
 
-/// In pixels of the SVG; its height grows with the number of lines named below the picture.
+/// The format in the table of output formats.
+pub(super) const FORMAT: Format = Format {
+    about: About {
+        name: "svg",
+        summary: "Write the charts (histogram, ccdf, timeline, scan-CALL) as SVG files",
+    },
+    option: "svg",
+    short: None,
+    destination: Destination::Folder,
+    needs_explanation: false,
+    write: |contents, folder| {
+        write_charts(folder, contents.charts, "svg", |chart| draw(chart).into_bytes())
+    },
+};
+
+/// Sizes in pixels; the height also grows with the number of rows in the legend.
 const WIDTH: u32 = 960;
 const PLOT_HEIGHT: u32 = 470;
-const NAME_HEIGHT: u32 = 22;
+const LEGEND_ROW_HEIGHT: u32 = 22;
 const LEFT: u32 = 92;
 
-/// A line without steps, of so few points at most, shows where each of them is.
+/// A line without steps has a mark at each point if it has at most this many points.
 const FEW: usize = 16;
 
 const INK: RGBColor = RGBColor(0x33, 0x38, 0x40);
@@ -25,10 +42,10 @@ const MUTED: RGBColor = RGBColor(0x6b, 0x72, 0x80);
 const RULE: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 const FONT: &str = "sans-serif";
 
-type Drawing<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Draws a chart. Writing to memory does not fail, and the axes of a chart are never empty.
+/// Returns a chart as SVG. Drawing into memory does not fail, and the axes of a chart are never empty.
 pub(crate) fn draw(chart: &Chart) -> String {
     let mut text = String::new();
     {
@@ -39,23 +56,23 @@ pub(crate) fn draw(chart: &Chart) -> String {
     text
 }
 
-/// The height of the picture of a chart, in pixels.
+/// Returns the height of the picture in pixels.
 fn height(chart: &Chart) -> u32 {
-    PLOT_HEIGHT + NAME_HEIGHT.saturating_mul(names::rows(chart)) + 14
+    PLOT_HEIGHT + LEGEND_ROW_HEIGHT.saturating_mul(legend::rows(chart)) + 14
 }
 
-fn whole(area: &Drawing<'_>, chart: &Chart) -> Drawn {
+fn whole(area: &Canvas<'_>, chart: &Chart) -> Drawn {
     area.fill(&WHITE)?;
-    let (top, names) = area.split_vertically(PLOT_HEIGHT);
+    let (top, legend) = area.split_vertically(PLOT_HEIGHT);
     let title = (FONT, 19).into_font().color(&INK);
     top.draw(&Text::new(chart.title.as_str(), (20, 16), title))?;
     plot(&top, chart)?;
-    names::draw(&names, chart)?;
+    legend::draw(&legend, chart)?;
     area.present()?;
     Ok(())
 }
 
-fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
+fn plot(area: &Canvas<'_>, chart: &Chart) -> Drawn {
     let small = |anchor| (FONT, 13).into_font().color(&MUTED).pos(anchor);
     let mut context = ChartBuilder::on(area)
         .margin(16)
@@ -73,7 +90,7 @@ fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
         .axis_style(RULE.stroke_width(1))
         .x_desc(chart.x.label.as_str())
         .y_desc(chart.y.label.as_str())
-        // Labels stand twice as far away as ticks are long.
+        // plotters puts labels at twice the length of the ticks.
         .set_tick_mark_size(LabelAreaPosition::Bottom, 5 + marks::height(chart) / 2)
         .axis_desc_style((FONT, 14).into_font().color(&MUTED))
         .x_label_style(small(Pos::new(HPos::Center, VPos::Top)))
@@ -105,12 +122,12 @@ fn plot(area: &Drawing<'_>, chart: &Chart) -> Drawn {
     Ok(())
 }
 
-/// Where a line has steps every few pixels, a thick one hides its neighbours.
-fn width(line: &Line, step: Step) -> u32 {
+/// A line with a step every few pixels is drawn thin, so that it does not hide others.
+fn width(line: &ChartLine, step: Step) -> u32 {
     if line.points.len() > 300 && step != Step::None { 1 } else { 2 }
 }
 
-fn faint(line: &Line) -> ShapeStyle {
+fn faint(line: &ChartLine) -> ShapeStyle {
     colour(line.colour).mix(0.6).stroke_width(1)
 }
 
@@ -129,7 +146,7 @@ mod tests {
     use crate::format::png;
 
     #[test]
-    fn a_hostile_name_is_only_a_name() {
+    fn svg_escapes_names() {
         let mut hostile = source("run", 1);
         hostile.record.series[0].probe = "</svg>&\u{1}\u{1b}[31m\"".to_owned();
         hostile.record.scans = sample_scan::scans();

@@ -1,29 +1,29 @@
-//! A comparison as test cases: one for each limit or, where none was given, for each latency.
+//! Comparisons as test cases: one for each limit or, without limits, for each latency.
 
-use latlab_core::compare::limit::{Held, Outcome};
+use latlab_core::compare::limit::{self, Held};
 use latlab_core::compare::{Comparison, Verdict};
 
-/// One test case.
+/// A test case and its outcome.
 #[derive(Debug)]
 pub(crate) struct TestCase {
     pub(crate) name: String,
-    pub(crate) outcome: Passed,
-    /// Why, in words.
-    pub(crate) ground: String,
+    pub(crate) outcome: TestOutcome,
+    /// Why it has this outcome.
+    pub(crate) reason: String,
 }
 
-/// What became of a test case.
+/// Outcome of a test case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passed {
-    Yes,
-    No,
-    /// It says nothing.
+pub(crate) enum TestOutcome {
+    Passed,
+    Failed,
+    /// There is no verdict.
     Skipped,
-    /// It should say something, and can't.
+    /// A limit could not be evaluated.
     Error,
 }
 
-/// The limits or, without any, the verdicts.
+/// Returns a test case for each limit or, without limits, for each verdict.
 pub(crate) fn of(comparison: &Comparison, held: &[Held]) -> Vec<TestCase> {
     if !held.is_empty() {
         return held.iter().map(of_limit).collect();
@@ -31,29 +31,29 @@ pub(crate) fn of(comparison: &Comparison, held: &[Held]) -> Vec<TestCase> {
     let latencies = comparison.latencies.iter().zip(comparison.latency_names());
     let of_latency = |(latency, name): (&latlab_core::compare::Latency, String)| {
         let outcome = match latency.verdict() {
-            Verdict::Same | Verdict::Faster => Passed::Yes,
-            Verdict::Slower | Verdict::Both => Passed::No,
-            Verdict::Unknown => Passed::Skipped,
+            Verdict::Same | Verdict::Faster => TestOutcome::Passed,
+            Verdict::Slower | Verdict::Both => TestOutcome::Failed,
+            Verdict::Unknown => TestOutcome::Skipped,
         };
-        TestCase { name, outcome, ground: latency.sentence() }
+        TestCase { name, outcome, reason: latency.sentence() }
     };
     latencies
         .map(of_latency)
-        .chain(comparison.unmatched.iter().map(|what| unmatched(what)))
+        .chain(comparison.unmatched.iter().map(|result| unmatched(result)))
         .collect()
 }
 
-/// What only one side has: a probe that is gone must not look as if all were well.
-fn unmatched(what: &str) -> TestCase {
-    let ground = "there is nothing to compare it with".to_owned();
-    TestCase { name: what.to_owned(), outcome: Passed::Skipped, ground }
+/// A result that only one side has: a probe that has disappeared must not look like a success.
+fn unmatched(result: &str) -> TestCase {
+    let reason = "there is nothing to compare it with".to_owned();
+    TestCase { name: result.to_owned(), outcome: TestOutcome::Skipped, reason }
 }
 
 fn of_limit(held: &Held) -> TestCase {
     let outcome = match held.outcome {
-        Outcome::Within => Passed::Yes,
-        Outcome::Over => Passed::No,
-        Outcome::NotMeasured => Passed::Error,
+        limit::Outcome::Within => TestOutcome::Passed,
+        limit::Outcome::Over => TestOutcome::Failed,
+        limit::Outcome::NotMeasured => TestOutcome::Error,
     };
-    TestCase { name: format!("not {}", held.limit), outcome, ground: held.ground.clone() }
+    TestCase { name: format!("not {}", held.limit), outcome, reason: held.ground.clone() }
 }

@@ -1,4 +1,4 @@
-//! Results as text for a terminal: tables, and a small histogram.
+//! Results as text for a terminal: tables and a small histogram.
 
 mod explained;
 mod paths;
@@ -11,7 +11,7 @@ use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// Everything a user wants to see right after a run.
+/// Returns the summary that is shown after a run.
 pub(crate) fn summary(record: &Record) -> String {
     let mut text = series_table(record).trim_fmt();
     text.push('\n');
@@ -34,12 +34,12 @@ pub(crate) fn summary(record: &Record) -> String {
         );
     }
     for change in record.changes.iter().filter(|change| !change.restored) {
-        let _ = writeln!(text, "not restored: {} stays {}", change.knob, change.new);
+        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.set);
     }
     text
 }
 
-/// What is no distribution, a line each.
+/// Values that are not distributions, a line each.
 fn figures(record: &Record) -> String {
     if record.figures.is_empty() {
         return String::new();
@@ -91,7 +91,7 @@ fn row(
     names.iter().chain(counts).cloned().chain(times).collect()
 }
 
-/// A table without frames: columns that a program can cut, too. The first is left-aligned.
+/// Returns a table without borders, which programs can parse. The first column is left-aligned.
 pub(crate) fn plain_table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
@@ -105,7 +105,7 @@ pub(crate) fn plain_table(header: &[&str]) -> Table {
     table
 }
 
-/// The distributions over all CPUs, one for each probe and span, those of scans excepted.
+/// Returns the distributions over all CPUs, one for each probe and span, without those of scans.
 fn merged(record: &Record) -> Vec<(String, Histogram)> {
     let mut all: Vec<(String, Histogram)> = Vec::new();
     for series in record.series.iter().filter(|series| !series.is_of_scan()) {
@@ -122,38 +122,38 @@ fn merged(record: &Record) -> Vec<(String, Histogram)> {
     all
 }
 
-/// Bars over a logarithmic axis, their length logarithmic too: a single late wake-up in a
-/// million must be seen.
+/// Draws bars over a logarithmic axis, with logarithmic lengths so that one late wake-up in a million is
+/// visible.
 fn bars(histogram: &Histogram) -> String {
     const WIDTH: f64 = 40.0;
     let steps = steps(histogram);
-    let most = steps.iter().map(|(_, _, count)| *count).max().unwrap_or(1);
+    let highest = steps.iter().map(|(_, _, count)| *count).max().unwrap_or(1);
     let mut text = String::new();
     for (from, to, count) in steps {
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a bar is at most 40 long"
+            reason = "a bar has at most 40 characters"
         )]
         let length = if count == 0 {
             0
         } else {
-            (1.0 + (WIDTH - 1.0) * (count as f64).ln() / (most.max(2) as f64).ln()) as usize
+            (1.0 + (WIDTH - 1.0) * (count as f64).ln() / (highest.max(2) as f64).ln()) as usize
         };
         let _ = writeln!(text, "{from:>9} – {to:<9}{:>14} {}", grouped(count), "#".repeat(length));
     }
     text
 }
 
-/// Samples between 1, 2, 5, 10, … of the unit, without the empty ends.
+/// Counts samples between 1, 2, 5, 10, … ns, without empty ends.
 fn steps(histogram: &Histogram) -> Vec<(Nanos, Nanos, u64)> {
     let edges: Vec<u64> =
         (0..14).flat_map(|power| [1, 2, 5].map(|n| n * 10u64.pow(power))).collect();
     let mut counts = vec![0; edges.len()];
     for bucket in histogram.buckets() {
-        let place = edges.partition_point(|edge| *edge <= bucket.from.0).saturating_sub(1);
-        counts[place] += bucket.count;
+        let index = edges.partition_point(|edge| *edge <= bucket.from.0).saturating_sub(1);
+        counts[index] += bucket.count;
     }
     let first = counts.iter().position(|count| *count > 0).unwrap_or(0);
     let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_late_sample_in_many_is_seen() {
+    fn bars_show_one_late_sample_in_many() {
         let mut histogram = Histogram::new();
         for _ in 0..100_000 {
             histogram.record(Nanos(7_000));

@@ -42,9 +42,7 @@ fn the_verdict_is_said_first_and_in_words() {
     runs(folder.path(), 120);
     let said = compare(folder.path(), &["a", "b"]);
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    for words in
-        ["A  a (8 runs)", "B is slower: p50 +20 %", "interleaved runs per side", "less often than once"]
-    {
+    for words in ["A  a (8 runs)", "B is slower: p50 +20 %", "interleaved", "95 % upper bound"] {
         assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
     }
     // A folder, a pattern and a list are the same runs.

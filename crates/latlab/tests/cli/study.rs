@@ -295,7 +295,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
     }
     let study = written(folder.path(), &tiny(7));
     let said = carried_out(&format!("study {study} --check"));
-    assert!(said.stdout.ends_with("2 cells, 3 figures, 4 claims; nothing is wrong\n"), "{said:?}");
+    assert!(said.stdout.ends_with("2 cells, 3 figures, 4 claims; no errors\n"), "{said:?}");
     let said = carried_out(&format!("study {study} --list-cells"));
     assert_eq!(said.stdout.lines().count(), 3, "{said:?}");
     let out = folder.path().display();

@@ -1,4 +1,4 @@
-//! A record such as a run writes, for tests: counted by the real tally, with known numbers in it.
+//! Sample record for tests, with known numbers in a real histogram.
 
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Part, Plan};
@@ -9,13 +9,13 @@ use latlab_core::tally::Tally;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 
-/// Periods of a millisecond that each series had.
+/// Number of periods of each series, a millisecond each.
 pub(crate) const PERIODS: u64 = 20_000;
-/// The CPU that stalled, and for how long.
+/// The CPU that stalled, and the duration of the stall.
 pub(crate) const STALLED: (u32, Nanos) = (1, Nanos(2_000_000_000));
 
-/// Some 20 s of `cyclic` on three CPUs; CPU 1 stalls for 2 s and misses 1999 periods.
-/// `times` makes every latency but the stall so much longer.
+/// Returns 20 s of `cyclic` on three CPUs; CPU 1 stalls for 2 s and misses 1999 periods. Every latency
+/// except the stall is multiplied by `times`.
 pub(crate) fn record(times: u64) -> Record {
     let interval = Nanos::from_millis(1);
     Record {
@@ -68,7 +68,7 @@ pub(crate) fn record(times: u64) -> Record {
         }],
         warnings: vec![Warning::new(
             "rt_throttled",
-            "Real-time tasks were throttled: 5 % of each second belongs to others.",
+            "Real-time tasks were throttled: 5 % of each second is reserved for others.",
         )],
     }
 }
@@ -133,14 +133,14 @@ fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
             sum: 500_000,
         }),
         timeline,
-        // What follows from the histogram is put in below.
+        // `set_histogram` below sets the fields that follow from the histogram.
         ..Series::default()
     };
     series.set_histogram(&tally.histogram());
     series
 }
 
-/// A latency with a heavy tail: one in 2ⁿ is about 1.4ⁿ times as long as usual.
+/// Returns a latency with a heavy tail: one in 2ⁿ is about 1.4ⁿ times as long as usual.
 fn usual(chance: u64, base: u64) -> Nanos {
     let spread = base + (chance >> 40) % base;
     let tail = ((chance >> 8) & 0xf_ffff | 1 << 20).trailing_zeros();

@@ -1,4 +1,4 @@
-//! A record with explanations, as tests draw and print it.
+//! Sample record with explanations for tests.
 
 use super::sample;
 use latlab_core::path::{Held, IDLE, Off, Path, Spent, Step};
@@ -6,7 +6,7 @@ use latlab_core::record::explained::{Cost, Explained, Share, Stack};
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
 
-/// Forty late wake-ups, two of them in detail.
+/// Returns a record with forty late wake-ups, two of them in detail.
 pub(crate) fn record() -> Record {
     let mut record = sample::record(1);
     record.worst = vec![late(1, 500), late(0, 250)];
@@ -14,7 +14,7 @@ pub(crate) fn record() -> Record {
     record
 }
 
-/// Of this many microseconds, the most is charged and a tenth remains.
+/// Returns a late wake-up of which a tenth is unexplained.
 fn late(cpu: u32, micros: u64) -> Sample {
     let charge = |cause: &str, from, length, who: &str, stack: &[&str]| Charge {
         cause: cause.to_owned(),
@@ -41,7 +41,7 @@ fn late(cpu: u32, micros: u64) -> Sample {
     }
 }
 
-/// Idle for a while, then a handler that wakes somebody: 2 ms and 4 us of instructions.
+/// Returns a path: 2 ms of idle time, then a handler that wakes a task, with 4 us of instructions.
 pub(crate) fn path() -> Path {
     let step = |function: &str, instructions, depth| Step {
         function: function.to_owned(),

@@ -1,48 +1,48 @@
-//! Scans such as a record has, for tests: of kernels made of numbers, by the real survey.
+//! Sample scans for tests: the real survey on simulated kernels.
 
 use latlab_core::plan::{Part, ScanPlan};
 use latlab_core::random::Random;
 use latlab_core::scan::{Interrupt, Measurement, Offset, Scan, Spread, Survey};
 use latlab_core::time::Nanos;
 
-/// A kernel made of numbers.
+/// A simulated kernel.
 struct Kernel {
     profile: &'static str,
     duration: u64,
     baseline: u64,
-    /// What can't be preempted.
-    stretches: &'static [(Offset, Offset)],
-    /// Most measurements are late by up to this, and one in ten by up to a hundred times as much.
+    /// Start and end of the non-preemptible sections.
+    sections: &'static [(Offset, Offset)],
+    /// Upper bound of the noise of most measurements; of one in ten it is a hundred times as much.
     noise: u64,
 }
 
-/// Of one call: a triangle of 482 µs, four triangles, none, and what a busy machine shows.
+/// For one call: one section of 482 µs, four sections, none, and sections on a busy machine.
 const KERNELS: [Kernel; 4] = [
     Kernel {
         profile: "standard",
         duration: 482_000,
         baseline: 3_200,
-        stretches: &[(0, 482_000)],
+        sections: &[(0, 482_000)],
         noise: 1,
     },
     Kernel {
         profile: "low-latency",
         duration: 490_000,
         baseline: 3_300,
-        stretches: &[(0, 121_000), (121_000, 243_000), (243_000, 365_000), (365_000, 490_000)],
+        sections: &[(0, 121_000), (121_000, 243_000), (243_000, 365_000), (365_000, 490_000)],
         noise: 1,
     },
-    Kernel { profile: "rt", duration: 497_000, baseline: 3_800, stretches: &[], noise: 1 },
+    Kernel { profile: "rt", duration: 497_000, baseline: 3_800, sections: &[], noise: 1 },
     Kernel {
         profile: "busy",
         duration: 520_000,
         baseline: 5_100,
-        stretches: &[(40_000, 190_000), (260_000, 275_000), (300_000, 470_000)],
+        sections: &[(40_000, 190_000), (260_000, 275_000), (300_000, 470_000)],
         noise: 600,
     },
 ];
 
-/// The scans of `populate:size=4MiB` on all of them.
+/// Returns the scans of `populate:size=4MiB` on all kernels.
 pub(crate) fn scans() -> Vec<Scan> {
     KERNELS.iter().map(scan).collect()
 }
@@ -67,8 +67,8 @@ fn scan(kernel: &Kernel) -> Scan {
             break;
         }
         for offset in offsets {
-            let most = if below(10) == 0 { 100 * kernel.noise } else { kernel.noise };
-            survey.add(offset, kernel.measured(offset, Nanos(below(most))));
+            let bound = if below(10) == 0 { 100 * kernel.noise } else { kernel.noise };
+            survey.add(offset, kernel.measured(offset, Nanos(below(bound))));
         }
     }
     let mut found = survey.findings();
@@ -91,7 +91,7 @@ fn scan(kernel: &Kernel) -> Scan {
 
 impl Kernel {
     fn measured(&self, offset: Offset, late: Nanos) -> Measurement {
-        let within = self.stretches.iter().find(|(start, end)| (*start..*end).contains(&offset));
+        let within = self.sections.iter().find(|(start, end)| (*start..*end).contains(&offset));
         let rest = within.map_or(0, |(_, end)| end.abs_diff(offset));
         Measurement {
             offset,

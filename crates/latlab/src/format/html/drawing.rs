@@ -1,54 +1,68 @@
-//! Pictures of the page that are made here and not by scripts: marks of an SVG.
+//! Drawings of a page that are made without scripts, as inline SVG.
 
-use super::table::escaped;
 use crate::format::printable;
 use latlab_core::time::Nanos;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-/// As wide as the page, in its pixels.
+/// Width of every drawing, which is that of the page's text, in pixels.
 pub(super) const WIDTH: f64 = 1072.0;
 
-/// What has no cause has no colour either.
+/// Colour of unexplained time.
 pub(super) const GREY: &str = "#9aa1ab";
 
-/// Marks of an SVG, and how far down they reach.
+/// Shapes of a drawing, and its height so far in pixels.
 #[derive(Default)]
 pub(super) struct Drawing {
-    marks: String,
+    shapes: Vec<Shape>,
     pub(super) height: f64,
 }
 
+enum Shape {
+    Block { place: [f64; 4], colour: String, opacity: f64, title: String },
+    Text { place: [f64; 2], class: &'static str, text: String },
+}
+
 impl Drawing {
-    /// The picture, under a name that is unique on the page.
-    pub(super) fn svg(&self, id: &str, title: &str) -> String {
-        let (title, height) = (escaped(&printable(title)), self.height);
-        format!(
-            "<svg class=\"drawing\" id=\"{id}\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-             aria-label=\"{title}\">\n{}</svg>\n",
-            self.marks
-        )
+    /// Returns the SVG element. `id` must be unique on the page.
+    pub(super) fn svg(&self, id: &str, title: &str) -> Markup {
+        let view_box = format!("0 0 {WIDTH} {}", self.height);
+        html! {
+            svg class="drawing" id=(id) viewBox=(view_box) role="img" aria-label=(printable(title)) {
+                @for shape in &self.shapes { (shape.markup()) }
+            }
+        }
     }
 
-    /// A filled rectangle that says what it is when it is pointed at.
+    /// Adds a filled rectangle (x, y, width, height) with a tooltip.
     pub(super) fn block(&mut self, place: [f64; 4], colour: &str, opacity: f64, title: &str) {
-        let [x, y, width, height] = place;
-        let title = escaped(&printable(title));
-        let _ = writeln!(
-            self.marks,
-            "<rect x=\"{x:.2}\" y=\"{y:.1}\" width=\"{width:.2}\" height=\"{height:.1}\" \
-             fill=\"{colour}\" fill-opacity=\"{opacity}\"><title>{title}</title></rect>"
-        );
+        let (colour, title) = (colour.to_owned(), printable(title));
+        self.shapes.push(Shape::Block { place, colour, opacity, title });
     }
 
-    /// A text that begins (or, with the class `n`, ends) here.
-    pub(super) fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
-        let text = escaped(&printable(text));
-        let _ =
-            writeln!(self.marks, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>");
+    /// Adds a text that begins (or, with the class `n`, ends) at `x`.
+    pub(super) fn text(&mut self, x: f64, y: f64, class: &'static str, text: &str) {
+        self.shapes.push(Shape::Text { place: [x, y], class, text: printable(text) });
     }
 }
 
-/// As much of a text as fits into so many pixels; nothing if that says nothing.
+impl Shape {
+    fn markup(&self) -> Markup {
+        match self {
+            Shape::Block { place: [x, y, width, height], colour, opacity, title } => html! {
+                rect x=(format_args!("{x:.2}")) y=(format_args!("{y:.1}"))
+                    width=(format_args!("{width:.2}")) height=(format_args!("{height:.1}"))
+                    fill=(colour) fill-opacity=(opacity) {
+                    title { (title) }
+                }
+            },
+            Shape::Text { place: [x, y], class, text } => html! {
+                text x=(format_args!("{x:.1}")) y=(format_args!("{y:.1}")) class=(class) { (text) }
+            },
+        }
+    }
+}
+
+/// Returns as much of a text as fits into `pixels`; nothing if too little would be left.
 pub(super) fn fitted(text: &str, pixels: f64) -> String {
     const LETTER: f64 = 6.7;
     const FEWEST: usize = 3;
@@ -64,17 +78,8 @@ pub(super) fn fitted(text: &str, pixels: f64) -> String {
     text.chars().take(room - 1).chain(['…']).collect()
 }
 
-/// How long a time is drawn where `whole` is so many pixels.
+/// Returns the length of `part` in pixels where `whole` is `pixels` long.
 #[expect(clippy::cast_precision_loss, reason = "a pixel is more than a nanosecond in 2^52")]
 pub(super) fn scaled(part: Nanos, whole: Nanos, pixels: f64) -> f64 {
     pixels * part.0.min(whole.0) as f64 / whole.0.max(1) as f64
-}
-
-/// A picture with its title, and what is to be said of it.
-pub(super) fn figure(id: &str, title: &str, about: &str, content: &str) -> String {
-    let (title, about) = (escaped(&printable(title)), escaped(&printable(about)));
-    format!(
-        "<figure aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{title}</h2>\n\
-         <figcaption>{about}</figcaption>\n{content}</figure>\n"
-    )
 }

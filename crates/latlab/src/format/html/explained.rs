@@ -1,92 +1,101 @@
-//! Why it was late: the causes as bars, the worst wake-ups as time lines, the functions as a flame
-//! graph, and the tables of all of them.
+//! Explanations of late wake-ups: causes as bars, the worst wake-ups as time lines, functions as a
+//! flame graph, and their tables.
 
 mod flame;
 mod lines;
 mod shares;
 
-use super::drawing::{Drawing, GREY, WIDTH, figure, fitted, scaled};
+use super::Scope;
+use super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
+use super::figure::{Level, figure};
 use super::table::{number, of_each, words};
-use crate::format::explained::{lateness, share, where_and_who};
-use crate::format::picture::{COLOURS, Source};
+use crate::format::explained::{culprit_and_function, lateness, share};
+use crate::format::picture::COLOURS;
 use crate::format::{grouped, micro};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
+use maud::{Markup, html};
 
-/// The pictures of all records.
-pub(super) fn pictures(sources: &[Source]) -> String {
-    let several = sources.len() > 1;
-    let each = sources.iter().enumerate().filter_map(|(n, source)| {
-        let explained = source.record.explained.as_ref()?;
-        let suffix = if n > 0 { format!("-{}", n + 1) } else { String::new() };
-        let of = if several { format!(": {}", source.name) } else { String::new() };
-        Some(of_record(&suffix, &of, explained, &source.record.worst))
-    });
-    each.collect()
+/// The figures of all records.
+pub(super) fn figures(scope: Scope<'_>) -> Markup {
+    let several = scope.sources.len() > 1;
+    html! {
+        @for (n, source) in scope.sources.iter().enumerate() {
+            @if let Some(explained) = &source.record.explained {
+                @let suffix = if n > 0 { format!("-{}", n + 1) } else { String::new() };
+                @let record = if several { format!(": {}", source.name) } else { String::new() };
+                (of_record(scope.level, [&suffix, &record], explained, &source.record.worst))
+            }
+        }
+    }
 }
 
-fn of_record(suffix: &str, of: &str, explained: &Explained, worst: &[Sample]) -> String {
+/// The figures of one record, with a suffix for their ids and one for their titles.
+fn of_record(
+    level: Level,
+    [id_suffix, title_suffix]: [&str; 2],
+    explained: &Explained,
+    worst: &[Sample],
+) -> Markup {
     let worst: Vec<&Sample> = worst.iter().filter(|sample| sample.unexplained.is_some()).collect();
-    let palette = Palette::of(explained, &worst);
-    let (late, some) = (lateness(explained, micro), explained.late > 0);
-    let mut text = String::new();
-    if some {
-        let about = "How much of all late wake-ups each cause answers for; parts of a bar are \
-                     those who are to blame. Pointing shows who.";
-        let drawing = shares::draw(explained, &palette);
-        let (title, about) = (format!("Why it was late{of}"), format!("{late}. {about}"));
-        text += &drawn(&format!("causes{suffix}"), &title, &about, &drawing);
+    let colours = CauseColours::of(explained, &worst);
+    let figure = |id: &str, title: &str, caption: &str, drawing: &Drawing| {
+        let (id, title) = (format!("{id}{id_suffix}"), format!("{title}{title_suffix}"));
+        figure(level, &id, &title, caption, &drawing.svg(&id, &title))
+    };
+    let late = explained.late > 0;
+    let causes = format!(
+        "{}. Sum of all late wake-ups by cause; the parts of a bar are its culprits. Point for \
+         names.",
+        lateness(explained, micro)
+    );
+    html! {
+        @if late {
+            (figure("causes", "Latency by cause", &causes, &shares::draw(explained, &colours)))
+        }
+        @if !worst.is_empty() {
+            (figure("moments", "Worst wake-ups", WORST, &lines::draw(&worst, &colours)))
+        }
+        @if late {
+            (figure("flame", "Flame graph", FLAME, &flame::draw(explained, &colours)))
+        }
     }
-    if !worst.is_empty() {
-        let about = "From when the task should have run to when it ran. What is grey has no known \
-                     cause.";
-        let drawing = lines::draw(&worst, &palette);
-        let title = format!("The worst wake-ups{of}");
-        text += &drawn(&format!("moments{suffix}"), &title, about, &drawing);
-    }
-    if some {
-        let about = "What each function was charged with: a frame is as wide as the time, and \
-                     stands on the one that called it; below the functions is who, and below \
-                     that the cause.";
-        let drawing = flame::draw(explained, &palette);
-        let title = format!("Where it was late{of}");
-        text += &drawn(&format!("flame{suffix}"), &title, about, &drawing);
-    }
-    text
 }
 
-fn drawn(id: &str, title: &str, about: &str, drawing: &Drawing) -> String {
-    figure(id, title, about, &drawing.svg(id, title))
-}
+const WORST: &str = "From the time the task should have run to the time it ran. Grey: unexplained.";
+
+const FLAME: &str = "Time charged to each function: a frame is as wide as its time and stands on \
+                     its caller; below the functions is the culprit, below that the cause.";
 
 /// The tables of all records.
-pub(super) fn tables(sources: &[Source]) -> String {
-    let columns = [
+pub(super) fn tables(scope: Scope<'_>) -> Markup {
+    let causes = [
         words("cause"),
-        words("who"),
+        words("culprit"),
         number("wake-ups"),
         number("total"),
         number("share"),
         number("worst"),
     ];
-    let causes = of_each(sources, "What made it late", &columns, |record| {
-        record.explained.as_ref().map(rows).unwrap_or_default()
-    });
-    let columns = [words("program"), number("runs"), number("total")];
-    let cost = of_each(sources, "What explaining cost", &columns, cost);
-    let missing = of_each(sources, "What can't be told", &[words("why")], |record| {
-        let missing = record.explained.iter().flat_map(|explained| &explained.missing);
-        missing.map(|sentence| vec![sentence.clone()]).collect()
-    });
-    causes + &cost + &missing
+    let programs = [words("program"), number("runs"), number("total")];
+    html! {
+        (of_each(scope, "Causes of late wake-ups", &causes, |record| {
+            record.explained.as_ref().map(rows).unwrap_or_default()
+        }))
+        (of_each(scope, "Tracing overhead", &programs, overhead))
+        (of_each(scope, "Limitations", &[words("reason")], |record| {
+            let missing = record.explained.iter().flat_map(|explained| &explained.missing);
+            missing.map(|sentence| vec![sentence.clone()]).collect()
+        }))
+    }
 }
 
 fn rows(explained: &Explained) -> Vec<Vec<String>> {
     let causes = explained.causes.iter().map(|cause| {
         vec![
             cause.cause.clone(),
-            where_and_who(&cause.culprit, cause.function.as_deref()),
+            culprit_and_function(&cause.culprit, cause.function.as_deref()),
             grouped(cause.count),
             micro(cause.total),
             share(cause.total, explained.total),
@@ -104,22 +113,22 @@ fn rows(explained: &Explained) -> Vec<Vec<String>> {
     causes.chain((explained.late > 0).then_some(rest)).collect()
 }
 
-fn cost(record: &Record) -> Vec<Vec<String>> {
+fn overhead(record: &Record) -> Vec<Vec<String>> {
     let Some(explained) = &record.explained else { return Vec::new() };
     let programs = explained.cost.iter();
     let programs =
         programs.map(|cost| vec![cost.program.clone(), grouped(cost.runs), micro(cost.ns)]);
-    let what = "late wake-ups, samples or events that were not kept";
-    let lost = vec![what.to_owned(), grouped(explained.lost), String::new()];
+    let lost = "lost late wake-ups, samples or events".to_owned();
+    let lost = vec![lost, grouped(explained.lost), String::new()];
     programs.chain((explained.lost > 0).then_some(lost)).collect()
 }
 
-/// The colours of the causes, the same in all pictures of a record.
-struct Palette<'a>(Vec<&'a str>);
+/// Colours of the causes, the same in all figures of a record.
+struct CauseColours<'a>(Vec<&'a str>);
 
-impl<'a> Palette<'a> {
-    /// The causes in the order of what they answer for.
-    fn of(explained: &'a Explained, worst: &[&'a Sample]) -> Palette<'a> {
+impl<'a> CauseColours<'a> {
+    /// The causes in descending order of the time charged to them.
+    fn of(explained: &'a Explained, worst: &[&'a Sample]) -> CauseColours<'a> {
         let mut sums: Vec<(&str, Nanos)> = Vec::new();
         for share in &explained.causes {
             match sums.iter_mut().find(|(cause, _)| *cause == share.cause) {
@@ -134,7 +143,7 @@ impl<'a> Palette<'a> {
                 causes.push(&charge.cause);
             }
         }
-        Palette(causes)
+        CauseColours(causes)
     }
 
     fn colour(&self, cause: &str) -> &'static str {

@@ -1,22 +1,29 @@
-//! The tables of where and how it was measured: plan, machine, loads, changes.
+//! Tables of the facts about a measurement: plan, loads, changed settings, machine.
 
+use super::Scope;
 use super::table::{number, of_each, side_by_side, words};
-use crate::format::picture::Source;
 use crate::format::{grouped, micro, part, plain, scan};
 use latlab_core::plan::{Length, Part, Plan, ScanPlan};
 use latlab_core::record::Record;
+use latlab_core::scan::ScanPlan;
+use maud::{Markup, html};
 use serde_json::Value;
 
-/// All tables of facts, those without rows left out.
-pub(super) fn tables(sources: &[Source]) -> String {
-    asked(sources) + &side_by_side(sources, "The machine", machine)
+/// All tables of facts; one without rows is left out.
+pub(super) fn tables(scope: Scope<'_>) -> Markup {
+    html! {
+        (parameters(scope))
+        (side_by_side(scope, "Machine", machine))
+    }
 }
 
 /// The tables of facts without the machine.
-pub(super) fn asked(sources: &[Source]) -> String {
-    let mut text = side_by_side(sources, "What was asked", |record| plan(&record.plan));
-    text += &loads(sources);
-    text + &changes(sources)
+pub(super) fn parameters(scope: Scope<'_>) -> Markup {
+    html! {
+        (side_by_side(scope, "Parameters", |record| plan(&record.plan)))
+        (loads(scope))
+        (changes(scope))
+    }
 }
 
 fn plan(plan: &Plan) -> Vec<(String, String)> {
@@ -40,7 +47,7 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
         ("settings", settings.collect::<Vec<_>>().join("  ")),
         ("adapted by", plan.adapt.join("  ")),
     ];
-    facts.map(|(what, value)| (what.to_owned(), value)).into()
+    facts.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 fn scan_plan(plan: &ScanPlan) -> String {
@@ -54,7 +61,7 @@ fn scan_plan(plan: &ScanPlan) -> String {
     )
 }
 
-/// Every fact that the record holds, so that new ones show up by themselves.
+/// Every fact about the machine that the record holds, new fields included.
 pub(super) fn machine(record: &Record) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     let value = serde_json::to_value(&record.machine).expect("a machine is plain data");
@@ -75,9 +82,9 @@ fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
     }
 }
 
-fn loads(sources: &[Source]) -> String {
+fn loads(scope: Scope<'_>) -> Markup {
     let columns = [words("load"), number("done"), words("unit"), number("CPU time")];
-    of_each(sources, "What the loads did", &columns, |record| {
+    of_each(scope, "Work done by the loads", &columns, |record| {
         let work = record.work.iter().map(|work| {
             vec![work.load.clone(), grouped(work.done), work.unit.clone(), micro(work.cpu_ns)]
         });
@@ -85,10 +92,9 @@ fn loads(sources: &[Source]) -> String {
     })
 }
 
-fn changes(sources: &[Source]) -> String {
-    let columns =
-        [words("knob"), words("was"), words("set to"), words("because"), words("restored")];
-    of_each(sources, "What was changed on the machine", &columns, |record| {
+fn changes(scope: Scope<'_>) -> Markup {
+    let columns = [words("knob"), words("old"), words("new"), words("reason"), words("restored")];
+    of_each(scope, "Changed settings", &columns, |record| {
         let changes = record.changes.iter().map(|change| {
             let restored = if change.restored { "yes" } else { "NO" };
             vec![

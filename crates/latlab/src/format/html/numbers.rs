@@ -1,23 +1,28 @@
-//! The tables of what was measured: series, latencies, worst samples, figures.
+//! Tables of the measured numbers: series, latencies, worst samples, figures.
 
+use super::Scope;
+use super::figure::Level;
 use super::table::{number, of_each, section, words};
-use crate::format::picture::{Source, load, names};
+use crate::format::picture::{load, names};
 use crate::format::{decimal, grouped, micro};
 use latlab_core::histogram::Quantiles;
 use latlab_core::record::Series;
+use maud::{Markup, html};
 
-/// All tables of numbers, those without rows left out.
-pub(super) fn tables(sources: &[Source]) -> String {
-    let names = names(sources);
+/// All tables of numbers; one without rows is left out.
+pub(super) fn tables(scope: Scope<'_>) -> Markup {
+    let names = names(scope.sources);
     let series: Vec<(&String, &Series)> =
-        names.iter().zip(sources.iter().flat_map(|source| &source.record.series)).collect();
-    let mut text = latencies(&series);
-    text += &circumstances(&series);
-    text += &worst(sources);
-    text + &figures(sources)
+        names.iter().zip(scope.sources.iter().flat_map(|source| &source.record.series)).collect();
+    html! {
+        (latencies(scope.level, &series))
+        (conditions(scope.level, &series))
+        (worst(scope))
+        (figures(scope))
+    }
 }
 
-fn latencies(series: &[(&String, &Series)]) -> String {
+fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
     let mut rows = Vec::new();
     for (name, series) in series {
         let values = |q: &Quantiles| q.named().map(|(_, value)| micro(value));
@@ -43,13 +48,12 @@ fn latencies(series: &[(&String, &Series)]) -> String {
         number("p99.99"),
         number("max"),
     ];
-    let note = "A quantile p99 is the latency that 99 in 100 samples do not exceed. Corrected: as \
-                it would be, had every period that passed during a stall been sampled; where that \
-                changes nothing, it is left out.";
-    section("Latencies", note, &columns, &rows)
+    let note = "p99: latency that 99 of 100 samples do not exceed. Corrected: for coordinated \
+                omission, as if every missed period had been sampled; only shown where it differs.";
+    section(level, "Latencies", note, &columns, &rows)
 }
 
-fn circumstances(series: &[(&String, &Series)]) -> String {
+fn conditions(level: Level, series: &[(&String, &Series)]) -> Markup {
     let rows: Vec<Vec<String>> = series
         .iter()
         .map(|(name, series)| {
@@ -73,19 +77,19 @@ fn circumstances(series: &[(&String, &Series)]) -> String {
         words("Series"),
         words("from → to"),
         words("load"),
-        words("scheduled"),
+        words("scheduling"),
         number("interval"),
         number("recorded"),
         number("missed"),
         number("below zero"),
         number("first"),
-        number("worst of warm-up"),
+        number("max of warm-up"),
         number("preempted"),
         number("page faults"),
     ];
-    let note = "Recorded and missed make up all periods that passed. Below zero: samples that came \
-                before they were due; they count as 0.";
-    section("How they were measured", note, &columns, &rows)
+    let note = "Recorded + missed = all periods that passed. Below zero: samples earlier than due, \
+                counted as 0.";
+    section(level, "Measurement conditions", note, &columns, &rows)
 }
 
 fn schedule(series: &Series) -> String {
@@ -96,20 +100,20 @@ fn schedule(series: &Series) -> String {
     }
 }
 
-fn worst(sources: &[Source]) -> String {
+fn worst(scope: Scope<'_>) -> Markup {
     let columns = [
         words("probe"),
         number("CPU"),
         number("at"),
         number("latency"),
-        words("charged to"),
+        words("causes"),
         number("unexplained"),
     ];
-    of_each(sources, "The worst samples", &columns, |record| {
+    of_each(scope, "Worst samples", &columns, |record| {
         let samples = record.worst.iter().map(|sample| {
             let charges = sample.causes.iter().map(|charge| {
-                let (cause, part, who) = (&charge.cause, micro(charge.ns), &charge.culprit);
-                format!("{cause} {part} ({who})")
+                let (cause, part, culprit) = (&charge.cause, micro(charge.ns), &charge.culprit);
+                format!("{cause} {part} ({culprit})")
             });
             vec![
                 sample.probe.clone(),
@@ -124,7 +128,7 @@ fn worst(sources: &[Source]) -> String {
     })
 }
 
-fn figures(sources: &[Source]) -> String {
+fn figures(scope: Scope<'_>) -> Markup {
     let columns = [
         words("probe"),
         words("figure"),
@@ -133,7 +137,7 @@ fn figures(sources: &[Source]) -> String {
         words("load"),
         words("profile"),
     ];
-    of_each(sources, "Figures", &columns, |record| {
+    of_each(scope, "Figures", &columns, |record| {
         let figures = record.figures.iter().map(|figure| {
             vec![
                 figure.probe.clone(),

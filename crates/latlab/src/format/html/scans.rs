@@ -1,36 +1,40 @@
-//! The tables of what scans found out, and their verdicts.
+//! Tables and headlines of scans.
 
-use super::table::{Column, number, section, words};
-use super::verdict::Verdict;
-use crate::format::picture::{Call, Source, calls};
+use super::Scope;
+use super::figure::Level;
+use super::headline::Headline;
+use super::table::{TableColumn, number, section, words};
+use crate::format::picture::{ScannedCall, Source, calls};
 use crate::format::scan::{finding, interrupt, micros};
 use crate::format::{grouped, micro, printable};
 use latlab_core::scan::{Region, Scan};
 use latlab_core::time::Nanos;
+use maud::{Markup, html};
 
-/// One table of all scans, and one of the regions of each that has any.
-pub(super) fn tables(sources: &[Source]) -> String {
-    let calls = calls(sources);
-    let mut text = circumstances(&calls);
-    for (name, scan) in calls.iter().flat_map(named) {
-        text += &regions(&name, scan);
+/// A table of all scans, and one with the non-preemptible sections of each scan that found any.
+pub(super) fn tables(scope: Scope<'_>) -> Markup {
+    let calls = calls(scope.sources);
+    html! {
+        (results(scope.level, &calls))
+        @for (name, scan) in calls.iter().flat_map(named) {
+            (sections(scope.level, &name, scan))
+        }
     }
-    text
 }
 
-/// What each scan found out, in a sentence.
-pub(super) fn verdicts(sources: &[Source]) -> Vec<Verdict> {
+/// A headline for each scan.
+pub(super) fn headlines(sources: &[Source]) -> Vec<Headline> {
     let calls = calls(sources);
-    let verdicts = calls.iter().flat_map(named).map(|(about, scan)| Verdict {
-        about,
+    let headlines = calls.iter().flat_map(named).map(|(subject, scan)| Headline {
+        subject,
         text: finding(scan, micro),
-        but: format!("PDLT outside of the call: {}", micro(scan.baseline)),
+        note: format!("PDLT outside of the call: {}", micro(scan.baseline)),
     });
-    verdicts.collect()
+    headlines.collect()
 }
 
-/// The scans of a call with their names among all scans.
-fn named<'a>(call: &'a Call<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
+/// The scans of a call with names that are distinct among all scans.
+fn named<'a>(call: &'a ScannedCall<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
     call.scans.iter().map(|(name, scan)| {
         let mut parts = vec![call.text.clone()];
         match &scan.profile {
@@ -41,7 +45,7 @@ fn named<'a>(call: &'a Call<'_>) -> impl Iterator<Item = (String, &'a Scan)> {
     })
 }
 
-fn circumstances(calls: &[Call<'_>]) -> String {
+fn results(level: Level, calls: &[ScannedCall<'_>]) -> Markup {
     let rows: Vec<Vec<String>> = calls.iter().flat_map(named).map(row).collect();
     let columns = [
         words("Scan"),
@@ -53,14 +57,14 @@ fn circumstances(calls: &[Call<'_>]) -> String {
         number("baseline"),
         number("noise"),
         number("points"),
-        number("regions"),
+        number("sections"),
         number("longest"),
     ];
-    let note = "Call: how long it takes when nothing interrupts it, its median. Baseline: PDLT where the call \
-                is not running. Noise: how far the median at one moment is above the minimum, \
-                typically. Region: a stretch that can't be preempted; where there is none, the \
-                longest that may have been missed.";
-    section("Scans", note, &columns, &rows)
+    let note = "Call: median duration of the call without an interrupt. Baseline: PDLT outside of \
+                the call. Noise: typical distance between the median and the minimum at one \
+                offset. Sections: non-preemptible sections; if none was found, longest is the \
+                detection limit.";
+    section(level, "Scans", note, &columns, &rows)
 }
 
 fn row((name, scan): (String, &Scan)) -> Vec<String> {
@@ -84,8 +88,8 @@ fn row((name, scan): (String, &Scan)) -> Vec<String> {
     ]
 }
 
-fn regions(name: &str, scan: &Scan) -> String {
-    let mut columns: Vec<Column<'_>> =
+fn sections(level: Level, name: &str, scan: &Scan) -> Markup {
+    let mut columns: Vec<TableColumn<'_>> =
         ["start [µs]", "end [µs]", "length [µs]", "peak PDLT [µs]"].map(number).into();
     let known = scan.regions.iter().any(|region| region.function.is_some());
     columns.extend(known.then(|| words("function")));
@@ -97,6 +101,7 @@ fn regions(name: &str, scan: &Scan) -> String {
         row
     };
     let rows: Vec<Vec<String>> = scan.regions.iter().map(row).collect();
-    let title = format!("What can't be preempted: {name}");
-    section(&title, "Times are those of the interrupt, after the call's begin.", &columns, &rows)
+    let title = format!("Non-preemptible sections: {name}");
+    let note = "Start and end are offsets of the interrupt from the start of the call.";
+    section(level, &title, note, &columns, &rows)
 }

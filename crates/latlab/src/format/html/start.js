@@ -1,4 +1,4 @@
-// Unpacks the drawing code and runs it; an old browser is told, not left with empty frames.
+// Decompresses the drawing code and runs it. An old browser shows an error instead of empty frames.
 (async () => {
   const packed = Uint8Array.from(atob(document.getElementById("code").textContent), (c) => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -7,6 +7,6 @@
   document.body.append(script);
 })().catch((error) => {
   for (const place of document.querySelectorAll(".chart")) {
-    place.textContent = `This browser can't draw the picture: ${error.message}`;
+    place.textContent = `This browser can't draw the chart: ${error.message}`;
   }
 });

@@ -1,24 +1,38 @@
-//! What records warn of, before any number.
+//! Warnings of the records, at the top of a page.
 
-use super::table::escaped;
 use crate::format::picture::Source;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-/// The warnings of each record, in order.
-pub(super) fn of_each(sources: &[Source]) -> String {
-    let mut items = String::new();
-    for source in sources {
-        for warning in &source.record.warnings {
-            let place =
-                if sources.len() > 1 { format!("{}: ", source.name) } else { String::new() };
-            let _ = writeln!(items, "<li>{}{}</li>", escaped(&place), escaped(&warning.text));
-        }
-    }
-    framed(&items)
+/// A warning, and the records that have it where that must be said.
+struct Item<'a> {
+    text: &'a str,
+    records: String,
 }
 
-/// Each warning once, and behind it which records have it.
-pub(super) fn once(sources: &[Source]) -> String {
+/// All warnings of each record, in order; of several records, with the record's name.
+pub(super) fn of_each(sources: &[Source]) -> Markup {
+    let several = sources.len() > 1;
+    let warnings = sources.iter().flat_map(|source| {
+        source.record.warnings.iter().map(move |warning| (source.name.as_str(), &warning.text))
+    });
+    aside(&html! {
+        @for (name, text) in warnings {
+            li { @if several { (name) ": " } (text) }
+        }
+    })
+}
+
+/// Each warning once, followed by the names of the records that have it.
+pub(super) fn once(sources: &[Source]) -> Markup {
+    let items = distinct(sources);
+    aside(&html! {
+        @for Item { text, records } in &items {
+            li { (text) " " span class="where" { (records) } }
+        }
+    })
+}
+
+fn distinct(sources: &[Source]) -> Vec<Item<'_>> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for source in sources {
         for warning in &source.record.warnings {
@@ -29,28 +43,20 @@ pub(super) fn once(sources: &[Source]) -> String {
             }
         }
     }
-    let mut items = String::new();
-    for (text, names) in all {
-        let places = match names.len() {
-            all if all == sources.len() => "all cells".to_owned(),
-            _ => names.join(", "),
-        };
-        let _ = writeln!(
-            items,
-            "<li>{} <span class=\"where\">{}</span></li>",
-            escaped(text),
-            escaped(&places)
-        );
-    }
-    framed(&items)
+    let item = |(text, names): (_, Vec<&str>)| {
+        let in_all = names.len() == sources.len();
+        Item { text, records: if in_all { "all cells".to_owned() } else { names.join(", ") } }
+    };
+    all.into_iter().map(item).collect()
 }
 
-fn framed(items: &str) -> String {
-    if items.is_empty() {
-        return String::new();
+fn aside(items: &Markup) -> Markup {
+    html! {
+        @if !items.0.is_empty() {
+            aside class="warnings" role="note" aria-label="Warnings" {
+                h2 { "Caveats" }
+                ul { (items) }
+            }
+        }
     }
-    format!(
-        "<aside class=\"warnings\" role=\"note\" aria-label=\"Warnings\">\n\
-         <h2>Before you believe it</h2>\n<ul>\n{items}</ul>\n</aside>\n"
-    )
 }

@@ -1,27 +1,27 @@
-//! The causes of what was late until now, a line each.
+//! Causes of the late wake-ups so far, as lines of the live view.
 
-use crate::format::explained::{lateness, where_and_who};
+use crate::format::explained::{culprit_and_function, lateness};
 use crate::format::{grouped, printable};
 use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
 
-/// How many causes are shown; the summary has more.
+/// Most causes that are shown; the summary has more.
 const CAUSES: usize = 6;
 
-/// How many lines there are at most: how many were late, a heading, the causes, what is left.
+/// Most lines: number of late wake-ups, heading, causes, other causes, unexplained.
 pub(super) const MOST: usize = CAUSES + 4;
 
-/// The lines of the table.
+/// Returns the lines.
 pub(super) fn lines(explained: &Explained) -> Vec<String> {
     let mut lines = vec![lateness(explained, |time| time.to_string())];
     if explained.late == 0 {
         return lines;
     }
-    lines.push(format!("{:<18}{:>8}{:>10}{:>10}  who", "cause", "late", "total", "worst"));
+    lines.push(format!("{:<18}{:>8}{:>10}{:>10}  culprit", "cause", "late", "total", "worst"));
     lines.extend(explained.causes.iter().take(CAUSES).map(line));
     let rest = explained.causes.iter().skip(CAUSES);
     let rest = rest.fold(Nanos(0), |sum, share| sum + share.total);
-    let smaller = (rest > Nanos(0)).then_some(("smaller ones", rest));
+    let smaller = (rest > Nanos(0)).then_some(("other causes", rest));
     let left = smaller.into_iter().chain([("unexplained", explained.unexplained)]);
     lines.extend(left.map(|(name, total)| format!("{name:<26}{:>10}", total.to_string())));
     lines
@@ -29,9 +29,9 @@ pub(super) fn lines(explained: &Explained) -> Vec<String> {
 
 fn line(share: &Share) -> String {
     let [total, worst] = [share.total, share.worst].map(|time| time.to_string());
-    let who = where_and_who(&share.culprit, share.function.as_deref());
+    let culprit = culprit_and_function(&share.culprit, share.function.as_deref());
     let (cause, late) = (printable(&share.cause), grouped(share.count));
-    format!("{cause:<18}{late:>8}{total:>10}{worst:>10}  {who}").trim_end().to_owned()
+    format!("{cause:<18}{late:>8}{total:>10}{worst:>10}  {culprit}").trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -40,13 +40,13 @@ mod tests {
     use crate::format::picture::tests::sample_explained;
 
     #[test]
-    fn each_cause_has_a_line_and_the_rest_another() {
+    fn causes_have_a_line_each_and_the_rest_another() {
         let mut explained = sample_explained::record().explained.unwrap();
         assert_eq!(
             lines(&explained),
             [
                 "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
-                "cause                 late     total     worst  who",
+                "cause                 late     total     worst  culprit",
                 "interrupts-off          30      6 ms    400 us  stress-ng-vm in copy_page_range",
                 "softirq                 30      3 ms    300 us  NET_RX",
                 "dispatch                30    500 us     60 us",
@@ -57,11 +57,11 @@ mod tests {
         explained.causes.extend((0..3).flat_map(|_| three.clone()));
         let lines = lines(&explained);
         assert_eq!(lines.len(), MOST);
-        assert_eq!(lines[MOST - 2], "smaller ones                   19 ms");
+        assert_eq!(lines[MOST - 2], "other causes                   19 ms");
     }
 
     #[test]
-    fn before_anything_was_late_there_is_no_table() {
-        assert_eq!(lines(&Explained::default()), ["no wake-up was later than 0 ns"]);
+    fn causes_before_first_late_wake_up_have_no_table() {
+        assert_eq!(lines(&Explained::default()), ["no wake-ups observed"]);
     }
 }

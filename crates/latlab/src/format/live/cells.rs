@@ -1,4 +1,4 @@
-//! Many cells: how far they have come, and the time left.
+//! Progress over many cells, with the estimated time left.
 
 use super::view;
 use crate::format::say;
@@ -8,25 +8,26 @@ use latlab_core::time::Nanos;
 use latlab_sys::{clock, terminal};
 use std::sync::Arc;
 
-/// A view of so many cells: on a terminal what goes on, elsewhere a line whenever one is done.
+/// Returns a view of `total` cells: a live view on a terminal, otherwise a line for each cell that is
+/// done.
 pub(crate) fn cells(total: usize) -> Box<dyn Watch> {
     let began = clock::now();
-    Box::new(Cells { view: view(), began, done: 0, measured: 0, total })
+    Box::new(CellProgress { view: view(), began, done: 0, measured: 0, total })
 }
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
-struct Cells {
+struct CellProgress {
     view: Box<dyn Watch>,
     began: Nanos,
     done: usize,
-    /// How many of these were not known before, and took time.
+    /// Number of cells that were measured now rather than known before.
     measured: usize,
     total: usize,
 }
 
-impl Cells {
-    /// The time left, if the others take as long as those that are done.
+impl CellProgress {
+    /// Estimates the time left from the cells that are done.
     fn left(&self) -> Option<Nanos> {
         let measured = u64::try_from(self.measured).ok().filter(|measured| *measured > 0)?;
         let to_come = u64::try_from(self.total - self.done).ok().filter(|to_come| *to_come > 0)?;
@@ -35,9 +36,9 @@ impl Cells {
     }
 }
 
-impl Watch for Cells {
-    fn begin(&mut self, probe: &str, lanes: &[(String, Arc<Tally>)]) {
-        self.view.begin(probe, lanes);
+impl Watch for CellProgress {
+    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<Tally>)]) {
+        self.view.begin(probe, cpus);
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {

@@ -1,4 +1,4 @@
-//! What of records stands in which table.
+//! Contents of the Parquet tables.
 
 use super::{Column, Table, Values};
 use crate::format::picture::Source;
@@ -14,75 +14,75 @@ impl Rows {
         Rows(Table { name, columns: Vec::new() })
     }
 
-    /// Adds a row; all rows of a table have the same cells.
-    fn add(&mut self, row: Vec<(&'static str, Cell)>) {
+    /// Adds a row; all rows of a table have the same columns.
+    fn add(&mut self, row: Vec<(&'static str, Datum)>) {
         if self.0.columns.is_empty() {
-            self.0.columns = row.iter().map(|(name, cell)| cell.column(name)).collect();
+            self.0.columns = row.iter().map(|(name, value)| value.column(name)).collect();
         }
-        for (column, (_, cell)) in self.0.columns.iter_mut().zip(row) {
-            match (&mut column.values, cell) {
-                (Values::Text(all), Cell::Text(value)) => all.push(value),
-                (Values::Count(all), Cell::Count(value)) => all.push(value),
-                (Values::Large(all), Cell::Large(value)) => all.push(value),
-                (Values::Number(all), Cell::Number(value)) => all.push(value),
-                _ => unreachable!("all rows are made by the same code"),
+        for (column, (_, value)) in self.0.columns.iter_mut().zip(row) {
+            match (&mut column.values, value) {
+                (Values::Text(all), Datum::Text(one)) => all.push(one),
+                (Values::Count(all), Datum::Count(one)) => all.push(one),
+                (Values::Large(all), Datum::Large(one)) => all.push(one),
+                (Values::Number(all), Datum::Number(one)) => all.push(one),
+                _ => unreachable!("the same code makes all rows of a table"),
             }
         }
     }
 }
 
-/// The value of one row in one column.
-enum Cell {
+/// Value of one row in one column.
+enum Datum {
     Text(Option<String>),
     Count(Option<u64>),
     Large(Option<u128>),
     Number(Option<f64>),
 }
 
-impl Cell {
+impl Datum {
     fn column(&self, name: &'static str) -> Column {
         let values = match self {
-            Cell::Text(_) => Values::Text(Vec::new()),
-            Cell::Count(_) => Values::Count(Vec::new()),
-            Cell::Large(_) => Values::Large(Vec::new()),
-            Cell::Number(_) => Values::Number(Vec::new()),
+            Datum::Text(_) => Values::Text(Vec::new()),
+            Datum::Count(_) => Values::Count(Vec::new()),
+            Datum::Large(_) => Values::Large(Vec::new()),
+            Datum::Number(_) => Values::Number(Vec::new()),
         };
         Column { name, values }
     }
 }
 
-fn text(value: &str) -> Cell {
-    Cell::Text(Some(value.to_owned()))
+fn text(value: &str) -> Datum {
+    Datum::Text(Some(value.to_owned()))
 }
 
-fn maybe(value: Option<&str>) -> Cell {
-    Cell::Text(value.map(str::to_owned))
+fn maybe(value: Option<&str>) -> Datum {
+    Datum::Text(value.map(str::to_owned))
 }
 
-fn count(value: u64) -> Cell {
-    Cell::Count(Some(value))
+fn count(value: u64) -> Datum {
+    Datum::Count(Some(value))
 }
 
-fn time(value: impl Into<Option<Nanos>>) -> Cell {
-    Cell::Count(value.into().map(|time| time.0))
+fn time(value: impl Into<Option<Nanos>>) -> Datum {
+    Datum::Count(value.into().map(|time| time.0))
 }
 
-fn place(nth: usize) -> Cell {
-    Cell::Count(u64::try_from(nth).ok())
+fn index(nth: usize) -> Datum {
+    Datum::Count(u64::try_from(nth).ok())
 }
 
-/// The tables of these records. One without rows has no columns, and is left out.
-pub(crate) fn tables(sources: &[Source]) -> Vec<Table> {
+/// Returns the tables of these records, without those that have no rows.
+pub(super) fn tables(sources: &[Source]) -> Vec<Table> {
     let mut all = ["series", "samples", "worst", "figures"].map(Rows::of);
     let [series, samples, worst, figures] = &mut all;
     for source in sources {
         for (nth, one) in source.record.series.iter().enumerate() {
             series.add(series_row(source, nth, one));
-            // A record that could not be decoded was refused.
+            // Records whose histograms can't be decoded are refused when they are read.
             for bucket in one.histogram().iter().flat_map(Histogram::buckets) {
                 samples.add(vec![
                     ("record", text(&source.name)),
-                    ("series", place(nth)),
+                    ("series", index(nth)),
                     ("value_ns", time(bucket.from)),
                     ("below_ns", time(bucket.to)),
                     ("count", count(bucket.count)),
@@ -101,12 +101,12 @@ pub(crate) fn tables(sources: &[Source]) -> Vec<Table> {
     all.into_iter().map(|rows| rows.0).filter(|table| !table.columns.is_empty()).collect()
 }
 
-fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str, Cell)> {
+fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str, Datum)> {
     let (record, warm_up) = (&source.record, series.warm_up);
     let (raw, corrected) = (series.quantiles, series.corrected);
     vec![
         ("record", text(&source.name)),
-        ("series", place(nth)),
+        ("series", index(nth)),
         ("target", text(&record.plan.target)),
         ("kernel", text(&record.machine.kernel)),
         ("time_domain", text(record.machine.time_domain.word())),
@@ -131,7 +131,7 @@ fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str
         ("max_ns", time(series.max)),
         ("mean_ns", time(series.mean)),
         ("stddev_ns", time(series.stddev)),
-        ("sum_ns", Cell::Large(Some(series.sum))),
+        ("sum_ns", Datum::Large(Some(series.sum))),
         ("p50_ns", time(raw.p50)),
         ("p90_ns", time(raw.p90)),
         ("p99_ns", time(raw.p99)),
@@ -143,10 +143,10 @@ fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str
         ("corrected_p99_9_ns", time(corrected.p99_9)),
         ("corrected_p99_99_ns", time(corrected.p99_99)),
         ("first_ns", time(series.first)),
-        ("warm_up_recorded", Cell::Count(warm_up.map(|warm_up| warm_up.recorded))),
-        ("warm_up_missed", Cell::Count(warm_up.map(|warm_up| warm_up.missed))),
+        ("warm_up_recorded", Datum::Count(warm_up.map(|warm_up| warm_up.recorded))),
+        ("warm_up_missed", Datum::Count(warm_up.map(|warm_up| warm_up.missed))),
         ("warm_up_max_ns", time(warm_up.map(|warm_up| warm_up.max))),
-        ("warm_up_sum_ns", Cell::Large(warm_up.map(|warm_up| warm_up.sum))),
+        ("warm_up_sum_ns", Datum::Large(warm_up.map(|warm_up| warm_up.sum))),
         ("minor_faults", count(series.disturbed.minor_faults)),
         ("major_faults", count(series.disturbed.major_faults)),
         ("preempted", count(series.disturbed.preempted)),
@@ -154,24 +154,24 @@ fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str
     ]
 }
 
-/// A row for each charge; one without a cause where nothing was explained.
-fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static str, Cell)>> {
+/// Returns a row for each charge, or one without a cause if the sample has no explanation.
+fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static str, Datum)>> {
     let row = |charge: Option<&Charge>| {
         let stack = charge.map(|charge| charge.stack.join(";")).filter(|stack| !stack.is_empty());
         vec![
             ("record", text(&source.name)),
-            ("rank", place(nth + 1)),
+            ("rank", index(nth + 1)),
             ("probe", text(&sample.probe)),
             ("cpu", count(sample.cpu.into())),
             ("at_ns", time(sample.at)),
             ("latency_ns", time(sample.latency)),
-            ("index", Cell::Count(sample.index)),
+            ("index", Datum::Count(sample.index)),
             ("unexplained_ns", time(sample.unexplained)),
             ("cause", maybe(charge.map(|charge| charge.cause.as_str()))),
             ("from_ns", time(charge.map(|charge| charge.from))),
             ("ns", time(charge.map(|charge| charge.ns))),
             ("culprit", maybe(charge.map(|charge| charge.culprit.as_str()))),
-            ("stack", Cell::Text(stack)),
+            ("stack", Datum::Text(stack)),
         ]
     };
     if sample.causes.is_empty() {
@@ -180,12 +180,12 @@ fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static
     sample.causes.iter().map(|charge| row(Some(charge))).collect()
 }
 
-fn figure_row(source: &Source, figure: &Figure) -> Vec<(&'static str, Cell)> {
+fn figure_row(source: &Source, figure: &Figure) -> Vec<(&'static str, Datum)> {
     vec![
         ("record", text(&source.name)),
         ("probe", text(&figure.probe)),
         ("name", text(&figure.name)),
-        ("value", Cell::Number(Some(figure.value))),
+        ("value", Datum::Number(Some(figure.value))),
         ("unit", text(&figure.unit)),
         ("load", text(&figure.load.join(" "))),
         ("profile", maybe(figure.profile.as_deref())),

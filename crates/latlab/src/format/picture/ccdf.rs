@@ -1,33 +1,32 @@
-//! How rare each latency is: the share of samples above each.
+//! Complementary cumulative distribution of latencies (CCDF).
 
 use super::axis::{at_least_one, decade_below, lowest};
 use super::curve::{Curve, latency_axis};
-use super::{Axis, Chart, Line, Marks, Step, Stroke, Unit};
+use super::{Axis, Chart, ChartLine, Marks, Step, Stroke, Unit};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
-/// The share of samples at or above a latency, both logarithmic.
+/// Returns the chart: the share of samples at or above a latency, both logarithmic.
 pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
     let mut lines = Vec::new();
     for curve in curves {
         lines.push(curve.line(shares(&curve.histogram)));
         if let Some(corrected) = corrected(curve.series, &curve.histogram) {
-            lines.push(Line {
+            lines.push(ChartLine {
                 name: format!("{} · corrected", curve.name),
                 stroke: Stroke::Dashed,
                 ..curve.line(shares(&corrected))
             });
         }
     }
-    let mut about = "How large a share of the samples took this long or longer: the further down \
-                     and left, the better."
-        .to_owned();
+    let mut about =
+        "Share of samples at or above each latency; further down and left is better.".to_owned();
     if lines.iter().any(|line| line.stroke == Stroke::Dashed) {
-        about += " Dashed: as it would be, had every missed period been sampled.";
+        about += " Dashed: corrected for missed periods.";
     }
     Chart {
         name: "ccdf".to_owned(),
-        title: "How rare each latency is".to_owned(),
+        title: "Complementary cumulative distribution (CCDF)".to_owned(),
         about,
         x: latency_axis(curves),
         y: Axis {
@@ -44,14 +43,14 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
     }
 }
 
-/// The distribution of a series corrected for the periods it missed, if it missed any.
+/// Returns the distribution corrected for missed periods; none if no period was missed.
 pub(crate) fn corrected(series: &Series, histogram: &Histogram) -> Option<Histogram> {
     let interval = series.interval?;
     (series.counts.missed > 0).then(|| histogram.corrected(interval))
 }
 
-/// Latency and share of samples at or above it; without the points that no eye could tell from
-/// their neighbours.
+/// Returns latencies and the shares of samples at or above them, without points that are
+/// indistinguishable from their neighbours.
 fn shares(histogram: &Histogram) -> Vec<(f64, f64)> {
     const VISIBLE: f64 = 1.02;
     let above = histogram.above();

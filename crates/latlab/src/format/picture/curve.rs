@@ -1,12 +1,12 @@
-//! The series of all sources: the names and colours of their lines, and the axis they share.
+//! Series of all sources: names and colours of their lines, and their common axis.
 
 use super::axis::{at_least_one, decade_above, decade_below};
-use super::{Axis, COLOURS, Line, Source, Stroke, Unit};
+use super::{Axis, COLOURS, ChartLine, Source, Stroke, Unit};
 use crate::format::{numbered, printable, series_name};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
 
-/// A series with its histogram at hand and all that its lines have in common.
+/// A series with its histogram, and what its lines have in common.
 pub(super) struct Curve<'a> {
     pub(super) name: String,
     pub(super) colour: &'static str,
@@ -15,12 +15,12 @@ pub(super) struct Curve<'a> {
 }
 
 impl Curve<'_> {
-    pub(super) fn line(&self, points: Vec<(f64, f64)>) -> Line {
-        Line { name: self.name.clone(), colour: self.colour, stroke: Stroke::Solid, points }
+    pub(super) fn line(&self, points: Vec<(f64, f64)>) -> ChartLine {
+        ChartLine { name: self.name.clone(), colour: self.colour, stroke: Stroke::Solid, points }
     }
 }
 
-/// The series that have samples and no other picture.
+/// Returns the series that have samples, without those of scans, which have their own charts.
 pub(super) fn curves(sources: &[Source]) -> Vec<Curve<'_>> {
     let series = sources.iter().flat_map(|source| &source.record.series);
     let measured = series.zip(names(sources));
@@ -36,13 +36,13 @@ pub(super) fn curves(sources: &[Source]) -> Vec<Curve<'_>> {
         .collect()
 }
 
-/// The distribution of a series that was read from a record.
+/// Returns the distribution of a series that was read from a record.
 pub(crate) fn distribution(series: &Series) -> Histogram {
     series.histogram().expect("a record's histograms were read before")
 }
 
-/// A name for each series of all sources, in order. What is the same everywhere is left out,
-/// except the probe and the CPU.
+/// Returns a name for each series of all sources, in order. Names contain probe and CPU, and everything
+/// else only if it differs.
 pub(crate) fn names(sources: &[Source]) -> Vec<String> {
     let all: Vec<(&Source, &Series)> = sources
         .iter()
@@ -68,12 +68,12 @@ pub(crate) fn names(sources: &[Source]) -> Vec<String> {
     numbered(all.into_iter().map(name))
 }
 
-/// What ran beside a series, in words.
+/// Returns the load of a series in words.
 pub(crate) fn load(series: &Series) -> String {
     if series.load.is_empty() { "no load".to_owned() } else { series.load.join(" + ") }
 }
 
-/// The axis on which all latencies have a place.
+/// Returns the axis that holds all latencies.
 pub(super) fn latency_axis(curves: &[Curve<'_>]) -> Axis {
     let least = curves.iter().map(|c| c.histogram.min()).min();
     let most = curves.iter().map(|c| c.histogram.max()).max();

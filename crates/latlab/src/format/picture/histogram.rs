@@ -1,30 +1,29 @@
-//! How often each latency occurred.
+//! Latency histogram.
 
 use super::axis::{at_least_one, decade_above, highest, real};
 use super::curve::{Curve, latency_axis};
-use super::{Axis, Chart, Line, Marks, Step, Unit};
+use super::{Axis, Chart, ChartLine, Marks, Step, Unit};
 use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
 
-/// The bins of the histogram grow by 10^(1/40), 6 %, and hold whole nanoseconds.
+/// Bins grow by 10^(1/40), 6 %, and hold whole nanoseconds.
 const BINS_PER_DECADE: f64 = 40.0;
 
-/// Where a logarithmic axis of counts ends, since it has no 0: an empty bin is drawn here.
+/// Lower end of the logarithmic axis of counts, where empty bins are drawn.
 const NO_SAMPLE: f64 = 0.5;
 
-/// Samples in each bin over the latency, both logarithmic.
+/// Returns the chart: samples per bin over latency, both logarithmic.
 pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
-    let lines: Vec<Line> = curves.iter().map(|curve| curve.line(bins(&curve.histogram))).collect();
-    let mut about = "Each step counts the samples of one bin. All bins are 6 % wide, but at least \
-                     a nanosecond, so they look alike on this axis."
-        .to_owned();
+    let lines: Vec<ChartLine> =
+        curves.iter().map(|curve| curve.line(bins(&curve.histogram))).collect();
+    let mut about = "Samples per bin. Log-spaced bins (6 %, at least 1 ns).".to_owned();
     if curves.iter().any(|curve| curve.histogram.min() == Nanos(0)) {
-        about += " Samples of 0 ns stand at 1 ns.";
+        about += " Samples of 0 ns are drawn at 1 ns.";
     }
     Chart {
         name: "histogram".to_owned(),
-        title: "How often each latency occurred".to_owned(),
+        title: "Latency histogram".to_owned(),
         about,
         x: latency_axis(curves),
         y: Axis {
@@ -41,7 +40,8 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
     }
 }
 
-/// Start and count of each bin that holds samples, from and back to the ground around each group.
+/// Returns start and count of each bin with samples; each group of bins begins and ends at the
+/// baseline.
 fn bins(histogram: &Histogram) -> Vec<(f64, f64)> {
     let mut bins: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for bucket in histogram.buckets() {
@@ -60,7 +60,7 @@ fn bins(histogram: &Histogram) -> Vec<(f64, f64)> {
     points
 }
 
-/// The first nanosecond of the bin of a latency, and that of the next bin.
+/// Returns the first nanosecond of the bin of a latency, and that of the next bin.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,42 +1,42 @@
-//! How late a task runs, over the moment of the interrupt that wakes it: figures 3 to 8 of
-//! Heursch et al. 2001, one picture for each call, the kernels laid over each other.
+//! Latency of a task over the offset of the interrupt that wakes it, as in figures 3 to 8 of Heursch et
+//! al. 2001: one chart for each call, with all kernels.
 
 use super::axis::{real, round_step};
-use super::{Area, Axis, Bar, COLOURS, Chart, Line, Marks, Source, Step, Stroke, Unit};
+use super::{Area, Axis, COLOURS, CallBar, Chart, ChartLine, Marks, Source, Step, Stroke, Unit};
 use crate::format::{micro, numbered, printable, scan};
 use latlab_core::scan::{Offset, Point, Scan};
 use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// No eye follows more scans in one picture.
+/// Most scans in one chart.
 const MOST: usize = 24;
 
-/// A call and all scans of it.
+/// A call with all its scans.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
-    /// As it is written on the command line, if that is not too long for a heading.
+pub(crate) struct ScannedCall<'a> {
+    /// As on the command line, shortened for a heading.
     pub(crate) text: String,
-    /// The scans with what tells them apart, which of a single one is nothing.
+    /// The scans with distinct names; the name of a single scan is empty.
     pub(crate) scans: Vec<(String, &'a Scan)>,
 }
 
-/// The calls that the sources scanned, in order.
-pub(crate) fn calls(sources: &[Source]) -> Vec<Call<'_>> {
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+/// Returns the calls that the sources scanned, in order.
+pub(crate) fn calls(sources: &[Source]) -> Vec<ScannedCall<'_>> {
+    let mut indices: BTreeMap<String, usize> = BTreeMap::new();
     let mut calls: Vec<(String, Vec<(&Source, &Scan)>)> = Vec::new();
     for source in sources {
         for scan in &source.record.scans {
             let text = scan::call(&scan.call);
             let next = calls.len();
-            let place = *places.entry(text.clone()).or_insert(next);
-            if place == next {
+            let index = *indices.entry(text.clone()).or_insert(next);
+            if index == next {
                 calls.push((text, Vec::new()));
             }
-            calls[place].1.push((source, scan));
+            calls[index].1.push((source, scan));
         }
     }
-    let call = |(text, scans)| Call { text: shortened(text), scans: named(scans) };
+    let call = |(text, scans)| ScannedCall { text: shortened(text), scans: named(scans) };
     calls.into_iter().map(call).collect()
 }
 
@@ -54,7 +54,8 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// What tells scans of one call apart: of kernel, record, interrupt and CPU as much as is needed.
+/// Returns distinct names for the scans of a call: kernel, record, interrupt and CPU as far as
+/// necessary.
 fn names(scans: &[(&Source, &Scan)]) -> Vec<String> {
     let facets: [fn(&Source, &Scan) -> String; 4] = [
         |_, scan| scan.profile.clone().unwrap_or_default(),
@@ -80,7 +81,7 @@ fn names(scans: &[(&Source, &Scan)]) -> Vec<String> {
     numbered(names.iter().map(|name| printable(name)))
 }
 
-/// A picture for each call of which something was measured.
+/// Returns a chart for each call with measurements.
 pub(super) fn charts(sources: &[Source]) -> Vec<Chart> {
     let mut calls = calls(sources);
     for call in &mut calls {
@@ -88,7 +89,7 @@ pub(super) fn charts(sources: &[Source]) -> Vec<Chart> {
     }
     calls.retain(|call| !call.scans.is_empty());
     let mut taken: BTreeMap<String, u32> = BTreeMap::new();
-    let name = |call: &Call<'_>| {
+    let name = |call: &ScannedCall<'_>| {
         let name = file_name(&call.scans[0].1.call.name);
         let times = taken.entry(name.clone()).or_default();
         *times += 1;
@@ -98,43 +99,44 @@ pub(super) fn charts(sources: &[Source]) -> Vec<Chart> {
     names.into_iter().zip(&calls).map(|(name, call)| chart(name, call)).collect()
 }
 
-/// A name that is one on every file system, whatever a record says.
+/// Returns a name that is valid on every file system.
 fn file_name(call: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let name: String = call.chars().take(40).map(fit).collect();
     format!("scan-{name}")
 }
 
-/// All scans of a call, which are not none, over each other.
-pub(super) fn chart(name: String, call: &Call<'_>) -> Chart {
+/// Returns the chart of a call, which has at least one scan.
+pub(super) fn chart(name: String, call: &ScannedCall<'_>) -> Chart {
     let mut lines = Vec::new();
     let mut marks = Marks::default();
     let scans = &call.scans[..call.scans.len().min(MOST)];
-    let x = moments(scans);
+    let x = offsets(scans);
     for ((name, scan), colour) in scans.iter().zip(COLOURS.iter().cycle()) {
         lines.extend(self::lines(name, scan, colour));
         marks.areas.extend(triangles(scan, colour, marks.bars.len(), &x));
-        marks.bars.push(Bar { colour, end: micros(scan.duration.median) });
+        marks.bars.push(CallBar { colour, end: micros(scan.duration.median) });
     }
-    // One is easily seen; of several, each is lighter, or all together would hide the lines.
+    // With several scans each is lighter, so that all together do not hide the lines.
     marks.shade = 0.24 / (1.0 + scans.iter().map(|_| 1.0).sum::<f64>());
-    let mut about = "PDLT: from the interrupt to the first instruction of the task that it wakes. \
-                     The thick line on the axis is the call. A stretch that can't be preempted is \
-                     a triangle, shaded, as high as it is long: the task waits for its end. \
-                     Bold: the least that was measured at a moment; thin: the most."
-        .to_owned();
+    let mut about =
+        "PDLT: time from the interrupt to the first instruction of the woken task. Thick \
+                     line on the axis: the call. Shaded triangle: a non-preemptible section, as \
+                     high as it is long, because the task waits for its end. Bold: minimum at each \
+                     offset; thin: maximum."
+            .to_owned();
     if lines.iter().any(|line| line.stroke == Stroke::Dotted) {
-        about += " Dotted: IRT, from the interrupt to the first instruction of its service \
-                  routine, the most.";
+        about += " Dotted: maximum IRT, the time from the interrupt to the first instruction of its \
+                  service routine.";
     }
-    let which = match (scans, &scans[0].1.profile) {
+    let suffix = match (scans, &scans[0].1.profile) {
         ([_], Some(profile)) => format!(" on {}", printable(profile)),
         _ if scans.len() < call.scans.len() => format!(", {MOST} of {} scans", call.scans.len()),
         _ => String::new(),
     };
     Chart {
         name,
-        title: format!("How late a task runs that is woken during {}{which}", call.text),
+        title: format!("Latency of a task woken during {}{suffix}", call.text),
         about,
         x,
         y: latencies(scans),
@@ -144,12 +146,13 @@ pub(super) fn chart(name: String, call: &Call<'_>) -> Chart {
     }
 }
 
-fn lines(name: &str, scan: &Scan, colour: &'static str) -> Vec<Line> {
-    let line = |what: &str, stroke, value: &dyn Fn(&Point) -> Option<Nanos>| {
-        let name = if name.is_empty() { what.to_owned() } else { format!("{name} · {what}") };
+fn lines(name: &str, scan: &Scan, colour: &'static str) -> Vec<ChartLine> {
+    let line = |quantity: &str, stroke, value: &dyn Fn(&Point) -> Option<Nanos>| {
+        let name =
+            if name.is_empty() { quantity.to_owned() } else { format!("{name} · {quantity}") };
         let points = scan.points.iter();
         let points = points.filter_map(|p| Some((at(p.offset), micros(value(p)?)))).collect();
-        Line { name, colour, stroke, points }
+        ChartLine { name, colour, stroke, points }
     };
     let mut lines = vec![
         line("PDLT min", Stroke::Solid, &|point| Some(point.pdlt.min)),
@@ -160,7 +163,7 @@ fn lines(name: &str, scan: &Scan, colour: &'static str) -> Vec<Line> {
     lines
 }
 
-/// The regions that are long enough to be seen, as the triangles that they are.
+/// Returns the sections that are long enough to be visible, as triangles.
 fn triangles(scan: &Scan, colour: &'static str, bar: usize, x: &Axis) -> Vec<Area> {
     let triangles = scan.regions.iter().map(|region| Area {
         colour,
@@ -172,15 +175,15 @@ fn triangles(scan: &Scan, colour: &'static str, bar: usize, x: &Axis) -> Vec<Are
     triangles.filter(|area| area.to.0 - area.from.0 > (x.max - x.min) / 1_000.0).collect()
 }
 
-/// The axis of the interrupt's moment: all points, and all of the call.
-fn moments(scans: &[(String, &Scan)]) -> Axis {
+/// Returns the axis of the interrupt's offset, which holds all points and all of the call.
+fn offsets(scans: &[(String, &Scan)]) -> Axis {
     let points = scans.iter().flat_map(|(_, scan)| &scan.points);
     let offsets = points.map(|point| at(point.offset));
     let durations = scans.iter().map(|(_, scan)| micros(scan.duration.median));
     let ends = offsets.chain(durations);
     let (min, max) = ends.fold((0.0, 0.0), |(min, max), end| (end.min(min), end.max(max)));
     Axis {
-        label: "moment of the interrupt, after the call's begin (thick: the call)".to_owned(),
+        label: "offset of the interrupt from the start of the call (thick: the call)".to_owned(),
         unit: Unit::Micros,
         log: false,
         min,
@@ -189,8 +192,8 @@ fn moments(scans: &[(String, &Scan)]) -> Axis {
     }
 }
 
-/// The axis of PDLT and IRT. A single measurement that something else delayed by far would make
-/// all the others a line on the ground: it goes out of the picture, and the label says how far.
+/// Returns the axis of PDLT and IRT. If few outliers would flatten everything else, they are off scale,
+/// and the label has the maximum.
 fn latencies(scans: &[(String, &Scan)]) -> Axis {
     let points = || scans.iter().flat_map(|(_, scan)| &scan.points);
     let least = points().map(|point| point.pdlt.min).max().unwrap_or_default();
@@ -206,7 +209,7 @@ fn latencies(scans: &[(String, &Scan)]) -> Axis {
     let mut top = micros(highest);
     if top > 3.0 * micros(nearly_all) {
         top = 1.5 * micros(nearly_all);
-        let _ = write!(label, " (up to {}, above the picture)", micro(highest));
+        let _ = write!(label, " (max {}, off scale)", micro(highest));
     }
     let step = round_step(top.max(0.001));
     let max = (top / step).floor().mul_add(step, step);

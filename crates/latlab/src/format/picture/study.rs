@@ -1,12 +1,12 @@
-//! The pictures that a study asks for, each in the form that its paper has: records in, lines and
-//! columns out, and the numbers that they show.
+//! Pictures of a study, each in the form that its paper has: reduces records to lines and columns, and
+//! to a table of their numbers.
 
 mod distribution;
 mod over;
 mod time;
 
 use super::curve::distribution as histogram;
-use super::{COLOURS, Call, Chart, scan};
+use super::{COLOURS, Chart, ScannedCall, scan};
 use crate::format::{grouped, micro, numbered, printable};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Record;
@@ -15,39 +15,39 @@ use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::{Kind, Picture};
 use latlab_core::timeline::Timeline;
 
-/// A picture of which something was measured.
-pub(crate) struct Pictured {
-    /// What its files are called.
+/// A picture with measurements.
+pub(crate) struct StudyPicture {
+    /// Name of its files.
     pub(crate) name: String,
     pub(crate) chart: Chart,
-    /// Which figure of the paper it redoes, where that is said.
+    /// The figure of the paper that it reproduces, or nothing.
     pub(crate) source: String,
-    /// What it shows, in numbers.
-    pub(crate) numbers: Numbers,
+    /// Numbers that it shows.
+    pub(crate) numbers: NumberTable,
 }
 
 /// A table with names in its first column and numbers in the others.
-pub(crate) struct Numbers {
+pub(crate) struct NumberTable {
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// All samples that a figure is taken of in a cell.
+/// All samples of a figure in a cell.
 struct Samples {
     name: String,
-    /// From when to when they last.
+    /// Start and end of the measured time.
     span: String,
     colour: &'static str,
     histogram: Histogram,
     timeline: Timeline,
 }
 
-/// The pictures of a study; none of what was not measured.
+/// Returns the pictures of a study that have measurements.
 pub(crate) fn pictures(
     study: &Study,
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
-) -> Vec<Pictured> {
+) -> Vec<StudyPicture> {
     let of = |picture| of(picture, study, findings, records);
     study.pictures.iter().filter_map(of).collect()
 }
@@ -57,23 +57,28 @@ fn of(
     study: &Study,
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
-) -> Option<Pictured> {
+) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
         Kind::Cdf | Kind::Density | Kind::OverTime => of_samples(picture, study, records)?,
         Kind::Bars | Kind::Curves => over::chart(picture, study, findings)?,
         Kind::Pdlt => of_scans(picture, study, records)?,
     };
     chart.title = printable(&picture.title);
-    // On a page that has other places, too.
+    // On the page, other elements have ids too.
     chart.name = format!("picture-{}", picture.name);
-    Some(Pictured { name: picture.name.clone(), chart, source: picture.source.clone(), numbers })
+    Some(StudyPicture {
+        name: picture.name.clone(),
+        chart,
+        source: picture.source.clone(),
+        numbers,
+    })
 }
 
 fn of_samples(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],
-) -> Option<(Chart, Numbers)> {
+) -> Option<(Chart, NumberTable)> {
     let samples = samples(picture, study, records);
     if samples.is_empty() {
         return None;
@@ -94,10 +99,10 @@ fn of_samples(
         row
     };
     let header = header.map(str::to_owned).into();
-    Some((chart, Numbers { header, rows: samples.iter().map(row).collect() }))
+    Some((chart, NumberTable { header, rows: samples.iter().map(row).collect() }))
 }
 
-/// What a picture shows of each cell and figure that has samples: all CPUs and repetitions together.
+/// Returns the samples of each cell and figure that has any, of all CPUs and repetitions together.
 fn samples(picture: &Picture, study: &Study, records: &[Option<Vec<Record>>]) -> Vec<Samples> {
     let names = cell_names(study, &picture.cells);
     let mut all = Vec::new();
@@ -124,25 +129,25 @@ fn samples(picture: &Picture, study: &Study, records: &[Option<Vec<Record>>]) ->
     all
 }
 
-/// What an axis of samples is called.
+/// Returns the label of the axis of samples.
 fn label(samples: &[Samples]) -> String {
     let first = &samples[0].span;
     let alike = samples.iter().all(|one| one.span == *first);
     printable(if alike { first } else { "latency" })
 }
 
-/// What tells cells apart: their labels on the axes on which they differ.
+/// Returns distinct names of cells: their labels on the axes on which they differ.
 fn cell_names(study: &Study, cells: &[usize]) -> Vec<String> {
     let labels: Vec<Vec<&str>> = cells.iter().map(|cell| study.labels(*cell)).collect();
     let differs = |axis: usize| labels.windows(2).any(|pair| pair[0][axis] != pair[1][axis]);
     let name = |labels: &Vec<&str>| {
-        let telling = labels.iter().enumerate().filter(|(axis, _)| differs(*axis));
-        joined(&telling.map(|(_, label)| *label).collect::<Vec<_>>())
+        let distinct = labels.iter().enumerate().filter(|(axis, _)| differs(*axis));
+        joined(&distinct.map(|(_, label)| *label).collect::<Vec<_>>())
     };
     labels.iter().map(name).collect()
 }
 
-/// Those of the words that say something, with dots between.
+/// Joins the words that are not empty with dots.
 fn joined(words: &[&str]) -> String {
     let words = words.iter().copied().filter(|word| !word.is_empty());
     printable(&words.collect::<Vec<_>>().join(" · "))
@@ -152,7 +157,7 @@ fn of_scans(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],
-) -> Option<(Chart, Numbers)> {
+) -> Option<(Chart, NumberTable)> {
     let mut scans = Vec::new();
     for (cell, name) in picture.cells.iter().zip(cell_names(study, &picture.cells)) {
         let of_cell = records.get(*cell).into_iter().flatten().flatten();
@@ -166,7 +171,7 @@ fn of_scans(
     }
     let names = numbered(scans.iter().map(|(name, _)| name.clone()));
     let scans: Vec<_> = names.into_iter().zip(scans.into_iter().map(|(_, scan)| scan)).collect();
-    let header = ["", "shortest PDLT", "longest PDLT", "call", "triangles", "longest of them"];
+    let header = ["", "min PDLT", "max PDLT", "call", "sections", "longest section"];
     let mut rows = Vec::new();
     for (name, scan) in &scans {
         let pdlt = || scan.points.iter().map(|point| point.pdlt);
@@ -180,8 +185,8 @@ fn of_scans(
             longest.unwrap_or_else(|| "–".to_owned()),
         ]);
     }
-    let chart = scan::chart(picture.name.clone(), &Call { text: String::new(), scans });
-    Some((chart, Numbers { header: header.map(str::to_owned).into(), rows }))
+    let chart = scan::chart(picture.name.clone(), &ScannedCall { text: String::new(), scans });
+    Some((chart, NumberTable { header: header.map(str::to_owned).into(), rows }))
 }
 
 #[cfg(test)]

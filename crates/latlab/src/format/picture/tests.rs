@@ -1,4 +1,4 @@
-//! The numbers in the pictures are those in the records.
+//! Tests: charts show the numbers of the records.
 
 #![expect(clippy::float_cmp, reason = "whole numbers and powers of ten are exact")]
 
@@ -14,7 +14,7 @@ pub(crate) mod sample_explained;
 #[path = "../../../tests/sample_scan/mod.rs"]
 pub(crate) mod sample_scan;
 
-/// A record under a name, its latencies `times` as long as usual.
+/// Returns a record under a name, with latencies multiplied by `times`.
 pub(crate) fn source(name: &str, times: u64) -> Source {
     Source::of_run(name.to_owned(), sample::record(times))
 }
@@ -25,7 +25,7 @@ fn chart(sources: &[Source], name: &str) -> Chart {
 }
 
 #[test]
-fn every_sample_stands_in_the_histogram() {
+fn histogram_holds_every_sample() {
     let sources = [source("run", 1)];
     let chart = chart(&sources, "histogram");
     for (line, series) in chart.lines.iter().zip(&sources[0].record.series) {
@@ -37,7 +37,7 @@ fn every_sample_stands_in_the_histogram() {
 }
 
 #[test]
-fn a_single_stall_is_seen_in_every_picture() {
+fn single_stall_is_visible_in_every_chart() {
     let sources = [source("run", 1)];
     let (_, stall) = sample::STALLED;
     let histogram = chart(&sources, "histogram");
@@ -53,18 +53,18 @@ fn a_single_stall_is_seen_in_every_picture() {
 }
 
 #[test]
-fn only_a_series_that_missed_periods_has_a_corrected_line() {
+fn corrected_line_exists_only_for_missed_periods() {
     let ccdf = chart(&[source("run", 1)], "ccdf");
-    let dashed: Vec<&Line> =
+    let dashed: Vec<&ChartLine> =
         ccdf.lines.iter().filter(|line| line.stroke == Stroke::Dashed).collect();
     assert_eq!(dashed.len(), 1);
     assert_eq!(dashed[0].name, "cyclic · CPU 1 · corrected");
     let long = dashed[0].points.iter().rfind(|p| p.0 < 1e9).unwrap();
-    assert!(long.1 > 0.04, "a second of 20 s was worse than a second");
+    assert!(long.1 > 0.04, "for 1 s of 20 s, latency was above 1 s");
 }
 
 #[test]
-fn shares_fall_from_all_to_the_last_sample() {
+fn ccdf_falls_from_all_samples_to_the_last() {
     for line in chart(&[source("run", 1)], "ccdf").lines {
         assert_eq!(line.points[0].1, 1.0);
         assert!(line.points.windows(2).all(|w| w[0].1 > w[1].1));
@@ -73,7 +73,7 @@ fn shares_fall_from_all_to_the_last_sample() {
 }
 
 #[test]
-fn lines_are_named_by_what_tells_them_apart() {
+fn line_names_contain_only_differences() {
     let mut after = source("after", 2);
     after.record.series[2].load.clear();
     assert_eq!(names(&[source("run", 1)])[2], "cyclic · CPU 2");
@@ -85,7 +85,7 @@ fn lines_are_named_by_what_tells_them_apart() {
 }
 
 #[test]
-fn a_bin_holds_its_latency_and_ends_where_the_next_begins() {
+fn bin_contains_latency_and_adjoins_next_bin() {
     for latency in (1..5_000).chain([1 << 40, 1_000_000, 999_999_999]) {
         let (start, end) = bin_of(Nanos(latency));
         assert!(start <= latency && latency < end, "{start} {latency} {end}");
@@ -95,14 +95,14 @@ fn a_bin_holds_its_latency_and_ends_where_the_next_begins() {
 }
 
 #[test]
-fn axes_begin_and_end_with_a_power_of_ten_around_the_data() {
+fn axes_end_at_powers_of_ten_around_data() {
     let chart = chart(&[source("run", 1)], "histogram");
     assert_eq!((chart.x.min, chart.x.max), (1e3, 1e10));
     assert_eq!(chart.y.max, 1e4);
 }
 
 #[test]
-fn a_series_without_samples_draws_nothing() {
+fn series_without_samples_has_no_chart() {
     let mut source = source("run", 1);
     source.record.series.truncate(1);
     source.record.series[0].counts.recorded = 0;

@@ -1,13 +1,13 @@
-//! When it was late: the worst latency over time.
+//! Worst latency over time.
 
 use super::axis::{at_least_one, decade_above, decade_below, highest, lowest, of_time};
 use super::curve::Curve;
-use super::{Axis, Chart, Line, Marks, Step, Unit};
+use super::{Axis, Chart, ChartLine, Marks, Step, Unit};
 use latlab_core::time::Nanos;
 
-/// The worst latency of each stretch of time.
+/// Returns the chart: the worst latency of each interval of time.
 pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
-    let lines: Vec<Line> = curves
+    let lines: Vec<ChartLine> = curves
         .iter()
         .map(|curve| {
             let points = curve.series.timeline.points();
@@ -19,7 +19,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
     let (x, about) = of_time(&timelines);
     Chart {
         name: "timeline".to_owned(),
-        title: "When it was late".to_owned(),
+        title: "Worst latency over time".to_owned(),
         about,
         x,
         y: Axis {

@@ -1,15 +1,15 @@
-//! The columns of an SVG picture.
+//! Columns of an SVG picture.
 
-use super::{Drawing, Drawn, INK, colour};
+use super::{Canvas, Drawn, INK, colour};
 use crate::format::picture::{Chart, Columns, Look};
 use plotters::prelude::*;
 
-/// Between two columns, in pixels.
+/// Gap between two columns, in pixels.
 const GAP: i32 = 1;
 
-/// Draws the columns of a chart. `place` says where a point of the chart is on the drawing.
+/// Draws the columns of a chart. `place` maps a point of the chart to the canvas.
 pub(super) fn draw(
-    drawing: &Drawing<'_>,
+    drawing: &Canvas<'_>,
     chart: &Chart,
     place: impl Fn((f64, f64)) -> (i32, i32),
 ) -> Drawn {
@@ -17,7 +17,7 @@ pub(super) fn draw(
         for block in &columns.blocks {
             let (left, top) = place((block.x.0, block.y.1));
             let (right, bottom) = place((block.x.1, block.y.0));
-            // What is hardly above the ground is seen to be there.
+            // A column is at least one pixel high.
             let corners = [(left, top.min(bottom - 1)), ((right - GAP).max(left + 1), bottom)];
             piece(drawing, columns, corners)?;
         }
@@ -25,17 +25,17 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// A rectangle that looks like a column.
-pub(super) fn piece(drawing: &Drawing<'_>, columns: &Columns, corners: [(i32, i32); 2]) -> Drawn {
+/// Draws a rectangle in the style of these columns.
+pub(super) fn piece(drawing: &Canvas<'_>, columns: &Columns, corners: [(i32, i32); 2]) -> Drawn {
     let colour = colour(columns.colour);
     let [(left, top), (right, bottom)] = corners;
     match columns.look {
         Look::Full => drawing.draw(&Rectangle::new(corners, colour.filled()))?,
         Look::Faint => drawing.draw(&Rectangle::new(corners, colour.mix(0.4).filled()))?,
-        // Seen on a full one of any colour, and on paper without colours.
+        // An outline is visible on a filled column of any colour, and in black and white.
         Look::Hollow => {
-            let ground = (left, bottom);
-            let around = [ground, (left, top), (right, top), (right, bottom), ground];
+            let start = (left, bottom);
+            let around = [start, (left, top), (right, top), (right, bottom), start];
             drawing.draw(&PathElement::new(around, INK.stroke_width(2)))?;
         }
     }
@@ -70,13 +70,13 @@ mod tests {
         })
     }
 
-    /// Those of a study with many bars took 170 kB when each dash was an element.
+    /// A study with many dashed bars had 170 kB, as each dash was an element.
     #[test]
-    fn an_outline_is_one_element() {
+    fn outline_is_one_element() {
         let [full, hollow] = [Look::Full, Look::Hollow].map(drawn);
         let elements = |svg: &str| svg.matches('<').count();
         assert_eq!(elements(&hollow), elements(&full));
-        // And one for the name.
+        // One more is in the legend.
         assert_eq!(hollow.matches("stroke=\"#333840\" stroke-width=\"2\"").count(), 25, "{hollow}");
     }
 }

@@ -1,32 +1,32 @@
-//! What stands behind the lines of an SVG picture: shaded areas, and bars on the x axis.
+//! Marks behind the lines of an SVG picture: shaded areas, and bars on the x axis.
 
-use super::{Drawing, Drawn, FONT, colour};
+use super::{Canvas, Drawn, FONT, colour};
 use crate::format::picture::{Area, Chart};
 use plotters::prelude::*;
 
-/// The most pixels that all bars together take below the axis, and that one does.
+/// Greatest height of all bars together and of one bar, in pixels.
 const ALL_BARS: f64 = 30.0;
 const ONE_BAR: f64 = 6.0;
 
-/// From one line of text to the next, and how many have a place of their own.
+/// Line height of names in pixels, and the number of lines before they repeat.
 const LINE: i32 = 15;
 const LINES: usize = 8;
 
-/// How many pixels the bars of a chart push the labels of its x axis down.
+/// Returns the height of all bars, by which the labels of the x axis are moved down, in pixels.
 pub(super) fn height(chart: &Chart) -> u32 {
     let bars = u32::try_from(chart.marks.bars.len()).unwrap_or(u32::MAX);
     pixel(f64::from(bars) * pitch(chart)).unsigned_abs()
 }
 
-/// From one bar to the next. All have their own place, as kernels may take equally long.
+/// Returns the distance between bars. None may cover another, as calls may be equally long.
 fn pitch(chart: &Chart) -> f64 {
     let bars = u32::try_from(chart.marks.bars.len()).unwrap_or(u32::MAX);
     (ALL_BARS / f64::from(bars.max(1))).min(ONE_BAR)
 }
 
-/// Draws the marks of a chart. `place` says where a point of the chart is on the drawing.
+/// Draws the marks of a chart. `place` maps a point of the chart to the canvas.
 pub(super) fn draw(
-    drawing: &Drawing<'_>,
+    drawing: &Canvas<'_>,
     chart: &Chart,
     place: impl Fn((f64, f64)) -> (i32, i32),
 ) -> Drawn {
@@ -49,7 +49,7 @@ pub(super) fn draw(
 }
 
 fn shaded(
-    drawing: &Drawing<'_>,
+    drawing: &Canvas<'_>,
     area: &Area,
     shade: f64,
     [from, to]: [(i32, i32); 2],
@@ -57,7 +57,7 @@ fn shaded(
 ) -> Drawn {
     let corners = [(from.0, ground), from, to, (to.0, ground)];
     drawing.draw(&Polygon::new(corners, colour(area.colour).mix(shade)))?;
-    // A letter of this size is some 7 pixels wide; a name that does not fit stands in the table.
+    // A letter is about 7 pixels wide. A name that does not fit is left to the table.
     let letters = i32::try_from(area.name.chars().count()).unwrap_or(i32::MAX);
     if letters > 0 && letters.saturating_mul(7) < to.0 - from.0 - 8 {
         let line = i32::try_from(area.bar % LINES).unwrap_or(0);

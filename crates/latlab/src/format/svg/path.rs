@@ -1,12 +1,12 @@
-//! The lines of SVG pictures: with the corners of their steps, without points that change nothing.
+//! Polylines of SVG pictures: with the corners of steps, without redundant points.
 
 use crate::format::picture::Step;
 
-/// How far a line may pass by a point of its own, in pixels. A picture has whole pixels only: a
-/// slanted line that stops at each of its points would waver by as much.
-const OFF: f64 = 0.6;
+/// Greatest distance of a simplified line from its points, in pixels. It is below one pixel, to which
+/// points are rounded anyway.
+const TOLERANCE: f64 = 0.6;
 
-/// The corners of a line on axes of which a unit is so many `pixels` long, if they are linear.
+/// Returns the corners of a line. `pixels` is the length of a unit on each axis, if it is linear.
 pub(super) fn corners(points: &[(f64, f64)], step: Step, pixels: (f64, f64)) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = points.first().copied().into_iter().collect();
     for pair in points.windows(2) {
@@ -21,10 +21,10 @@ pub(super) fn corners(points: &[(f64, f64)], step: Step, pixels: (f64, f64)) -> 
     if step == Step::None { straightened(&corners, pixels) } else { corners }
 }
 
-/// The points without those that lie, for the eye, on the straight line between the others.
+/// Returns the points without those on a straight line between others.
 ///
-/// From the last corner on, each point leaves a cone open within which a line passes it closely
-/// enough; the first point that lies outside of it makes the one before it a corner.
+/// From the last corner, each point narrows the cone of directions that pass it within the tolerance.
+/// The first point outside of the cone makes its predecessor a corner.
 fn straightened(points: &[(f64, f64)], pixels: (f64, f64)) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     let (mut lowest, mut highest) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -33,9 +33,9 @@ fn straightened(points: &[(f64, f64)], pixels: (f64, f64)) -> Vec<(f64, f64)> {
         let mut corner = *corners.last().unwrap_or(&before);
         let slopes = |from: (f64, f64)| {
             let (x, y) = ((point.0 - from.0) * pixels.0, (point.1 - from.1) * pixels.1);
-            [y - OFF, y, y + OFF].map(|y| y / x)
+            [y - TOLERANCE, y, y + TOLERANCE].map(|y| y / x)
         };
-        // Of what is straight above each other, all is a corner.
+        // Points with the same x are all corners.
         let passed = before.0 < point.0 && (lowest..=highest).contains(&slopes(corner)[1]);
         if corners.is_empty() || !passed {
             corners.push(before);
@@ -56,7 +56,7 @@ mod tests {
     const PIXELS: (f64, f64) = (1.0, 2.0);
 
     #[test]
-    fn a_straight_line_has_two_ends_and_a_triangle_three_corners() {
+    fn corners_of_line_and_triangle_are_minimal() {
         let line: Vec<(f64, f64)> = (0..100).map(|n| (f64::from(n), 3.0)).collect();
         assert_eq!(corners(&line, Step::None, PIXELS), [(0.0, 3.0), (99.0, 3.0)]);
         let mut triangle = vec![(-9.0, 3.0), (-1.0, 3.0), (-0.001, 3.0)];
@@ -67,14 +67,14 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_seen_stays() {
+    fn corners_keep_visible_spike() {
         let spike = [(0.0, 0.0), (50.0, 0.0), (50.0, 9.0), (50.0, 1.0), (51.0, 1.0), (99.0, 1.0)];
         let corners = corners(&spike, Step::None, PIXELS);
         assert!(spike[1..4].iter().all(|point| corners.contains(point)), "{corners:?}");
     }
 
     #[test]
-    fn steps_keep_their_corners() {
+    fn corners_of_steps_are_kept() {
         let points = [(0.0, 1.0), (1.0, 2.0)];
         assert_eq!(corners(&points, Step::Start, PIXELS), [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0)]);
         assert_eq!(corners(&points, Step::End, PIXELS), [(0.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);

@@ -1,10 +1,10 @@
-//! The axes of SVG pictures: where their ticks are, and what stands there.
+//! Axes of SVG pictures: scale, ticks and labels.
 
 use crate::format::picture::{Axis, Unit, round_step};
 use crate::format::printable;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// An axis in the eyes of plotters.
+/// An axis as plotters needs it.
 pub(super) struct Ruler<'a>(pub(super) &'a Axis);
 
 impl Ranged for Ruler<'_> {
@@ -16,7 +16,7 @@ impl Ranged for Ruler<'_> {
         let place = |v: f64| if self.0.log { v.log10() } else { v };
         let (min, max) = (place(self.0.min), place(self.0.max));
         let share = (place(*value) - min) / (max - min);
-        // What lies outside of the picture stands at its rim.
+        // Values off scale are drawn at the border.
         (f64::from(from) + f64::from(to - from) * share.clamp(0.0, 1.0)).round() as i32
     }
 
@@ -41,13 +41,13 @@ impl ValueFormatter<f64> for Ruler<'_> {
     }
 
     fn format_ext(&self, value: &f64) -> String {
-        // Ticks are the places themselves, so that they are found again to the last bit.
+        // Ticks are exactly the named positions.
         let named = self.0.named.iter().find(|(place, _)| place.total_cmp(value).is_eq());
         named.map_or_else(|| shown(*value, self.0.unit), |(_, name)| printable(name))
     }
 }
 
-/// A linear axis has fewer.
+/// Upper bound on the ticks of a linear axis, which normally has fewer.
 const MOST_TICKS: usize = 20;
 
 /// Powers of ten, or four to eight round values.
@@ -65,9 +65,9 @@ fn ticks(axis: &Axis) -> Vec<f64> {
     } else {
         let step = round_step(axis.max - axis.min);
         let mut nth = (axis.min / step).ceil();
-        // An axis of huge numbers would not get on by adding small ones.
+        // For huge numbers, adding 1 may not change `nth`.
         while nth * step <= axis.max && ticks.len() < MOST_TICKS {
-            // Without the sign of a zero that was rounded up.
+            // Adding 0 removes the sign of a negative zero.
             ticks.push(nth * step + 0.0);
             nth += 1.0;
         }
@@ -75,18 +75,18 @@ fn ticks(axis: &Axis) -> Vec<f64> {
     ticks
 }
 
-/// A tick in the words of its unit.
+/// Formats a tick in its unit.
 fn shown(value: f64, unit: Unit) -> String {
-    // Undoes what the logarithm did to a round number.
+    // Removes the rounding error of the logarithm.
     let brief = |value: f64| ((value * 1e4).round() / 1e4).to_string();
     match unit {
-        // The end of a logarithmic axis stands for the 0 it does not have.
+        // The lower end of a logarithmic axis of counts stands for 0.
         Unit::Count if value < 1.0 => "0".to_owned(),
         Unit::Share if value > 0.0 && value < 0.9e-4 => format!("1 in {}", grouped(1.0 / value)),
         Unit::Share => format!("{} %", brief(value * 100.0)),
         Unit::Number if value < 1e4 => brief(value),
         Unit::Count | Unit::Number => grouped(value),
-        // A minus, and digits in groups, as in tables.
+        // A minus sign and grouped digits, as in tables.
         Unit::Micros if value < 0.0 => format!("−{}", shown(-value, unit)),
         Unit::Micros if value < 1e3 => format!("{} µs", brief(value)),
         Unit::Micros => format!("{} µs", grouped(value)),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_axis_has_round_ticks_and_a_zero() {
+    fn linear_axis_has_round_ticks_and_zero() {
         assert_eq!(labels(-3.1, 64.0)[..3], ["0 µs", "10 µs", "20 µs"]);
         assert_eq!(labels(-600.0, 3_400.0)[..3], ["−500 µs", "0 µs", "500 µs"]);
         assert_eq!(labels(-600.0, 3_400.0)[7], "3\u{202f}000 µs");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_axis_has_more_ticks_than_can_be_read() {
+    fn axis_has_three_to_nine_ticks() {
         for (min, max) in [(-9.3e15, 9.3e15), (0.0, 1.8e16), (-9.3e15, 1.0), (0.0, 1e-3)] {
             assert!((3..=9).contains(&labels(min, max).len()), "{min} {max}");
         }

@@ -1,20 +1,20 @@
-//! What made wake-ups late, as text for a terminal: shares of the causes, and time lines.
+//! Explanations as text for a terminal: shares of the causes, and time lines of the worst wake-ups.
 
 use super::plain_table;
-use crate::format::explained::{lateness, share, where_and_who};
+use crate::format::explained::{culprit_and_function, lateness, share};
 use crate::format::{grouped, printable};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// The most shares shown; the record has more.
+/// Most shares shown; the record has more.
 const SHOWN: usize = 20;
 
-/// How long the longest bar is, and how long a time line.
+/// Length of a time line in characters.
 const WIDTH: u64 = 40;
 
-/// What is known of why it was late; nothing where nothing was explained.
+/// Returns the explanation of a record; nothing if it has none.
 pub(super) fn summary(record: &Record) -> String {
     let Some(explained) = &record.explained else { return String::new() };
     let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
@@ -24,16 +24,15 @@ pub(super) fn summary(record: &Record) -> String {
     for sample in record.worst.iter().filter(|sample| sample.unexplained.is_some()) {
         text += &time_line(sample);
     }
-    text + &price(explained)
+    text + &overhead(explained)
 }
 
-/// The shares of the causes, the greatest first; the same, the worst of which is longest, is told
-/// from the last column.
+/// Table of the causes with their culprits, in descending order of their shares.
 fn causes(explained: &Explained) -> String {
-    let header = ["cause", "late", "total", "share", "worst", "who"];
+    let header = ["cause", "late", "total", "share", "worst", "culprit"];
     let mut table = plain_table(&header);
-    if let Some(who) = table.column_mut(header.len() - 1) {
-        who.set_cell_alignment(comfy_table::CellAlignment::Left);
+    if let Some(culprit) = table.column_mut(header.len() - 1) {
+        culprit.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
     for cause in explained.causes.iter().take(SHOWN) {
         table.add_row([
@@ -42,12 +41,12 @@ fn causes(explained: &Explained) -> String {
             cause.total.to_string(),
             share(cause.total, explained.total),
             cause.worst.to_string(),
-            where_and_who(&cause.culprit, cause.function.as_deref()),
+            culprit_and_function(&cause.culprit, cause.function.as_deref()),
         ]);
     }
     let rest = explained.causes.iter().skip(SHOWN);
     let rest = rest.fold(Nanos(0), |sum, cause| sum + cause.total);
-    for (name, total) in [("smaller ones", rest), ("unexplained", explained.unexplained)] {
+    for (name, total) in [("other causes", rest), ("unexplained", explained.unexplained)] {
         if total > Nanos(0) || name == "unexplained" {
             let [total, share] = [total.to_string(), share(total, explained.total)];
             let empty = String::new;
@@ -57,7 +56,7 @@ fn causes(explained: &Explained) -> String {
     format!("{}\n", table.trim_fmt())
 }
 
-/// One wake-up from when it was due to when it ran, a line for each charge.
+/// Time line of a wake-up from the time it was due to the time it ran, with a line for each charge.
 fn time_line(sample: &Sample) -> String {
     let mut text = format!(
         "\n{} on CPU {}, {} after the start: {} late\n",
@@ -67,10 +66,10 @@ fn time_line(sample: &Sample) -> String {
         sample.latency,
     );
     for charge in &sample.causes {
-        let who =
-            where_and_who(&charge.culprit, latlab_core::explain::names::culprit(&charge.stack));
+        let culprit =
+            culprit_and_function(&charge.culprit, latlab_core::explain::names::culprit(&charge.stack));
         let line = format!(
-            "{:>9}{:>11}  |{}| {:<17} {who}",
+            "{:>9}{:>11}  |{}| {:<17} {culprit}",
             charge.from.to_string(),
             charge.ns.to_string(),
             bar(charge, sample.latency),
@@ -84,7 +83,7 @@ fn time_line(sample: &Sample) -> String {
     text
 }
 
-/// Where on the line from due to ran a charge lies; however short it is, it is seen.
+/// Draws a charge on the time line, at least one character long.
 fn bar(charge: &Charge, latency: Nanos) -> String {
     let place = |Nanos(time)| {
         let place = u128::from(time) * u128::from(WIDTH) / u128::from(latency.0.max(1));
@@ -96,14 +95,14 @@ fn bar(charge: &Charge, latency: Nanos) -> String {
     format!("{}{}{}", " ".repeat(begin), "#".repeat(end - begin), " ".repeat(rest))
 }
 
-/// What the explanation cost, and what it does not know.
-fn price(explained: &Explained) -> String {
+/// Overhead of tracing, lost events and limitations.
+fn overhead(explained: &Explained) -> String {
     let mut text = String::new();
     if !explained.cost.is_empty() {
         let runs = explained.cost.iter().fold(0u64, |sum, cost| sum.saturating_add(cost.runs));
         let ns = explained.cost.iter().fold(Nanos(0), |sum, cost| sum + cost.ns);
         let (runs, counted) = (grouped(runs), explained.counted);
-        let _ = writeln!(text, "\nexplaining took {ns} in {runs} runs within {counted}:");
+        let _ = writeln!(text, "\ntracing overhead: {ns} in {runs} runs within {counted}:");
         let mut table = plain_table(&["program", "runs", "total", "each"]);
         for cost in &explained.cost {
             let each = Nanos(cost.ns.0 / cost.runs.max(1));
@@ -115,7 +114,7 @@ fn price(explained: &Explained) -> String {
     }
     if explained.lost > 0 {
         let lost = grouped(explained.lost);
-        let _ = writeln!(text, "lost: {lost} late wake-ups, samples or events were not kept");
+        let _ = writeln!(text, "lost: {lost} late wake-ups, samples or events");
     }
     for sentence in &explained.missing {
         let _ = writeln!(text, "missing: {}", printable(sentence));
@@ -129,15 +128,15 @@ mod tests {
     use crate::format::picture::tests::sample_explained;
 
     #[test]
-    fn shares_time_lines_remainder_cost_and_losses_are_shown() {
+    fn summary_has_shares_time_lines_overhead_and_losses() {
         let text = summary(&sample_explained::record());
         for part in [
             "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
             "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
             "unexplained             500 us    5.0 %",
             "cyclic on CPU 1, 2 s after the start: 500 us late",
-            "explaining took 3 ms in 30\u{202f}000 runs within 1 s:",
-            "lost: 7 late wake-ups, samples or events were not kept",
+            "tracing overhead: 3 ms in 30\u{202f}000 runs within 1 s:",
+            "lost: 7 late wake-ups, samples or events",
             "missing: page faults: this kernel has no event for them",
         ] {
             let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_stand_where_the_time_went() {
+    fn bars_match_time_of_charges() {
         let charge = |from, ns| Charge {
             cause: String::new(),
             from: Nanos(from),
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_explanations_says_nothing_of_them() {
+    fn record_without_explanations_has_no_summary_of_them() {
         let mut record = sample_explained::record();
         record.explained = None;
         assert_eq!(summary(&record), "");

@@ -1,4 +1,5 @@
-//! The paths of the worst samples: their most expensive functions, and who held what off.
+//! Function traces of the worst samples as text: the most expensive functions, and the longest
+//! interrupts-off and preemption-off sections.
 
 use crate::format::printable;
 use latlab_core::path::{Held, Off, Path};
@@ -6,20 +7,20 @@ use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// How many functions, and how many stretches of each kind, are shown of a path.
+/// Most functions, and most sections of each kind, that are shown of a path.
 const FUNCTIONS: usize = 6;
-const STRETCHES: usize = 2;
+const SECTIONS: usize = 2;
 
-/// What made the worst samples late, where their paths are known.
+/// Returns the paths of the worst samples, as far as they are known.
 pub(super) fn summary(record: &Record) -> String {
     let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
     let known: Vec<(&Sample, &Path)> = known.collect();
-    // The same path again says nothing new.
+    // Samples with the same path are shown once.
     let alike = |a: &(&Sample, &Path), b: &(&Sample, &Path)| a.1.functions == b.1.functions;
     known.chunk_by(alike).map(several).collect()
 }
 
-/// Samples of which all took the same path.
+/// Formats samples that all took the same path.
 fn several(samples: &[(&Sample, &Path)]) -> String {
     let Some(((sample, path), others)) = samples.split_first() else { return String::new() };
     let mut text = format!("\n{} late at {}", sample.latency, sample.at);
@@ -33,9 +34,9 @@ fn several(samples: &[(&Sample, &Path)]) -> String {
 
 fn one(sample: &Sample, path: &Path) -> String {
     let mut text = format!("  {} instructions", super::grouped(path.instructions()));
-    let parts = [("idle", path.idle), ("before all that was kept", path.unseen)];
-    for (what, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
-        let _ = write!(text, " + {time} {what}");
+    let parts = [("idle", path.idle), ("before the trace", path.unseen)];
+    for (name, time) in parts.into_iter().filter(|(_, time)| *time > Nanos(0)) {
+        let _ = write!(text, " + {time} {name}");
     }
     text.push('\n');
     for spent in path.functions.iter().take(FUNCTIONS) {
@@ -53,25 +54,25 @@ fn one(sample: &Sample, path: &Path) -> String {
         let share = percent(rest, sample.latency);
         let _ = writeln!(text, "{share:>7}  {:>9}  {others} other functions", Nanos(rest));
     }
-    for (what, word) in [(Off::Interrupts, "interrupts"), (Off::Preemption, "preemption")] {
-        let stretches = path.held.iter().filter(|held| held.what == what).take(STRETCHES);
-        let stretches: Vec<String> = stretches.map(stretch).collect();
-        if !stretches.is_empty() {
-            let _ = writeln!(text, "  {word} off: {}", stretches.join(", "));
+    for (off, name) in [(Off::Interrupts, "interrupts"), (Off::Preemption, "preemption")] {
+        let sections = path.held.iter().filter(|held| held.what == off).take(SECTIONS);
+        let sections: Vec<String> = sections.map(section).collect();
+        if !sections.is_empty() {
+            let _ = writeln!(text, "  {name} off: {}", sections.join(", "));
         }
     }
     text
 }
 
-fn stretch(held: &Held) -> String {
+fn section(held: &Held) -> String {
     if held.from == Nanos(0) {
-        return format!("{} since before, in {}", held.ns, printable(&held.function));
+        return format!("{} since before the trace, in {}", held.ns, printable(&held.function));
     }
-    format!("{} by {} (from {} on)", held.ns, printable(&held.function), held.from)
+    format!("{} by {} (from {})", held.ns, printable(&held.function), held.from)
 }
 
 fn percent(part: u64, whole: Nanos) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "it is shown with three digits")]
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let share = 100.0 * part as f64 / whole.0.max(1) as f64;
     format!("{share:.1} %")
 }
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_path_is_shown_once() {
+    fn same_path_is_shown_once() {
         let samples = [sample(4_000, &["a", "b"]), sample(4_000, &["a", "b"])];
         let known = samples.iter().filter_map(|one| Some((one, one.path.as_ref()?)));
         let text = several(&known.collect::<Vec<_>>());
@@ -122,8 +123,8 @@ mod tests {
                 "  4\u{202f}000 instructions",
                 " 50.0 %       2 us  a",
                 " 50.0 %       2 us  b",
-                "  interrupts off: 700 ns by __schedule (from 20 ns on)",
-                "  preemption off: 900 ns since before, in __schedule",
+                "  interrupts off: 700 ns by __schedule (from 20 ns)",
+                "  preemption off: 900 ns since before the trace, in __schedule",
             ]
         );
     }

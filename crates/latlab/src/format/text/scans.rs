@@ -1,4 +1,4 @@
-//! What scans found out, as text for a terminal.
+//! Results of scans as text for a terminal.
 
 use super::plain_table;
 use crate::format::scan::{call, finding, interrupt, micros};
@@ -8,10 +8,10 @@ use latlab_core::scan::{Region, Scan};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
-/// The most regions shown of one scan; the record has all.
+/// Most sections shown of one scan; the record has all.
 const SHOWN: usize = 10;
 
-/// The scans of a record, one after another.
+/// Returns the scans of a record, one after another.
 pub(super) fn summary(record: &Record) -> String {
     record.scans.iter().map(|scan| format!("\n{}", of(scan))).collect()
 }
@@ -31,12 +31,13 @@ fn of(scan: &Scan) -> String {
         finding(scan, |time| time.to_string()),
     );
     if !scan.regions.is_empty() {
-        text += &regions(scan);
+        text += &sections(scan);
     }
     text
 }
 
-fn regions(scan: &Scan) -> String {
+/// The longest sections, in order of their start.
+fn sections(scan: &Scan) -> String {
     let mut longest: Vec<&Region> = scan.regions.iter().collect();
     longest.sort_by_key(|region| std::cmp::Reverse(region.length()));
     longest.truncate(SHOWN);
@@ -57,7 +58,7 @@ fn regions(scan: &Scan) -> String {
     let mut text = format!("{}\n", table.trim_fmt());
     let more = scan.regions.len() - longest.len();
     if more > 0 {
-        let _ = writeln!(text, "and {more} shorter ones");
+        let _ = writeln!(text, "and {more} shorter sections");
     }
     text
 }

@@ -39,7 +39,7 @@ fn what_a_program_asks_for_stands_until_it_ends() {
     assert!(rest.starts_with("2\nlatlab "), "{said:?}");
     assert!(rest.contains("\npreempt            full  lazy  "), "{said:?}");
     assert!(
-        rest.contains("; 1 request refused\ncost: ") && rest.ends_with(" of a CPU\n"),
+        rest.contains("; 1 request refused\noverhead: ") && rest.ends_with(" of a CPU\n"),
         "{said:?}"
     );
     let why = "latlab: there is no device group 'audoi': did you mean AUDIO?\n";

@@ -102,8 +102,8 @@ fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
     assert!(line("irq/8-rtc0 ").starts_with("irq/8-rtc0 fifo 50 fifo 70 "), "{said:?}");
     assert!(line("irq/8-rtc0 ").contains("has asked for TIMER at priority 70"), "{said:?}");
     assert!(line("irq/9-acpi ").starts_with("irq/9-acpi fifo 50 other "), "{said:?}");
-    assert!(line("mode: ").starts_with("mode: latency, as there "), "{said:?}");
-    assert_eq!(line("TIMER "), "TIMER is asked for by 1 process", "{said:?}");
+    assert!(line("mode: ").starts_with("mode: latency (there "), "{said:?}");
+    assert_eq!(line("TIMER "), "TIMER is requested by 1 process", "{said:?}");
     assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
 }
 

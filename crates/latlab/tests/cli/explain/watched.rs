@@ -94,7 +94,7 @@ fn a_name_that_nobody_has_is_said_to_be_nobodys() {
     let _alone = machine();
     let said = latlab("explain --comm nobody-at-all --for 300ms");
     assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.stdout.contains("no wake-up was later than"), "{said:?}");
+    assert!(said.stdout.contains("no wake-ups observed"), "{said:?}");
     assert!(said.stdout.contains("no task is named 'nobody-at-all'"), "{said:?}");
     let record = latlab("explain --comm nobody-at-all --for 300ms --json").record();
     assert_eq!(explained(&record).late, 0);

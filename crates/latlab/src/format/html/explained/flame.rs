@@ -1,7 +1,7 @@
-//! The flame graph (Gregg, "The Flame Graph", 2016): frames as wide as the time charged to them,
-//! each on top of the one that called it.
+//! Flame graph of late wake-ups (Gregg, "The Flame Graph", 2016): frames as wide as the time charged
+//! to them, each on top of its caller.
 
-use super::{Drawing, GREY, Palette, WIDTH, fitted, scaled};
+use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
 use crate::format::explained::share;
 use crate::format::micro;
 use latlab_core::record::explained::Explained;
@@ -9,28 +9,28 @@ use latlab_core::time::Nanos;
 
 const ROW: f64 = 19.0;
 
-/// No stack of the kernel is as deep.
+/// Most frames of a stack that are drawn; kernel stacks are less deep.
 const DEEPEST: usize = 64;
 
-/// A frame that is narrower is not seen, and there may be thousands.
+/// Narrower frames are left out, in pixels: they are invisible, and there may be thousands.
 const NARROWEST: f64 = 0.3;
 
-/// Frames from the outermost on, and how long.
+/// Frames from the outermost to the innermost, and the time charged.
 type Stack<'a> = (Vec<&'a str>, Nanos);
 
-pub(super) fn draw(explained: &Explained, palette: &Palette<'_>) -> Drawing {
+pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing {
     let mut stacks: Vec<Stack<'_>> = explained
         .stacks
         .iter()
         .map(|stack| (stack.stack.split(';').take(DEEPEST).collect(), stack.ns))
         .collect();
     stacks.push((vec!["unexplained"], explained.unexplained));
-    // So that stacks that begin alike are neighbours, and a frame is one run of them.
+    // Stacks with a common prefix become neighbours, so that each frame is one run of them.
     stacks.sort();
     let deepest = stacks.iter().map(|(frames, _)| frames.len()).max().unwrap_or_default();
     let mut drawing = Drawing::default();
     for depth in (0..deepest).rev() {
-        level(&mut drawing, &stacks, depth, explained.total, palette);
+        level(&mut drawing, &stacks, depth, explained.total, colours);
         drawing.height += ROW;
     }
     let title = format!("all late wake-ups: {}", micro(explained.total));
@@ -39,13 +39,13 @@ pub(super) fn draw(explained: &Explained, palette: &Palette<'_>) -> Drawing {
     drawing
 }
 
-/// The frames with so many below them.
+/// Draws the frames at one depth.
 fn level(
     drawing: &mut Drawing,
     stacks: &[Stack<'_>],
     depth: usize,
     total: Nanos,
-    palette: &Palette<'_>,
+    colours: &CauseColours<'_>,
 ) {
     let mut reached = Nanos(0);
     for run in stacks.chunk_by(|(a, _), (b, _)| a.get(..=depth) == b.get(..=depth)) {
@@ -54,7 +54,7 @@ fn level(
         reached = reached + length;
         let Some(name) = run[0].0.get(depth).filter(|_| width >= NARROWEST) else { continue };
         let title = format!("{name}: {} ({})", micro(length), share(length, total));
-        frame(drawing, x, width, palette.colour(run[0].0[0]), [name, &title]);
+        frame(drawing, x, width, colours.colour(run[0].0[0]), [name, &title]);
     }
 }
 

@@ -1,7 +1,7 @@
-//! A time line for each of the worst wake-ups, all on one scale.
+//! Time lines of the worst wake-ups, on one scale.
 
-use super::{Drawing, GREY, Palette, WIDTH, fitted, scaled};
-use crate::format::explained::where_and_who;
+use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
+use crate::format::explained::culprit_and_function;
 use crate::format::micro;
 use crate::format::picture::round_step;
 use latlab_core::explain::names::culprit;
@@ -12,7 +12,7 @@ const LEFT: f64 = 190.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 18.0;
 
-pub(super) fn draw(worst: &[&Sample], palette: &Palette<'_>) -> Drawing {
+pub(super) fn draw(worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
     let mut drawing = Drawing::default();
     let longest = worst.iter().map(|sample| sample.latency).max().unwrap_or_default();
     let place = |time: Nanos| LEFT + scaled(time, longest, WIDTH - LEFT);
@@ -27,22 +27,22 @@ pub(super) fn draw(worst: &[&Sample], palette: &Palette<'_>) -> Drawing {
         for charge in &sample.causes {
             let (from, to) = (place(charge.from), place(charge.from + charge.ns));
             let width = (to - from).max(0.7);
-            let colour = palette.colour(&charge.cause);
+            let colour = colours.colour(&charge.cause);
             drawing.block([from, y, width, BAR], colour, 1.0, &title(charge));
         }
         drawing.height += ROW;
     }
     axis(&mut drawing, longest, place);
-    legend(&mut drawing, worst, palette);
+    legend(&mut drawing, worst, colours);
     drawing
 }
 
 fn title(charge: &Charge) -> String {
-    let who = where_and_who(&charge.culprit, culprit(&charge.stack));
+    let culprit = culprit_and_function(&charge.culprit, culprit(&charge.stack));
     let stack: String = charge.stack.iter().map(|function| format!(" ← {function}")).collect();
     let (from, length) = (micro(charge.from), micro(charge.ns));
-    let colon = if who.is_empty() { "" } else { ": " };
-    format!("{} {length} after {from}{colon}{who}{stack}", charge.cause)
+    let colon = if culprit.is_empty() { "" } else { ": " };
+    format!("{} {length} after {from}{colon}{culprit}{stack}", charge.cause)
 }
 
 #[expect(
@@ -61,10 +61,10 @@ fn axis(drawing: &mut Drawing, longest: Nanos, place: impl Fn(Nanos) -> f64) {
     drawing.height += 22.0;
 }
 
-/// The causes that are in the picture.
-fn legend(drawing: &mut Drawing, worst: &[&Sample], palette: &Palette<'_>) {
+/// Names the causes that occur in the drawing.
+fn legend(drawing: &mut Drawing, worst: &[&Sample], colours: &CauseColours<'_>) {
     let mut x = LEFT;
-    for cause in &palette.0 {
+    for cause in &colours.0 {
         let seen = worst.iter().any(|sample| sample.causes.iter().any(|c| c.cause == *cause));
         let letters = u32::try_from(cause.chars().count()).unwrap_or(u32::MAX);
         let width = f64::from(letters) * 6.7 + 34.0;
@@ -75,7 +75,7 @@ fn legend(drawing: &mut Drawing, worst: &[&Sample], palette: &Palette<'_>) {
             x = LEFT;
             drawing.height += 20.0;
         }
-        drawing.block([x, drawing.height, 12.0, 12.0], palette.colour(cause), 1.0, cause);
+        drawing.block([x, drawing.height, 12.0, 12.0], colours.colour(cause), 1.0, cause);
         drawing.text(x + 17.0, drawing.height + 10.5, "", cause);
         x += width;
     }

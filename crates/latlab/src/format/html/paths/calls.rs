@@ -1,8 +1,8 @@
-//! Who called whom, over the time: below each function those that it called; above all, when
-//! interrupts and preemption were off.
+//! Calls over time: below each function its callees, at the top the times when interrupts and
+//! preemption were off.
 
 use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
-use super::Colours;
+use super::FunctionColours;
 use crate::format::micro;
 use crate::format::picture::round_step;
 use latlab_core::path::{Frame, Held, IDLE, Off, Path};
@@ -12,34 +12,34 @@ const LEFT: f64 = 104.0;
 const ROW: f64 = 17.0;
 const STRIP: f64 = 14.0;
 
-/// A function that is narrower is not seen, and there may be thousands.
+/// Narrower functions are left out, in pixels: they are invisible, and there may be thousands.
 const NARROWEST: f64 = 0.4;
 
-/// What is called deeper is not drawn.
+/// Deeper calls are not drawn.
 const DEEPEST: u32 = 40;
 
-/// The part of a path that is drawn: from the first instruction on.
-struct Span {
+/// The part of a path that is drawn: from its first instruction.
+struct DrawnSpan {
     from: Nanos,
     length: Nanos,
 }
 
-impl Span {
-    fn of(path: &Path) -> Span {
+impl DrawnSpan {
+    fn of(path: &Path) -> DrawnSpan {
         let from = path.idle_before();
         let all = path.steps.iter().map(|step| step.instructions).sum();
-        Span { from, length: Nanos(all) - from }
+        DrawnSpan { from, length: Nanos(all) - from }
     }
 
-    /// Where a stretch begins and ends.
+    /// Returns where an interval begins and ends, in pixels.
     fn place(&self, from: Nanos, ns: Nanos) -> (f64, f64) {
         let place = |time: Nanos| LEFT + scaled(time, self.length, WIDTH - LEFT);
         (place(from - self.from), place((from + ns) - self.from))
     }
 }
 
-pub(super) fn draw(path: &Path, colours: &Colours<'_>) -> Drawing {
-    let span = Span::of(path);
+pub(super) fn draw(path: &Path, colours: &FunctionColours<'_>) -> Drawing {
+    let span = DrawnSpan::of(path);
     let mut drawing = Drawing::default();
     let strips =
         [(Off::Interrupts, "interrupts off", 0.85), (Off::Preemption, "preemption off", 0.5)];
@@ -62,32 +62,42 @@ pub(super) fn draw(path: &Path, colours: &Colours<'_>) -> Drawing {
     drawing
 }
 
-/// When something was held off, and who began that.
-fn strip(drawing: &mut Drawing, path: &Path, span: &Span, what: Off, (name, opacity): (&str, f64)) {
+/// Draws when interrupts or preemption were off, with the function that disabled them.
+fn strip(
+    drawing: &mut Drawing,
+    path: &Path,
+    span: &DrawnSpan,
+    what: Off,
+    (name, opacity): (&str, f64),
+) {
     let y = drawing.height;
     drawing.text(LEFT - 8.0, y + STRIP - 4.0, "n muted", name);
     for held in path.held.iter().filter(|held| held.what == what) {
         let (from, to) = span.place(held.from, held.ns);
         let width = (to - from).max(0.5);
-        drawing.block([from, y, width, STRIP - 3.0], GREY, opacity, &since(held, name));
+        drawing.block([from, y, width, STRIP - 3.0], GREY, opacity, &disabled_by(held, name));
     }
     drawing.height += STRIP;
 }
 
-fn since(held: &Held, name: &str) -> String {
+fn disabled_by(held: &Held, name: &str) -> String {
     if held.from == Nanos(0) {
-        return format!("{name} for {} since before, in {}", micro(held.ns), held.function);
+        return format!(
+            "{name} for {} since before the trace, in {}",
+            micro(held.ns),
+            held.function
+        );
     }
     format!("{name} for {} by {}", micro(held.ns), held.function)
 }
 
-/// One function; false where it is too short to be seen.
+/// Draws one function; returns whether it is long enough to be visible.
 fn block(
     drawing: &mut Drawing,
     frame: &Frame<'_>,
-    span: &Span,
+    span: &DrawnSpan,
     y: f64,
-    colours: &Colours<'_>,
+    colours: &FunctionColours<'_>,
 ) -> bool {
     let (from, to) = span.place(frame.from, frame.ns);
     let width = to - from;
@@ -111,7 +121,7 @@ fn block(
     clippy::cast_sign_loss,
     reason = "ticks are whole numbers of a few digits"
 )]
-fn axis(drawing: &mut Drawing, span: &Span) {
+fn axis(drawing: &mut Drawing, span: &DrawnSpan) {
     let step = (round_step(span.length.0 as f64) as u64).max(1);
     for tick in (0..=span.length.0 / step).map(|n| Nanos(n * step)) {
         let (at, _) = span.place(span.from + tick, Nanos(0));
@@ -127,7 +137,7 @@ mod tests {
     use latlab_core::path::{Spent, Step};
 
     #[test]
-    fn every_call_that_is_long_enough_is_drawn_in_its_place() {
+    fn call_long_enough_is_drawn_in_its_place() {
         let step = |function: &str, instructions, depth| Step {
             function: function.to_owned(),
             instructions,
@@ -151,7 +161,7 @@ mod tests {
             }],
             ..Path::default()
         };
-        let marks = draw(&path, &Colours::of(&path)).svg("path", "a path");
+        let marks = draw(&path, &FunctionColours::of(&path)).svg("path", "a path").into_string();
         let whole = WIDTH - LEFT;
         let at = |share: f64| format!("x=\"{:.2}\"", LEFT + share * whole);
         for part in [

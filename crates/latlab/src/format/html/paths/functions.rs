@@ -1,7 +1,7 @@
-//! The functions that took most of a path, a bar each, without what they called.
+//! The most expensive functions of a path as bars, without their callees.
 
 use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
-use super::{BUSIEST, Colours};
+use super::{BUSIEST, FunctionColours};
 use crate::format::explained::share;
 use crate::format::micro;
 use latlab_core::path::Path;
@@ -12,7 +12,7 @@ const RIGHT: f64 = 150.0;
 const ROW: f64 = 22.0;
 const BAR: f64 = 15.0;
 
-pub(super) fn draw(path: &Path, latency: Nanos, colours: &Colours<'_>) -> Drawing {
+pub(super) fn draw(path: &Path, latency: Nanos, colours: &FunctionColours<'_>) -> Drawing {
     let mut drawing = Drawing::default();
     let (busiest, others) = path.functions.split_at(path.functions.len().min(BUSIEST));
     let busiest = busiest.iter().map(|spent| {

@@ -1,77 +1,75 @@
-//! What became of the claims of a paper.
+//! Claims of a paper and their verdicts.
 
-use super::super::table::escaped;
 use crate::format::study::grounds;
-use latlab_core::study::claim::Verdict;
+use latlab_core::study::claim::{Judgement, Verdict};
 use latlab_core::study::findings::Findings;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-/// How many hold, in a sentence.
-pub(super) fn tally(findings: &Findings<'_>) -> String {
+/// Numbers of claims by verdict, as one sentence; nothing if the study has no claims.
+pub(super) fn summary(findings: &Findings<'_>) -> Markup {
+    html! {
+        @if !findings.claims.is_empty() { p class="verdict" { (sentence(findings)) } }
+    }
+}
+
+fn sentence(findings: &Findings<'_>) -> String {
     let count = |wanted: fn(&Verdict) -> bool| {
         findings.claims.iter().filter(|(_, judgement)| wanted(&judgement.verdict)).count()
     };
     let all = findings.claims.len();
-    if all == 0 {
-        return String::new();
-    }
-    let mut text = match (count(|verdict| *verdict == Verdict::Holds), all) {
-        (holds, all) if holds == all => format!("All {all} claims hold"),
-        (1, all) => format!("1 of {all} claims holds"),
-        (holds, all) => format!("{holds} of {all} claims hold"),
+    let holding = match count(|verdict| *verdict == Verdict::Holds) {
+        holds if holds == all => format!("All {all} claims hold"),
+        1 => format!("1 of {all} claims holds"),
+        holds => format!("{holds} of {all} claims hold"),
     };
-    match count(|verdict| *verdict == Verdict::Differs) {
-        0 => {}
-        1 => text += ", 1 differs",
-        differ => {
-            let _ = write!(text, ", {differ} differ");
-        }
-    }
-    match count(|verdict| *verdict == Verdict::NoMore) {
-        0 => {}
-        1 => text += ", 1 holds no more",
-        gone => {
-            let _ = write!(text, ", {gone} hold no more");
-        }
-    }
-    match count(|verdict| matches!(verdict, Verdict::NotMeasured(_))) {
-        0 => {}
-        1 => text += ", 1 was not measured",
-        missing => {
-            let _ = write!(text, ", {missing} were not measured");
-        }
-    }
-    format!("<p class=\"verdict\">{text}</p>\n")
+    let others = [
+        (count(|verdict| *verdict == Verdict::Differs), ["differs", "differ"]),
+        (count(|verdict| *verdict == Verdict::NoMore), ["no longer holds", "no longer hold"]),
+        (
+            count(|verdict| matches!(verdict, Verdict::NotMeasured(_))),
+            ["was not measured", "were not measured"],
+        ),
+    ];
+    let others = others.iter().filter(|(number, _)| *number > 0);
+    let others = others.map(|(number, [one, several])| {
+        format!(", {number} {}", if *number == 1 { one } else { several })
+    });
+    std::iter::once(holding).chain(others).collect()
 }
 
-/// Each claim with its judgement and the ground of that.
-pub(super) fn list(findings: &Findings<'_>) -> String {
-    if findings.claims.is_empty() {
-        return String::new();
-    }
-    let mut text = "<ul class=\"claims\">\n".to_owned();
-    for (claim, judgement) in &findings.claims {
-        let (class, mark) = match judgement.verdict {
-            Verdict::Holds => ("holds", "✓"),
-            Verdict::Differs | Verdict::NoMore => ("differs", "✗"),
-            Verdict::NotMeasured(_) => ("missing", "–"),
-        };
-        let word = judgement.word();
-        let _ = write!(
-            text,
-            "<li><span class=\"badge {class}\"><span aria-hidden=\"true\">{mark}</span> {word}\
-             </span><div><p>{}",
-            escaped(&claim.says)
-        );
-        if !claim.source.is_empty() {
-            let _ = write!(text, " <span class=\"where\">{}</span>", escaped(&claim.source));
+/// Each claim with its verdict and the reasons for it; nothing if the study has no claims.
+pub(super) fn list(findings: &Findings<'_>) -> Markup {
+    html! {
+        @if !findings.claims.is_empty() {
+            ul class="claims" {
+                @for (claim, judgement) in &findings.claims {
+                    li {
+                        (badge(judgement))
+                        div {
+                            p {
+                                (claim.says)
+                                @if !claim.source.is_empty() {
+                                    " " span class="where" { (claim.source) }
+                                }
+                            }
+                            @for line in grounds(&claim.text, &claim.why, judgement) {
+                                p class="ground" { (line.replace(" us", " µs")) }
+                            }
+                        }
+                    }
+                }
+            }
         }
-        text += "</p>\n";
-        for line in grounds(&claim.text, &claim.why, judgement) {
-            let line = escaped(&line).replace(" us", " µs");
-            let _ = writeln!(text, "<p class=\"ground\">{line}</p>");
-        }
-        text += "</div></li>\n";
     }
-    text + "</ul>\n"
+}
+
+fn badge(judgement: &Judgement) -> Markup {
+    let (class, mark) = match judgement.verdict {
+        Verdict::Holds => ("badge holds", "✓"),
+        Verdict::Differs | Verdict::NoMore => ("badge differs", "✗"),
+        Verdict::NotMeasured(_) => ("badge missing", "–"),
+    };
+    html! {
+        span class=(class) { span aria-hidden="true" { (mark) } " " (judgement.word()) }
+    }
 }

@@ -1,65 +1,83 @@
-//! The machines that a study was measured on: what all have in common, and in what they differ.
+//! Machines that a study was measured on: their common facts and their differences.
 
-use super::super::facts::machine;
-use super::super::table::{rows, words};
+use crate::format::html::facts::machine;
+use crate::format::html::table::{table, words};
 use crate::format::picture::Source;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-/// More values than so many that differ on one target are not all shown.
+/// Most values of a fact that are shown of one target.
 const MOST: usize = 3;
 
-/// A table of what is the same everywhere, closed, and one of what is not, with a column for each
-/// target.
-pub(super) fn tables(sources: &[Source]) -> String {
-    let mut targets: Vec<&str> = Vec::new();
-    let mut facts: Vec<(String, Vec<Vec<String>>)> = Vec::new();
-    for source in sources {
+/// Facts about machines, by target.
+struct MachineFacts<'a> {
+    targets: Vec<&'a str>,
+    /// Each fact with the distinct values that the cells of each target have.
+    values: Vec<(String, Vec<Vec<String>>)>,
+}
+
+impl<'a> MachineFacts<'a> {
+    fn of(sources: &'a [Source]) -> MachineFacts<'a> {
+        let mut facts = MachineFacts { targets: Vec::new(), values: Vec::new() };
+        for source in sources {
+            facts.add(source);
+        }
+        for (_, values) in &mut facts.values {
+            values.resize(facts.targets.len(), Vec::new());
+        }
+        facts
+    }
+
+    fn add(&mut self, source: &'a Source) {
         let target = source.record.plan.target.as_str();
-        let column = targets.iter().position(|known| *known == target).unwrap_or_else(|| {
-            targets.push(target);
-            targets.len() - 1
+        let column = self.targets.iter().position(|known| *known == target).unwrap_or_else(|| {
+            self.targets.push(target);
+            self.targets.len() - 1
         });
         for (name, value) in machine(&source.record) {
-            let row = facts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                facts.push((name, Vec::new()));
-                facts.len() - 1
+            let row = self.values.iter().position(|(known, _)| *known == name);
+            let row = row.unwrap_or_else(|| {
+                self.values.push((name, Vec::new()));
+                self.values.len() - 1
             });
-            let values = &mut facts[row].1;
+            let values = &mut self.values[row].1;
             values.resize(values.len().max(column + 1), Vec::new());
             if !values[column].contains(&value) {
                 values[column].push(value);
             }
         }
     }
-    for (_, values) in &mut facts {
-        values.resize(targets.len(), Vec::new());
-    }
+}
+
+/// A table of the differences with a column for each target, and one of the common facts, closed
+/// at first.
+pub(super) fn tables(sources: &[Source]) -> Markup {
+    let MachineFacts { targets, values } = MachineFacts::of(sources);
     let same = |values: &Vec<Vec<String>>| {
         values[0].len() == 1 && values.iter().all(|value| *value == values[0])
     };
-    let (alike, differing): (Vec<_>, Vec<_>) =
-        facts.into_iter().partition(|(_, values)| same(values));
-    let mut text = String::new();
-    if !differing.is_empty() {
-        let mut columns = vec![words("")];
-        columns.extend(targets.iter().map(|target| words(target)));
-        let row = |(name, values): (String, Vec<Vec<String>>)| {
+    let (common, differing): (Vec<_>, Vec<_>) =
+        values.into_iter().partition(|(_, values)| same(values));
+    let columns = std::iter::once("").chain(targets).map(words).collect::<Vec<_>>();
+    let differing: Vec<Vec<String>> = differing
+        .into_iter()
+        .map(|(name, values)| {
             std::iter::once(name).chain(values.iter().map(|values| several(values))).collect()
-        };
-        let all: Vec<Vec<String>> = differing.into_iter().map(row).collect();
-        text += &rows("In what the machines differ", &columns, &all);
+        })
+        .collect();
+    let common: Vec<Vec<String>> =
+        common.into_iter().map(|(name, values)| vec![name, values[0].concat()]).collect();
+    html! {
+        @if !differing.is_empty() { (table("Differences of the machines", &columns, &differing)) }
+        @if !common.is_empty() {
+            details {
+                summary { "Same on all machines (" (common.len()) " facts)" }
+                (table("Same on all machines", &[words(""), words("all")], &common))
+            }
+        }
     }
-    if !alike.is_empty() {
-        let row = |(name, values): (String, Vec<Vec<String>>)| vec![name, values[0].concat()];
-        let all: Vec<Vec<String>> = alike.into_iter().map(row).collect();
-        let table = rows("What is the same on all machines", &[words(""), words("all")], &all);
-        let summary = format!("What is the same on all of them ({} facts)", all.len());
-        let _ = write!(text, "<details><summary>{summary}</summary>\n{table}</details>\n");
-    }
-    text
 }
 
-/// The values that the cells of one target have.
+/// Joins the values that the cells of one target have.
 fn several(values: &[String]) -> String {
     let shown = values.iter().take(MOST).cloned().collect::<Vec<_>>().join(" / ");
     if values.len() > MOST { format!("{shown} / …") } else { shown }

@@ -1,34 +1,44 @@
-//! The table of a study, with rows and columns as papers have them.
+//! Results of a study as a table, with rows and columns as in the paper.
 
-use super::super::table::escaped;
 use super::About;
 use crate::format::study::shown;
 use latlab_core::study::quantity::Quantity;
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
-/// What a cell has of a figure: measured, and as it was printed.
+/// Most columns of a table that is crossed.
+const MOST_COLUMNS: usize = 12;
+
+/// A measured value, and the one that the paper printed.
 type Value<'a> = (Option<Quantity>, Option<&'a str>);
 
-/// The table: one figure over two axes or more is crossed, all else is a row for each cell.
-pub(super) fn table(about: &About<'_>) -> String {
+/// Labels that begin a row.
+struct RowHeads<'a> {
+    labels: Vec<&'a str>,
+    /// The labels of the row above.
+    above: Vec<&'a str>,
+}
+
+/// The results: one figure over several axes is crossed, otherwise each cell has a row.
+pub(super) fn table(about: &About<'_>) -> Markup {
     let study = about.study;
     let last = study.axes.len().saturating_sub(1);
-    let crossed = study.figures.len() == 1 && last > 0 && labels_of(about, last).len() <= 12;
-    let content = if crossed { cross(about) } else { rows(about) };
-    let label = escaped(&format!("The table: {}", study.redoes));
-    let mut note = String::new();
-    if !study.published.is_empty() {
-        let place = if crossed { "Below" } else { "Beside" };
-        note = format!("{place} what was measured, in italics, is what the paper printed");
-        if !study.source.is_empty() {
-            let _ = write!(note, " ({})", study.source);
+    let crossed =
+        study.figures.len() == 1 && last > 0 && labels_of(about, last).len() <= MOST_COLUMNS;
+    html! {
+        @if !study.published.is_empty() { p class="note" { (note(about, crossed)) } }
+        div class="wide" tabindex="0" role="region" aria-label={ "Results: " (study.redoes) } {
+            table class="study" { @if crossed { (cross(about)) } @else { (rows(about)) } }
         }
-        note = format!("<p class=\"note\">{}.</p>\n", escaped(&note));
     }
-    format!(
-        "{note}<div class=\"wide\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"{label}\"><table class=\"study\">\n{content}</table></div>\n"
-    )
+}
+
+fn note(about: &About<'_>, crossed: bool) -> String {
+    let place = if crossed { "below" } else { "beside" };
+    let source = match about.study.source.as_str() {
+        "" => String::new(),
+        source => format!(" ({source})"),
+    };
+    format!("In italics, {place} the measured values: the values printed in the paper{source}.")
 }
 
 /// The labels on an axis, in order.
@@ -43,104 +53,103 @@ fn labels_of<'a>(about: &About<'a>, axis: usize) -> Vec<&'a str> {
     labels
 }
 
-/// One figure: the last axis goes across, the others down.
-fn cross(about: &About<'_>) -> String {
+/// One figure with the last axis across and the others down.
+fn cross(about: &About<'_>) -> Markup {
     let study = about.study;
     let last = study.axes.len() - 1;
     let columns = labels_of(about, last);
-    let title = escaped(&study.figures[0].title);
     let (down, across) = study.axes.split_at(last);
-    let mut text = "<thead><tr>".to_owned();
-    for axis in down {
-        let _ = write!(text, "<th rowspan=\"2\" scope=\"col\">{}</th>", escaped(axis));
-    }
-    let _ = writeln!(
-        text,
-        "<th colspan=\"{}\" scope=\"colgroup\" class=\"n\">{title} over {}</th></tr>\n<tr>",
-        columns.len(),
-        escaped(&across[0])
-    );
-    for label in &columns {
-        let _ = write!(text, "<th scope=\"col\" class=\"n\">{}</th>", escaped(label));
-    }
-    text += "</tr></thead>\n<tbody>\n";
-    let mut before: Vec<&str> = Vec::new();
-    for (nth, row) in about.findings.rows.iter().enumerate() {
-        let labels = study.labels(nth);
-        if nth % columns.len() == 0 {
-            text += if nth > 0 { "</tr>\n<tr>" } else { "<tr>" };
-            text += &heads(&labels[..last], &before);
-            before = labels[..last].to_vec();
+    let values: Vec<Value<'_>> = about.findings.rows.iter().map(|row| row.values[0]).collect();
+    let labels = |row: usize| study.labels(row * columns.len())[..last].to_vec();
+    html! {
+        thead {
+            tr {
+                @for axis in down { th rowspan="2" scope="col" { (axis) } }
+                th colspan=(columns.len()) scope="colgroup" class="n" {
+                    (study.figures[0].title) " over " (across[0])
+                }
+            }
+            tr { @for label in &columns { th scope="col" class="n" { (label) } } }
         }
-        let (value, printed) = row.values[0];
-        let _ = write!(text, "<td class=\"n\">{}", measured(value));
-        if let Some(printed) = printed {
-            let _ = write!(text, "<br>{}", published(printed));
+        tbody {
+            @for (nth, values) in values.chunks(columns.len()).enumerate() {
+                tr {
+                    (RowHeads::new(labels(nth), nth.checked_sub(1).map(labels)).markup())
+                    @for (value, printed) in values {
+                        td class="n" {
+                            (measured(*value))
+                            @if let Some(printed) = printed { br; (published(printed)) }
+                        }
+                    }
+                }
+            }
         }
-        text += "</td>";
     }
-    text + "</tr>\n</tbody>\n"
 }
 
-/// A row for each cell, a column for each figure and for what was printed of it.
-fn rows(about: &About<'_>) -> String {
+/// A row for each cell, a column for each figure and for its published values.
+fn rows(about: &About<'_>) -> Markup {
     let study = about.study;
     let printed: Vec<bool> = (0..study.figures.len())
         .map(|nth| about.findings.rows.iter().any(|row| row.values[nth].1.is_some()))
         .collect();
-    let mut text = "<thead><tr>".to_owned();
-    for axis in &study.axes {
-        let _ = write!(text, "<th scope=\"col\">{}</th>", escaped(axis));
-    }
-    for (figure, printed) in study.figures.iter().zip(&printed) {
-        let _ = write!(text, "<th scope=\"col\" class=\"n\">{}</th>", escaped(&figure.title));
-        if *printed {
-            text += "<th scope=\"col\" class=\"n\">published</th>";
+    html! {
+        thead {
+            tr {
+                @for axis in &study.axes { th scope="col" { (axis) } }
+                @for (figure, printed) in study.figures.iter().zip(&printed) {
+                    th scope="col" class="n" { (figure.title) }
+                    @if *printed { th scope="col" class="n" { "published" } }
+                }
+            }
+        }
+        tbody {
+            @for (nth, row) in about.findings.rows.iter().enumerate() {
+                @let above = nth.checked_sub(1).map(|above| study.labels(above));
+                tr {
+                    (RowHeads::new(study.labels(nth), above).markup())
+                    @for ((value, words), printed) in row.values.iter().zip(&printed) {
+                        td class="n" { (measured(*value)) }
+                        @if *printed {
+                            td class="n" {
+                                @if let Some(words) = words { (published(words)) } @else { "–" }
+                            }
+                        }
+                    }
+                }
+            }
         }
     }
-    text += "</tr></thead>\n<tbody>\n";
-    let mut before: Vec<&str> = Vec::new();
-    for (nth, row) in about.findings.rows.iter().enumerate() {
-        let labels = study.labels(nth);
-        text += "<tr>";
-        text += &heads(&labels, &before);
-        before = labels;
-        for ((value, words), printed) in row.values.iter().zip(&printed) {
-            text += &values((*value, *words), *printed);
+}
+
+impl<'a> RowHeads<'a> {
+    fn new(labels: Vec<&'a str>, above: Option<Vec<&'a str>>) -> RowHeads<'a> {
+        RowHeads { labels, above: above.unwrap_or_default() }
+    }
+
+    fn markup(&self) -> Markup {
+        html! {
+            @for (axis, label) in self.labels.iter().enumerate() {
+                th scope="row" class=[self.class(axis)] { (label) }
+            }
         }
-        text += "</tr>\n";
     }
-    text + "</tbody>\n"
-}
 
-fn values((value, words): Value<'_>, printed: bool) -> String {
-    let mut text = format!("<td class=\"n\">{}</td>", measured(value));
-    if printed {
-        let words = words.map_or_else(|| "–".to_owned(), published);
-        let _ = write!(text, "<td class=\"n\">{words}</td>");
+    /// A label that repeats the row above is hidden, but stays there for screen readers.
+    fn class(&self, axis: usize) -> Option<&'static str> {
+        let repeats = self.above.get(..=axis) == Some(&self.labels[..=axis]);
+        match axis + 1 < self.labels.len() {
+            true if repeats => Some("group again"),
+            true => Some("group"),
+            false => None,
+        }
     }
-    text
-}
-
-/// The labels of a row. One that is that of the row above is there for those who do not see it.
-fn heads(labels: &[&str], before: &[&str]) -> String {
-    let mut text = String::new();
-    for (axis, label) in labels.iter().enumerate() {
-        let again = before.get(..=axis) == Some(&labels[..=axis]);
-        let class = match axis + 1 < labels.len() {
-            true if again => " class=\"group again\"",
-            true => " class=\"group\"",
-            false => "",
-        };
-        let _ = write!(text, "<th scope=\"row\"{class}>{}</th>", escaped(label));
-    }
-    text
 }
 
 fn measured(value: Option<Quantity>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| escaped(&shown(value)).replace(" us", " µs"))
+    value.map_or_else(|| "–".to_owned(), |value| shown(value).replace(" us", " µs"))
 }
 
-fn published(words: &str) -> String {
-    format!("<i class=\"printed\">{}</i>", escaped(words).replace(" us", " µs"))
+fn published(words: &str) -> Markup {
+    html! { i class="printed" { (words.replace(" us", " µs")) } }
 }

@@ -1,4 +1,4 @@
-//! The page of a study holds what it is about, and nothing in it becomes markup.
+//! Tests of a study's page: completeness and escaping.
 
 use super::*;
 use crate::format::picture::study::pictures;
@@ -48,7 +48,7 @@ figures = ["worst"]
 along = "tasks"
 "#;
 
-/// The page of a study with the same record in all cells.
+/// Returns the page of a study with the same record in all cells.
 fn page_of(text: &str) -> String {
     page_with(&Study::read(text).unwrap(), source("", 1).record, None)
 }
@@ -75,7 +75,7 @@ fn page_with(study: &Study, record: Record, why: Option<&Source>) -> String {
 }
 
 #[test]
-fn nothing_in_a_study_becomes_markup() {
+fn study_text_never_becomes_markup() {
     let page = page_of(STUDY);
     for tag in
         ["<b>k", "</script>b", "<i>\"", "<br>\"", "<hr>", "<s>", "<u>", "<q>", "<em>", "<sub>"]
@@ -87,7 +87,7 @@ fn nothing_in_a_study_becomes_markup() {
 }
 
 #[test]
-fn a_figure_over_two_axes_is_crossed() {
+fn table_of_one_figure_over_two_axes_is_crossed() {
     let page = page_of(STUDY);
     assert!(
         page.contains(
@@ -105,26 +105,26 @@ fn a_figure_over_two_axes_is_crossed() {
 }
 
 #[test]
-fn a_page_says_what_differs_and_how_to_do_it_again() {
+fn page_has_differences_and_command_to_reproduce() {
     let page = page_of(STUDY);
     for text in [
         "0 of 1 claims hold, 1 differs",
         "class=\"badge differs\"",
         "old.n1.worst is 2 s; not old.n1.worst &lt; 1ns",
         "<p class=\"prose\">Two &amp; three.</p>",
-        "After figure &lt;sub&gt;. As measured.",
+        "After figure &lt;sub&gt;. Measured values.",
         "latlab study mine.toml --out mine/",
         "latlab explain cyclic:interval=2ms --load disk --on lab:rt --for 1s",
-        "<details><summary>The numbers of this picture</summary>",
+        "<details><summary>Numbers of this picture</summary>",
         "all cells</span>",
     ] {
         assert!(page.contains(text), "{text}");
     }
 }
 
-/// What samples of a component are of is the probe that has it, not the one that is usual.
+/// The samples of a component belong to the probe that has it, not to the default one.
 #[test]
-fn a_component_that_was_worst_is_explained_with_its_probe() {
+fn worst_component_is_explained_with_its_probe() {
     let text = STUDY
         .replace("\"cyclic:interval=2ms\"", "\"nanosleep\", \"rhealstone:figure=mean\"")
         .replace("probe = \"cyclic\"", "probe = \"rhealstone.switch\"");
@@ -137,18 +137,18 @@ fn a_component_that_was_worst_is_explained_with_its_probe() {
 }
 
 #[test]
-fn the_worst_that_is_explained_is_drawn() {
+fn explained_worst_is_drawn() {
     let why = Source::of_run("old.n1".to_owned(), sample_explained::record());
     let page = page_with(&Study::read(STUDY).unwrap(), source("", 1).record, Some(&why));
     assert!(
         page.contains("2 s in the cell <b>old.n1</b> (worst&lt;br&gt;). The cell was measured")
     );
     assert!(page.contains("id=\"causes\"") && page.contains("id=\"moments\""));
-    assert!(!page.contains("studies measure without looking"));
+    assert!(!page.contains("studies measure without tracing"));
 }
 
 #[test]
-fn a_study_without_pictures_has_those_of_its_records() {
+fn study_without_pictures_draws_its_records() {
     let (text, _) = STUDY.split_once("[[picture]]").unwrap();
     let page = page_of(text);
     assert!(page.contains("id=\"histogram\"") && page.contains("id=\"ccdf\""));

@@ -1,41 +1,50 @@
-//! Why the worst of a study was late, where that was found out, and else how to find out.
+//! Explanation of the worst latency of a study, or the command that explains it.
 
-use super::super::table::escaped;
-use super::super::{explained, paths};
 use super::About;
+use crate::format::html::figure::Level;
+use crate::format::html::{Scope, explained, paths};
 use crate::format::scan::written;
 use crate::format::{micro, printable};
 use latlab_core::plan::Length;
 use latlab_core::study::Cell;
 use latlab_core::study::figure::Of;
+use maud::{Markup, html};
 
-/// The longest latency of the table, with what made it late.
-pub(super) fn section(about: &About<'_>) -> String {
-    let Some(worst) = about.study.worst(about.findings) else { return String::new() };
-    let Of::Series { probe, .. } = &worst.figure.of else { return String::new() };
+/// The worst latency of the results with its explanation; nothing if no latency was measured.
+pub(super) fn section(about: &About<'_>) -> Markup {
+    let Some(worst) = about.study.worst(about.findings) else { return Markup::default() };
+    let Of::Series { probe, .. } = &worst.figure.of else { return Markup::default() };
     let cell = &about.study.cells[worst.cell];
-    let longest = format!(
-        "<p class=\"prose\">The longest of the table is {} in the cell <b>{}</b> ({}).",
-        micro(worst.latency),
-        escaped(&cell.label),
-        escaped(&printable(&worst.figure.title)),
-    );
-    if let Some(source) = about.why {
-        let source = std::slice::from_ref(source);
-        return format!("{longest} The cell was measured once more to find out why:</p>\n")
-            + &explained::pictures(source)
-            + &paths::pictures(source)
-            + &explained::tables(source);
+    html! {
+        p class="prose" {
+            "Worst latency of the results: " (micro(worst.latency)) " in the cell "
+            b { (cell.label) } " (" (printable(&worst.figure.title)) "). "
+            @if about.why.is_some() {
+                "The cell was measured once more with tracing:"
+            } @else {
+                "Its record has no explanation, because studies measure without tracing. To \
+                 explain it, use " code { "latlab study --explain" } " or:"
+            }
+        }
+        @match about.why {
+            Some(source) => (explanation(Scope {
+                sources: std::slice::from_ref(source),
+                level: Level::Subsection,
+            })),
+            None => pre class="command" { code { (command(cell, probe)) } },
+        }
     }
-    format!(
-        "{longest} Its record does not say why: studies measure without looking. This looks, as does \
-         <code>latlab study --explain</code>:</p>\n\
-         <pre class=\"command\"><code>{}</code></pre>\n",
-        escaped(&command(cell, probe)),
-    )
 }
 
-/// What measures a cell again and explains it.
+fn explanation(scope: Scope<'_>) -> Markup {
+    html! {
+        (explained::figures(scope))
+        (paths::figures(scope))
+        (explained::tables(scope))
+    }
+}
+
+/// Returns the command that measures a cell again and explains it.
 fn command(cell: &Cell, probe: &str) -> String {
     let terms = &cell.terms;
     let texts = |words: &Option<Vec<latlab_core::study::Words>>| -> Vec<String> {

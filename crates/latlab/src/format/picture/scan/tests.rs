@@ -1,4 +1,4 @@
-//! The pictures of scans show what the survey found, whatever a record says.
+//! Tests of the charts of scans, also of invalid records.
 
 #![expect(clippy::float_cmp, reason = "whole microseconds are exact")]
 
@@ -7,7 +7,7 @@ use crate::format::picture::tests::{sample_scan, source};
 use crate::format::{png, svg};
 use latlab_core::scan::{Region, Spread};
 
-/// A record under a name, with these of the sample scans and no series.
+/// Returns a record with some of the sample scans and without series.
 fn scanned(name: &str, which: &[usize]) -> Source {
     let mut source = source(name, 1);
     source.record.series.clear();
@@ -23,12 +23,9 @@ fn only(sources: &[Source]) -> Chart {
 }
 
 #[test]
-fn a_triangle_is_as_high_as_it_is_long() {
+fn triangle_is_as_high_as_long() {
     let chart = only(&[scanned("run", &[0])]);
-    assert_eq!(
-        chart.title,
-        "How late a task runs that is woken during populate:size=4MiB on standard"
-    );
+    assert_eq!(chart.title, "Latency of a task woken during populate:size=4MiB on standard");
     assert_eq!((chart.name.as_str(), chart.step), ("scan-populate", Step::None));
     let names: Vec<&str> = chart.lines.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names, ["PDLT min", "PDLT max", "IRT max"]);
@@ -44,7 +41,7 @@ fn a_triangle_is_as_high_as_it_is_long() {
 }
 
 #[test]
-fn call_and_region_are_marked() {
+fn call_and_section_are_marked() {
     let chart = only(&[scanned("run", &[0])]);
     assert_eq!(chart.marks.bars[0].end, 482.0);
     let area = &chart.marks.areas[0];
@@ -56,7 +53,7 @@ fn call_and_region_are_marked() {
 }
 
 #[test]
-fn kernels_are_laid_over_each_other_and_told_apart() {
+fn kernels_share_chart_with_distinct_names() {
     let chart = only(&[scanned("a", &[0, 1]), scanned("b", &[2])]);
     let names: Vec<&str> = chart.lines.iter().map(|line| line.name.as_str()).collect();
     assert_eq!(names[..2], ["standard · PDLT min", "standard · PDLT max"]);
@@ -74,7 +71,7 @@ fn kernels_are_laid_over_each_other_and_told_apart() {
 }
 
 #[test]
-fn another_call_has_another_picture() {
+fn calls_have_separate_charts() {
     let mut source = scanned("run", &[0, 0, 0]);
     source.record.scans[1].call.params.insert("size".to_owned(), (1 << 20).into());
     source.record.scans[2].call.name = "../x y".to_owned();
@@ -85,24 +82,24 @@ fn another_call_has_another_picture() {
 }
 
 #[test]
-fn more_scans_than_anybody_can_follow_are_said_to_be_left_out() {
+fn scans_above_limit_are_left_out_and_counted() {
     let chart = only(&[scanned("run", &[2; 30])]);
     assert_eq!((chart.marks.bars.len(), chart.lines.len()), (MOST, 3 * MOST));
     assert!(chart.title.ends_with("populate:size=4MiB, 24 of 30 scans"), "{}", chart.title);
 }
 
 #[test]
-fn a_measurement_far_above_all_others_does_not_flatten_them() {
+fn outlier_is_off_scale() {
     let mut source = scanned("run", &[2]);
     source.record.scans[0].points[50].pdlt.max = Nanos::from_millis(7);
     let chart = only(&[source]);
-    assert_eq!(chart.y.label, "PDLT, IRT (up to 7 ms, above the picture)");
+    assert_eq!(chart.y.label, "PDLT, IRT (max 7 ms, off scale)");
     assert!(chart.y.max > 3.8 && chart.y.max < 12.0, "{}", chart.y.max);
     assert_eq!(chart.lines[1].points[50].1, 7_000.0);
 }
 
 #[test]
-fn series_of_a_scan_have_no_other_picture() {
+fn series_of_scan_have_no_other_chart() {
     let mut source = source("run", 1);
     source.record.scans = sample_scan::scans();
     for series in &mut source.record.series[1..] {
@@ -116,7 +113,7 @@ fn series_of_a_scan_have_no_other_picture() {
 }
 
 #[test]
-fn what_can_not_be_a_scan_is_drawn_without_harm() {
+fn invalid_scan_is_drawn_without_panic() {
     let one = sample_scan::scans().swap_remove(0);
     let region = |start, end| Region { start, end, peak: Nanos::MAX, function: None, nth: None };
     let most = Spread { min: Nanos(0), median: Nanos(0), max: Nanos::MAX };

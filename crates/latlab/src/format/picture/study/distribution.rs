@@ -1,8 +1,8 @@
-//! How samples are spread: their distribution function and their density.
+//! Distribution function and density of samples.
 
 use super::super::axis::{at_least_one, decade_above, decade_below, highest, real, round_above};
 use super::super::histogram::bin_of;
-use super::super::{Axis, Chart, Line, Marks, Step, Stroke, Unit, round_step};
+use super::super::{Axis, Chart, ChartLine, Marks, Step, Stroke, Unit, round_step};
 use super::Samples;
 use crate::format::micro;
 use latlab_core::histogram::Histogram;
@@ -11,15 +11,14 @@ use latlab_core::time::Nanos;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The share of samples at or below each latency.
+/// Returns the share of samples at or below each latency.
 pub(super) fn cdf(picture: &Picture, samples: &[Samples]) -> Chart {
     let x = values(picture, samples);
     let lines = samples.iter().map(|one| line(one, shares(&one.histogram, &x))).collect();
     Chart {
         name: picture.name.clone(),
         title: String::new(),
-        about: "How large a share of the samples took so long at most: the further up and left, \
-                the better."
+        about: "Share of samples at or below each latency; further up and left is better."
             .to_owned(),
         x,
         y: share_axis("share of samples at or below", 1.0),
@@ -29,17 +28,16 @@ pub(super) fn cdf(picture: &Picture, samples: &[Samples]) -> Chart {
     }
 }
 
-/// The share of samples in each of many equally wide bins.
+/// Returns the share of samples in each of many bins, which are equally wide on the axis.
 pub(super) fn density(picture: &Picture, samples: &[Samples]) -> Chart {
     let x = values(picture, samples);
-    let lines: Vec<Line> = samples.iter().map(|one| line(one, bins(&one.histogram, &x))).collect();
+    let lines: Vec<ChartLine> =
+        samples.iter().map(|one| line(one, bins(&one.histogram, &x))).collect();
     let top = round_above(highest_share(&lines));
     Chart {
         name: picture.name.clone(),
         title: String::new(),
-        about: "How large a share of the samples falls into each bin; all bins look alike on this \
-                axis."
-            .to_owned(),
+        about: "Share of samples per bin; all bins have the same width on this axis.".to_owned(),
         x,
         y: share_axis("share of samples per bin", top.min(1.0)),
         step: Step::End,
@@ -48,12 +46,12 @@ pub(super) fn density(picture: &Picture, samples: &[Samples]) -> Chart {
     }
 }
 
-fn line(one: &Samples, points: Vec<(f64, f64)>) -> Line {
-    Line { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
+fn line(one: &Samples, points: Vec<(f64, f64)>) -> ChartLine {
+    ChartLine { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
 }
 
-/// The highest of all shares, where none may be above 1.
-fn highest_share(lines: &[Line]) -> f64 {
+/// Returns the highest share, at least 0.001.
+fn highest_share(lines: &[ChartLine]) -> f64 {
     let all = lines.iter().flat_map(|line| &line.points).map(|point| point.1);
     all.fold(0.001, f64::max).min(highest(lines))
 }
@@ -63,8 +61,8 @@ fn share_axis(label: &str, max: f64) -> Axis {
     Axis { label, unit: Unit::Share, log: false, min: 0.0, max, named: Vec::new() }
 }
 
-/// The axis of the samples. Few that are far above all others would make these a line at its
-/// begin: they go out of a linear one, and the label says how far.
+/// Returns the axis of the samples. If few outliers would flatten everything else on a linear axis, they
+/// are off scale, and the label has the maximum.
 fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let all = || samples.iter().map(|one| &one.histogram);
     let least = at_least_one(all().map(Histogram::min).min().unwrap_or_default());
@@ -80,9 +78,9 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let mut top = most;
     if most > 3.0 * usual {
         top = 1.5 * usual;
-        let _ = write!(label, " (up to {}, beyond the picture)", micro(longest));
+        let _ = write!(label, " (max {}, off scale)", micro(longest));
     }
-    // What all lies far from 0 and close together has an axis of its own.
+    // An axis of close values that are far from 0 does not start at 0.
     let (mut min, mut max) = (0.0, round_above(top));
     if least > 0.7 * top && least < top {
         let step = round_step(top - least);
@@ -91,8 +89,8 @@ fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     Axis { label, unit: Unit::Nanos, log, min, max, named }
 }
 
-/// Latency and share of samples at or below it, from the ground on; without the points that no eye
-/// could tell from their neighbours.
+/// Returns latencies and the shares of samples at or below them, from 0, without points that are
+/// indistinguishable from their neighbours.
 fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     let near = |one: f64, other: f64| {
         if x.log {
@@ -117,12 +115,12 @@ fn shares(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
         }
     }
     points.extend(last);
-    // To the rim, as the share holds for all latencies above.
+    // The share holds for all greater latencies, up to the border.
     points.push((x.max, real(below) / all));
     points
 }
 
-/// Begin and share of each bin that holds samples, from and back to the ground around each group.
+/// Returns start and share of each bin with samples; each group of bins begins and ends at 0.
 fn bins(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     let width = bin_width(histogram, x);
     let mut bins: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -147,7 +145,7 @@ fn bins(histogram: &Histogram, x: &Axis) -> Vec<(f64, f64)> {
     points
 }
 
-/// The width of the bins on a linear axis, in nanoseconds: none is narrower than a bucket.
+/// Returns the width of the bins on a linear axis, in nanoseconds, at least that of a bucket.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,13 +1,13 @@
-//! Figures over the labels of an axis: as bars and as curves, with what the paper printed.
+//! Figures over the labels of an axis, as bars or curves, with the published values.
 
 mod rows;
 mod shapes;
 
-use self::rows::{Row, rows};
-use self::shapes::{beside, curves, stacked};
+use self::rows::{ValueRow, rows};
+use self::shapes::{curves, side_by_side, stacked};
 use super::super::axis::{decade_above, decade_below, real, round_above};
 use super::super::{Axis, Chart, Look, Marks, Step, Stroke, Unit};
-use super::Numbers;
+use super::NumberTable;
 use crate::format::study::shown;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
@@ -15,12 +15,12 @@ use latlab_core::study::picture::{Kind, Over, Picture};
 use latlab_core::study::quantity::Quantity;
 use std::fmt::Write as _;
 
-/// Bars or curves, and their numbers; nothing where nothing was measured.
+/// Returns bars or curves and their numbers; none without measurements.
 pub(super) fn chart(
     picture: &Picture,
     study: &Study,
     findings: &Findings<'_>,
-) -> Option<(Chart, Numbers)> {
+) -> Option<(Chart, NumberTable)> {
     let over = picture.over.as_ref()?;
     let rows = rows(picture, over, study, findings);
     let measured = rows.iter().flat_map(|row| &row.values).any(|(value, _)| value.is_some());
@@ -31,19 +31,19 @@ pub(super) fn chart(
     let (mut lines, mut marks) = (Vec::new(), Marks::default());
     match picture.kind {
         Kind::Bars if over.stacked => marks.columns = stacked(&rows, over, picture.figures.len()),
-        Kind::Bars => marks.columns = beside(&rows, &y),
+        Kind::Bars => marks.columns = side_by_side(&rows, &y),
         _ => lines = curves(&rows, over, &y),
     }
     let mut about = String::new();
     if let Some((_, label)) = &over.relative_to {
-        let _ = write!(about, "Divided by what {label} has. ");
+        let _ = write!(about, "Relative to {label}. ");
     }
     let printed = lines.iter().any(|line| line.stroke == Stroke::Dashed)
         || marks.columns.iter().any(|columns| columns.look == Look::Hollow);
     about += match (printed, picture.kind) {
-        (true, Kind::Bars) => "Full: measured; outlines: as the paper printed it.",
-        (true, _) => "Solid: measured; dashed: as the paper printed it.",
-        (false, _) => "As measured.",
+        (true, Kind::Bars) => "Filled: measured; outlined: published.",
+        (true, _) => "Solid: measured; dashed: published.",
+        (false, _) => "Measured values.",
     };
     let chart = Chart {
         name: picture.name.clone(),
@@ -58,7 +58,7 @@ pub(super) fn chart(
     Some((chart, numbers(&rows, over, study)))
 }
 
-/// Where the labels stand.
+/// Returns the axis of the labels.
 fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
     let label = study.axes[over.axis].clone();
     if let (Some(at), Kind::Curves) = (&over.at, kind) {
@@ -73,18 +73,18 @@ fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
             named: Vec::new(),
         };
     }
-    let named: Vec<(f64, String)> = places(over).into_iter().zip(over.labels.clone()).collect();
+    let named: Vec<(f64, String)> = positions(over).into_iter().zip(over.labels.clone()).collect();
     let max = real(named.len() as u64) - 0.5;
     Axis { label, unit: Unit::Number, log: false, min: -0.5, max, named }
 }
 
-/// Where each label stands.
-fn places(over: &Over) -> Vec<f64> {
+/// Returns the position of each label.
+fn positions(over: &Over) -> Vec<f64> {
     over.at.clone().unwrap_or_else(|| (0..over.labels.len() as u64).map(real).collect())
 }
 
-/// The axis of the values.
-fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
+/// Returns the axis of the values.
+fn values(picture: &Picture, over: &Over, study: &Study, rows: &[ValueRow]) -> Axis {
     let figure = &study.figures[picture.figures[0]];
     let unit = match figure.kind() {
         1 if over.relative_to.is_none() => Unit::Nanos,
@@ -98,7 +98,7 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
     if let Some((_, reference)) = &over.relative_to {
         let _ = write!(label, " relative to {reference}");
     }
-    let of = |row: &Row| -> Vec<f64> {
+    let of = |row: &ValueRow| -> Vec<f64> {
         let values = row.values.iter().flat_map(|(value, printed)| {
             [value.map(|value| value.value), printed.filter(|_| !over.stacked)]
         });
@@ -126,26 +126,26 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[Row]) -> Axis {
     }
 }
 
-/// The heights of what stands on each other.
-fn sums(rows: &[Row], over: &Over, figures: usize) -> Vec<f64> {
-    let sum = |group: &[Row], place: usize| {
-        group.iter().filter_map(|row| Some(row.values[place].0?.value)).sum::<f64>()
+/// Returns the heights of the stacked bars.
+fn sums(rows: &[ValueRow], over: &Over, figures: usize) -> Vec<f64> {
+    let sum = |group: &[ValueRow], label: usize| {
+        group.iter().filter_map(|row| Some(row.values[label].0?.value)).sum::<f64>()
     };
-    let places = 0..over.labels.len();
+    let labels = 0..over.labels.len();
     rows.chunks(figures)
-        .flat_map(|group| places.clone().map(move |place| sum(group, place)))
+        .flat_map(|group| labels.clone().map(move |label| sum(group, label)))
         .collect()
 }
 
-fn numbers(rows: &[Row], over: &Over, study: &Study) -> Numbers {
+fn numbers(rows: &[ValueRow], over: &Over, study: &Study) -> NumberTable {
     let mut header = vec![study.axes[over.axis].clone()];
     header.extend(rows.iter().map(|row| row.name.clone()));
     let written = |value: Option<Quantity>| {
         value.map_or_else(|| "–".to_owned(), |value| shown(value).replace(" us", " µs"))
     };
-    let row = |(place, label): (usize, &String)| {
-        let values = rows.iter().map(|row| written(row.values[place].0));
+    let row = |(index, label): (usize, &String)| {
+        let values = rows.iter().map(|row| written(row.values[index].0));
         std::iter::once(label.clone()).chain(values).collect()
     };
-    Numbers { header, rows: over.labels.iter().enumerate().map(row).collect() }
+    NumberTable { header, rows: over.labels.iter().enumerate().map(row).collect() }
 }

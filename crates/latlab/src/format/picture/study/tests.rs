@@ -1,4 +1,4 @@
-//! Pictures of studies show what was measured.
+//! Tests of the pictures of studies.
 
 #![expect(clippy::float_cmp, reason = "whole numbers are exact")]
 
@@ -48,8 +48,8 @@ take = "recorded"
 "old.n9" = { median = "below 2 s" }
 "#;
 
-/// What is drawn of four records, each latency once, twice, three and four times as long as usual.
-fn drawn(picture: &str) -> Option<Pictured> {
+/// Draws four records, with latencies multiplied by one to four.
+fn drawn(picture: &str) -> Option<StudyPicture> {
     let study = format!("{STUDY}[[picture]]\nname = 'fig1'\ntitle = 'A picture'\n{picture}");
     let study = Study::read(&study).unwrap();
     let record = |times| {
@@ -67,7 +67,7 @@ fn names(chart: &Chart) -> Vec<&str> {
 }
 
 #[test]
-fn a_distribution_rises_from_nothing_to_all() {
+fn cdf_rises_from_zero_to_all() {
     for log in [false, true] {
         let text = format!("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n1']\nlog = {log}");
         let picture = drawn(&text).unwrap();
@@ -76,7 +76,7 @@ fn a_distribution_rises_from_nothing_to_all() {
         for line in &picture.chart.lines {
             let last = line.points[line.points.len() - 1];
             assert_eq!((line.points[0].1, last.0), (0.0, picture.chart.x.max));
-            // A linear axis leaves out a stall that is far above all else.
+            // On a linear axis the stall is off scale.
             assert!(if log { last.1 == 1.0 } else { last.1 > 0.999 && last.1 < 1.0 }, "{last:?}");
             let rising = line.points.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1);
             assert!(rising, "{:?}", line.points);
@@ -87,16 +87,16 @@ fn a_distribution_rises_from_nothing_to_all() {
 }
 
 #[test]
-fn a_density_holds_all_that_is_in_the_picture() {
+fn density_sums_to_one() {
     let text = "kind = 'density'\nfigures = ['median']\ncells = ['old.n1']\nlog = true";
     let picture = drawn(text).unwrap();
-    assert_eq!(names(&picture.chart), ["median"], "one cell is called as its figure");
+    assert_eq!(names(&picture.chart), ["median"], "a single cell has the name of its figure");
     let all: f64 = picture.chart.lines[0].points.iter().map(|point| point.1).sum();
     assert!((0.999..1.001).contains(&all), "{all}");
 }
 
 #[test]
-fn a_page_does_not_grow_with_the_samples() {
+fn number_of_points_is_independent_of_samples() {
     let mut histogram = Histogram::new();
     let mut random = 1_u64;
     for _ in 0..100_000 {
@@ -129,7 +129,7 @@ fn a_page_does_not_grow_with_the_samples() {
 }
 
 #[test]
-fn the_course_over_time_has_the_worst_of_all_cpus() {
+fn time_line_has_worst_of_all_cpus() {
     let picture = drawn("kind = 'over-time'\nfigures = ['worst']\ncells = ['old.*']").unwrap();
     assert_eq!(names(&picture.chart), ["n1", "n9"]);
     let heights = |n: usize| picture.chart.lines[n].points.iter().map(|point| point.1);
@@ -141,7 +141,7 @@ fn the_course_over_time_has_the_worst_of_all_cpus() {
 }
 
 #[test]
-fn bars_stand_beside_each_other_with_what_was_printed_plainly() {
+fn bars_are_side_by_side_with_published_values() {
     let picture = drawn("kind = 'bars'\nfigures = ['median']\nalong = 'tasks'").unwrap();
     let columns = &picture.chart.marks.columns;
     let names: Vec<&str> = columns.iter().map(|one| one.name.as_str()).collect();
@@ -156,7 +156,7 @@ fn bars_stand_beside_each_other_with_what_was_printed_plainly() {
 }
 
 #[test]
-fn bars_on_each_other_are_as_high_as_their_sum_and_relative_to_that_of_others() {
+fn stacked_bars_are_relative_to_sum_of_reference() {
     let text = "kind = 'bars'\nfigures = ['median', 'least']\nalong = 'tasks'\nstacked = true";
     let columns = drawn(&format!("{text}\nrelative_to = 'old'")).unwrap().chart.marks.columns;
     assert_eq!(columns.len(), 4);
@@ -168,7 +168,7 @@ fn bars_on_each_other_are_as_high_as_their_sum_and_relative_to_that_of_others() 
 }
 
 #[test]
-fn curves_go_through_their_places() {
+fn curves_go_through_their_positions() {
     let text = "kind = 'curves'\nfigures = ['median']\nalong = 'tasks'\nat = [1, 9]";
     let chart = drawn(text).unwrap().chart;
     assert_eq!(names(&chart), ["old", "old · published", "new"]);
@@ -182,7 +182,7 @@ fn curves_go_through_their_places() {
 }
 
 #[test]
-fn scans_lie_over_each_other() {
+fn scans_share_chart() {
     let picture = drawn("kind = 'pdlt'\ncells = ['*.n1']").unwrap();
     assert_eq!(picture.chart.marks.bars.len(), 2);
     assert!(picture.chart.lines[0].name.starts_with("old · PDLT"), "{:?}", names(&picture.chart));
@@ -191,7 +191,7 @@ fn scans_lie_over_each_other() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_drawn() {
+fn pictures_without_measurements_are_not_drawn() {
     let text = format!(
         "{STUDY}[[picture]]\nname = 'a'\ntitle = 'b'\nkind = 'bars'\nfigures = ['worst']\nalong = 'tasks'\n"
     );

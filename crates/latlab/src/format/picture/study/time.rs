@@ -1,16 +1,16 @@
-//! A figure's samples over time, the worst of each stretch of it.
+//! Samples of a figure over time.
 
 use super::super::axis::{
     at_least_one, decade_above, decade_below, highest, lowest, of_time, round_above,
 };
-use super::super::{Axis, Chart, Line, Marks, Step, Stroke, Unit};
+use super::super::{Axis, Chart, ChartLine, Marks, Step, Stroke, Unit};
 use super::Samples;
 use latlab_core::study::picture::Picture;
 use latlab_core::time::Nanos;
 
-/// The worst sample of each stretch of time, of all CPUs and repetitions.
+/// Returns the worst sample of each interval of time, of all CPUs and repetitions.
 pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
-    let lines: Vec<Line> = samples.iter().map(line).collect();
+    let lines: Vec<ChartLine> = samples.iter().map(line).collect();
     let timelines: Vec<_> = samples.iter().map(|one| &one.timeline).collect();
     let (x, about) = of_time(&timelines);
     let (min, max) = if picture.log {
@@ -37,8 +37,8 @@ pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
     }
 }
 
-fn line(one: &Samples) -> Line {
+fn line(one: &Samples) -> ChartLine {
     let sampled = one.timeline.points().filter(|(_, worst)| *worst > Nanos(0));
     let points = sampled.map(|(at, worst)| (at.as_secs_f64(), at_least_one(worst))).collect();
-    Line { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
+    ChartLine { name: one.name.clone(), colour: one.colour, stroke: Stroke::Solid, points }
 }

@@ -1,4 +1,4 @@
-//! The values over the labels of an axis: a row for each figure of each choice from the other axes.
+//! Values over the labels of an axis: a row for each figure and each combination of the other axes.
 
 use super::super::{cell_names, joined};
 use latlab_core::study::Study;
@@ -6,21 +6,21 @@ use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::{Over, Picture};
 use latlab_core::study::quantity::Quantity;
 
-/// One value for each label: measured, and as it was printed.
-pub(super) struct Row {
+/// A measured and a published value for each label.
+pub(super) struct ValueRow {
     pub(super) name: String,
-    /// Which of the picture's figures it is of.
+    /// Index among the figures of the picture.
     pub(super) figure: usize,
     pub(super) values: Vec<(Option<Quantity>, Option<f64>)>,
 }
 
-/// A row for each figure of each choice from the other axes.
+/// Returns a row for each figure and each combination of the other axes.
 pub(super) fn rows(
     picture: &Picture,
     over: &Over,
     study: &Study,
     findings: &Findings<'_>,
-) -> Vec<Row> {
+) -> Vec<ValueRow> {
     let others = |cell: usize| {
         let mut labels = study.labels(cell);
         labels.remove(over.axis);
@@ -32,7 +32,7 @@ pub(super) fn rows(
             firsts.push(*cell);
         }
     }
-    // Beside the axis below, only the others tell one row from another.
+    // Rows differ only on the other axes.
     let names = cell_names(study, &firsts);
     let mut rows = Vec::new();
     for (first, name) in firsts.iter().zip(names) {
@@ -46,7 +46,7 @@ pub(super) fn rows(
                 let cell = picture.cells.iter().find(here)?;
                 Some(at(*cell, *figure, picture, study, findings))
             };
-            rows.push(Row {
+            rows.push(ValueRow {
                 name: joined(&[&name, if several { title } else { "" }]),
                 figure: nth,
                 values: over.labels.iter().map(|label| value(label).unwrap_or_default()).collect(),
@@ -56,7 +56,8 @@ pub(super) fn rows(
     rows
 }
 
-/// A cell's value of a figure, and what was printed, both relative where that is asked for.
+/// Returns the measured and the published value of a figure in a cell, relative to the reference if
+/// there is one.
 fn at(
     cell: usize,
     figure: usize,
@@ -76,9 +77,9 @@ fn at(
     let of_reference = labels.join(".");
     let reference = findings.rows.iter().find(|row| row.label == of_reference);
     let Some(reference) = reference else { return (None, None) };
-    // What stands on each other is divided by all of the other's together.
+    // Stacked values are relative to the sum of the reference.
     let whole = if over.is_some_and(|over| over.stacked) {
-        // With a part missing nobody knows how much that is.
+        // Without all parts the sum is unknown.
         let all = picture.figures.iter().map(|figure| reference.values[*figure].0);
         let all: Option<Vec<Quantity>> = all.collect();
         all.and_then(|all| all.into_iter().reduce(|one, other| one + other))

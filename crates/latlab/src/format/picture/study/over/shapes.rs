@@ -1,16 +1,16 @@
-//! Rows as bars and as curves, measured and as they were printed.
+//! Rows of values as bars and curves, measured and published.
 
-use super::places;
-use super::rows::Row;
+use super::positions;
+use super::rows::ValueRow;
 use crate::format::picture::axis::real;
-use crate::format::picture::{Axis, Block, COLOURS, Columns, Line, Look, Stroke};
+use crate::format::picture::{Axis, Block, COLOURS, ChartLine, Columns, Look, Stroke};
 use latlab_core::study::picture::Over;
 
-/// How much of the room between two labels their bars take.
+/// Share of the space between two labels that bars take.
 const WIDTH: f64 = 0.8;
 
-/// Bars of all rows beside each other, and outlines of what was printed.
-pub(super) fn beside(rows: &[Row], y: &Axis) -> Vec<Columns> {
+/// Returns bars of all rows side by side, and outlines of the published values.
+pub(super) fn side_by_side(rows: &[ValueRow], y: &Axis) -> Vec<Columns> {
     let mut all = Vec::new();
     for (nth, row) in rows.iter().enumerate() {
         let colour = COLOURS[nth % COLOURS.len()];
@@ -33,19 +33,19 @@ pub(super) fn beside(rows: &[Row], y: &Axis) -> Vec<Columns> {
     all
 }
 
-/// Bars on each other: a colour for each group, paler from figure to figure.
-pub(super) fn stacked(rows: &[Row], over: &Over, figures: usize) -> Vec<Columns> {
+/// Returns stacked bars: a colour for each group, and faint bars after the first figure.
+pub(super) fn stacked(rows: &[ValueRow], over: &Over, figures: usize) -> Vec<Columns> {
     let groups = rows.len() / figures;
     let mut all = Vec::new();
     for (nth, group) in rows.chunks(figures).enumerate() {
-        let mut grounds = vec![0.0; over.labels.len()];
+        let mut tops = vec![0.0; over.labels.len()];
         for row in group {
             let mut blocks = Vec::new();
             for (place, (value, _)) in row.values.iter().enumerate() {
                 let Some(value) = value else { continue };
-                let ground = grounds[place];
-                grounds[place] += value.value;
-                blocks.push(Block { x: slot(place, nth, groups), y: (ground, grounds[place]) });
+                let bottom = tops[place];
+                tops[place] += value.value;
+                blocks.push(Block { x: slot(place, nth, groups), y: (bottom, tops[place]) });
             }
             let look = if row.figure == 0 { Look::Full } else { Look::Faint };
             let colour = COLOURS[nth % COLOURS.len()];
@@ -55,21 +55,21 @@ pub(super) fn stacked(rows: &[Row], over: &Over, figures: usize) -> Vec<Columns>
     all
 }
 
-/// From where to where bar `nth` of `many` stands at a label.
+/// Returns left and right of bar `nth` of `many` at a label.
 fn slot(place: usize, nth: usize, many: usize) -> (f64, f64) {
     let (place, nth, many) = (real(place as u64), real(nth as u64), real(many as u64));
     let begin = place - WIDTH / 2.0 + WIDTH * nth / many;
     (begin, begin + WIDTH / many)
 }
 
-/// A line for each row, and a dashed one for what was printed.
-pub(super) fn curves(rows: &[Row], over: &Over, y: &Axis) -> Vec<Line> {
+/// Returns a line for each row, and a dashed line for its published values.
+pub(super) fn curves(rows: &[ValueRow], over: &Over, y: &Axis) -> Vec<ChartLine> {
     let mut lines = Vec::new();
     for (row, colour) in rows.iter().zip(COLOURS.iter().copied().cycle()) {
         let line = |name: String, stroke, values: Vec<Option<f64>>| {
-            let points = places(over).into_iter().zip(values);
+            let points = positions(over).into_iter().zip(values);
             let points = points.filter_map(|(x, value)| Some((x, value.filter(|v| *v >= y.min)?)));
-            Line { name, colour, stroke, points: points.collect() }
+            ChartLine { name, colour, stroke, points: points.collect() }
         };
         let measured = row.values.iter().map(|(value, _)| Some((*value)?.value)).collect();
         let printed = row.values.iter().map(|(_, printed)| *printed).collect();

@@ -1,19 +1,19 @@
-//! What the lines and columns of an SVG picture are called, below it.
+//! Legend of an SVG picture, below the plot.
 
-use super::{Drawing, Drawn, FONT, INK, NAME_HEIGHT, WIDTH, colour, columns, faint};
-use crate::format::picture::{Chart, Line, Stroke};
+use super::{Canvas, Drawn, FONT, INK, LEGEND_ROW_HEIGHT, WIDTH, colour, columns, faint};
+use crate::format::picture::{Chart, ChartLine, Stroke};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// How many rows the names take.
+/// Returns the number of rows.
 pub(super) fn rows(chart: &Chart) -> u32 {
     let all = chart.lines.len() + chart.marks.columns.len();
     u32::try_from(all.div_ceil(per_row(chart))).unwrap_or(u32::MAX)
 }
 
-/// Draws all names, each behind a piece of what it is the name of.
-pub(super) fn draw(area: &Drawing<'_>, chart: &Chart) -> Drawn {
+/// Draws all names, each with a sample of its line or column.
+pub(super) fn draw(area: &Canvas<'_>, chart: &Chart) -> Drawn {
     let per_row = per_row(chart);
     for (n, one) in chart.marks.columns.iter().enumerate() {
         let (x, y) = place(n, per_row);
@@ -28,21 +28,21 @@ pub(super) fn draw(area: &Drawing<'_>, chart: &Chart) -> Drawn {
     Ok(())
 }
 
-/// Where name `n` begins.
+/// Returns the position of name `n`.
 fn place(n: usize, per_row: usize) -> (i32, i32) {
     let pixel = |n: usize| i32::try_from(n).unwrap_or(i32::MAX);
     let column = pixel(WIDTH as usize / per_row).saturating_mul(pixel(n % per_row));
-    (column + 24, pixel(NAME_HEIGHT as usize).saturating_mul(pixel(n / per_row)) + 8)
+    (column + 24, pixel(LEGEND_ROW_HEIGHT as usize).saturating_mul(pixel(n / per_row)) + 8)
 }
 
-fn name(area: &Drawing<'_>, (x, y): (i32, i32), name: &str) -> Drawn {
+fn name(area: &Canvas<'_>, (x, y): (i32, i32), name: &str) -> Drawn {
     let text = (FONT, 13).into_font().color(&INK);
     let text = text.pos(Pos::new(HPos::Left, VPos::Center));
     area.draw(&Text::new(name, (x + 36, y), text))?;
     Ok(())
 }
 
-fn line(area: &Drawing<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
+fn line(area: &Canvas<'_>, line: &ChartLine, (x, y): (i32, i32)) -> Drawn {
     let style = colour(line.colour).stroke_width(3);
     let piece = [(x, y), (x + 28, y)];
     match line.stroke {
@@ -54,7 +54,7 @@ fn line(area: &Drawing<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
     Ok(())
 }
 
-/// A row for each kernel, where each has a few lines and they have room.
+/// Returns the number of names in a row: two, or those of one scan if they are short.
 fn per_row(chart: &Chart) -> usize {
     const SHORT: usize = 36;
     let names = chart.lines.iter().map(|line| &line.name);

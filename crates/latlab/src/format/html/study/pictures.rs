@@ -1,0 +1,46 @@
+//! Pictures of a study's page, each with its numbers.
+
+use super::About;
+use crate::format::html::figure::{Level, chart, hint};
+use crate::format::html::table::{number, table, words};
+use crate::format::picture::Chart;
+use crate::format::picture::study::NumberTable;
+use maud::{Markup, html};
+
+/// The pictures of the study, then the usual ones of its records; nothing if there are none.
+pub(super) fn all(about: &About<'_>, usual: &[Chart]) -> Markup {
+    let missing = missing(about);
+    if about.pictures.is_empty() && usual.is_empty() && missing.is_empty() {
+        return Markup::default();
+    }
+    html! {
+        (hint())
+        @for picture in about.pictures {
+            (chart(Level::Subsection, &picture.chart, &picture.source, &numbers(&picture.numbers)))
+        }
+        @for one in usual { (chart(Level::Subsection, one, "", &Markup::default())) }
+        @if !missing.is_empty() {
+            p class="note" { "Not drawn, as there are no measurements: " (missing.join("; ")) "." }
+        }
+    }
+}
+
+/// Titles of the pictures that could not be drawn.
+fn missing<'a>(about: &About<'a>) -> Vec<&'a str> {
+    let drawn = |name: &String| about.pictures.iter().any(|picture| picture.name == *name);
+    let missing = about.study.pictures.iter().filter(|picture| !drawn(&picture.name));
+    missing.map(|picture| picture.title.as_str()).collect()
+}
+
+/// The numbers of a picture, closed at first.
+fn numbers(numbers: &NumberTable) -> Markup {
+    const TITLE: &str = "Numbers of this picture";
+    let mut columns = vec![words(numbers.header.first().map_or("", String::as_str))];
+    columns.extend(numbers.header.iter().skip(1).map(|heading| number(heading)));
+    html! {
+        details {
+            summary { (TITLE) }
+            (table(TITLE, &columns, &numbers.rows))
+        }
+    }
+}

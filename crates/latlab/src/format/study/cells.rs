@@ -1,0 +1,44 @@
+//! The cells of a study as a text table, for `--list-cells`.
+
+use crate::format::grouped;
+use crate::format::text::plain_table;
+use comfy_table::CellAlignment;
+use latlab_core::plan::{Length, Plan};
+use latlab_core::study::{Study, Words};
+
+/// Returns a row for each cell, with the number that `--cell` takes.
+pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
+    let mut table =
+        plain_table(&["", "cell", "on", "probes", "scans", "loads", "adapt", "length", "repeat"]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Left);
+    }
+    for (nth, (cell, plans)) in study.cells.iter().zip(plans).enumerate() {
+        let Some(plan) = plans.first() else { continue };
+        let adapt = if plan.adapt.is_empty() { "–".to_owned() } else { plan.adapt.join(",") };
+        table.add_row([
+            (nth + 1).to_string(),
+            cell.label.clone(),
+            plan.target.clone(),
+            written(cell.terms.probes.as_deref()),
+            written(cell.terms.scans.as_deref()),
+            written(cell.terms.loads.as_deref()),
+            adapt,
+            length(plan.length),
+            plans.len().to_string(),
+        ]);
+    }
+    table.trim_fmt() + "\n"
+}
+
+fn written(words: Option<&[Words]>) -> String {
+    let all: Vec<&str> = words.unwrap_or_default().iter().map(|one| one.text.as_str()).collect();
+    if all.is_empty() { "–".to_owned() } else { all.join(" ") }
+}
+
+fn length(length: Length) -> String {
+    match length {
+        Length::For(time) => time.to_string(),
+        Length::Count(count) => format!("{} times", grouped(count)),
+    }
+}
