@@ -43,7 +43,9 @@ pub enum Deaf {
     )]
     Missing(&'static str),
     /// The tracepoint can't be opened.
-    #[error("the tracepoint {0} can't be opened ({1}): this needs root and a kernel with perf events")]
+    #[error(
+        "the tracepoint {0} can't be opened ({1}): this needs root and a kernel with perf events"
+    )]
     Refused(&'static str, io::Error),
 }
 
@@ -77,7 +79,12 @@ impl Comings {
         Ok(events)
     }
 
-    fn listen_to(&mut self, root: &Root, cpus: &CpuList, (point, filter): Point) -> Result<(), Deaf> {
+    fn listen_to(
+        &mut self,
+        root: &Root,
+        cpus: &CpuList,
+        (point, filter): Point,
+    ) -> Result<(), Deaf> {
         let id = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
             .iter()
             .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
@@ -137,7 +144,12 @@ pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
                 && has_program(&thread)
             {
                 let name = procfs::name(id).unwrap_or_default();
-                tasks.push(RealTimeTask { id, process: number(&process).unwrap_or(0), name, priority });
+                tasks.push(RealTimeTask {
+                    id,
+                    process: number(&process).unwrap_or(0),
+                    name,
+                    priority,
+                });
             }
         }
     }
@@ -166,10 +178,10 @@ mod tests {
                 (allowed, sched::thread_id())
             });
             has.wait();
-            let meanwhile = realtime().unwrap();
+            let listed = realtime().unwrap();
             go_on.wait();
             let (allowed, id) = task.join().unwrap();
-            let found = meanwhile.iter().find(|task| task.id == id);
+            let found = listed.iter().find(|task| task.id == id);
             let process = i32::try_from(std::process::id()).unwrap();
             assert_eq!(
                 found.map(|task| (task.process, task.priority)),
@@ -182,7 +194,7 @@ mod tests {
     fn rt_task_events_without_tracefs_say_what_would_help() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
-        let deaf = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
-        assert!(deaf.contains("mount -t tracefs"), "{deaf}");
+        let error = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("mount -t tracefs"), "{error}");
     }
 }

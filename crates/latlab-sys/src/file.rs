@@ -141,7 +141,6 @@ fn remove_abandoned(path: &Path, name: &str) {
     }
 }
 
-
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }

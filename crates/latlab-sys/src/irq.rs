@@ -263,7 +263,10 @@ mod tests {
     #[test]
     fn irq_threads_include_those_of_softirqs() {
         if kernel_thread_name(2).as_deref() != Some("kthreadd") {
-            return not_run("irq_threads_include_those_of_softirqs", "kernel threads are not visible");
+            return not_run(
+                "irq_threads_include_those_of_softirqs",
+                "kernel threads are not visible",
+            );
         }
         let mut all = InterruptThreads::new(Root::default());
         let threads = all.list();

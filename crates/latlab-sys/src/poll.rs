@@ -18,7 +18,8 @@ pub enum Awaited {
 /// Waits until one of these descriptors is ready, at most this long; without a limit where there is
 /// none. Returns which are ready, in the same order; none where the time was up or a signal came.
 pub fn wait(all: &[(BorrowedFd<'_>, Awaited)], at_most: Option<Nanos>) -> io::Result<Vec<bool>> {
-    let mut entries: Vec<PollFd<'_>> = all.iter().map(|(fd, awaited)| entry(fd, *awaited)).collect();
+    let mut entries: Vec<PollFd<'_>> =
+        all.iter().map(|(fd, awaited)| entry(fd, *awaited)).collect();
     poll(&mut entries, at_most)?;
     Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
 }

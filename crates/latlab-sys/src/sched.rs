@@ -171,6 +171,7 @@ pub fn thread_id() -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{may_set_realtime, not_run};
 
     #[test]
     fn sched_slack_is_read_back() {
@@ -193,24 +194,21 @@ mod tests {
         .unwrap();
     }
 
-    /// Whether this test may give a real-time policy.
-    fn may(policy: Policy) -> bool {
-        set_policy(policy).is_ok()
-    }
-
     #[test]
     fn sched_policy_of_another_thread_is_set_and_its_nice_value_kept() {
-        let (told, id) = std::sync::mpsc::channel();
+        const TEST: &str = "sched_policy_of_another_thread_is_set_and_its_nice_value_kept";
+        let (sender, id) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
             let nice = SchedAttr { policy: OTHER, nice: 7, ..SchedAttr::default() };
             set_attributes(OURS, nice).unwrap();
-            told.send(thread_id()).unwrap();
+            sender.send(thread_id()).unwrap();
             let _ = ended.recv();
         });
         let id = id.recv().unwrap();
         assert_eq!(policy_of(id), Some(mechanism::Policy::Other));
-        if set_policy_of(id, Policy::Rr(3)).is_ok() {
+        if may_set_realtime(TEST) {
+            set_policy_of(id, Policy::Rr(3)).unwrap();
             assert_eq!(policy_of(id), Some(mechanism::Policy::Rr(3)));
             assert_eq!(realtime_priority(id), Some(3));
             set_policy_of(id, Policy::Other).unwrap();
@@ -232,10 +230,12 @@ mod tests {
     fn sched_deadline_counts_as_the_highest_priority() {
         std::thread::spawn(|| {
             let (runtime, period) = (Nanos::from_millis(1), Nanos::from_millis(100));
-            if may(Policy::Deadline { runtime, period }) {
-                assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
-                assert_eq!(policy_of(thread_id()), None, "no mechanism sets it");
+            if let Err(e) = set_policy(Policy::Deadline { runtime, period }) {
+                let why = format!("SCHED_DEADLINE can't be set: {e}");
+                return not_run("sched_deadline_counts_as_the_highest_priority", &why);
             }
+            assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
+            assert_eq!(policy_of(thread_id()), None, "no mechanism sets it");
         })
         .join()
         .unwrap();

@@ -53,7 +53,9 @@ impl Semaphore {
         let taken = match &self.0 {
             SemaphoreKind::SystemV(id) => operate(*id, -1),
             // SAFETY: the semaphore was initialised, and lives as long as self.
-            SemaphoreKind::Posix(semaphore) => crate::checked(unsafe { libc::sem_wait(semaphore.get().cast()) }),
+            SemaphoreKind::Posix(semaphore) => {
+                crate::checked(unsafe { libc::sem_wait(semaphore.get().cast()) })
+            }
             SemaphoreKind::Futex(value) => take(value),
         };
         match taken {
@@ -69,7 +71,9 @@ impl Semaphore {
         match &self.0 {
             SemaphoreKind::SystemV(id) => operate(*id, 1),
             // SAFETY: the semaphore was initialised, and lives as long as self.
-            SemaphoreKind::Posix(semaphore) => crate::checked(unsafe { libc::sem_post(semaphore.get().cast()) }),
+            SemaphoreKind::Posix(semaphore) => {
+                crate::checked(unsafe { libc::sem_post(semaphore.get().cast()) })
+            }
             SemaphoreKind::Futex(value) => {
                 value.fetch_add(1, Release);
                 futex(value, libc::FUTEX_WAKE, 1)

@@ -6,7 +6,9 @@ use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 /// The number of times that the page has room for.
 pub const TIMES: usize = 8;

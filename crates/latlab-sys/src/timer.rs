@@ -41,8 +41,7 @@ impl Timer {
         // SAFETY: event and id are valid for the call.
         crate::checked(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, made) })?;
         let timer = Timer(TimerKind::Posix(id));
-        let spec =
-            libc::itimerspec { it_interval: timespec(period), it_value: timespec(period) };
+        let spec = libc::itimerspec { it_interval: timespec(period), it_value: timespec(period) };
         // SAFETY: the id is that of the timer just made; the times are valid.
         crate::checked(unsafe {
             libc::timer_settime(id, 0, &raw const spec, std::ptr::null_mut())
