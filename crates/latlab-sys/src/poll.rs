@@ -19,7 +19,7 @@ pub enum Awaited {
 /// none. Returns which are ready, in the same order; none where the time was up or a signal came.
 pub fn wait(all: &[(BorrowedFd<'_>, Awaited)], at_most: Option<Nanos>) -> io::Result<Vec<bool>> {
     let mut entries: Vec<PollFd<'_>> =
-        all.iter().map(|(fd, awaited)| entry(fd, *awaited)).collect();
+        all.iter().map(|(fd, awaited)| entry(*fd, *awaited)).collect();
     poll(&mut entries, at_most)?;
     Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
 }
@@ -30,12 +30,12 @@ pub(crate) fn readable(file: &impl AsFd, at_most: Option<Nanos>) -> io::Result<b
     poll(&mut [PollFd::new(file, PollFlags::IN)], at_most)
 }
 
-fn entry<'a>(fd: &BorrowedFd<'a>, awaited: Awaited) -> PollFd<'a> {
+fn entry(fd: BorrowedFd<'_>, awaited: Awaited) -> PollFd<'_> {
     let events = match awaited {
         Awaited::Reading => PollFlags::IN,
         Awaited::Writing => PollFlags::OUT,
     };
-    PollFd::from_borrowed_fd(*fd, events)
+    PollFd::from_borrowed_fd(fd, events)
 }
 
 /// Waits as [`wait`] does. Whether a descriptor is ready.

@@ -52,8 +52,8 @@ impl Semaphore {
     pub fn wait(&self) -> io::Result<bool> {
         let taken = match &self.0 {
             SemaphoreKind::SystemV(id) => operate(*id, -1),
-            // SAFETY: the semaphore was initialised, and lives as long as self.
             SemaphoreKind::Posix(semaphore) => {
+                // SAFETY: the semaphore was initialised, and lives as long as self.
                 crate::checked(unsafe { libc::sem_wait(semaphore.get().cast()) })
             }
             SemaphoreKind::Futex(value) => take(value),
@@ -70,8 +70,8 @@ impl Semaphore {
     pub fn post(&self) -> io::Result<()> {
         match &self.0 {
             SemaphoreKind::SystemV(id) => operate(*id, 1),
-            // SAFETY: the semaphore was initialised, and lives as long as self.
             SemaphoreKind::Posix(semaphore) => {
+                // SAFETY: the semaphore was initialised, and lives as long as self.
                 crate::checked(unsafe { libc::sem_post(semaphore.get().cast()) })
             }
             SemaphoreKind::Futex(value) => {

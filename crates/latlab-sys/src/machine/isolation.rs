@@ -18,7 +18,7 @@ pub(super) fn read(root: &Root, machine: &Machine) -> Isolation {
     }
 }
 
-/// No file shows these CPUs: they follow from the command line, the configuration and nohz_full.
+/// No file shows these CPUs: they follow from the command line, the configuration and `nohz_full`.
 fn rcu_nocbs(machine: &Machine, nohz_full: Option<&CpuList>) -> Option<CpuList> {
     let all_by_default = machine.has_config("CONFIG_RCU_NOCB_CPU_DEFAULT_ALL");
     let asked = match machine.boot_parameter("rcu_nocbs") {
