@@ -76,8 +76,8 @@ pub fn program(fd: BorrowedFd<'_>) -> io::Result<Program> {
         info: info.as_mut_ptr() as u64,
     };
     let size = size_of::<InfoByFd>();
-    // SAFETY: the attributes have this size. `info` has the length that they state; its pointers are
-    // zero, so the kernel writes nothing elsewhere.
+    // SAFETY: the attributes have this size. `info` has the length that they state; its pointers
+    // are zero, so the kernel writes nothing elsewhere.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw const attributes, size) };
     if answer < 0 {

@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// A claim on a kind of work. It ends when it is dropped, and when the process ends, in whatever way.
+/// A claim on a kind of work. It ends when it is dropped, and when the process ends, in whatever
+/// way.
 #[derive(Debug)]
 pub struct Claim(File, PathBuf);
 

@@ -1,7 +1,7 @@
 //! The clock of all measurements: `CLOCK_MONOTONIC`, read through the vDSO.
 //!
-//! Reading the clock and sleeping go through the C library, since they are part of every sample: the
-//! laboratory counts instructions, and another way to make the call would shift its figures.
+//! Reading the clock and sleeping go through the C library, since they are part of every sample:
+//! the laboratory counts instructions, and another way to make the call would shift its figures.
 
 use latlab_core::time::Nanos;
 use std::io;
@@ -44,8 +44,8 @@ pub fn sleep_until(wake: Nanos) -> bool {
     sleep(wake, libc::TIMER_ABSTIME)
 }
 
-/// Sleeps for at least `length`, passed to the kernel as a relative time. False if a signal ended the
-/// sleep.
+/// Sleeps for at least `length`, passed to the kernel as a relative time. False if a signal ended
+/// the sleep.
 #[inline]
 pub fn sleep_for(length: Nanos) -> bool {
     sleep(length, 0)

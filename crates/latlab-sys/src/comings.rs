@@ -23,8 +23,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
 /// Listens, on some CPUs, for every event by which a task may get or lose a real-time policy. The
-/// kernel filters: ordinary tasks wake nobody, except those that set a policy, as each new thread of
-/// the kernel does.
+/// kernel filters: ordinary tasks wake nobody, except those that set a policy, as each new thread
+/// of the kernel does.
 #[derive(Debug)]
 pub struct Comings {
     /// Each tracepoint with its ring buffer, which is not read; without one it wakes nobody.
@@ -103,8 +103,8 @@ impl Comings {
         self.policies.as_ref().err()
     }
 
-    /// Waits until there is an event, or `other` is readable, at most this long. Returns whether there
-    /// was an event.
+    /// Waits until there is an event, or `other` is readable, at most this long. Returns whether
+    /// there was an event.
     pub fn wait(&self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
         let points = self.points.iter().map(|(file, _)| file.as_fd());
         let policies = self.policies.iter().map(Policies::as_fd);

@@ -10,8 +10,8 @@ use std::path::Path;
 /// The device file.
 pub const PATH: &str = "/dev/tty0";
 
-/// The terminal that loads switch to. Users have the first ones; this is the last for which the kernel
-/// reports whether it is in use.
+/// The terminal that loads switch to. Users have the first ones; this is the last for which the
+/// kernel reports whether it is in use.
 pub const SPARE: u16 = 15;
 
 /// The LED of caps lock, in [`Console::show`].
@@ -85,7 +85,8 @@ impl Console {
         self.ask(KDGETMODE, &mut mode).map(|()| mode != KD_TEXT)
     }
 
-    /// Switches to a terminal, and waits until it is shown. `Interrupted` if a signal ended the wait.
+    /// Switches to a terminal, and waits until it is shown. `Interrupted` if a signal ended the
+    /// wait.
     pub fn switch_to(&self, number: u16) -> io::Result<()> {
         self.tell(VT_ACTIVATE, number)?;
         self.tell(VT_WAITACTIVE, number)
@@ -142,8 +143,8 @@ impl Setting {
     }
 }
 
-/// Frees the terminal [`SPARE`] as soon as the kernel reports it as closed. Where another process has
-/// it open, it stays.
+/// Frees the terminal [`SPARE`] as soon as the kernel reports it as closed. Where another process
+/// has it open, it stays.
 fn free_spare(console: &Console) {
     if wait_until(|| Ok(!console.spare_is_taken()?)).is_ok() {
         // Fails with EBUSY for a terminal that was never allocated.
@@ -151,8 +152,8 @@ fn free_spare(console: &Console) {
     }
 }
 
-/// Has the LEDs follow the state of the keyboard. If they then differ, they had been set before: sets
-/// them.
+/// Has the LEDs follow the state of the keyboard. If they then differ, they had been set before:
+/// sets them.
 fn put_leds(console: &Console, leds: u8) -> io::Result<()> {
     console.show(FOLLOW)?;
     let shown = || Ok(console.leds()? == leds);

@@ -48,8 +48,8 @@ impl Binding {
         Binding(mask)
     }
 
-    /// Binds the calling thread, and what it starts from now on. It runs on one of the CPUs when this
-    /// returns.
+    /// Binds the calling thread, and what it starts from now on. It runs on one of the CPUs when
+    /// this returns.
     #[inline]
     pub fn take(&self) -> io::Result<()> {
         self.bind(0)

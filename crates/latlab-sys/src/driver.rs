@@ -94,8 +94,8 @@ impl Default for Pieces {
 /// The source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A timer on the CPU of the caller, at this time: at once if it has passed, refused if it is more
-    /// than 10 s away. Without high-resolution timers, at the next tick.
+    /// A timer on the CPU of the caller, at this time: at once if it has passed, refused if it is
+    /// more than 10 s away. Without high-resolution timers, at the next tick.
     Timer(Nanos),
     /// QEMU's "edu" device, at a time that it chooses, 99 to 100 ms away.
     Device {
@@ -127,13 +127,14 @@ pub struct Arrival {
     pub served: Nanos,
 }
 
-/// The context switches to a watched task, with the time that each took the scheduler. Each includes
-/// the cost of watching, which [`Driver::watch`] returns.
+/// The context switches to a watched task, with the time that the scheduler took for each. The
+/// times include the cost of watching, which [`Driver::watch`] returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct WatchedSwitches {
     count: u32,
-    /// The number of further ones: after the first [`WatchedSwitches::MOST`], or whose beginning was missed.
+    /// The number of further switches: those after the first [`WatchedSwitches::MOST`], and those
+    /// whose beginning was missed.
     pub lost: u32,
     took: [Nanos; WatchedSwitches::MOST],
 }
@@ -278,8 +279,8 @@ impl Driver {
         Ok(version)
     }
 
-    /// Runs a loop, for about a second at most. EINVAL for a longer one and for one with more parts than
-    /// iterations; `ResourceBusy` where another one runs.
+    /// Runs a loop, for about a second at most. EINVAL for a longer one and for one with more parts
+    /// than iterations; `ResourceBusy` where another one runs.
     pub fn run(&self, wanted: Loop, pieces: &mut Pieces) -> io::Result<()> {
         pieces.iterations = wanted.iterations;
         pieces.points = wanted.points;
@@ -288,9 +289,9 @@ impl Driver {
     }
 
     /// Arms the next interrupt. Returns the time at which it will come, on `CLOCK_MONOTONIC`. An
-    /// interrupt armed before is cancelled; that of a device can't be cancelled, and is awaited first,
-    /// for at most 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy for too
-    /// long, ENODEV where there is no device, `Unsupported` where the time can't be known.
+    /// interrupt armed before is cancelled; that of a device can't be cancelled, and is awaited
+    /// first, for at most 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy
+    /// for too long, ENODEV where there is no device, `Unsupported` where the time can't be known.
     pub fn arm(&self, source: Source) -> io::Result<Nanos> {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
         let mut arm = match source {
@@ -302,25 +303,25 @@ impl Driver {
         Ok(Nanos(arm.time))
     }
 
-    /// Waits for an interrupt after the one with this number, which was seen last (0: none), for at most
-    /// 10 s (`TimedOut`). `Interrupted` if a signal ended the wait.
+    /// Waits for an interrupt after the one with this number, which was seen last (0: none), for at
+    /// most 10 s (`TimedOut`). `Interrupted` if a signal ended the wait.
     pub fn wait(&self, seen: u64) -> io::Result<Arrival> {
         let mut arrival = Arrival { sequence: seen, ..Arrival::default() };
         self.ask(WAIT, &mut arrival)?;
         Ok(arrival)
     }
 
-    /// Watches the context switches to the calling thread, and to no other, until all processes have
-    /// closed the driver. Returns the cost that watching adds to each switch. `Unsupported` where the
-    /// kernel has no kprobes, or not the functions on which they are set.
+    /// Watches the context switches to the calling thread, and to no other, until all processes
+    /// have closed the driver. Returns the cost that watching adds to each switch. `Unsupported`
+    /// where the kernel has no kprobes, or not the functions on which they are set.
     pub fn watch(&self) -> io::Result<Nanos> {
         let mut watch = Watch::default();
         self.ask(WATCH, &mut watch)?;
         Ok(Nanos(watch.cost))
     }
 
-    /// The context switches to the calling thread since its last call of this. EPERM where it is not
-    /// watched, as when another thread is by now.
+    /// The context switches to the calling thread since its last call of this. EPERM where it is
+    /// not watched, as when another thread is by now.
     #[inline]
     pub fn switches(&self) -> io::Result<WatchedSwitches> {
         let mut switches = WatchedSwitches::default();
@@ -340,8 +341,8 @@ impl Driver {
     #[inline]
     fn ask<T>(&self, call: libc::Ioctl, with: &mut T) -> io::Result<()> {
         let with: *mut T = with;
-        // SAFETY: each call is made with the type whose size is part of its number; the driver reads
-        // and writes no more than that, and keeps no reference.
+        // SAFETY: each call is made with the type whose size is part of its number; the driver
+        // reads and writes no more than that, and keeps no reference.
         crate::checked(unsafe { libc::ioctl(self.0.as_raw_fd(), call, with) }).map(drop)
     }
 }

@@ -51,8 +51,8 @@ pub fn sync_all() {
     unsafe { libc::sync() };
 }
 
-/// Keeps all CPUs out of idle states whose exit latency exceeds `latency`, until this process, or the
-/// program that it becomes, has ended (`Documentation/power/pm_qos_interface.rst`).
+/// Keeps all CPUs out of idle states whose exit latency exceeds `latency`, until this process, or
+/// the program that it becomes, has ended (`Documentation/power/pm_qos_interface.rst`).
 pub fn hold_cpu_dma_latency(latency: Nanos) -> io::Result<()> {
     let micros = i32::try_from(latency.0 / 1_000).unwrap_or(i32::MAX);
     let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
@@ -66,8 +66,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Pending::begin(path, 0)?.finish(bytes)
 }
 
-/// A file that is being written. Its space is reserved at the start, so that a disk that becomes full
-/// meanwhile does not lose it. Its name appears when it is complete.
+/// A file that is being written. Its space is reserved at the start, so that a disk that becomes
+/// full meanwhile does not lose it. Its name appears when it is complete.
 #[derive(Debug)]
 pub struct Pending {
     file: File,

@@ -8,8 +8,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd;
 
 /// The barrier. Threads may wait at it, and children forked after it was made. It works as in
-/// hackbench: each task announces itself in one pipe, and a byte in another pipe, which nobody reads,
-/// starts them all.
+/// hackbench: each task announces itself in one pipe, and a byte in another pipe, which nobody
+/// reads, starts them all.
 #[derive(Debug)]
 pub struct Gate {
     /// Each task writes a byte here.

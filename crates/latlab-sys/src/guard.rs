@@ -32,12 +32,12 @@ use std::path::{Path, PathBuf};
 pub struct Guard {
     root: Root,
     journal: Option<Journal>,
-    /// What the journal is to hold.
+    /// The content that the journal should have.
     content: Content,
     changes: Vec<Change>,
     /// `/dev/cpu_dma_latency`, while it is held open.
     held: Option<File>,
-    /// Knobs that keep the value that somebody else has set.
+    /// Knobs that another program has changed, which keep that value.
     left_alone: Vec<String>,
     /// Knobs that the journal still lists although they were restored, which does no harm.
     behind: Vec<String>,
@@ -96,8 +96,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Restores one knob before the end. Returns whether it has its old value: a knob that somebody
-    /// else has changed meanwhile stays as it is.
+    /// Restores one knob before the end. Returns whether it has its old value: a knob that another
+    /// program has changed meanwhile stays as it is.
     pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
         let restored = self.restore_those(name, |entry| entry.knob == name);
         self.behind.push(name.to_owned());
@@ -105,7 +105,7 @@ impl Guard {
         Ok(restored)
     }
 
-    /// Leaves a knob as it is, now and at the end: somebody else has changed it.
+    /// Leaves a knob as it is, now and at the end: another program has changed it.
     pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
         self.left_alone.push(name.to_owned());
         self.remove_those(name, |entry| entry.knob == name)
@@ -121,7 +121,7 @@ impl Guard {
         self.rewrite().map_err(|error| GuardError::Behind { knobs, folder, error })
     }
 
-    /// Restores everything, and returns the changes that were made. A knob that somebody else has
+    /// Restores everything, and returns the changes that were made. A knob that another program has
     /// changed meanwhile stays as it is.
     pub fn restore(&mut self) -> Vec<Change> {
         let outcome = entry::restore(&self.content.entries);
@@ -227,8 +227,8 @@ impl Guard {
         others.filter_map(|path| read(path)).collect()
     }
 
-    /// Locks all journals: no other run may look whether a knob is taken until this one has journalled
-    /// that it is.
+    /// Locks all journals: no other run may look whether a knob is taken until this one has
+    /// journalled that it is.
     fn lock_journals(&self, name: &str) -> Result<JournalLock, GuardError> {
         JournalLock::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }

@@ -94,8 +94,8 @@ impl Hpet {
         }
     }
 
-    /// The time on the HPET's own counter, as in [`Hpet::expiry`]. It must be read more often than a
-    /// counter of 32 bits wraps, which takes minutes.
+    /// The time on the HPET's own counter, as in [`Hpet::expiry`]. It must be read more often than
+    /// a counter of 32 bits wraps, which takes minutes.
     #[inline]
     pub fn now(&mut self) -> Nanos {
         let elapsed = self.registers.counter().wrapping_sub(self.last) & self.registers.mask();

@@ -8,8 +8,8 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// Mounts a file system of this type at `place`, which is created if it does not exist. `device` may
-/// be any word for types that need none (`mount(2)`).
+/// Mounts a file system of this type at `place`, which is created if it does not exist. `device`
+/// may be any word for types that need none (`mount(2)`).
 pub fn mount(kind: &str, device: &str, place: &Path) -> io::Result<()> {
     std::fs::create_dir_all(place)?;
     Ok(rustix::mount::mount(device, place, kind, MountFlags::empty(), None)?)

@@ -17,13 +17,14 @@ pub struct InterruptThreads {
     known: BTreeMap<i32, Description>,
     /// Kernel threads that do other work.
     others: BTreeSet<i32>,
-    /// Threads that may not have set their own priority yet, with the time at which they were found.
+    /// Threads that may not have set their own priority yet, with the time at which they were
+    /// found.
     young: BTreeMap<i32, Nanos>,
 }
 
 /// The time after which a new IRQ thread has its own priority. It starts as an ordinary task, may
 /// already wake the task that waits for its start, and then makes itself a real-time task. One that
-/// is still ordinary after this time was made so by somebody.
+/// is still ordinary after this time was made ordinary on purpose.
 const YOUTH: Nanos = Nanos::from_secs(1);
 
 /// The properties of a thread that stay the same while it lives.
@@ -43,8 +44,8 @@ impl InterruptThreads {
     }
 
     /// The present threads, in order of their numbers. Threads whose policy could not be restored
-    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to have
-    /// set their own policy.
+    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to
+    /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
         self.update();
         let all: Vec<Thread> = self.known.iter().filter_map(|(&id, one)| one.thread(id)).collect();
@@ -81,8 +82,8 @@ impl InterruptThreads {
     }
 }
 
-/// Whether the kernel handles all interrupts that it can in threads: `PREEMPT_RT` does, other kernels
-/// do if booted with `threadirqs`. Otherwise only the drivers that ask for it have threads.
+/// Whether the kernel handles all interrupts that it can in threads: `PREEMPT_RT` does, other
+/// kernels do if booted with `threadirqs`. Otherwise only the drivers that ask for it have threads.
 pub fn all_in_threads(root: &Root) -> bool {
     let line = root.text("proc/cmdline").unwrap_or_default();
     is_realtime(root) || line.split_whitespace().any(|word| word == "threadirqs")
@@ -100,8 +101,8 @@ fn may_be_young(thread: &Thread) -> bool {
     thread.interrupt.is_some() && thread.policy == Policy::Other
 }
 
-/// The numbers of all kernel threads; of all processes, where the kernel does not list the children of
-/// kthreadd (`CONFIG_PROC_CHILDREN`).
+/// The numbers of all kernel threads; of all processes, where the kernel does not list the children
+/// of kthreadd (`CONFIG_PROC_CHILDREN`).
 fn kernel_threads() -> BTreeSet<i32> {
     match fs::read_to_string("/proc/2/task/2/children") {
         Ok(children) => children.split_whitespace().filter_map(|id| id.parse().ok()).collect(),

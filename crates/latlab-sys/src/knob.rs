@@ -29,8 +29,8 @@ pub(crate) enum KnobPlace {
     IdleStates,
     /// A setting of the console.
     Console(console::Setting),
-    /// A feature of the scheduler, by its name in [`FEATURES`]: 1 where the name is listed, 0 where it
-    /// is listed with `NO_` before it.
+    /// A feature of the scheduler, by its name in [`FEATURES`]: 1 where the name is listed, 0 where
+    /// it is listed with `NO_` before it.
     Feature(&'static str),
 }
 
@@ -262,7 +262,8 @@ fn idle_states_above(root: &Root, limit: u64) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// The files that match a pattern and exist. A `*` matches the number at the end of a folder's name.
+/// The files that match a pattern and exist. A `*` matches the number at the end of a folder's
+/// name.
 fn expand(root: &Root, pattern: &str) -> Vec<PathBuf> {
     let mut paths = vec![root.path("")];
     for part in pattern.split('/') {

@@ -1,11 +1,11 @@
 //! The system calls of latlab, and every change that it makes to a machine.
 //!
-//! All `unsafe` of the project is here. The functions are thin and safe: errors are the kernel's own
-//! ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on `CLOCK_MONOTONIC`.
+//! All `unsafe` of the project is here. The functions are thin and safe: errors are the kernel's
+//! own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on `CLOCK_MONOTONIC`.
 //!
-//! System calls go through `std` and rustix where these have a safe function. The exceptions use the
-//! C library: what they lack, and what probes call between two samples, where another way to make the
-//! call would change the number of instructions.
+//! System calls go through `std` and rustix where these have a safe function. The exceptions use
+//! the C library: what they lack, and what probes call between two samples, where another way to
+//! make the call would change the number of instructions.
 
 pub mod bpf;
 pub mod claim;

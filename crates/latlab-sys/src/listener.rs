@@ -1,5 +1,5 @@
-//! A local socket in `/run/latlab` that every process of the machine may connect to. Its rights depend
-//! on its user and groups (see [`crate::peer`]).
+//! A local socket in `/run/latlab` that every process of the machine may connect to. Its rights
+//! depend on its user and groups (see [`crate::peer`]).
 
 use crate::lock::{self, FOLDER};
 use crate::root::Root;
@@ -11,14 +11,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The listening socket. Dropping it removes its file; if the process is killed, the file is removed
-/// with the claim of the same name (see [`crate::claim`]).
+/// The listening socket. Dropping it removes its file; if the process is killed, the file is
+/// removed with the claim of the same name (see [`crate::claim`]).
 #[derive(Debug)]
 pub struct Listener(UnixListener, PathBuf);
 
 impl Listener {
-    /// Listens on the socket of this name. The caller has the claim of this name, so a socket file that
-    /// exists was left by a killed process and is removed.
+    /// Listens on the socket of this name. The caller has the claim of this name, so a socket file
+    /// that exists was left by a killed process and is removed.
     pub fn bind(root: &Root, name: &str) -> io::Result<Listener> {
         let path = path(root, name);
         let folder = lock::folder(root)?;
@@ -56,8 +56,8 @@ impl Drop for Listener {
     }
 }
 
-/// Connects to the socket of this name. Reads and writes wait no longer than `patience`. `NotFound` or
-/// `ConnectionRefused` where no process listens.
+/// Connects to the socket of this name. Reads and writes wait no longer than `patience`. `NotFound`
+/// or `ConnectionRefused` where no process listens.
 pub fn connect(root: &Root, name: &str, patience: Duration) -> io::Result<UnixStream> {
     let connection = UnixStream::connect(path(root, name))?;
     connection.set_read_timeout(Some(patience))?;

@@ -36,16 +36,16 @@ impl Drop for JournalLock {
     }
 }
 
-/// Creates the folder of journals and claims if it does not exist. All users may enter it: the socket
-/// is there (see [`crate::listener`]).
+/// Creates the folder of journals and claims if it does not exist. All users may enter it: the
+/// socket is there (see [`crate::listener`]).
 pub(crate) fn folder(root: &Root) -> io::Result<PathBuf> {
     let folder = root.path(FOLDER);
     DirBuilder::new().recursive(true).mode(0o755).create(&folder)?;
     Ok(folder)
 }
 
-/// Locks the file at this path, which is created if it does not exist. None where another process has
-/// locked it.
+/// Locks the file at this path, which is created if it does not exist. None where another process
+/// has locked it.
 pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = open(path)?;

@@ -1,5 +1,5 @@
-//! The state of a machine. Reading it changes, loads and mounts nothing, and does not fail: what can't
-//! be read is left empty.
+//! The state of a machine. Reading it changes, loads and mounts nothing, and does not fail: what
+//! can't be read is left empty.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
@@ -20,8 +20,8 @@ mod rights;
 mod scheduling;
 mod tasks;
 
-/// Reads the state of the machine below `root`. The caller adds what has to be measured: the cost of
-/// reading the clock.
+/// Reads the state of the machine below `root`. The caller adds what has to be measured: the cost
+/// of reading the clock.
 pub fn read(root: &Root) -> Machine {
     let mut machine = Machine {
         cpus: root.cpulist("sys/devices/system/cpu/online").unwrap_or_default(),

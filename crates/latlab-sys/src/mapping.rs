@@ -1,7 +1,7 @@
 //! Memory mappings, and the operations on them that are measured page by page.
 //!
-//! They go through the C library. The functions of rustix for mappings are just as unsafe, and calls
-//! and loads that are measured use these: their number of instructions is to stay.
+//! They go through the C library. The functions of rustix for mappings are just as unsafe, and
+//! calls and loads that are measured use these: their number of instructions is to stay.
 
 use latlab_core::size::Bytes;
 use std::io;
@@ -42,8 +42,8 @@ impl Mapping {
         Mapping::map(size, WRITABLE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// Maps anonymous memory as [`Mapping::new`] does, aligned to a huge page: kernels before 6.7 do
-    /// not align it themselves.
+    /// Maps anonymous memory as [`Mapping::new`] does, aligned to a huge page: kernels before 6.7
+    /// do not align it themselves.
     pub fn aligned(size: Bytes) -> io::Result<Mapping> {
         let room = size.0.checked_next_multiple_of(SMALL as u64);
         let room = room.and_then(|size| size.checked_add(HUGE as u64));
@@ -54,8 +54,8 @@ impl Mapping {
         Ok(all.split_off(before))
     }
 
-    /// Maps the first bytes of `file`, shared: what is written to them goes into the page cache. The
-    /// file must be at least this long.
+    /// Maps the first bytes of `file`, shared: what is written to them goes into the page cache.
+    /// The file must be at least this long.
     pub fn of_file(file: &impl AsFd, size: Bytes) -> io::Result<Mapping> {
         Mapping::map(size, WRITABLE, libc::MAP_SHARED, file.as_fd().as_raw_fd())
     }
@@ -86,7 +86,8 @@ impl Mapping {
         Ok(Mapping { start, bytes })
     }
 
-    /// Splits it at a multiple of the small page's size, at most its length. Returns the second part.
+    /// Splits it at a multiple of the small page's size, at most its length. Returns the second
+    /// part.
     fn split_off(&mut self, at: usize) -> Mapping {
         let rest = Mapping { start: self.start.wrapping_byte_add(at), bytes: self.bytes - at };
         self.bytes = at;
@@ -127,8 +128,8 @@ impl Mapping {
         self.touch_while(|| true)
     }
 
-    /// Writes to one page after another until all are allocated or `more` returns false. Returns the
-    /// number of small pages written to.
+    /// Writes to one page after another until all are allocated or `more` returns false. Returns
+    /// the number of small pages written to.
     #[inline]
     pub fn touch_while(&mut self, mut more: impl FnMut() -> bool) -> u64 {
         let mut touched = 0;
@@ -144,8 +145,8 @@ impl Mapping {
         touched
     }
 
-    /// Unlocks it and frees all its pages (`MADV_DONTNEED`): whoever touches a page of anonymous
-    /// memory then gets a new one.
+    /// Unlocks it and frees all its pages (`MADV_DONTNEED`): a page of anonymous memory that is
+    /// touched after that is a new one.
     pub fn empty(&mut self) -> io::Result<()> {
         // SAFETY: exactly our mapping; nothing relies on it being locked.
         crate::checked(unsafe { libc::munlock(self.start, self.bytes) })?;
@@ -209,7 +210,8 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// The value at this byte, a multiple of eight, of a number that the kernel may write meanwhile.
+    /// The value at this byte, a multiple of eight, of a number that the kernel may write
+    /// meanwhile.
     pub(crate) fn number(&self, at: usize) -> u64 {
         // SAFETY: it is aligned and lies in readable memory; the kernel writes it as a whole.
         let number = unsafe { self.memory.place(at).read_volatile() };

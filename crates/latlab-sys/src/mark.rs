@@ -1,4 +1,5 @@
-//! A mark in the instruction stream at each sample, for QEMU's plugin, which sees every instruction.
+//! A mark in the instruction stream at each sample, for QEMU's plugin, which sees every
+//! instruction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,8 +40,8 @@ impl Drop for Marks {
     }
 }
 
-/// One instruction without effect, whose encoding occurs nowhere else: a long NOP with the displacement
-/// `latl`. `plugin/latlab.c` looks for it.
+/// One instruction without effect, whose encoding occurs nowhere else: a long NOP with the
+/// displacement `latl`. `plugin/latlab.c` looks for it.
 #[inline]
 fn instruction() {
     #[cfg(target_arch = "x86_64")]

@@ -50,8 +50,9 @@ impl Mutex {
         Ok(mutex)
     }
 
-    /// Locks it, and waits for it at most until this wall-clock time ([`crate::clock::since_1970`]):
-    /// `TimedOut`. There is a limit because signals do not end the wait.
+    /// Locks it, and waits for it at most until this wall-clock time
+    /// ([`crate::clock::since_1970`]): `TimedOut`. There is a limit because signals do not end the
+    /// wait.
     #[inline]
     pub fn lock_until(&self, limit: Nanos) -> io::Result<Held<'_>> {
         let limit = crate::clock::timespec(limit);

@@ -11,14 +11,15 @@ pub fn own_network() -> io::Result<()> {
     crate::init::loopback_up()
 }
 
-/// Whether [`own_network`] is permitted: a thread calls it, and the namespace ends with that thread.
+/// Whether [`own_network`] is permitted: a thread calls it, and the namespace ends with that
+/// thread.
 pub fn try_network() -> io::Result<()> {
     let tried = std::thread::Builder::new().spawn(own_network)?.join();
     tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
-/// Moves the calling thread, and those that it starts from now on, into an IPC namespace of their own
-/// (`ipc_namespaces(7)`). Needs root. Where the kernel has no IPC namespaces, process 1 goes on
+/// Moves the calling thread, and those that it starts from now on, into an IPC namespace of their
+/// own (`ipc_namespaces(7)`). Needs root. Where the kernel has no IPC namespaces, process 1 goes on
 /// without one: it is the only user of the machine.
 pub fn own_ipc() -> io::Result<()> {
     match unshare(UnshareFlags::NEWIPC) {

@@ -30,7 +30,8 @@ impl Peer {
         Ok(Peer { process, user, groups, pidfd })
     }
 
-    /// Whether it is root, or a member of the Unix group of this name in the `etc/group` below `root`.
+    /// Whether it is root, or a member of the Unix group of this name in the `etc/group` below
+    /// `root`.
     pub fn is_root_or_in(&self, root: &Root, group: Option<&str>) -> bool {
         let number = || group_number(&root.text("etc/group")?, group?);
         self.user == 0 || number().is_some_and(|number| self.groups.contains(&number))

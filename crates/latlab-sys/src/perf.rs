@@ -73,8 +73,8 @@ impl Counter {
         open(&attributes, this, any_cpu).map(Counter)
     }
 
-    /// The count so far. Where several events share a hardware counter in turns, it is scaled to the
-    /// whole time; None where the event was never counted.
+    /// The count so far. Where several events share a hardware counter in turns, it is scaled to
+    /// the whole time; None where the event was never counted.
     pub fn count(&self) -> io::Result<Option<u64>> {
         let mut words = [0_u8; 24];
         (&self.0).read_exact(&mut words)?;
@@ -104,8 +104,8 @@ fn open(attributes: &Attributes, task: libc::pid_t, cpu: libc::c_int) -> io::Res
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Opens a tracepoint on one CPU. Each time that it is passed and `filter` matches, tasks that poll the
-/// file are woken.
+/// Opens a tracepoint on one CPU. Each time that it is passed and `filter` matches, tasks that poll
+/// the file are woken.
 pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<File> {
     let attributes = Attributes {
         kind: TRACEPOINT,
@@ -126,9 +126,9 @@ pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<
     Ok(file)
 }
 
-/// Runs a BPF program each time that a kernel function returns, on every CPU, until the file is closed.
-/// The event must belong to a CPU, which may go offline. `kind` is the kernel's number for kprobes,
-/// `config` the bit for a probe at the end of the function.
+/// Runs a BPF program each time that a kernel function returns, on every CPU, until the file is
+/// closed. The event must belong to a CPU, which may go offline. `kind` is the kernel's number for
+/// kprobes, `config` the bit for a probe at the end of the function.
 pub(crate) fn end_of(
     function: &CStr,
     (kind, config): (u32, u64),

@@ -1,8 +1,8 @@
-//! Message queues between tasks: System V (`msgsnd(2)`), POSIX (`mq_overview(7)`), a pipe, and a pair
-//! of Unix sockets.
+//! Message queues between tasks: System V (`msgsnd(2)`), POSIX (`mq_overview(7)`), a pipe, and a
+//! pair of Unix sockets.
 //!
-//! Probes measure sending and receiving, so these go through the C library; rustix has no System V or
-//! POSIX queues.
+//! Probes measure sending and receiving, so these go through the C library; rustix has no System V
+//! or POSIX queues.
 
 use latlab_core::time::Nanos;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};

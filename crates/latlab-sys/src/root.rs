@@ -1,4 +1,5 @@
-//! The root of the file tree that a machine's state is read from: `/`, or a captured tree in a test.
+//! The root of the file tree that a machine's state is read from: `/`, or a captured tree in a
+//! test.
 
 use latlab_core::cpulist::CpuList;
 use std::io::Read as _;

@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd as _;
 pub const DEVICE: &str = "/dev/rtc0";
 
 /// The open clock. Only one process can have it open (`ResourceBusy`). Dropping it stops its
-/// interrupts and restores its rate. If the process is killed, the kernel stops the interrupts and the
-/// rate stays: each user sets their own.
+/// interrupts and restores its rate. If the process is killed, the kernel stops the interrupts and
+/// the rate stays: each user sets their own.
 #[derive(Debug)]
 pub struct Rtc {
     file: File,
@@ -44,8 +44,8 @@ impl Rtc {
         self.tell(PIE_ON, 0)
     }
 
-    /// Waits for an interrupt. Returns the number of interrupts since the last wait, at least one; None
-    /// if a signal ended the wait.
+    /// Waits for an interrupt. Returns the number of interrupts since the last wait, at least one;
+    /// None if a signal ended the wait.
     #[inline]
     pub fn wait(&self) -> io::Result<Option<u64>> {
         let mut answer = [0; 8];

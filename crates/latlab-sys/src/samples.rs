@@ -89,8 +89,8 @@ impl Samples {
         }
     }
 
-    /// Adds a sample, wait-free. When the ring is full, the sample is lost and counted as lost. Only
-    /// this writer may call this.
+    /// Adds a sample, wait-free. When the ring is full, the sample is lost and counted as lost.
+    /// Only this writer may call this.
     #[inline]
     pub fn write(&self, writer: usize, sample: Sample) {
         let ring = self.ring(writer);

@@ -15,7 +15,8 @@ pub enum Policy {
     Fifo(u32),
     /// `SCHED_RR` at this priority, 1 to 99.
     Rr(u32),
-    /// `SCHED_DEADLINE`: `runtime` of CPU time in every `period`; the deadline is the end of the period.
+    /// `SCHED_DEADLINE`: `runtime` of CPU time in every `period`; the deadline is the end of the
+    /// period.
     Deadline {
         /// CPU time per period.
         runtime: Nanos,
@@ -88,8 +89,8 @@ pub fn stand_back() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
-/// Gives the calling thread a larger share of the CPU than most ordinary threads have: `SCHED_OTHER`,
-/// nice -10. Needs `CAP_SYS_NICE`.
+/// Gives the calling thread a larger share of the CPU than most ordinary threads have:
+/// `SCHED_OTHER`, nice -10. Needs `CAP_SYS_NICE`.
 pub fn step_forward() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
@@ -149,8 +150,8 @@ pub(crate) fn policy_of(thread_id: i32) -> Option<mechanism::Policy> {
     }
 }
 
-/// The timer slack of the calling thread: the time by which the kernel may delay its timers. It does
-/// not apply to real-time threads (`PR_SET_TIMERSLACK(2const)`).
+/// The timer slack of the calling thread: the time by which the kernel may delay its timers. It
+/// does not apply to real-time threads (`PR_SET_TIMERSLACK(2const)`).
 pub fn slack() -> io::Result<Nanos> {
     // prctl() of the C library, and of rustix, returns an int, which ends at 2.1 s.
     // SAFETY: this prctl takes no pointers.

@@ -1,5 +1,5 @@
-//! Semaphores between the threads of this process: System V (`semop(2)`), POSIX (`sem_wait(3)`), and
-//! a number with a futex (`futex(2)`).
+//! Semaphores between the threads of this process: System V (`semop(2)`), POSIX (`sem_wait(3)`),
+//! and a number with a futex (`futex(2)`).
 //!
 //! Probes measure them, so they go through the C library; rustix has only the futex.
 

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The signals that ask a program to end.
 const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// Tells the main thread of this process about an event.
-const NEWS: libc::c_int = libc::SIGUSR2;
+const NOTIFY: libc::c_int = libc::SIGUSR2;
 /// Interrupts the sleep of a thread.
-const NUDGE: libc::c_int = libc::SIGUSR1;
+const INTERRUPT: libc::c_int = libc::SIGUSR1;
 
 /// The reason why [`Signals::wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,8 @@ pub enum Event {
     Timeout,
 }
 
-/// The right to wait for signals. While it exists, the signals that end a program are blocked in the
-/// thread that made it and in all threads started from it, and [`Signals::wait`] receives them.
+/// The right to wait for signals. While it exists, the signals that end a program are blocked in
+/// the thread that made it and in all threads started from it, and [`Signals::wait`] receives them.
 #[derive(Debug)]
 pub struct Signals {
     before: libc::sigset_t,
@@ -39,12 +39,12 @@ pub struct Signals {
 impl Signals {
     /// Blocks the signals. Must be called before any thread is started.
     pub fn hold() -> io::Result<Signals> {
-        set_handler(NUDGE, ignore)?;
-        set_handler(NEWS, ignore)?;
+        set_handler(INTERRUPT, ignore)?;
+        set_handler(NOTIFY, ignore)?;
         let ending: Vec<libc::c_int> =
             ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
         // The signals of timers and of threads must find only the thread that waits for them.
-        let awaited = [NEWS, libc::SIGALRM, posix_signal(), passed_on()];
+        let awaited = [NOTIFY, libc::SIGALRM, posix_timer_signal(), thread_signal()];
         let blocked = set_of(&[ending.as_slice(), &awaited].concat());
         let before = set_mask(libc::SIG_BLOCK, &blocked)?;
         Ok(Signals { before, ending })
@@ -53,13 +53,13 @@ impl Signals {
     /// Waits for a blocked signal, at most this long.
     pub fn wait(&self, at_most: Nanos) -> Event {
         let timeout = crate::clock::timespec(at_most);
-        let awaited = set_of(&[self.ending.as_slice(), &[NEWS]].concat());
+        let awaited = set_of(&[self.ending.as_slice(), &[NOTIFY]].concat());
         // SAFETY: set and timeout are valid; the signal's data are not asked for.
         let signal = unsafe {
             libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
         };
         match signal {
-            NEWS => Event::News,
+            NOTIFY => Event::News,
             signal if ENDING.contains(&signal) => Event::End,
             _ => Event::Timeout,
         }
@@ -86,20 +86,20 @@ pub fn end() {
 
 /// Interrupts the sleep of a thread of this process. A thread that has ended is ignored.
 pub fn nudge(thread_id: i32) {
-    send(thread_id, NUDGE);
+    send(thread_id, INTERRUPT);
 }
 
 /// Sends a thread of this process the signal that [`await_passed`] waits for.
 #[inline]
 pub fn pass_to(thread_id: i32) {
-    send(thread_id, passed_on());
+    send(thread_id, thread_signal());
 }
 
-/// Waits until another thread sends this one the signal of [`pass_to`]. False if another signal ended
-/// the wait.
+/// Waits until another thread sends this one the signal of [`pass_to`]. False if another signal
+/// ended the wait.
 #[inline]
 pub fn await_passed() -> bool {
-    wait_for(passed_on())
+    wait_for(thread_signal())
 }
 
 /// Waits for a blocked signal. False if another signal ended the wait.
@@ -116,7 +116,7 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 /// From now on SIGTERM no longer kills: [`terminated`] reports it. SIGINT is ignored: a terminal's
 /// Ctrl-C goes to all its processes, and the one that started this one decides what it means.
 pub fn note_termination() -> io::Result<()> {
-    set_handler(libc::SIGTERM, note)?;
+    set_handler(libc::SIGTERM, record_request)?;
     set_handler(libc::SIGINT, ignore)
 }
 
@@ -137,12 +137,12 @@ pub(crate) fn unblock_all() {
 }
 
 /// The signal of POSIX timers. Each timer sends it to the thread that made the timer.
-pub(crate) fn posix_signal() -> libc::c_int {
+pub(crate) fn posix_timer_signal() -> libc::c_int {
     libc::SIGRTMIN() + 1
 }
 
 /// The signal that threads send to each other.
-fn passed_on() -> libc::c_int {
+fn thread_signal() -> libc::c_int {
     libc::SIGRTMIN() + 2
 }
 
@@ -153,7 +153,7 @@ fn send(thread_id: i32, signal: libc::c_int) {
     unsafe { libc::syscall(libc::SYS_tgkill, ours, thread_id, signal) };
 }
 
-extern "C" fn note(_: libc::c_int) {
+extern "C" fn record_request(_: libc::c_int) {
     TERMINATED.store(true, Relaxed);
 }
 

@@ -1,4 +1,5 @@
-//! Playback on a sound card through the PCM interface of ALSA (`sound/asound.h`), without its library.
+//! Playback on a sound card through the PCM interface of ALSA (`sound/asound.h`), without its
+//! library.
 
 use crate::ioctl::{PLAIN, READ, WRITE, call};
 use std::fs::{self, File};
@@ -157,7 +158,8 @@ impl Pcm {
         Ok(pcm)
     }
 
-    /// Writes a period of silence, as soon as there is room. Playback starts when the buffer is full.
+    /// Writes a period of silence, as soon as there is room. Playback starts when the buffer is
+    /// full.
     #[inline]
     pub fn write(&self) -> io::Result<Written> {
         match self.transfer() {
@@ -203,8 +205,8 @@ impl Pcm {
     #[inline]
     fn ask<T>(&self, call: libc::Ioctl, with: &mut T) -> io::Result<()> {
         let with: *mut T = with;
-        // SAFETY: each call is made with the type whose size is part of its number; the kernel keeps
-        // no reference, and a transfer states no more frames than there are.
+        // SAFETY: each call is made with the type whose size is part of its number; the kernel
+        // keeps no reference, and a transfer states no more frames than there are.
         crate::checked(unsafe { libc::ioctl(self.file.as_raw_fd(), call, with) }).map(drop)
     }
 }

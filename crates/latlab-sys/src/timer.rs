@@ -4,7 +4,7 @@
 //! waits are measured and go through the C library; rustix has neither of the first two timers.
 
 use crate::clock::{rustix_timespec, timespec};
-use crate::signal::{posix_signal, wait_for};
+use crate::signal::{posix_timer_signal, wait_for};
 use latlab_core::time::Nanos;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 use rustix::time::{timerfd_create, timerfd_settime};
@@ -29,12 +29,13 @@ impl Timer {
         Ok(Timer(TimerKind::Interval))
     }
 
-    /// Starts a POSIX timer on `CLOCK_MONOTONIC` that signals the calling thread (`timer_create(2)`).
+    /// Starts a POSIX timer on `CLOCK_MONOTONIC` that signals the calling thread
+    /// (`timer_create(2)`).
     pub fn posix(period: Nanos) -> io::Result<Timer> {
         // SAFETY: sigevent is made of integers and pointers, for which zero is a value.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = posix_signal();
+        event.sigev_signo = posix_timer_signal();
         event.sigev_notify_thread_id = crate::sched::thread_id();
         let mut id: libc::timer_t = std::ptr::null_mut();
         let made = &raw mut id;
@@ -64,7 +65,7 @@ impl Timer {
     pub fn wait(&self) -> Option<u64> {
         match &self.0 {
             TimerKind::Interval => wait_for(libc::SIGALRM).then_some(0),
-            TimerKind::Posix(id) => wait_for(posix_signal()).then(|| {
+            TimerKind::Posix(id) => wait_for(posix_timer_signal()).then(|| {
                 // SAFETY: the timer exists until drop.
                 u64::try_from(unsafe { libc::timer_getoverrun(*id) }).unwrap_or(0)
             }),

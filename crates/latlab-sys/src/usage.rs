@@ -50,8 +50,8 @@ pub fn of_children() -> Nanos {
     cpu_time(&read(libc::RUSAGE_CHILDREN))
 }
 
-/// Waits for a child to end and reaps it. Returns its wait status, and the CPU time of the child and
-/// of the children that it reaped.
+/// Waits for a child to end and reaps it. Returns its wait status, and the CPU time of the child
+/// and of the children that it reaped.
 pub(crate) fn wait(child: Pid) -> io::Result<(i32, Nanos)> {
     let (mut status, mut used) = (0, empty());
     let pid = child.as_raw_nonzero().get();

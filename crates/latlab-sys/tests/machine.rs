@@ -158,8 +158,8 @@ fn machine_of_nonsense_is_read_without_a_panic() {
     }
 }
 
-/// Copies the tree from `from` to `to`, with other content in all files except those that decide which
-/// others are read.
+/// Copies the tree from `from` to `to`, with other content in all files except those that decide
+/// which others are read.
 #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
 fn fill(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
     const KEPT: &[&str] = &["online", "osrelease", "cpuinfo"];

@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, RawFd};
 use std::sync::atomic::Ordering::Release;
 
-/// The program, for kprobes, and the ring buffer that it writes to (Linux 5.8). After it has run, the
-/// buffer is readable for poll(2), until that is cleared.
+/// The program, for kprobes, and the ring buffer that it writes to (Linux 5.8). After it has run,
+/// the buffer is readable for poll(2), until that is cleared.
 #[derive(Debug)]
 pub(crate) struct Bell {
     program: File,

@@ -35,7 +35,8 @@ pub enum Unprobed {
     Refused(io::Error),
     /// Kprobes can be disabled for the whole system.
     #[error(
-        "kprobes report nothing: kernel.ftrace_enabled or /sys/kernel/debug/kprobes/enabled may be 0"
+        "kprobes report nothing: kernel.ftrace_enabled or /sys/kernel/debug/kprobes/enabled may \
+         be 0"
     )]
     Silent,
 }

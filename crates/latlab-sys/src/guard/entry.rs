@@ -21,7 +21,8 @@ pub(super) struct Entry {
     pub(super) thread: Option<ThreadIdentity>,
 }
 
-/// The identity of a thread. Its number may be reused, and programs may give their threads any name.
+/// The identity of a thread. Its number may be reused, and programs may give their threads any
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ThreadIdentity {
     id: i32,
@@ -117,8 +118,8 @@ impl Entry {
         sched::set_policy_of(thread.id, policy)
     }
 
-    /// Whether this run may have set the present value. A file that can't be read may have any value;
-    /// a thread whose policy can't be expressed has one that latlab sets for no thread.
+    /// Whether this run may have set the present value. A file that can't be read may have any
+    /// value; a thread whose policy can't be expressed has one that latlab sets for no thread.
     fn may_be_ours(&self, now: Option<&str>) -> bool {
         match now {
             Some(now) => self.set.as_ref().is_none_or(|set| now == set),
@@ -140,9 +141,9 @@ fn identity(id: i32) -> Option<(String, u64)> {
     Some((procfs::name(id)?, procfs::stat_field(id, START_TIME)?))
 }
 
-/// Merges the entries for the same file or thread as `next` that come before it, so that a journal does
-/// not grow with every change. Until `next` has been applied, both the merged entry and `next` are
-/// needed.
+/// Merges the entries for the same file or thread as `next` that come before it, so that a journal
+/// does not grow with every change. Until `next` has been applied, both the merged entry and `next`
+/// are needed.
 pub(super) fn merge(entries: &mut Vec<Entry>, next: &Entry) {
     let mut merged: Vec<Entry> = Vec::new();
     for entry in entries.drain(..) {
@@ -158,7 +159,7 @@ pub(super) fn merge(entries: &mut Vec<Entry>, next: &Entry) {
 /// The outcome of restoring entries.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
-    /// Knobs that somebody else has changed since, which keep that value.
+    /// Knobs that another program has changed since, which keep that value.
     pub(super) left_alone: Vec<String>,
     /// Entries that could not be restored, in their original order, and why.
     pub(super) failed: Vec<(Entry, String)>,

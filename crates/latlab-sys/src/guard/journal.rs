@@ -20,8 +20,8 @@ pub(super) struct Content {
 pub(super) struct Journal(File, PathBuf);
 
 impl Journal {
-    /// Creates a journal of this process, empty. It gets a further number where another guard of the
-    /// process has one, or a killed process of the same number left one.
+    /// Creates a journal of this process, empty. It gets a further number where another guard of
+    /// the process has one, or a killed process of the same number left one.
     pub(super) fn begin(folder: &Path) -> io::Result<Journal> {
         let pid = std::process::id();
         let mut path = folder.join(format!("{pid}.journal"));
@@ -37,8 +37,8 @@ impl Journal {
         }
     }
 
-    /// Takes over a journal whose owner has ended. None where its owner lives, or another latlab has
-    /// taken it over.
+    /// Takes over a journal whose owner has ended. None where its owner lives, or another latlab
+    /// has taken it over.
     pub(super) fn abandoned(path: &Path) -> Option<Journal> {
         Some(Journal(lock::found(path)?, path.to_owned()))
     }
@@ -66,7 +66,8 @@ impl Journal {
         written
     }
 
-    /// Leaves these entries for the next latlab to restore; removes the journal where there are none.
+    /// Leaves these entries for the next latlab to restore; removes the journal where there are
+    /// none.
     pub(super) fn close(mut self, remaining: &Content) {
         if remaining.entries.is_empty() {
             self.remove();

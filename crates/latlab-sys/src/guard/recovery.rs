@@ -73,7 +73,8 @@ fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
     }
     match set {
         Some(set) if left_alone => format!(
-            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"
+            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it \
+             since, so it stays"
         ),
         Some(set) => {
             format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")

@@ -18,9 +18,9 @@ pub struct Wanted<'a> {
 }
 
 impl Guard {
-    /// Sets the policies of threads. All are journalled at once, since writing the journal takes most
-    /// of the time; then each is set and read back. Returns the result of each, in order. An error of
-    /// the whole means that no thread was changed.
+    /// Sets the policies of threads. All are journalled at once, since writing the journal takes
+    /// most of the time; then each is set and read back. Returns the result of each, in order. An
+    /// error of the whole means that no thread was changed.
     pub fn set_threads(
         &mut self,
         all: &[Wanted<'_>],
@@ -48,9 +48,9 @@ impl Guard {
     }
 
     /// Restores the policy of a thread before the end, as [`Guard::release`] does for a knob. For a
-    /// thread that has ended there is nothing to restore. The journal is brought up to date only when
-    /// it is written next, or by [`Guard::settle`]: there may be many threads, and writing it takes
-    /// longer than restoring them.
+    /// thread that has ended there is nothing to restore. The journal is brought up to date only
+    /// when it is written next, or by [`Guard::settle`]: there may be many threads, and writing it
+    /// takes longer than restoring them.
     pub fn release_thread(&mut self, thread: i32, name: &str) -> bool {
         self.behind.push(name.to_owned());
         self.restore_those(name, |entry| entry.is_of(thread, name))

@@ -49,8 +49,8 @@ fn eighth(numbers: &str) -> Option<u64> {
     numbers.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// The number of system management interrupts of a CPU (`MSR_SMI_COUNT`). Only Intel processors have
-/// this register, and hypervisors do not emulate it correctly.
+/// The number of system management interrupts of a CPU (`MSR_SMI_COUNT`). Only Intel processors
+/// have this register, and hypervisors do not emulate it correctly.
 pub fn smi(root: &Root, machine: &Machine, cpu: u32) -> Option<u64> {
     let info = root.text("proc/cpuinfo")?;
     let intel = info.contains("GenuineIntel") && machine.hypervisor.is_none();

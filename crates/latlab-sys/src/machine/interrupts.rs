@@ -3,8 +3,8 @@
 use crate::root::Root;
 use std::collections::BTreeMap;
 
-/// The handlers of each interrupt, by its number, as in /proc/interrupts: `virtio0-input`, or several that
-/// share the interrupt.
+/// The handlers of each interrupt, by its number, as in /proc/interrupts: `virtio0-input`, or
+/// several that share the interrupt.
 pub fn handlers(root: &Root) -> BTreeMap<u32, String> {
     let Some(text) = root.text("proc/interrupts") else { return BTreeMap::new() };
     let mut lines = text.lines();
@@ -12,8 +12,8 @@ pub fn handlers(root: &Root) -> BTreeMap<u32, String> {
     lines.filter_map(|line| parse(line, cpus)).collect()
 }
 
-/// Parses a line: the number, a count for each CPU, the interrupt controller, the trigger, the handlers.
-/// Interrupts without a number belong to no device.
+/// Parses a line: the number, a count for each CPU, the interrupt controller, the trigger, the
+/// handlers. Interrupts without a number belong to no device.
 fn parse(line: &str, cpus: usize) -> Option<(u32, String)> {
     let (number, rest) = line.split_once(':')?;
     let names: Vec<&str> = rest.split_whitespace().skip(cpus + 2).collect();

@@ -34,8 +34,8 @@ fn rcu_nocbs(machine: &Machine, nohz_full: Option<&CpuList>) -> Option<CpuList> 
     Some(asked.iter().chain(full).collect())
 }
 
-/// Parses a set of CPUs as the kernel prints it with `%*pb`: hexadecimal words of 32 bits, separated by
-/// commas, the highest first.
+/// Parses a set of CPUs as the kernel prints it with `%*pb`: hexadecimal words of 32 bits,
+/// separated by commas, the highest first.
 fn mask(text: &str) -> Option<CpuList> {
     let words: Option<Vec<u32>> =
         text.split(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();

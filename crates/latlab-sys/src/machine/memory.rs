@@ -15,8 +15,8 @@ pub(super) fn read(root: &Root) -> Memory {
     }
 }
 
-/// The total size and use of all swap areas, in KiB. The columns are file, type, size, used, priority;
-/// they are counted from the end, because file names may contain spaces.
+/// The total size and use of all swap areas, in KiB. The columns are file, type, size, used,
+/// priority; they are counted from the end, because file names may contain spaces.
 fn swap(text: &str) -> (u64, u64) {
     let areas = text.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_whitespace().rev().skip(1);

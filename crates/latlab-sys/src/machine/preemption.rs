@@ -20,8 +20,8 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     }
 }
 
-/// Whether the kernel is `PREEMPT_RT`. The out-of-tree patches have a file for this. Mainline has none;
-/// there it is part of the version (`uname -v`), spelt with a space before 5.12.
+/// Whether the kernel is `PREEMPT_RT`. The out-of-tree patches have a file for this. Mainline has
+/// none; there it is part of the version (`uname -v`), spelt with a space before 5.12.
 pub(crate) fn is_realtime(root: &Root) -> bool {
     let version = root.word("proc/sys/kernel/version").unwrap_or_default();
     root.flag("sys/kernel/realtime") == Some(true)
@@ -29,8 +29,8 @@ pub(crate) fn is_realtime(root: &Root) -> bool {
         || version.contains("PREEMPT RT")
 }
 
-/// The model of a kernel that does not show it: the one on the command line, if the kernel is dynamic,
-/// else that of the configuration.
+/// The model of a kernel that does not show it: the one on the command line, if the kernel is
+/// dynamic, else that of the configuration.
 fn model(machine: &Machine) -> Option<String> {
     let version = machine.version.as_deref().unwrap_or_default();
     let dynamic = version.contains("PREEMPT_DYNAMIC");
@@ -52,8 +52,8 @@ fn model(machine: &Machine) -> Option<String> {
     asked.or_else(configured).or_else(built).map(str::to_owned)
 }
 
-/// The models of a dynamic kernel that does not list them. Since Linux 7.0, only architectures without
-/// lazy preemption have `none` and `voluntary`.
+/// The models of a dynamic kernel that does not list them. Since Linux 7.0, only architectures
+/// without lazy preemption have `none` and `voluntary`.
 fn modes(machine: &Machine) -> Vec<String> {
     let lazy = machine.has_config("CONFIG_ARCH_HAS_PREEMPT_LAZY");
     let weak = !lazy || machine.kernel_version().is_some_and(|version| version < (7, 0));

@@ -38,13 +38,15 @@ fn cgroup(root: &Root, machine: &Machine) -> Option<Cgroup> {
     cgroup_v1(root, &groups).or_else(|| cgroup_v2(root, &groups, machine))
 }
 
-/// In cgroup v1. Lines are `number:controllers:path`; the file exists only with `CONFIG_RT_GROUP_SCHED`.
+/// In cgroup v1. Lines are `number:controllers:path`; the file exists only with
+/// `CONFIG_RT_GROUP_SCHED`.
 fn cgroup_v1(root: &Root, groups: &str) -> Option<Cgroup> {
     let (controllers, path) = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         controllers.split(',').any(|name| name == "cpu").then_some((controllers, path))
     })?;
-    // In a container with its own cgroup as the root of the hierarchy, the path is that of the host.
+    // In a container with its own cgroup as the root of the hierarchy, the path is that of the
+    // host.
     [controllers, "cpu"]
         .into_iter()
         .flat_map(|mount| [path, "/"].map(|path| (format!("sys/fs/cgroup/{mount}{path}"), path)))
@@ -53,8 +55,8 @@ fn cgroup_v1(root: &Root, groups: &str) -> Option<Cgroup> {
 }
 
 /// In cgroup v2, which has no file for it: below the root, a group with the `cpu` controller has no
-/// real-time runtime at all (Documentation/admin-guide/cgroup-v2.rst, "CPU"), unless the kernel was built
-/// or booted without this limit.
+/// real-time runtime at all (Documentation/admin-guide/cgroup-v2.rst, "CPU"), unless the kernel was
+/// built or booted without this limit.
 fn cgroup_v2(root: &Root, groups: &str, machine: &Machine) -> Option<Cgroup> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let default_off = machine.has_config("CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED");

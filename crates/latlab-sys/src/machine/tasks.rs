@@ -57,8 +57,8 @@ fn number(stat: &str) -> Option<u32> {
     stat.split_whitespace().next()?.parse().ok()
 }
 
-/// The thread of a line as in `proc_pid_stat(5)`, if it is a real-time thread. Its name, in parentheses,
-/// may contain blanks and parentheses: columns are counted from the last parenthesis.
+/// The thread of a line as in `proc_pid_stat(5)`, if it is a real-time thread. Its name, in
+/// parentheses, may contain blanks and parentheses: columns are counted from the last parenthesis.
 fn thread(pid: u32, stat: &str) -> Option<Thread> {
     let (head, tail) = stat.rsplit_once(')')?;
     let columns: Vec<&str> = tail.split_whitespace().collect();
