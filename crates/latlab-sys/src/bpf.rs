@@ -1,4 +1,4 @@
-//! BPF programs (`bpf(2)`): how often they ran, and for how long; one that wakes who waits for it.
+//! BPF programs (`bpf(2)`): their run statistics, and one that wakes its waiter.
 
 mod bell;
 
@@ -9,19 +9,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
 
-/// What the kernel knows of a program that is loaded.
+/// The kernel's statistics of a loaded program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// How often it ran while runs were counted.
+    /// Number of runs while runs were counted.
     pub runs: u64,
-    /// How long those took.
+    /// Total time of those runs.
     pub time: Nanos,
-    /// How often it was left out, since the CPU was already in it.
+    /// Number of runs skipped because the CPU was already running it.
     pub missed: u64,
-    /// How many instructions the verifier followed before it let the program in; 0 before
-    /// Linux 5.16.
+    /// Number of instructions that the verifier followed; 0 before Linux 5.16.
     pub verified: u32,
-    /// The bytes of machine code that were made of it; 0 where it is interpreted.
+    /// Size of the machine code compiled from it, in bytes; 0 where it is interpreted.
     pub machine_code: u32,
 }
 
@@ -30,8 +29,9 @@ const OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const ENABLE_STATS: libc::c_int = 32;
 const STATS_RUN_TIME: u32 = 0;
 
-/// The whole `struct bpf_prog_info`, in words of four bytes; those of eight are two of them.
+/// The size of `struct bpf_prog_info`, in words of four bytes.
 const WORDS: usize = 58;
+// The indices of its fields; those of eight bytes take two words.
 const JITED_PROG_LEN: usize = 4;
 const RUN_TIME: usize = 48;
 const RUN_COUNT: usize = 50;
@@ -46,28 +46,28 @@ struct InfoByFd {
     info: u64,
 }
 
-/// Has the kernel count the runs of all programs, until the file is closed.
+/// Has the kernel count the runs of all programs until the file is closed.
 pub fn count_runs() -> io::Result<File> {
     let kind = STATS_RUN_TIME;
-    // SAFETY: this command reads no more than the number.
+    // SAFETY: this command takes one number.
     unsafe { make(ENABLE_STATS, &kind) }
 }
 
-/// Has the kernel make something that is a file.
+/// Makes a BPF object, which is a file.
 ///
 /// # Safety
 ///
-/// The attributes are those of the command, and what they point to is valid.
+/// The attributes must be those of the command, and what they point to must be valid.
 unsafe fn make<T>(command: libc::c_int, attributes: &T) -> io::Result<File> {
     let (attributes, size) = (std::ptr::from_ref(attributes), size_of::<T>());
-    // SAFETY: the attributes are valid and of that size; for the rest the caller vouches.
+    // SAFETY: the attributes have this size; the caller guarantees the rest.
     let fd = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size) };
     let fd = crate::checked(i32::try_from(fd).map_err(|_| io::ErrorKind::InvalidData)?)?;
-    // SAFETY: the descriptor is fresh and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// What the kernel knows of the program that `fd` is.
+/// The statistics of the program behind `fd`.
 pub fn program(fd: BorrowedFd<'_>) -> io::Result<Program> {
     let mut info = [0_u32; WORDS];
     let attributes = InfoByFd {
@@ -76,8 +76,8 @@ pub fn program(fd: BorrowedFd<'_>) -> io::Result<Program> {
         info: info.as_mut_ptr() as u64,
     };
     let size = size_of::<InfoByFd>();
-    // SAFETY: the attributes are valid and of that size; `info` has the room that they say, and
-    // asks for nothing that lies elsewhere, since it is all zeros.
+    // SAFETY: the attributes have this size. `info` has the length that they state; its pointers
+    // are zero, so the kernel writes nothing elsewhere.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, OBJ_GET_INFO_BY_FD, &raw const attributes, size) };
     if answer < 0 {

@@ -1,4 +1,4 @@
-//! Claims: work that only one latlab at a time may do on a machine.
+//! Claims: locks on work that only one latlab at a time may do on a machine.
 
 use crate::lock::{self, FOLDER};
 use crate::root::Root;
@@ -6,24 +6,24 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-/// A piece of work that only one latlab at a time may do. Given back when dropped, however the
-/// process ends.
+/// A claim on a kind of work. It ends when it is dropped, and when the process ends, in whatever
+/// way.
 #[derive(Debug)]
 pub struct Claim(File, PathBuf);
 
 /// Why a [`Claim`] is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// Another latlab has it; its process number, where it could be read.
-    #[error("another latlab (process {0}) does that already")]
+    /// Another latlab has it. Contains its process number, if that could be read.
+    #[error("another latlab (process {0}) is doing this already")]
     Taken(String),
-    /// The file that stands for it can't be made.
+    /// Its lock file can't be written.
     #[error("{0} can't be written: {1}")]
     Failed(String, io::Error),
 }
 
 impl Claim {
-    /// The right to do the work of this name on the machine under `root`.
+    /// Takes the claim of this name on the machine below `root`.
     pub fn take(root: &Root, name: &str) -> Result<Claim, ClaimError> {
         let path = root.path(FOLDER).join(format!("{name}.lock"));
         let failed = |e| ClaimError::Failed(path.display().to_string(), e);
@@ -38,14 +38,14 @@ impl Claim {
     }
 }
 
-/// Takes away what processes that were killed had claimed.
+/// Removes the claims of processes that were killed.
 pub(crate) fn sweep(root: &Root) {
     let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")) {
-        // Whoever holds it lives.
+        // It can be locked only if its owner has ended.
         if let Some(_locked) = lock::found(&path) {
-            // Where its owner listened for others nobody does any more.
+            // The socket of its owner ([`crate::listener`]).
             let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);
         }
@@ -54,7 +54,7 @@ pub(crate) fn sweep(root: &Root) {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Removed while it is locked, so that nobody finds it unlocked.
+        // Removed while it is locked, so that no process finds it unlocked.
         let _ = fs::remove_file(&self.1);
         let _ = self.0.unlock();
     }
@@ -66,23 +66,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn one_has_it_until_it_is_dropped() {
+    fn claim_is_exclusive_until_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let first = Claim::take(&root, "adapt").unwrap();
         let refused = Claim::take(&root, "adapt").unwrap_err().to_string();
         let pid = std::process::id();
-        assert_eq!(refused, format!("another latlab (process {pid}) does that already"));
+        assert_eq!(refused, format!("another latlab (process {pid}) is doing this already"));
         let mode = first.0.metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "nobody else may lock it");
+        assert_eq!(mode & 0o777, 0o600, "no other user may lock it");
         drop(first);
         let second = Claim::take(&root, "adapt").unwrap();
         drop(second);
-        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "nothing is left");
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "the file is removed");
     }
 
     #[test]
-    fn what_a_killed_process_left_is_nobody_s() {
+    fn claim_of_a_killed_process_can_be_taken() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
@@ -90,12 +90,12 @@ mod tests {
         left.write_all(b"123456").unwrap();
         let claim = Claim::take(&root, "adapt").unwrap();
         sweep(&root);
-        assert!(Claim::take(&root, "adapt").is_err(), "who lives keeps it");
+        assert!(Claim::take(&root, "adapt").is_err(), "a claim in use stays");
         drop(claim);
     }
 
     #[test]
-    fn what_a_killed_process_left_is_swept_away() {
+    fn claim_of_a_killed_process_is_removed_with_its_socket() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();

@@ -1,27 +1,30 @@
-//! The clock that everything is measured with: `CLOCK_MONOTONIC`, read through the vDSO.
+//! The clock of all measurements: `CLOCK_MONOTONIC`, read through the vDSO.
+//!
+//! Reading the clock and sleeping go through the C library, since they are part of every sample:
+//! the laboratory counts instructions, and another way to make the call would shift its figures.
 
 use latlab_core::time::Nanos;
 use std::io;
 
 const MONOTONIC: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
-/// The time now. One vDSO call, no system call where the clocksource is the TSC.
+/// The time now. One vDSO call; no system call where the clocksource is the TSC.
 #[inline]
 pub fn now() -> Nanos {
     read(MONOTONIC)
 }
 
-/// Wall-clock time, nanoseconds since 1970: to date a record, never to measure with.
+/// Wall-clock time since 1970. Dates records; never used to measure.
 pub fn since_1970() -> Nanos {
     read(libc::CLOCK_REALTIME)
 }
 
-/// CPU time that the calling thread has used, to the kernel's own nanosecond.
+/// CPU time that the calling thread has used.
 pub fn of_thread() -> Nanos {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time that all threads of this process have used, those that have ended among them.
+/// CPU time that all threads of this process have used, including those that have ended.
 pub fn of_process() -> Nanos {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -41,7 +44,8 @@ pub fn sleep_until(wake: Nanos) -> bool {
     sleep(wake, libc::TIMER_ABSTIME)
 }
 
-/// Sleeps for at least `length`, asked for as a relative time. False if a signal ended the sleep.
+/// Sleeps for at least `length`, passed to the kernel as a relative time. False if a signal ended
+/// the sleep.
 #[inline]
 pub fn sleep_for(length: Nanos) -> bool {
     sleep(length, 0)
@@ -50,8 +54,8 @@ pub fn sleep_for(length: Nanos) -> bool {
 #[inline]
 fn sleep(time: Nanos, flags: libc::c_int) -> bool {
     let (time, remaining) = (timespec(time), std::ptr::null_mut::<libc::timespec>());
-    // The C library's own function is a point where threads can be cancelled, and does the work
-    // that this takes after the wake-up: it would be part of every sample.
+    // Not the C library's clock_nanosleep(): that is a cancellation point, whose work after the
+    // wake-up would be part of every sample.
     // SAFETY: `time` is a valid timespec to read from; the remaining time is not asked for.
     let answer = unsafe {
         libc::syscall(libc::SYS_clock_nanosleep, MONOTONIC, flags, &raw const time, remaining)
@@ -59,7 +63,7 @@ fn sleep(time: Nanos, flags: libc::c_int) -> bool {
     answer == 0
 }
 
-/// Computes until `end`, and gives the first reading of the clock that is not before it.
+/// Spins until `end`. Returns the first reading of the clock that is not before it.
 #[inline]
 pub fn spin_until(end: Nanos) -> Nanos {
     loop {
@@ -70,14 +74,21 @@ pub fn spin_until(end: Nanos) -> Nanos {
     }
 }
 
+/// A time as system calls through the C library take it.
 pub(crate) fn timespec(time: Nanos) -> libc::timespec {
     let (secs, nanos) = (time.0 / 1_000_000_000, time.0 % 1_000_000_000);
     #[expect(clippy::cast_possible_wrap, reason = "2^64 ns are far fewer than 2^63 s")]
     libc::timespec { tv_sec: secs as i64, tv_nsec: nanos as i64 }
 }
 
-/// What one reading of the clock costs: the least of several batches, back to back. It is part
-/// of every sample and the floor under all of them.
+/// A time as system calls through rustix take it.
+pub(crate) fn rustix_timespec(time: Nanos) -> rustix::time::Timespec {
+    let time = timespec(time);
+    rustix::time::Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }
+}
+
+/// The cost of reading the clock once: the least mean of several batches of readings, back to back.
+/// It is part of every sample, and the lower bound of all samples.
 pub fn read_cost() -> Nanos {
     const READS: u64 = 1_000;
     let batch = || {
@@ -90,12 +101,10 @@ pub fn read_cost() -> Nanos {
     Nanos((0..5).map(|_| batch()).min().unwrap_or(0))
 }
 
-/// The resolution of high-resolution timers: 1 ns where they work, a tick where they do not
+/// The resolution of timers: 1 ns where high-resolution timers work, else a tick
 /// (`clock_getres(2)`).
 pub fn resolution() -> io::Result<Nanos> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to.
-    crate::checked(unsafe { libc::clock_getres(MONOTONIC, &raw mut time) })?;
+    let time = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
     #[expect(clippy::cast_sign_loss, reason = "a resolution is positive")]
     Ok(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
@@ -105,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeping_takes_at_least_as_long_as_asked() {
+    fn clock_sleeps_at_least_as_long_as_asked() {
         let begin = now();
         assert!(sleep_until(begin + Nanos::from_millis(2)));
         assert!(now() >= begin + Nanos::from_millis(2));
@@ -114,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_the_clock_has_a_cost() {
+    fn clock_read_cost_is_positive() {
         assert!((1..1_000_000).contains(&read_cost().0));
     }
 }

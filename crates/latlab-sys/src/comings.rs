@@ -1,15 +1,17 @@
-//! Hearing that tasks of real-time policy come and go, by the kernel's tracepoints and a probe: how
-//! many there are is asked of /proc then.
+//! Events of real-time tasks: a task of real-time policy has started or ended, or a policy was set.
+//!
+//! The kernel's tracepoints and a kprobe report that something has changed; /proc then says which
+//! real-time tasks there are.
 
 mod policies;
 
 pub use policies::Unprobed;
 
-use crate::clock::timespec;
 use crate::mapping::{Mapping, Sealed};
-use crate::perf;
+use crate::poll::{self, Awaited};
+use crate::procfs::{number, numbered};
 use crate::root::Root;
-use crate::sched;
+use crate::{perf, procfs, sched};
 use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::RealTimeTask;
 use latlab_core::size::Bytes;
@@ -17,114 +19,119 @@ use latlab_core::time::Nanos;
 use policies::Policies;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 
-/// Hears, on these CPUs, of every task that may have become, or ceased to be, one of real-time
-/// policy. The kernel filters: nobody is woken for ordinary tasks but those that ask for a policy, as
-/// each new thread of the kernel does, too.
+/// Listens, on some CPUs, for every event by which a task may get or lose a real-time policy. The
+/// kernel filters: ordinary tasks wake nobody, except those that set a policy, as each new thread
+/// of the kernel does.
 #[derive(Debug)]
 pub struct Comings {
-    /// Each with the memory that the kernel notes it in, without which it wakes nobody; it is not
-    /// read.
+    /// Each tracepoint with its ring buffer, which is not read; without one it wakes nobody.
     points: Vec<(File, Sealed)>,
-    /// Hears of every policy that is given, where the kernel lets it: else tracepoints do.
+    /// Reports every policy that is set; where the kernel has no such probe, tracepoints do.
     policies: Result<Policies, Unprobed>,
 }
 
-/// Why nothing can be heard, and what would help.
+/// Why real-time tasks can't be followed, and what would help.
 #[derive(Debug, thiserror::Error)]
 pub enum Deaf {
-    /// There are no tracepoints to be found.
+    /// The tracepoint does not exist, or tracefs is not mounted.
     #[error(
-        "tracefs is not mounted, or this kernel has no tracepoint {0}: do `mount -t tracefs \
+        "tracefs is not mounted, or this kernel has no tracepoint {0}: run `mount -t tracefs \
          tracefs /sys/kernel/tracing`"
     )]
     Missing(&'static str),
-    /// They can't be used.
-    #[error("the tracepoint {0} can't be heard ({1}): it needs root, and perf events")]
+    /// The tracepoint can't be opened.
+    #[error(
+        "the tracepoint {0} can't be opened ({1}): this needs root and a kernel with perf events"
+    )]
     Refused(&'static str, io::Error),
 }
 
 /// Real-time tasks have a number below this (`MAX_RT_PRIO`).
 const REALTIME: Option<&str> = Some("prio < 100");
 
+/// The name and the filter of a tracepoint.
 type Point = (&'static str, Option<&'static str>);
 
-/// Tasks that are forked as one, and that end as one.
+/// Tasks of real-time policy that are forked, and that end.
 const TASKS: [Point; 2] =
     [("sched/sched_wakeup_new", REALTIME), ("sched/sched_process_exit", REALTIME)];
 
-/// The calls that give a policy, those of 32 bits left out. While anybody listens to any call's
-/// tracepoint, all calls of all tasks go a longer way through the kernel.
+/// The system calls that set a policy, except those of 32-bit programs. While any tracepoint of a
+/// system call is enabled, all system calls of all tasks take the slower path through the kernel.
 const CALLS: [Point; 2] =
     [("syscalls/sys_exit_sched_setscheduler", None), ("syscalls/sys_exit_sched_setattr", None)];
 
-/// A page that says where the kernel is, and one it writes to, over and over.
+/// A page that the kernel writes its position to, and a page that it writes events to, in a ring.
 const PAGES: Bytes = Bytes(2 * 4096);
 
 impl Comings {
-    /// Begins to hear.
+    /// Starts to listen on these CPUs.
     pub fn listen(root: &Root, cpus: &CpuList) -> Result<Comings, Deaf> {
         let policies = Policies::listen(root, cpus);
         let calls = if policies.is_ok() { &[] } else { &CALLS[..] };
-        let mut comings = Comings { points: Vec::new(), policies };
-        for &(point, filter) in TASKS.iter().chain(calls) {
-            let folders = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
-            let id = folders
-                .iter()
-                .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
-                .ok_or(Deaf::Missing(point))?;
-            for cpu in cpus.iter() {
-                let heard = perf::tracepoint(id, cpu, filter);
-                let heard = heard.map_err(|e| Deaf::Refused(point, e))?;
-                let noted = Mapping::to_read(&heard, PAGES);
-                let noted = noted.map_err(|e| Deaf::Refused(point, e))?;
-                comings.points.push((heard, noted));
-            }
+        let mut events = Comings { points: Vec::new(), policies };
+        for point in TASKS.iter().chain(calls) {
+            events.listen_to(root, cpus, *point)?;
         }
-        Ok(comings)
+        Ok(events)
     }
 
-    /// Why all system calls of all tasks take a little longer as long as something is heard; none
-    /// where they do not.
+    fn listen_to(
+        &mut self,
+        root: &Root,
+        cpus: &CpuList,
+        (point, filter): Point,
+    ) -> Result<(), Deaf> {
+        let id = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
+            .iter()
+            .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
+            .ok_or(Deaf::Missing(point))?;
+        let refused = |e| Deaf::Refused(point, e);
+        for cpu in cpus.iter() {
+            let file = perf::tracepoint(id, cpu, filter).map_err(refused)?;
+            let buffer = Mapping::read_only(&file, PAGES).map_err(refused)?;
+            self.points.push((file, buffer));
+        }
+        Ok(())
+    }
+
+    /// Why all system calls of all tasks are slower while this listens; None where they are not.
     pub fn slows_calls(&self) -> Option<&Unprobed> {
         self.policies.as_ref().err()
     }
 
-    /// Waits until something is heard, or `other` can be read, at most so long. Whether something
-    /// was heard.
+    /// Waits until there is an event, or `other` is readable, at most this long. Returns whether
+    /// there was an event.
     pub fn wait(&self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
-        let points = self.points.iter().map(|(file, _)| file.as_raw_fd());
-        let policies = self.policies.iter().map(AsRawFd::as_raw_fd);
-        let others = other.iter().map(AsRawFd::as_raw_fd);
-        let ready = poll(others.chain(points).chain(policies), at_most);
-        let heard = ready[other.iter().len()..].contains(&true);
-        if let (true, Ok(policies)) = (heard, &self.policies) {
-            policies.note();
+        let points = self.points.iter().map(|(file, _)| file.as_fd());
+        let policies = self.policies.iter().map(Policies::as_fd);
+        let all: Vec<_> = other.into_iter().chain(points).chain(policies).collect();
+        let ready = readable(&all, at_most);
+        let event = ready[other.iter().len()..].contains(&true);
+        if let (true, Ok(policies)) = (event, &self.policies) {
+            policies.clear();
         }
-        heard
+        event
     }
 }
 
-/// Waits until `other` can be read, at most so long.
+/// Waits until `other` is readable, at most this long.
 pub fn wait_for(other: Option<BorrowedFd<'_>>, at_most: Nanos) {
-    poll(other.iter().map(AsRawFd::as_raw_fd), at_most);
+    readable(other.as_slice(), at_most);
 }
 
-/// Waits until one of these can be read, at most so long. Which can be.
-fn poll(files: impl Iterator<Item = RawFd>, at_most: Nanos) -> Vec<bool> {
-    let event = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut all: Vec<libc::pollfd> = files.map(event).collect();
-    let (count, patience) = (all.len() as libc::nfds_t, timespec(at_most));
-    // SAFETY: so many pollfds, valid to write to; the time outlives the call; no signal mask.
-    let ready =
-        unsafe { libc::ppoll(all.as_mut_ptr(), count, &raw const patience, std::ptr::null()) };
-    all.iter().map(|one| ready > 0 && one.revents != 0).collect()
+/// Waits until one of these is readable, at most this long. Returns which are; none where the wait
+/// failed.
+fn readable(files: &[BorrowedFd<'_>], at_most: Nanos) -> Vec<bool> {
+    let all: Vec<_> = files.iter().map(|fd| (*fd, Awaited::Reading)).collect();
+    poll::wait(&all, Some(at_most)).unwrap_or_else(|_| vec![false; all.len()])
 }
 
-/// The threads of programs that have a real-time policy now, the calling one not among them.
-/// Threads of the kernel, and those that have ended, have no program.
+/// The threads of programs that have a real-time policy now, except the calling thread. Kernel
+/// threads, and threads that have ended, belong to no program.
 pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
     let ours = sched::thread_id();
     let mut tasks = Vec::new();
@@ -136,9 +143,13 @@ pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
                 && id != ours
                 && has_program(&thread)
             {
-                let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
-                let (process, name) = (number(&process).unwrap_or(0), name.trim().to_owned());
-                tasks.push(RealTimeTask { id, process, name, priority });
+                let name = procfs::name(id).unwrap_or_default();
+                tasks.push(RealTimeTask {
+                    id,
+                    process: number(&process).unwrap_or(0),
+                    name,
+                    priority,
+                });
             }
         }
     }
@@ -146,20 +157,10 @@ pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
     Ok(tasks)
 }
 
-/// Whether a thread is one of a program, as those of the kernel are not.
+/// Whether a thread executes a program, which kernel threads do not.
 fn has_program(thread: &Path) -> bool {
     let program = std::fs::read_link(thread.join("exe"));
     !program.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
-}
-
-/// What in this folder is a number.
-pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let paths = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    Ok(paths.filter(|path| number(path).is_some()).collect())
-}
-
-pub(crate) fn number(path: &Path) -> Option<i32> {
-    path.file_name()?.to_str()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_found_while_it_has_a_real_time_policy() {
+    fn rt_tasks_are_found_while_they_have_a_real_time_policy() {
         let (has, go_on) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
         std::thread::scope(|scope| {
             let task = scope.spawn(|| {
@@ -177,10 +178,10 @@ mod tests {
                 (allowed, sched::thread_id())
             });
             has.wait();
-            let meanwhile = realtime().unwrap();
+            let listed = realtime().unwrap();
             go_on.wait();
             let (allowed, id) = task.join().unwrap();
-            let found = meanwhile.iter().find(|task| task.id == id);
+            let found = listed.iter().find(|task| task.id == id);
             let process = i32::try_from(std::process::id()).unwrap();
             assert_eq!(
                 found.map(|task| (task.process, task.priority)),
@@ -190,10 +191,10 @@ mod tests {
     }
 
     #[test]
-    fn who_can_hear_nothing_says_what_would_help() {
+    fn rt_task_events_without_tracefs_say_what_would_help() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
-        let deaf = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
-        assert!(deaf.contains("mount -t tracefs"), "{deaf}");
+        let error = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("mount -t tracefs"), "{error}");
     }
 }

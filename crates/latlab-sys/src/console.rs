@@ -1,4 +1,4 @@
-//! The console of the machine: the LEDs of its keyboard, and its virtual terminals
+//! The system console: the LEDs of its keyboard and its virtual terminals
 //! (`ioctl_console(2)`).
 
 use latlab_core::time::Nanos;
@@ -7,16 +7,16 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
-/// Where it is.
+/// The device file.
 pub const PATH: &str = "/dev/tty0";
 
-/// The terminal that loads switch to. Users' are the first ones; this is the last of which the
-/// kernel tells whether it is in use.
+/// The terminal that loads switch to. Users have the first ones; this is the last for which the
+/// kernel reports whether it is in use.
 pub const SPARE: u16 = 15;
 
 /// The LED of caps lock, in [`Console::show`].
 pub const CAPS_LOCK: u8 = 4;
-/// The LEDs are again what the keyboard's own state says.
+/// Has the LEDs follow the state of the keyboard again.
 const FOLLOW: u8 = 0xff;
 
 // As in `linux/kd.h` and `linux/vt.h`.
@@ -35,16 +35,16 @@ const KD_TEXT: libc::c_int = 0;
 struct State {
     active: u16,
     signal: u16,
-    /// A bit for each of the first that somebody has open.
+    /// A bit for each of the first terminals that is open.
     in_use: u16,
 }
 
-/// The console, opened.
+/// The open console.
 #[derive(Debug)]
 pub struct Console(File);
 
 impl Console {
-    /// Opens the one at `path`, which does not become our terminal.
+    /// Opens the device at `path`. It does not become the controlling terminal.
     pub fn open(path: &Path) -> io::Result<Console> {
         use std::os::unix::fs::OpenOptionsExt as _;
         let mut options = File::options();
@@ -52,23 +52,23 @@ impl Console {
         options.open(path).map(Console)
     }
 
-    /// The LEDs that are lit.
+    /// The LEDs that are on.
     pub fn leds(&self) -> io::Result<u8> {
         let mut leds = 0;
         self.ask(KDGETLED, &mut leds).map(|()| leds)
     }
 
-    /// Has the keyboard light these LEDs, whatever its own state is.
+    /// Switches exactly these LEDs on, whatever the state of the keyboard is.
     pub fn show(&self, leds: u8) -> io::Result<()> {
         self.tell(KDSETLED, leds.into())
     }
 
-    /// The number of the terminal that is to be seen.
+    /// The number of the terminal that is shown.
     pub fn active(&self) -> io::Result<u16> {
         self.state().map(|state| state.active)
     }
 
-    /// Whether somebody has the terminal [`SPARE`] open, or looks at it.
+    /// Whether the terminal [`SPARE`] is open or shown.
     pub fn spare_is_taken(&self) -> io::Result<bool> {
         let state = self.state()?;
         Ok(state.active == SPARE || state.in_use & (1 << SPARE) != 0)
@@ -79,13 +79,14 @@ impl Console {
         self.ask(VT_GETSTATE, &mut state).map(|()| state)
     }
 
-    /// Whether a program draws pictures on the terminal that is to be seen.
+    /// Whether the terminal that is shown is in graphics mode.
     pub fn is_graphical(&self) -> io::Result<bool> {
         let mut mode: libc::c_int = KD_TEXT;
         self.ask(KDGETMODE, &mut mode).map(|()| mode != KD_TEXT)
     }
 
-    /// Switches to a terminal and waits until it is to be seen: `Interrupted` by a signal.
+    /// Switches to a terminal, and waits until it is shown. `Interrupted` if a signal ended the
+    /// wait.
     pub fn switch_to(&self, number: u16) -> io::Result<()> {
         self.tell(VT_ACTIVATE, number)?;
         self.tell(VT_WAITACTIVE, number)
@@ -99,41 +100,41 @@ impl Console {
 
     fn ask<T>(&self, call: libc::Ioctl, answer: &mut T) -> io::Result<()> {
         let answer: *mut T = answer;
-        // SAFETY: each call is made with the type that it writes to.
+        // SAFETY: each call is made with the type that it writes.
         crate::checked(unsafe { libc::ioctl(self.0.as_raw_fd(), call, answer) }).map(drop)
     }
 }
 
-/// What of the console runs change, and give back.
+/// A setting of the console that runs change and restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The LEDs that are lit.
+pub(crate) enum Setting {
+    /// The LEDs that are on.
     Leds,
-    /// The terminal that is to be seen.
+    /// The terminal that is shown.
     Active,
 }
 
-impl Part {
-    /// How it stands.
+impl Setting {
+    /// The present value.
     pub(crate) fn read(self, path: &Path) -> Option<String> {
         let console = Console::open(path).ok()?;
         let number = match self {
-            Part::Leds => console.leds().ok()?.into(),
-            Part::Active => console.active().ok()?,
+            Setting::Leds => console.leds().ok()?.into(),
+            Setting::Active => console.active().ok()?,
         };
         Some(number.to_string())
     }
 
-    /// Has it stand so again.
+    /// Restores a value.
     pub(crate) fn put(self, path: &Path, value: &str) -> io::Result<()> {
         let number: u16 = value.parse().map_err(io::Error::other)?;
         let console = Console::open(path)?;
         match self {
-            Part::Leds => put_leds(&console, u8::try_from(number).map_err(io::Error::other)?),
-            Part::Active => {
+            Setting::Leds => put_leds(&console, u8::try_from(number).map_err(io::Error::other)?),
+            Setting::Active => {
                 console.tell(VT_ACTIVATE, number)?;
                 wait_until(|| Ok(console.active()? == number))?;
-                // This descriptor is that of the terminal seen until now, and keeps it in use.
+                // This descriptor belongs to the terminal shown until now, and keeps it in use.
                 drop(console);
                 free_spare(&Console::open(path)?);
                 Ok(())
@@ -142,16 +143,17 @@ impl Part {
     }
 }
 
-/// Frees the terminal that loads switched to, when the kernel has noticed that it is closed. Where
-/// somebody else has it open, it stays.
+/// Frees the terminal [`SPARE`] as soon as the kernel reports it as closed. Where another process
+/// has it open, it stays.
 fn free_spare(console: &Console) {
     if wait_until(|| Ok(!console.spare_is_taken()?)).is_ok() {
-        // One that was never made counts as busy.
+        // Fails with EBUSY for a terminal that was never allocated.
         let _ = console.tell(VT_DISALLOCATE, SPARE);
     }
 }
 
-/// LEDs follow the keyboard's state, unless they had been told otherwise before us.
+/// Has the LEDs follow the state of the keyboard. If they then differ, they had been set before:
+/// sets them.
 fn put_leds(console: &Console, leds: u8) -> io::Result<()> {
     console.show(FOLLOW)?;
     let shown = || Ok(console.leds()? == leds);
@@ -161,11 +163,11 @@ fn put_leds(console: &Console, leds: u8) -> io::Result<()> {
     })
 }
 
-/// What the console is told it does a little later.
-fn wait_until(so: impl Fn() -> io::Result<bool>) -> io::Result<()> {
+/// Waits until the console has done what it was told, at most 500 ms.
+fn wait_until(done: impl Fn() -> io::Result<bool>) -> io::Result<()> {
     const PATIENCE: Nanos = Nanos::from_millis(500);
     let deadline = crate::clock::now() + PATIENCE;
-    while !so()? {
+    while !done()? {
         if crate::clock::now() > deadline {
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -1,4 +1,6 @@
-//! Which CPUs there are, and which the calling thread may use.
+//! The CPUs that are online, and the CPU affinity of threads.
+//!
+//! Through the C library: the CPU set of rustix ends at 1024 CPUs, and probes measure these calls.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
@@ -17,7 +19,7 @@ pub fn online(root: &Root) -> CpuList {
 pub fn allowed() -> io::Result<CpuList> {
     let mut mask: Mask = [0; WORDS];
     let size = size_of::<Mask>();
-    // SAFETY: `mask` has room for the size announced; pid 0 is the calling thread.
+    // SAFETY: `mask` has this size; 0 is the calling thread.
     let answer = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, mask.as_mut_ptr()) };
     if answer < 0 {
         return Err(io::Error::last_os_error());
@@ -26,13 +28,13 @@ pub fn allowed() -> io::Result<CpuList> {
     Ok((0..u32::try_from(WORDS * 64).unwrap_or(0)).filter(|cpu| set(*cpu)).collect())
 }
 
-/// Binds the calling thread, and what it starts, to `cpus`.
+/// Binds the calling thread, and the threads and children that it starts, to `cpus`.
 pub fn pin(cpus: &CpuList) -> io::Result<()> {
     Binding::to(cpus).take()
 }
 
-/// CPUs that a thread may be bound to, in the kernel's form: made before it matters how long that
-/// takes.
+/// CPUs to bind a thread to, in the kernel's format: converted before the call, whose duration is
+/// measured.
 #[derive(Clone, Debug)]
 pub struct Binding(Mask);
 
@@ -46,23 +48,25 @@ impl Binding {
         Binding(mask)
     }
 
-    /// Binds the calling thread, and what it starts. When it comes back, it runs there.
+    /// Binds the calling thread, and what it starts from now on. It runs on one of the CPUs when
+    /// this returns.
     #[inline]
     pub fn take(&self) -> io::Result<()> {
         self.bind(0)
     }
 
-    /// Binds the thread with this number; 0 is the calling one.
+    /// Binds the thread with this number; 0 is the calling thread.
     #[inline]
     pub fn bind(&self, thread_id: i32) -> io::Result<()> {
         let (size, mask) = (size_of::<Mask>(), self.0.as_ptr());
-        // SAFETY: the mask is as long as announced.
+        // SAFETY: the mask has this size.
         let answer = unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread_id, size, mask) };
         if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }
 
-/// The CPU that the calling thread runs on, which may be another one at once if it is not bound.
+/// The CPU that the calling thread runs on. A thread that is not bound may move to another at any
+/// time.
 #[inline]
 pub fn current() -> io::Result<u32> {
     // SAFETY: sched_getcpu takes nothing.
@@ -75,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_bound_and_set_free() {
+    fn cpu_affinity_is_set_and_read_back() {
         std::thread::spawn(|| {
             let all = allowed().unwrap();
             let one: CpuList = all.iter().take(1).collect();

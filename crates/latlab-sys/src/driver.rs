@@ -1,7 +1,6 @@
-//! The test driver, `/dev/latlab`: loops that can't be preempted and interrupts at known times.
+//! The test driver, `/dev/latlab`: non-preemptible loops, and interrupts at known times.
 //!
-//! `kmod/README.md` says what its calls do; `kmod/latlab.h` is the interface that stands here
-//! again.
+//! `kmod/README.md` describes its calls; `kmod/latlab.h` is the same interface in C.
 
 #[cfg(test)]
 mod tests;
@@ -12,11 +11,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 
-/// What each part of a loop is in.
+/// The section in which each part of a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
-    /// In nothing: preemptible where the kernel is.
+    /// None: preemptible where the kernel is.
     Plain,
     /// Each part under a spinlock.
     Spin,
@@ -26,18 +25,19 @@ pub enum Mode {
     PreemptOff,
     /// Each part with interrupts disabled.
     IrqOff,
-    /// All under one spinlock, which is dropped at a preemption point if somebody waits.
+    /// All parts under one spinlock, which is released at a preemption point if another task waits.
     LockBreak,
 }
 
-/// A loop in the kernel of equal parts, with a preemption point between two of them.
+/// A loop in the kernel of equal parts, with a preemption point between any two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// Rounds in all; at least one in each part, at most [`Version::iterations_per_second`].
+    /// The total number of iterations: at least one in each part, at most
+    /// [`Version::iterations_per_second`].
     pub iterations: u64,
-    /// How many preemption points; at most [`Loop::MOST_POINTS`].
+    /// The number of preemption points, at most [`Loop::MOST_POINTS`].
     pub points: u32,
-    /// What each part is in.
+    /// The section in which each part runs.
     pub mode: Mode,
 }
 
@@ -46,8 +46,8 @@ impl Loop {
     pub const MOST_POINTS: u32 = 1023;
 }
 
-/// When a part of the loop began and ended, on `CLOCK_MONOTONIC`. Whoever preempted it ran
-/// meanwhile.
+/// The times at which a part of the loop began and ended, on `CLOCK_MONOTONIC`. It may have been
+/// preempted meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Piece {
@@ -57,7 +57,7 @@ pub struct Piece {
     pub end: Nanos,
 }
 
-/// When the parts of a loop began and ended: of the first [`Pieces::MOST`] of them.
+/// The times of the first [`Pieces::MOST`] parts of a loop.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Pieces {
@@ -70,10 +70,10 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The most parts of which the times are known.
+    /// The most parts whose times are recorded.
     pub const MOST: usize = 64;
 
-    /// Of no loop yet. What a loop gives is written here, so that nothing is allocated then.
+    /// Room for the times of a loop: nothing is allocated when it runs.
     pub fn new() -> Pieces {
         let part = [Piece::default(); Pieces::MOST];
         Pieces { iterations: 0, points: 0, mode: 0, parts: 0, zero: 0, part }
@@ -91,60 +91,61 @@ impl Default for Pieces {
     }
 }
 
-/// Where an interrupt comes from.
+/// The source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A timer on the CPU of the caller, at this time; at once if that is past, refused if it is
-    /// more than 10 s away. Where timers only fire at ticks, at the next one.
+    /// A timer on the CPU of the caller, at this time: at once if it has passed, refused if it is
+    /// more than 10 s away. Without high-resolution timers, at the next tick.
     Timer(Nanos),
-    /// QEMU's "edu" device, at a time of its own, 99 to 100 ms away.
+    /// QEMU's "edu" device, at a time that it chooses, 99 to 100 ms away.
     Device {
-        /// Whether its handler lets a thread wake who waits.
+        /// Whether its handler is threaded: an IRQ thread wakes the waiter.
         threaded: bool,
     },
-    /// The same device, now.
+    /// The same device, at once.
     DeviceAtOnce {
-        /// How long its handler keeps the processor, with interrupts off; at most
+        /// The time for which its handler keeps the CPU, with interrupts off; at most
         /// [`Source::BUSIEST`].
         busy: Nanos,
     },
 }
 
 impl Source {
-    /// The longest that a handler keeps its processor.
+    /// The longest time for which a handler keeps the CPU.
     pub const BUSIEST: Nanos = Nanos(1_000_000);
 }
 
-/// An interrupt that came.
+/// An interrupt that has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Arrival {
-    /// Which one it is, counted from 1 while anybody has the driver open.
+    /// Its number, counted from 1 while any process has the driver open.
     pub sequence: u64,
-    /// When it was to come, on `CLOCK_MONOTONIC`.
+    /// The time at which it was due, on `CLOCK_MONOTONIC`.
     pub due: Nanos,
-    /// The first instruction of its service routine.
+    /// The time of the first instruction of its handler.
     pub served: Nanos,
 }
 
-/// The switches to a task that is watched, and how long each took the scheduler. What watching costs
-/// is in each, and known: [`Driver::watch`].
+/// The context switches to a watched task, with the time that the scheduler took for each. The
+/// times include the cost of watching, which [`Driver::watch`] returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Switches {
+pub struct WatchedSwitches {
     count: u32,
-    /// How many there were besides: after the first [`Switches::MOST`], or not seen to begin.
+    /// The number of further switches: those after the first [`WatchedSwitches::MOST`], and those
+    /// whose beginning was missed.
     pub lost: u32,
-    took: [Nanos; Switches::MOST],
+    took: [Nanos; WatchedSwitches::MOST],
 }
 
-impl Switches {
-    /// The most of which the time is known.
+impl WatchedSwitches {
+    /// The most switches whose times are recorded.
     pub const MOST: usize = 16;
 
-    /// How long each took, in order.
+    /// The time that each took, in order.
     pub fn get(&self) -> &[Nanos] {
-        &self.took[..(self.count as usize).min(Switches::MOST)]
+        &self.took[..(self.count as usize).min(WatchedSwitches::MOST)]
     }
 }
 
@@ -155,7 +156,7 @@ struct Watch {
     cost: u64,
 }
 
-/// What keeps a CPU from the tasks that want it.
+/// The cause of an injected delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Cause {
@@ -163,9 +164,9 @@ pub enum Cause {
     InterruptsOff,
     /// Preemption is off.
     PreemptionOff,
-    /// A raw spinlock is held, and interrupts are off.
+    /// A raw spinlock is held with interrupts off.
     RawSpinlock,
-    /// A tasklet runs; on `PREEMPT_RT` it can be preempted as the task can that it is a part of.
+    /// A tasklet runs. On `PREEMPT_RT` it is as preemptible as the task that runs it.
     Softirq,
     /// The callback of a high-resolution timer runs.
     TimerCallback,
@@ -180,28 +181,28 @@ struct Inject {
     zero: u32,
 }
 
-/// What the driver is.
+/// The version of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Version {
-    /// Of its interface; that of this program is [`Version::OURS`].
+    /// The version of its interface; this program needs [`Version::OURS`].
     pub version: u32,
     device: u32,
-    /// How fast its loop is here; also the most iterations that it does in one call.
+    /// The speed of its loop on this machine; also the most iterations of one call.
     pub iterations_per_second: u64,
 }
 
 impl Version {
-    /// The version that this program knows.
+    /// The version that this program needs.
     pub const OURS: u32 = 4;
 
-    /// Whether [`Source::Device`] is there.
+    /// Whether there is a [`Source::Device`].
     pub fn has_device(&self) -> bool {
         self.device != 0
     }
 }
 
-/// Why there is no driver to be had.
+/// Why the driver can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It is not loaded.
@@ -209,25 +210,24 @@ pub enum Refusal {
         "there is no {DEVICE}: load latlab's test driver (make -C kmod, insmod kmod/latlab.ko)"
     )]
     Absent,
-    /// It is only for root.
-    #[error("{DEVICE} is only for root (CAP_SYS_ADMIN)")]
+    /// It needs root.
+    #[error("{DEVICE} needs root (CAP_SYS_ADMIN)")]
     Forbidden,
-    /// It is that of another latlab.
+    /// It belongs to another version of latlab.
     #[error(
-        "the test driver that is loaded has version {0}, and this latlab knows {ours}: unload it \
-         and load its own (kmod/)",
+        "the test driver that is loaded has version {0}, and this latlab needs version {ours}: \
+         unload it and load the one of this latlab (kmod/)",
         ours = Version::OURS
     )]
     OtherVersion(u32),
-    /// Anything else that the kernel says.
+    /// Any other error.
     #[error("{DEVICE}: {0}")]
     Other(#[from] io::Error),
 }
 
 const DEVICE: &str = "/dev/latlab";
 
-/// The driver, opened. Two that call the same at the same time get in each other's way:
-/// `ResourceBusy`.
+/// The open driver. `ResourceBusy` where another process makes the same call at the same time.
 #[derive(Debug)]
 pub struct Driver(File);
 
@@ -251,14 +251,14 @@ const RUN: libc::Ioctl = call(READ | WRITE, KIND, 1, size_of::<Pieces>());
 const ARM: libc::Ioctl = call(READ | WRITE, KIND, 2, size_of::<Arm>());
 const WAIT: libc::Ioctl = call(READ | WRITE, KIND, 3, size_of::<Arrival>());
 const WATCH: libc::Ioctl = call(READ, KIND, 4, size_of::<Watch>());
-const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<Switches>());
+const SWITCHES: libc::Ioctl = call(READ, KIND, 5, size_of::<WatchedSwitches>());
 const INJECT: libc::Ioctl = call(WRITE, KIND, 6, size_of::<Inject>());
 
 impl Driver {
-    /// The longest that [`Driver::inject`] keeps a CPU, and how far ahead that may be.
+    /// The longest delay that [`Driver::inject`] causes, and the longest time until it begins.
     pub const LONGEST_DELAY: Nanos = Nanos::from_millis(10);
 
-    /// Opens it.
+    /// Opens the driver, and checks its version.
     pub fn open() -> Result<Driver, Refusal> {
         let file = File::options().read(true).write(true).open(DEVICE);
         let driver = Driver(file.map_err(|error| match error.raw_os_error() {
@@ -272,14 +272,14 @@ impl Driver {
         }
     }
 
-    /// What it is.
+    /// The version of the driver.
     pub fn version(&self) -> io::Result<Version> {
         let mut version = Version::default();
         self.ask(GET_VERSION, &mut version)?;
         Ok(version)
     }
 
-    /// Runs a loop, for at most about a second. EINVAL for one that is longer or has more parts
+    /// Runs a loop, for about a second at most. EINVAL for a longer one and for one with more parts
     /// than iterations; `ResourceBusy` where another one runs.
     pub fn run(&self, wanted: Loop, pieces: &mut Pieces) -> io::Result<()> {
         pieces.iterations = wanted.iterations;
@@ -288,10 +288,10 @@ impl Driver {
         self.ask(RUN, pieces)
     }
 
-    /// Sets the next interrupt, and says when it will come, on `CLOCK_MONOTONIC`. One that was set
-    /// before and has not come does not come; a device has to let that pass first, for at most
-    /// 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy for too long, ENODEV
-    /// where there is no device, `Unsupported` where it can't be known when it will come.
+    /// Arms the next interrupt. Returns the time at which it will come, on `CLOCK_MONOTONIC`. An
+    /// interrupt armed before is cancelled; that of a device can't be cancelled, and is awaited
+    /// first, for at most 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy
+    /// for too long, ENODEV where there is no device, `Unsupported` where the time can't be known.
     pub fn arm(&self, source: Source) -> io::Result<Nanos> {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
         let mut arm = match source {
@@ -303,36 +303,35 @@ impl Driver {
         Ok(Nanos(arm.time))
     }
 
-    /// Waits for another interrupt than the one with this number, which was seen last (0: none),
-    /// for at most 10 s: `TimedOut`. `Interrupted` by a signal.
+    /// Waits for an interrupt after the one with this number, which was seen last (0: none), for at
+    /// most 10 s (`TimedOut`). `Interrupted` if a signal ended the wait.
     pub fn wait(&self, seen: u64) -> io::Result<Arrival> {
         let mut arrival = Arrival { sequence: seen, ..Arrival::default() };
         self.ask(WAIT, &mut arrival)?;
         Ok(arrival)
     }
 
-    /// Watches how long the scheduler takes to switch to the calling thread, and to nobody else,
-    /// until all who have the driver open have closed it. What watching adds to each time.
-    /// `Unsupported` where the kernel has no kprobes, or no function where they would be set.
+    /// Watches the context switches to the calling thread, and to no other, until all processes
+    /// have closed the driver. Returns the cost that watching adds to each switch. `Unsupported`
+    /// where the kernel has no kprobes, or not the functions on which they are set.
     pub fn watch(&self) -> io::Result<Nanos> {
         let mut watch = Watch::default();
         self.ask(WATCH, &mut watch)?;
         Ok(Nanos(watch.cost))
     }
 
-    /// The switches to the calling thread since it asked last. EPERM where it is not watched, as
-    /// where another one is by now.
+    /// The context switches to the calling thread since its last call of this. EPERM where it is
+    /// not watched, as when another thread is by now.
     #[inline]
-    pub fn switches(&self) -> io::Result<Switches> {
-        let mut switches = Switches::default();
+    pub fn switches(&self) -> io::Result<WatchedSwitches> {
+        let mut switches = WatchedSwitches::default();
         self.ask(SWITCHES, &mut switches)?;
         Ok(switches)
     }
 
-    /// Keeps the CPU of the caller from the tasks that want it, by this cause, from `at` until
-    /// `until`, on `CLOCK_MONOTONIC`, and returns then. EINVAL for a beginning that is more than
-    /// [`Driver::LONGEST_DELAY`] away, for what is longer than that, and for an end before the
-    /// beginning.
+    /// Delays all tasks on the CPU of the caller, by this cause, from `at` until `until` on
+    /// `CLOCK_MONOTONIC`, and then returns. EINVAL if the delay or the time until it begins exceeds
+    /// [`Driver::LONGEST_DELAY`], or if it ends before it begins.
     #[inline]
     pub fn inject(&self, cause: Cause, at: Nanos, until: Nanos) -> io::Result<()> {
         let mut inject = Inject { at: at.0, until: until.0, cause: cause as u32, zero: 0 };
@@ -342,7 +341,7 @@ impl Driver {
     #[inline]
     fn ask<T>(&self, call: libc::Ioctl, with: &mut T) -> io::Result<()> {
         let with: *mut T = with;
-        // SAFETY: each call is made with the type whose size is a part of its number; the driver
+        // SAFETY: each call is made with the type whose size is part of its number; the driver
         // reads and writes no more than that, and keeps no reference.
         crate::checked(unsafe { libc::ioctl(self.0.as_raw_fd(), call, with) }).map(drop)
     }

@@ -1,96 +1,90 @@
-//! Files: results that are whole or not there, and scratch files that no crash leaves behind.
+//! Files: results that are written as a whole or not at all, and scratch files without a name.
 
+use crate::descriptor;
 use latlab_core::time::Nanos;
-use std::ffi::CString;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 use std::path::{Path, PathBuf};
 
-/// A file without a name in `directory`, for scratch: the kernel removes it with its last user.
+/// Opens a file without a name in `directory` (`O_TMPFILE`): the kernel frees it when the last
+/// process closes it.
 pub fn scratch(directory: &Path) -> io::Result<File> {
-    let path = CString::new(directory.as_os_str().as_bytes())?;
-    let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC;
-    // SAFETY: `path` is a string with its final zero.
-    let fd = crate::checked(unsafe { libc::open(path.as_ptr(), flags, 0o600) })?;
-    // SAFETY: the descriptor is fresh and nobody else's.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
-/// A file in memory, without a name anywhere (`memfd_create(2)`).
+/// Opens a file in memory, without a name in any file system (`memfd_create(2)`).
 pub fn in_memory() -> io::Result<File> {
-    // SAFETY: the name, for the eyes of debuggers, is a constant string with its final zero.
-    let fd = unsafe { libc::memfd_create(c"latlab".as_ptr(), libc::MFD_CLOEXEC) };
-    let fd = crate::checked(fd)?;
-    // SAFETY: the descriptor is fresh and nobody else's.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    // Only debuggers see this name.
+    Ok(rustix::fs::memfd_create(c"latlab", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Bytes that an ordinary user may still write in the file system of `directory`.
+/// Bytes that an ordinary user can still write in the file system of `directory`.
 pub fn free_space(directory: &Path) -> io::Result<u64> {
-    let path = CString::new(directory.as_os_str().as_bytes())?;
-    // SAFETY: statvfs is made of integers, for which all bits zero is a value.
-    let mut stat: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `path` is a string with its final zero, `stat` valid to write to.
-    crate::checked(unsafe { libc::statvfs(path.as_ptr(), &raw mut stat) })?;
+    let stat = rustix::fs::statvfs(directory)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Whether reading and writing pass the page cache by (`O_DIRECT`): buffers, places and lengths are
-/// to be multiples of 4096 bytes then. EINVAL where the file system can't.
-pub fn pass_cache_by(file: &File, so: bool) -> io::Result<()> {
-    let flags = libc::O_RDWR | if so { libc::O_DIRECT } else { 0 };
-    // SAFETY: fcntl with F_SETFL takes no pointers.
-    crate::checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) }).map(drop)
+/// Switches direct I/O, which bypasses the page cache, on or off (`O_DIRECT`). With it, buffers,
+/// offsets and lengths must be multiples of 4096 bytes. EINVAL where the file system has none.
+pub fn pass_cache_by(file: &File, direct: bool) -> io::Result<()> {
+    let direct = if direct { OFlags::DIRECT } else { OFlags::empty() };
+    Ok(rustix::fs::fcntl_setfl(file, OFlags::RDWR | direct)?)
 }
 
-/// Has the kernel begin to write back what is dirty of `file`, and does not wait for it
+/// Starts to write back the dirty pages of `file`, and does not wait for that
 /// (`sync_file_range(2)`).
 pub fn write_back(file: &File) -> io::Result<()> {
     let flags = libc::SYNC_FILE_RANGE_WRITE;
-    // SAFETY: sync_file_range takes no pointers; a length of 0 is all of the file.
+    // SAFETY: sync_file_range takes no pointers; a length of 0 is the whole file.
     crate::checked(unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) }).map(drop)
 }
 
-/// Has all file systems write what they hold back, and waits for it (`sync(2)`).
+/// Writes back the dirty pages of all file systems, and waits for that (`sync(2)`).
+///
+/// This call is scanned, so it goes through the C library: its number of instructions is to stay.
 #[inline]
 pub fn sync_all() {
     // SAFETY: sync takes nothing and always succeeds.
     unsafe { libc::sync() };
 }
 
-/// Keeps all CPUs from idle states that take longer than `latency` to leave, until this process,
-/// or the program it becomes, has ended (`Documentation/power/pm_qos_interface.rst`).
+/// Keeps all CPUs out of idle states whose exit latency exceeds `latency`, until this process, or
+/// the program that it becomes, has ended (`Documentation/power/pm_qos_interface.rst`).
 pub fn hold_cpu_dma_latency(latency: Nanos) -> io::Result<()> {
     let micros = i32::try_from(latency.0 / 1_000).unwrap_or(i32::MAX);
     let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
     file.write_all(&micros.to_ne_bytes())?;
-    // SAFETY: fcntl with F_SETFD takes no pointers; without close-on-exec the wish outlives exec.
-    crate::checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) })?;
-    let _ = file.into_raw_fd();
-    Ok(())
+    // The request lasts as long as the file is open: it is not closed here, nor by exec.
+    descriptor::keep_open(file.into_raw_fd())
 }
 
-/// A file in the making: its space is taken when it is begun, so that a disk that fills up
-/// meanwhile can't lose it, and its name appears only when it is whole.
+/// Writes a file as a whole: after a failure it is what it was before.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    Pending::begin(path, 0)?.finish(bytes)
+}
+
+/// A file that is being written. Its space is reserved at the start, so that a disk that becomes
+/// full meanwhile does not lose it. Its name appears when it is complete.
 #[derive(Debug)]
 pub struct Pending {
     file: File,
-    /// Where it lies until it is whole, and the name it gets then. None for what is not a plain
-    /// file, as `/dev/stdout`: that is written to as it is.
+    /// The temporary path and the final one. None for what is not a regular file, as `/dev/stdout`:
+    /// it is written directly.
     names: Option<(PathBuf, PathBuf)>,
 }
 
 impl Pending {
-    /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link stays one: what
-    /// it points to is replaced.
+    /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link is followed: the
+    /// file that it points to is replaced.
     pub fn begin(path: &Path, room: u64) -> io::Result<Pending> {
-        let there = std::fs::metadata(path);
-        if there.as_ref().is_ok_and(|there| !there.is_file()) {
+        let present = std::fs::metadata(path);
+        if present.as_ref().is_ok_and(|present| !present.is_file()) {
             return Ok(Pending { file: File::options().write(true).open(path)?, names: None });
         }
-        let path = if there.is_ok() { path.canonicalize()? } else { path.to_owned() };
+        let path = if present.is_ok() { path.canonicalize()? } else { path.to_owned() };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
         remove_abandoned(&path, &name);
         let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
@@ -104,40 +98,38 @@ impl Pending {
 
     fn reserve(&self, room: u64) -> io::Result<()> {
         let room = i64::try_from(room).unwrap_or(i64::MAX);
+        // The C library's function also reserves space in file systems that have no fallocate(2).
         // SAFETY: posix_fallocate takes no pointers.
         match unsafe { libc::posix_fallocate(self.file.as_raw_fd(), 0, room) } {
-            // Not every file system can; then the promise is the weaker one.
+            // Some file systems can't reserve space; then a full disk is noticed later.
             0 | libc::EOPNOTSUPP | libc::EINVAL => Ok(()),
             code => Err(io::Error::from_raw_os_error(code)),
         }
     }
 
-    /// Writes the file and gives it its name.
+    /// Writes the content and renames the file to its final name.
     pub fn finish(mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         let Some((temporary, path)) = &self.names else { return Ok(()) };
         self.file.set_len(bytes.len() as u64)?;
         self.file.sync_all()?;
         std::fs::rename(temporary, path)?;
-        let folder = path.parent().filter(|folder| *folder != Path::new(""));
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        File::open(folder_of(path))?.sync_all()
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
         if let Some((temporary, _)) = &self.names {
-            // Gone already where the file got its name.
+            // It does not exist any more where the file got its final name.
             let _ = std::fs::remove_file(temporary);
         }
     }
 }
 
-/// Removes what processes that were killed had begun for the same name.
+/// Removes the temporary files for this name that killed processes left.
 fn remove_abandoned(path: &Path, name: &str) {
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
-    for entry in entries.flatten() {
+    for entry in std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let other = entry.file_name().to_string_lossy().into_owned();
         let process = other
             .strip_prefix(&format!(".{name}."))
@@ -149,9 +141,8 @@ fn remove_abandoned(path: &Path, name: &str) {
     }
 }
 
-/// Writes a file that is there whole or, after any failure, as it was.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    Pending::begin(path, 0)?.finish(bytes)
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -164,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn file_write_replaces_the_file_and_leaves_no_temporary_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record.json");
         write_atomically(&path, b"first").unwrap();
@@ -174,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_a_link_and_a_device_a_device() {
+    fn file_write_follows_links_and_writes_to_devices() {
         let directory = tempfile::tempdir().unwrap();
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         write_atomically(&file, b"old").unwrap();
@@ -187,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_the_file_and_leaves_nothing() {
+    fn file_write_that_fails_leaves_no_temporary_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("no/such/place.html");
         let error = write_atomically(&path, b"text").unwrap_err().to_string();
@@ -199,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_when_it_is_whole_and_leaves_nothing_beside_it() {
+    fn file_pending_appears_when_it_is_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json");
         let pending = Pending::begin(&path, 1 << 20).unwrap();
@@ -211,10 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_had_begun_is_removed() {
+    fn file_begun_by_a_killed_process_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json");
-        // The first process is there; none has so large a number.
+        // Process 1 exists; no process has the other number.
         for process in [1, 4_000_000_000_u32] {
             File::create(folder.path().join(format!(".record.json.{process}.tmp"))).unwrap();
         }
@@ -225,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_file_has_no_name() {
+    fn file_scratch_has_no_name() {
         let folder = tempfile::tempdir().unwrap();
         scratch(folder.path()).unwrap().write_all(b"x").unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,161 +1,117 @@
-//! The guard: whatever is changed on a machine is written down first, read back, and given back.
+//! The guard: every change of a machine is written to a journal first, read back, and restored.
 //!
-//! Each run that changes something keeps a journal in `/run/latlab`, locked while it lives. The
-//! next latlab that finds an unlocked journal knows that its owner died, and puts the old values
-//! back. `/run` is emptied by a reboot, and so are the knobs.
+//! Each run that changes something keeps a journal in `/run/latlab`, which it locks while it lives.
+//! The next latlab that finds an unlocked journal knows that its owner was killed, and restores the
+//! old values. A reboot empties `/run`, and resets the knobs as well.
 
 mod entry;
+mod error;
 mod journal;
+mod recovery;
 mod threads;
 
+pub use error::GuardError;
+pub use recovery::Mended;
 pub use threads::Wanted;
 
-use crate::claim;
 use crate::console;
-use crate::knob::{KNOBS, Knob, Place};
-use crate::lock::{self, FOLDER, Turn};
+use crate::knob::{KNOBS, Knob, KnobPlace};
+use crate::lock::{FOLDER, JournalLock};
 use crate::root::Root;
-use entry::{Entry, GivenBack};
-use journal::{Entries, Journal, journals, read};
+use entry::Entry;
+use journal::{Content, Journal, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Why a knob could not be turned.
-#[derive(Debug, thiserror::Error)]
-pub enum GuardError {
-    /// There is no such knob.
-    #[error("there is no knob '{0}': {1}")]
-    Unknown(String, String),
-    /// The value can't be one of this knob's.
-    #[error("{0}={1} was refused by the kernel: {2}")]
-    Refused(String, String, String),
-    /// The value is none that could be tried.
-    #[error("{0}={1} can't be: it takes a whole number of microseconds")]
-    NotANumber(String, String),
-    /// This machine has no such knob.
-    #[error("this machine has no {0}: {1} is missing")]
-    Missing(String, String),
-    /// The caller may not turn it.
-    #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
-    NotAllowed(String),
-    /// The caller may not read it, or not write down how it stands.
-    #[error("{0} can't be given back as it is: run latlab as root, or leave the load out")]
-    NotKept(String),
-    /// Another run has turned it, and lives or could not give it back.
-    #[error(
-        "{knob} is held by another latlab (process {pid}): wait until that has ended, or do \
-         `latlab adapt --restore` where it was killed"
-    )]
-    Taken {
-        /// The knob.
-        knob: String,
-        /// Who holds it.
-        pid: u32,
-    },
-    /// The thread whose policy is the knob has ended.
-    #[error("{0} has ended")]
-    Ended(String),
-    /// Nothing is changed that could not be written down first.
-    #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
-    Journal(String, io::Error),
-    /// What was given back or left alone could not be taken out of the journal.
-    #[error(
-        "the journal in {folder} can't be written ({error}), and still has {knobs} as turned, \
-         which does no harm"
-    )]
-    Behind {
-        /// The knobs, with commas.
-        knobs: String,
-        /// Where the journal is.
-        folder: String,
-        /// Why not.
-        error: io::Error,
-    },
-}
-
-/// What [`Guard::mend_all`] has come to.
-#[derive(Debug)]
-pub struct Mended {
-    /// A sentence for each knob.
-    pub said: Vec<String>,
-    /// Whether everything could be put back, and every journal be read.
-    pub complete: bool,
-}
-
-/// Turns knobs, and turns them back: when asked, when dropped, or, should this process be
-/// killed, when the next guard comes.
+/// Sets knobs, and restores them: when asked to, when it is dropped, or, if this process is killed,
+/// when the next guard recovers its journal.
 #[derive(Debug)]
 pub struct Guard {
     root: Root,
     journal: Option<Journal>,
-    written: Entries,
+    /// The content that the journal should have.
+    content: Content,
     changes: Vec<Change>,
+    /// `/dev/cpu_dma_latency`, while it is held open.
     held: Option<File>,
-    /// Knobs that stay as somebody else has turned them.
-    left: Vec<String>,
-    /// What the journal still names though it was given back already, which does no harm.
+    /// Knobs that another program has changed, which keep that value.
+    left_alone: Vec<String>,
+    /// Knobs that the journal still lists although they were restored, which does no harm.
     behind: Vec<String>,
 }
 
 impl Guard {
-    /// A guard of the machine under `root`. Nothing is written until something is changed.
+    /// A guard of the machine below `root`. Nothing is written until something is changed.
     pub fn new(root: Root) -> Guard {
-        let written = Entries { pid: std::process::id(), entries: Vec::new() };
         Guard {
             root,
             journal: None,
-            written,
+            content: Content { pid: std::process::id(), entries: Vec::new() },
             changes: Vec::new(),
             held: None,
-            left: Vec::new(),
+            left_alone: Vec::new(),
             behind: Vec::new(),
         }
     }
 
-    /// Puts back what runs that were killed have left changed, and says so, a sentence each.
+    /// Restores what killed runs have left changed. Returns a sentence for each knob.
     pub fn mend(root: &Root) -> Vec<String> {
         Guard::mend_all(root).said
     }
 
-    /// The same; says as well whether nothing is left to mend.
+    /// Restores as [`Guard::mend`] does, and also reports whether everything was restored.
     pub fn mend_all(root: &Root) -> Mended {
-        claim::sweep(root);
-        lock::sweep(&root.path(FOLDER).join("turn"));
-        journal::sweep(root);
-        let mut all = Mended { said: Vec::new(), complete: true };
-        for path in journals(root) {
-            mend_one(&path, &mut all);
-        }
-        all
+        recovery::recover(root)
     }
 
-    /// Turns a knob: journalled, written, read back.
+    /// Sets a knob: journals it, writes it, and reads it back.
     pub fn set(&mut self, name: &str, value: &str, because: &str) -> Result<(), GuardError> {
         let knob = Knob::named(name).ok_or_else(|| {
             let names: Vec<&str> = KNOBS.iter().map(|knob| knob.name).collect();
             GuardError::Unknown(name.to_owned(), suggest::hint(name, &names))
         })?;
         let change = match knob.place {
-            Place::Held => self.hold(knob, value)?,
+            KnobPlace::Held => self.hold(knob, value)?,
             _ => self.write(knob, value)?,
         };
         self.note(Change { reason: because.to_owned(), ..change });
         Ok(())
     }
 
-    /// Turns one knob back before the end. Whether it is as it was: a knob that somebody else has
-    /// turned meanwhile stays as it is.
-    pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
-        let back = self.release_those(name, |entry| entry.knob == name);
-        self.behind.push(name.to_owned());
-        self.settle()?;
-        Ok(back)
+    /// Journals the value of a knob that a part of the run is about to change again and again:
+    /// whatever value it has at the end, this one is restored.
+    pub fn keep(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
+        let knob = Knob::any_named(name)
+            .ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
+        let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
+        let entries = self.journal_all(knob, paths).map_err(|error| match error {
+            GuardError::NotAllowed(name) => GuardError::NotKept(name),
+            other => other,
+        })?;
+        let change = change(knob.name, &summary(&entries), "various");
+        self.changes.push(Change { because: because.to_owned(), ..change });
+        Ok(())
     }
 
-    /// Has the journal say what is turned now, where it is behind.
+    /// Restores one knob before the end. Returns whether it has its old value: a knob that another
+    /// program has changed meanwhile stays as it is.
+    pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
+        let restored = self.restore_those(name, |entry| entry.knob == name);
+        self.behind.push(name.to_owned());
+        self.settle()?;
+        Ok(restored)
+    }
+
+    /// Leaves a knob as it is, now and at the end: another program has changed it.
+    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
+        self.left_alone.push(name.to_owned());
+        self.remove_those(name, |entry| entry.knob == name)
+    }
+
+    /// Brings the journal up to date, if it lists knobs that were restored.
     pub fn settle(&mut self) -> Result<(), GuardError> {
         if self.behind.is_empty() {
             return Ok(());
@@ -165,68 +121,50 @@ impl Guard {
         self.rewrite().map_err(|error| GuardError::Behind { knobs, folder, error })
     }
 
-    /// Leaves a knob as it is, from now on and at the end: somebody else has turned it.
-    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
-        self.left.push(name.to_owned());
-        self.forget_those(name, |entry| entry.knob == name)
+    /// Restores everything, and returns the changes that were made. A knob that another program has
+    /// changed meanwhile stays as it is.
+    pub fn restore(&mut self) -> Vec<Change> {
+        let outcome = entry::restore(&self.content.entries);
+        self.left_alone.extend(outcome.left_alone.iter().cloned());
+        self.left_alone.extend(outcome.failed.iter().map(|(entry, _)| entry.knob.clone()));
+        self.held = None;
+        self.content.entries = outcome.remaining();
+        if let Some(journal) = self.journal.take() {
+            journal.close(&self.content);
+        }
+        self.content.entries.clear();
+        for change in &mut self.changes {
+            change.restored = !self.left_alone.contains(&change.knob);
+        }
+        self.left_alone.clear();
+        std::mem::take(&mut self.changes)
     }
 
-    fn release_those(&mut self, name: &str, theirs: impl Fn(&Entry) -> bool) -> bool {
-        let own: Vec<Entry> = self.written.entries.iter().filter(|e| theirs(e)).cloned().collect();
-        let given = entry::give_back(&own);
-        let still = given.still();
-        // What could not be put back stays in the journal: at the end it is tried again.
-        self.written.entries.retain(|entry| !theirs(entry) || still.contains(entry));
-        self.left.retain(|knob| knob != name);
-        self.left.extend(given.left);
-        still.is_empty() && !self.left.iter().any(|knob| knob == name)
+    /// Restores the entries that match, which belong to the knob of this name. Returns whether all
+    /// have their old values.
+    fn restore_those(&mut self, name: &str, matches: impl Fn(&Entry) -> bool) -> bool {
+        let own: Vec<Entry> = self.content.entries.iter().filter(|e| matches(e)).cloned().collect();
+        let outcome = entry::restore(&own);
+        let remaining = outcome.remaining();
+        // What could not be restored stays in the journal, and is tried again at the end.
+        self.content.entries.retain(|entry| !matches(entry) || remaining.contains(entry));
+        self.left_alone.retain(|knob| knob != name);
+        self.left_alone.extend(outcome.left_alone);
+        remaining.is_empty() && !self.left_alone.iter().any(|knob| knob == name)
     }
 
-    fn forget_those(
+    /// Removes the entries that match from the journal.
+    fn remove_those(
         &mut self,
         name: &str,
-        theirs: impl Fn(&Entry) -> bool,
+        matches: impl Fn(&Entry) -> bool,
     ) -> Result<(), GuardError> {
-        self.written.entries.retain(|entry| !theirs(entry));
+        self.content.entries.retain(|entry| !matches(entry));
         self.behind.push(name.to_owned());
         self.settle()
     }
 
-    /// Writes down how a knob stands that a part of the run is about to change again and again:
-    /// whatever it is at the end, it is turned back to that.
-    pub fn keep(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
-        let knob =
-            Knob::kept(name).ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
-        let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
-        let entries = self.write_all_down(knob, paths).map_err(|error| match error {
-            GuardError::NotAllowed(name) => GuardError::NotKept(name),
-            other => other,
-        })?;
-        let change = change(knob.name, &summary(&entries), "various");
-        self.changes.push(Change { reason: because.to_owned(), ..change });
-        Ok(())
-    }
-
-    /// Gives everything back and says what was changed. A knob that somebody else has turned
-    /// meanwhile stays as it is.
-    pub fn restore(&mut self) -> Vec<Change> {
-        let given = entry::give_back(&self.written.entries);
-        self.left.extend(given.left.iter().cloned());
-        self.left.extend(given.owed.iter().map(|(entry, _)| entry.knob.clone()));
-        self.held = None;
-        self.written.entries = given.still();
-        if let Some(journal) = self.journal.take() {
-            leave(journal, &self.written);
-        }
-        self.written.entries.clear();
-        for change in &mut self.changes {
-            change.restored = !self.left.contains(&change.knob);
-        }
-        self.left.clear();
-        std::mem::take(&mut self.changes)
-    }
-
-    /// Keeps a change for the record. One that is made again and again is kept once.
+    /// Adds a change for the record. One that is made again and again is added once.
     fn note(&mut self, change: Change) {
         let same = |known: &Change| {
             (&known.knob, &known.old, &known.new) == (&change.knob, &change.old, &change.new)
@@ -240,10 +178,8 @@ impl Guard {
         let refused =
             |why: String| GuardError::Refused(knob.name.to_owned(), value.to_owned(), why);
         let number: i32 = value.parse().map_err(|_| not_a_number(knob, value))?;
+        let was = self.root.signed("dev/cpu_dma_latency");
         let path = self.root.path("dev/cpu_dma_latency");
-        let was = fs::read(&path)
-            .ok()
-            .and_then(|bytes| Some(i32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?)));
         let mut file = OpenOptions::new().write(true).open(&path).map_err(|e| match e.kind() {
             io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.name.to_owned()),
             _ => GuardError::Missing(knob.name.to_owned(), path.display().to_string()),
@@ -257,47 +193,48 @@ impl Guard {
     fn write(&mut self, knob: &'static Knob, value: &str) -> Result<Change, GuardError> {
         let writes = knob.writes(&self.root, value).map_err(|_| not_a_number(knob, value))?;
         let writes = writes.into_iter().map(|(path, set)| (path, Some(set))).collect();
-        let entries = self.write_all_down(knob, writes)?;
+        let entries = self.journal_all(knob, writes)?;
         for entry in &entries {
-            entry.turn(entry.set.as_deref().unwrap_or(value))?;
+            entry.apply(entry.set.as_deref().unwrap_or(value))?;
         }
         Ok(change(knob.name, &summary(&entries), value))
     }
 
-    /// Adds what a knob has at these places, and what it will have, to the journal.
-    fn write_all_down(
+    /// Journals the old and the new value of a knob in each of these files.
+    fn journal_all(
         &mut self,
         knob: &'static Knob,
-        places: Vec<(PathBuf, Option<String>)>,
+        files: Vec<(PathBuf, Option<String>)>,
     ) -> Result<Vec<Entry>, GuardError> {
-        if places.is_empty() {
+        if files.is_empty() {
             return Err(missing(knob));
         }
-        let _turn = self.take_turn(knob.name)?;
+        let _lock = self.lock_journals(knob.name)?;
         refuse_if_taken(&self.others(), |theirs| theirs.knob == knob.name, knob.name)?;
-        let entries: Vec<Entry> = places
+        let entries: Vec<Entry> = files
             .into_iter()
             .map(|(path, set)| Entry::of_file(knob, path, set))
             .collect::<Result<_, GuardError>>()?;
-        self.write_down(&entries)?;
+        self.add_to_journal(&entries)?;
         Ok(entries)
     }
 
-    /// What other runs have turned.
-    fn others(&self) -> Vec<Entries> {
+    /// The journals of other runs.
+    fn others(&self) -> Vec<Content> {
         let own = self.journal.as_ref().map(Journal::path);
         let journals = journals(&self.root);
         let others = journals.iter().filter(|path| Some(path.as_path()) != own);
         others.filter_map(|path| read(path)).collect()
     }
 
-    /// Between looking whether a knob is taken and writing down that it is, nobody else may look.
-    fn take_turn(&self, name: &str) -> Result<Turn, GuardError> {
-        Turn::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
+    /// Locks all journals: no other run may look whether a knob is taken until this one has
+    /// journalled that it is.
+    fn lock_journals(&self, name: &str) -> Result<JournalLock, GuardError> {
+        JournalLock::take(&self.root).map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
-    /// Adds entries to the journal and has them on disk before it returns.
-    fn write_down(&mut self, entries: &[Entry]) -> Result<(), GuardError> {
+    /// Adds entries to the journal. They are on disk when this returns.
+    fn add_to_journal(&mut self, entries: &[Entry]) -> Result<(), GuardError> {
         let Some(Entry { knob, .. }) = entries.first() else { return Ok(()) };
         let folder = self.root.path(FOLDER);
         if self.journal.is_none() {
@@ -305,35 +242,34 @@ impl Guard {
             self.journal = Some(begun.map_err(|e| no_journal(knob, &folder, e))?);
         }
         for entry in entries {
-            entry::join(&mut self.written.entries, entry);
-            self.written.entries.push(entry.clone());
+            entry::merge(&mut self.content.entries, entry);
+            self.content.entries.push(entry.clone());
         }
         self.rewrite().map_err(|e| no_journal(knob, &folder, e))
     }
 
-    /// Has the journal say what is turned now.
     fn rewrite(&mut self) -> io::Result<()> {
         self.behind.clear();
         let Some(journal) = self.journal.as_mut() else { return Ok(()) };
-        journal.write(&self.written)
-    }
-}
-
-/// Two runs that turn one knob would give back each other's values.
-fn refuse_if_taken(
-    others: &[Entries],
-    theirs: impl Fn(&Entry) -> bool,
-    name: &str,
-) -> Result<(), GuardError> {
-    match others.iter().find(|other| other.entries.iter().any(&theirs)) {
-        Some(Entries { pid, .. }) => Err(GuardError::Taken { knob: name.to_owned(), pid: *pid }),
-        None => Ok(()),
+        journal.write(&self.content)
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.restore();
+    }
+}
+
+/// Fails where another run has set the knob: the two would restore each other's values.
+fn refuse_if_taken(
+    others: &[Content],
+    theirs: impl Fn(&Entry) -> bool,
+    name: &str,
+) -> Result<(), GuardError> {
+    match others.iter().find(|other| other.entries.iter().any(&theirs)) {
+        Some(Content { pid, .. }) => Err(GuardError::Taken { knob: name.to_owned(), pid: *pid }),
+        None => Ok(()),
     }
 }
 
@@ -349,7 +285,7 @@ fn change(knob: &str, was: &str, set: &str) -> Change {
 
 fn no_journal(knob: &str, folder: &Path, error: io::Error) -> GuardError {
     match error.kind() {
-        // Who may not write there may not turn knobs either.
+        // A user who may not write there may not set knobs either.
         io::ErrorKind::PermissionDenied => GuardError::NotAllowed(knob.to_owned()),
         _ => GuardError::Journal(folder.display().to_string(), error),
     }
@@ -361,87 +297,22 @@ fn not_a_number(knob: &Knob, value: &str) -> GuardError {
 
 fn missing(knob: &'static Knob) -> GuardError {
     let what = match knob.place {
-        Place::Files(pattern) => format!("/{pattern}"),
-        Place::Held => "/dev/cpu_dma_latency".to_owned(),
-        Place::IdleStates => "an idle state slower than that".to_owned(),
-        Place::Console(_) => console::PATH.to_owned(),
-        Place::Feature(_) => "/sys/kernel/debug/sched/features".to_owned(),
+        KnobPlace::Files(pattern) => format!("/{pattern}"),
+        KnobPlace::Held => "/dev/cpu_dma_latency".to_owned(),
+        KnobPlace::IdleStates => "an idle state slower than that".to_owned(),
+        KnobPlace::Console(_) => console::PATH.to_owned(),
+        KnobPlace::Feature(_) => "/sys/kernel/debug/sched/features".to_owned(),
     };
     GuardError::Missing(knob.name.to_owned(), what)
 }
 
-/// One value where all files had the same, else each, in order.
+/// The old value, if all files had the same; else the value of each file, in order.
 fn summary(entries: &[Entry]) -> String {
     let values: Vec<&str> = entries.iter().map(|entry| entry.was.as_str()).collect();
     if values.windows(2).all(|pair| pair[0] == pair[1]) {
         values.first().copied().unwrap_or_default().to_owned()
     } else {
         values.join(" ")
-    }
-}
-
-fn mend_one(path: &Path, all: &mut Mended) {
-    let Some(journal) = Journal::left(path) else { return };
-    let Some(found) = read(path) else {
-        let said = set_aside(path);
-        all.complete &= said.is_empty();
-        all.said.extend(said);
-        return;
-    };
-    let given = entry::give_back(&found.entries);
-    // What was changed more than once is told once, by what it was at first.
-    let each = found.entries.iter().enumerate();
-    let first = each.filter(|(at, one)| !found.entries[..*at].iter().any(|e| e.same_knob(one)));
-    all.said.extend(first.map(|(_, entry)| tell(found.pid, entry, &given)));
-    all.complete &= given.owed.is_empty();
-    leave(journal, &Entries { pid: found.pid, entries: given.still() });
-}
-
-/// Leaves what is still to be given back to the next latlab.
-fn leave(mut journal: Journal, still: &Entries) {
-    if still.entries.is_empty() {
-        journal.end();
-    } else {
-        // Where it can't be written anew, it says more than is needed, which is no harm.
-        let _ = journal.write(still);
-    }
-}
-
-/// A journal that can't be read is kept for people. An empty one says that nothing was changed.
-fn set_aside(path: &Path) -> Vec<String> {
-    if fs::metadata(path).is_ok_and(|there| there.len() == 0) {
-        let _ = fs::remove_file(path);
-        return Vec::new();
-    }
-    let aside = path.with_extension("damaged");
-    let _ = fs::rename(path, &aside);
-    vec![format!(
-        "a latlab was killed and its journal is damaged: see in {} what it had changed",
-        aside.display()
-    )]
-}
-
-fn tell(pid: u32, entry: &Entry, given: &GivenBack) -> String {
-    let Entry { knob, path, was, set, .. } = entry;
-    let path = path.display();
-    let left = &given.left;
-    if let Some((_, why)) = given.owed.iter().find(|(owed, _)| owed.same_knob(entry)) {
-        return format!(
-            "latlab {pid} was killed; {knob} ({path}) was {was} and can't be turned back yet: {why}; \
-             the next latlab tries again"
-        );
-    }
-    match set {
-        Some(set) if left.contains(knob) => format!(
-            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it since, so it stays"
-        ),
-        Some(set) => {
-            format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
-        }
-        None if left.contains(knob) => {
-            format!("latlab {pid} was killed; {knob} ({path}) was {was}, and can't be turned back")
-        }
-        None => format!("latlab {pid} was killed; {knob} ({path}) is {was} again"),
     }
 }
 

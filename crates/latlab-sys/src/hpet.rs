@@ -2,25 +2,27 @@
 //! (`Documentation/timers/hpet.rst`, IA-PC HPET specification 1.0a).
 
 use crate::ioctl::{PLAIN, READ, WRITE, call};
+use crate::mapping::{Mapping, Sealed};
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
 
-/// Where it is.
+/// The device file.
 pub const DEVICE: &str = "/dev/hpet";
 
-/// One of its timers, opened. Dropping it stops its interrupts.
+/// An open timer of the HPET. Dropping it stops its interrupts.
 #[derive(Debug)]
 pub struct Hpet {
     file: File,
     registers: Registers,
-    /// Which of the timers it is.
+    /// The index of the timer in the HPET.
     timer: usize,
     periodic: bool,
     /// Ticks from one interrupt to the next.
     period: u64,
-    /// What the counter said last, with the bits that it may lack.
+    /// The last value of the counter, extended to 64 bits.
     last: u64,
 }
 
@@ -43,25 +45,25 @@ const EPI: libc::Ioctl = call(PLAIN, KIND, 4, 0);
 const IRQFREQ: libc::Ioctl = call(WRITE, KIND, 6, size_of::<libc::c_ulong>());
 
 impl Hpet {
-    /// Opens one, and maps its registers to read. `ResourceBusy` where all have been taken;
-    /// `PermissionDenied` also where the kernel gives nobody the registers (`hpet_mmap=0`).
+    /// Opens a free timer, and maps the registers read-only. `ResourceBusy` where no timer is free;
+    /// `PermissionDenied` also where the kernel maps the registers for nobody (`hpet_mmap=0`).
     pub fn open() -> io::Result<Hpet> {
         let file = File::open(DEVICE)?;
         let registers = Registers::of(&file)?;
         let mut info = Info::default();
         let to = &raw mut info;
-        // SAFETY: this call writes a hpet_info, which `info` is.
+        // SAFETY: this call writes a `struct hpet_info`, as which `info` is laid out.
         crate::checked(unsafe { libc::ioctl(file.as_raw_fd(), INFO, to) })?;
         let (timer, periodic) = (usize::from(info.timer), info.flags & PERIODIC != 0);
         Ok(Hpet { file, registers, timer, periodic, period: 0, last: 0 })
     }
 
-    /// Has it interrupt so often a second. `PermissionDenied` above
-    /// `/proc/sys/dev/hpet/max-user-freq` without `CAP_SYS_RESOURCE`; EIO where it has no line to
-    /// interrupt on.
+    /// Starts periodic interrupts at this rate. `PermissionDenied` above
+    /// `/proc/sys/dev/hpet/max-user-freq` without `CAP_SYS_RESOURCE`; EIO where the timer has no
+    /// interrupt line.
     pub fn start(&mut self, hertz: u32) -> io::Result<()> {
         self.tell(IRQFREQ, hertz.into())?;
-        // As the driver rounds.
+        // Rounded as the driver does.
         let rate = (FEMTOS + self.registers.femtos / 2) / self.registers.femtos;
         self.period = (rate + u64::from(hertz) / 2) / u64::from(hertz);
         if self.periodic {
@@ -70,18 +72,18 @@ impl Hpet {
         self.tell(IE_ON, 0)
     }
 
-    /// The time from one interrupt to the next, in whole ticks.
+    /// The time from one interrupt to the next: a whole number of ticks.
     pub fn period(&self) -> Nanos {
         self.registers.time(self.period)
     }
 
-    /// The finest that it can tell, rounded up.
+    /// The resolution of the counter: one tick, rounded up.
     pub fn tick(&self) -> Nanos {
         Nanos(self.registers.femtos.div_ceil(1_000_000))
     }
 
-    /// Waits for interrupts. How many there were since the last wait, at least one; none if a
-    /// signal ended it.
+    /// Waits for an interrupt. Returns the number of interrupts since the last wait, at least one;
+    /// None if a signal ended the wait.
     #[inline]
     pub fn wait(&self) -> io::Result<Option<u64>> {
         let mut answer = [0; 8];
@@ -92,8 +94,8 @@ impl Hpet {
         }
     }
 
-    /// The time of its own counter, on which its expiries are. To be asked more often than a
-    /// counter of 32 bits comes round, in minutes.
+    /// The time on the HPET's own counter, as in [`Hpet::expiry`]. It must be read more often than
+    /// a counter of 32 bits wraps, which takes minutes.
     #[inline]
     pub fn now(&mut self) -> Nanos {
         let elapsed = self.registers.counter().wrapping_sub(self.last) & self.registers.mask();
@@ -101,7 +103,7 @@ impl Hpet {
         self.registers.time(self.last)
     }
 
-    /// When it expires next, or did if that was just now.
+    /// The next expiry, or the last one where that was just now.
     #[inline]
     pub fn expiry(&mut self) -> Nanos {
         self.now();
@@ -115,26 +117,25 @@ impl Hpet {
     }
 }
 
-/// The kernel has comparators compare 32 bits only: the counter of 64 that is nearest to `now`.
+/// Extends a comparator to the 64-bit value nearest to `now`: the kernel sets comparators to 32
+/// bits.
 fn with_all_bits(comparator: u32, now: u64) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
     let apart = comparator.wrapping_sub(now as u32).cast_signed();
     now.saturating_add_signed(apart.into())
 }
 
-/// The registers, mapped to read.
+/// The registers, mapped read-only.
 #[derive(Debug)]
 struct Registers {
-    page: *mut libc::c_void,
-    /// How long a tick of the counter is, in 10⁻¹⁵ s.
+    page: Sealed,
+    /// The length of a tick of the counter, in 10⁻¹⁵ s.
     femtos: u64,
+    /// Whether the counter has 64 bits, not 32.
     wide: bool,
 }
 
-// SAFETY: the registers may be read from any thread, and stay mapped until drop.
-unsafe impl Send for Registers {}
-
-/// So many are a second.
+/// Femtoseconds in a second.
 const FEMTOS: u64 = 1_000_000_000_000_000;
 const SIZE: usize = 1024;
 const CAPABILITIES: usize = 0;
@@ -146,16 +147,11 @@ const WIDE: u32 = 1 << 13;
 
 impl Registers {
     fn of(file: &File) -> io::Result<Registers> {
-        let (fd, nowhere) = (file.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let page = unsafe { libc::mmap(nowhere, SIZE, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let page = Mapping::read_only(file, Bytes(SIZE as u64))?;
         let mut registers = Registers { page, femtos: 0, wide: false };
         registers.wide = registers.read::<u32>(CAPABILITIES) & WIDE != 0;
         registers.femtos = registers.read::<u32>(CAPABILITIES + 4).into();
-        // No time has passed where there is no device.
+        // All registers read as zero where there is no device.
         if registers.femtos == 0 { Err(io::ErrorKind::NotFound.into()) } else { Ok(registers) }
     }
 
@@ -169,7 +165,7 @@ impl Registers {
         self.read(COMPARATORS + timer * APART)
     }
 
-    /// The bits that the counter has.
+    /// A mask of the bits that the counter has.
     fn mask(&self) -> u64 {
         if self.wide { u64::MAX } else { u32::MAX.into() }
     }
@@ -182,19 +178,11 @@ impl Registers {
     /// The register at this offset.
     #[inline]
     fn read<T: Copy>(&self, offset: usize) -> T {
-        assert!(offset + size_of::<T>() <= SIZE, "no timer has such a number");
-        // SAFETY: just checked to lie within the mapping.
-        let register = unsafe { self.page.byte_add(offset) };
-        // SAFETY: registers are aligned, may be read as numbers at any time, and change by
-        // themselves.
+        assert!(offset + size_of::<T>() <= SIZE, "no HPET has a register at {offset}");
+        let register = self.page.start::<u8>().wrapping_add(offset);
+        // SAFETY: it lies within the mapping, as just checked. Registers are aligned, hold numbers,
+        // and change by themselves.
         unsafe { register.cast::<T>().read_volatile() }
-    }
-}
-
-impl Drop for Registers {
-    fn drop(&mut self) {
-        // SAFETY: exactly our mapping, and no reference into it is left.
-        unsafe { libc::munmap(self.page, SIZE) };
     }
 }
 
@@ -203,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparator_is_near_the_counter_on_either_side_and_when_it_comes_round() {
+    fn hpet_comparator_is_extended_to_the_nearest_counter_value() {
         assert_eq!(with_all_bits(1_000, 900), 1_000);
         assert_eq!(with_all_bits(800, 900), 800);
         assert_eq!(with_all_bits(5, (7 << 32) - 5), (7 << 32) + 5);

@@ -1,9 +1,10 @@
-//! ICMP: asking a host for an echo (RFC 792).
+//! ICMP echo requests (RFC 792).
 
 use latlab_core::time::Nanos;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
 /// As in `linux/icmp.h`.
@@ -12,7 +13,7 @@ const ECHO_REPLY: u32 = 0;
 const ICMP_FILTER: libc::c_int = 1;
 const HEADER: usize = 8;
 
-/// Asks one host for echoes. It needs `CAP_NET_RAW`, and hears every echo of its network.
+/// Sends echo requests to one host. Needs `CAP_NET_RAW`.
 #[derive(Debug)]
 pub struct Pinger {
     socket: UdpSocket,
@@ -21,23 +22,20 @@ pub struct Pinger {
 }
 
 impl Pinger {
-    /// One that sends so many bytes of data, and waits for an echo this long.
+    /// Sends requests with this number of data bytes, and waits this long for each reply.
     pub fn new(host: Ipv4Addr, data: usize, patience: Nanos) -> io::Result<Pinger> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: socket takes no pointers.
-        let fd = crate::checked(unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_ICMP) })?;
-        // SAFETY: the descriptor is fresh and nobody else's.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        hear_only_echoes(&fd)?;
-        // What std does with one works for any socket that sends packets.
+        let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
+        let fd = socket_with(family, SocketType::RAW, flags, Some(ipproto::ICMP))?;
+        receive_only_replies(&fd)?;
+        // The functions of std work for any socket that sends packets.
         let socket = UdpSocket::from(fd);
         socket.connect((host, 0))?;
         socket.set_read_timeout(Some(Duration::from_nanos(patience.0)))?;
-        // The answer comes with an IP header of at most 60 bytes.
+        // A reply comes with an IP header of at most 60 bytes.
         Ok(Pinger { socket, packet: request(data), answer: vec![0; 60 + HEADER + data] })
     }
 
-    /// Asks once. Whether an echo came in time, before any signal.
+    /// Sends one request. Returns whether a reply came in time, before any signal.
     pub fn ask(&mut self) -> io::Result<bool> {
         use io::ErrorKind::{Interrupted, WouldBlock};
         self.socket.send(&self.packet)?;
@@ -49,11 +47,11 @@ impl Pinger {
     }
 }
 
-/// A raw socket would hear our own requests as well.
-fn hear_only_echoes(socket: &OwnedFd) -> io::Result<()> {
+/// Filters packets: a raw socket also receives the requests that are sent to this host.
+fn receive_only_replies(socket: &OwnedFd) -> io::Result<()> {
     let ignored: u32 = !(1 << ECHO_REPLY);
     let size = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(4);
-    // SAFETY: the option takes four bytes, and `ignored` has them.
+    // SAFETY: the option takes four bytes, which `ignored` has.
     crate::checked(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -66,7 +64,7 @@ fn hear_only_echoes(socket: &OwnedFd) -> io::Result<()> {
     .map(drop)
 }
 
-/// A request for an echo of so many bytes.
+/// An echo request with this number of data bytes.
 fn request(data: usize) -> Vec<u8> {
     let mut packet = vec![0; HEADER + data];
     packet[0] = ECHO;
@@ -75,7 +73,7 @@ fn request(data: usize) -> Vec<u8> {
     packet
 }
 
-/// The Internet's checksum (RFC 1071).
+/// The Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes
         .chunks(2)
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_with_its_checksum_sums_to_nothing() {
+    fn icmp_packet_with_its_checksum_sums_to_zero() {
         // The example of RFC 1071, section 3.
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         for data in [0, 1, 56, 65_507 - HEADER] {

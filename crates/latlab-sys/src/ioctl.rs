@@ -1,10 +1,10 @@
-//! The numbers of a device's calls.
+//! The numbers of ioctl(2) calls.
 
 pub(crate) const PLAIN: libc::Ioctl = 0;
 pub(crate) const WRITE: libc::Ioctl = 1;
 pub(crate) const READ: libc::Ioctl = 2;
 
-/// As `_IOC()` in `asm-generic/ioctl.h`.
+/// The number of a call, as `_IOC()` in `asm-generic/ioctl.h`.
 pub(crate) const fn call(
     direction: libc::Ioctl,
     kind: u8,

@@ -1,55 +1,66 @@
-//! The kernel's threads that handle interrupts, and what is known of their devices.
+//! The kernel threads that handle interrupts, and the devices behind them.
 
-use crate::clock;
-use crate::comings::{number, numbered};
 use crate::machine::preemption::is_realtime;
 use crate::root::Root;
-use crate::sched;
+use crate::{clock, procfs, sched};
 use latlab_core::mechanism::{Policy, Thread};
 use latlab_core::time::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Finds the threads that handle interrupts. What was found of a thread is remembered, but for how
-/// it is scheduled.
+/// Finds the threads that handle interrupts. It remembers all that it found out about a thread,
+/// except its policy, which is read each time.
 #[derive(Debug)]
 pub struct InterruptThreads {
     root: Root,
-    known: BTreeMap<i32, Described>,
-    /// Threads of the kernel that do other things.
+    known: BTreeMap<i32, Description>,
+    /// Kernel threads that do other work.
     others: BTreeSet<i32>,
-    /// Those that may not have given themselves a priority yet, and when they were first seen.
+    /// Threads that may not have set their own priority yet, with the time at which they were
+    /// found.
     young: BTreeMap<i32, Nanos>,
 }
 
-/// A thread of an interrupt starts as an ordinary task, may already wake who waits for it to start,
-/// and then makes itself a real-time one. One that is still ordinary after this time was made so.
+/// The time after which a new IRQ thread has its own priority. It starts as an ordinary task, may
+/// already wake the task that waits for its start, and then makes itself a real-time task. One that
+/// is still ordinary after this time was made ordinary on purpose.
 const YOUTH: Nanos = Nanos::from_secs(1);
 
-/// What does not change while a thread lives.
+/// The properties of a thread that stay the same while it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Described {
+struct Description {
     name: String,
     interrupt: Option<u32>,
     actions: Vec<String>,
     driver: Option<String>,
 }
 
-/// What the thread has started that starts all of the kernel's others, and names them later.
-const CHILDREN: &str = "/proc/2/task/2/children";
-
 impl InterruptThreads {
-    /// Of this machine, whose devices are described below `root`.
+    /// Looks for threads of this system; their devices are described below `root`.
     pub fn new(root: Root) -> InterruptThreads {
         let (known, others, young) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
         InterruptThreads { root, known, others, young }
     }
 
-    /// Those there are now, in the order of their numbers. One whose policy is none that could be
-    /// given back (`SCHED_DEADLINE`, `SCHED_IDLE`, …) is left out, and so is one that is too young
-    /// to have the policy that it will be found with.
+    /// The present threads, in order of their numbers. Threads whose policy could not be restored
+    /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to
+    /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
+        self.update();
+        let all: Vec<Thread> = self.known.iter().filter_map(|(&id, one)| one.thread(id)).collect();
+        let may_be_young = |id: i32| all.iter().any(|one| one.id == id && may_be_young(one));
+        self.young.retain(|&id, found| clock::now() < *found + YOUTH && may_be_young(id));
+        all.into_iter().filter(|thread| !self.is_young(thread.id)).collect()
+    }
+
+    /// Whether [`InterruptThreads::list`] left this thread out as too young.
+    pub fn is_young(&self, id: i32) -> bool {
+        self.young.contains_key(&id)
+    }
+
+    /// Forgets threads that have ended, and describes those that are new.
+    fn update(&mut self) {
         let ids = kernel_threads();
         self.known.retain(|id, _| ids.contains(id));
         self.others.retain(|id| ids.contains(id));
@@ -57,26 +68,32 @@ impl InterruptThreads {
         let new: Vec<i32> = ids.iter().filter(unknown).copied().collect();
         let mut drivers = None;
         for id in new {
-            match name_of(id) {
+            match kernel_thread_name(id) {
                 Some(name) if handles_interrupts(&name) => {
                     let drivers = drivers.get_or_insert_with(|| drivers_by_interrupt(&self.root));
                     self.known.insert(id, describe(&self.root, name, drivers));
                     self.young.insert(id, clock::now());
                 }
                 Some(name) if name != "kthreadd" => drop(self.others.insert(id)),
-                // It has no name yet, or has ended.
+                // It has no name of its own yet, or has ended.
                 _ => {}
             }
         }
-        let all: Vec<Thread> = self.known.iter().filter_map(|(&id, one)| one.now(id)).collect();
-        let ordinary = |id: i32| all.iter().any(|one| one.id == id && may_be_young(one));
-        self.young.retain(|&id, seen| clock::now() < *seen + YOUTH && ordinary(id));
-        all.into_iter().filter(|thread| !self.is_young(thread.id)).collect()
     }
+}
 
-    /// Whether it was left out as too young.
-    pub fn is_young(&self, id: i32) -> bool {
-        self.young.contains_key(&id)
+/// Whether the kernel handles all interrupts that it can in threads: `PREEMPT_RT` does, other
+/// kernels do if booted with `threadirqs`. Otherwise only the drivers that ask for it have threads.
+pub fn all_in_threads(root: &Root) -> bool {
+    let line = root.text("proc/cmdline").unwrap_or_default();
+    is_realtime(root) || line.split_whitespace().any(|word| word == "threadirqs")
+}
+
+impl Description {
+    fn thread(&self, id: i32) -> Option<Thread> {
+        let Description { name, interrupt, actions, driver } = self.clone();
+        let policy = sched::policy_of(id)?;
+        Some(Thread { id, name, interrupt, actions, driver, policy })
     }
 }
 
@@ -84,43 +101,27 @@ fn may_be_young(thread: &Thread) -> bool {
     thread.interrupt.is_some() && thread.policy == Policy::Other
 }
 
-impl Described {
-    fn now(&self, id: i32) -> Option<Thread> {
-        let Described { name, interrupt, actions, driver } = self.clone();
-        let policy = sched::policy_of(id)?;
-        Some(Thread { id, name, interrupt, actions, driver, policy })
-    }
-}
-
-/// Whether the kernel handles all interrupts in threads that it can: `PREEMPT_RT` does, and others
-/// do if `threadirqs` stands on their command line. Else some drivers ask for a thread.
-pub fn all_in_threads(root: &Root) -> bool {
-    let line = root.text("proc/cmdline").unwrap_or_default();
-    is_realtime(root) || line.split_whitespace().any(|word| word == "threadirqs")
-}
-
-/// What a thread of this number is called, if it is one of the kernel.
-fn name_of(id: i32) -> Option<String> {
-    /// `PF_KTHREAD` of `linux/sched.h`.
-    const OF_THE_KERNEL: u32 = 0x0020_0000;
-    let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in brackets; of what follows the flags are the seventh (proc_pid_stat(5)).
-    let (_, rest) = text.rsplit_once(") ")?;
-    let flags: u32 = rest.split(' ').nth(6)?.parse().ok()?;
-    (flags & OF_THE_KERNEL != 0).then(|| name.trim_end_matches('\n').to_owned())
-}
-
-/// The numbers of the kernel's threads; of all processes, where the kernel does not tell.
+/// The numbers of all kernel threads; of all processes, where the kernel does not list the children
+/// of kthreadd (`CONFIG_PROC_CHILDREN`).
 fn kernel_threads() -> BTreeSet<i32> {
-    match fs::read_to_string(CHILDREN) {
+    match fs::read_to_string("/proc/2/task/2/children") {
         Ok(children) => children.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
-        Err(_) => numbered(Path::new("/proc"))
+        Err(_) => procfs::numbered(Path::new("/proc"))
             .unwrap_or_default()
             .iter()
-            .filter_map(|path| number(path))
+            .filter_map(|path| procfs::number(path))
             .collect(),
     }
+}
+
+/// The name of this thread, if it is a kernel thread.
+fn kernel_thread_name(id: i32) -> Option<String> {
+    /// `PF_KTHREAD` of `linux/sched.h`.
+    const KERNEL_THREAD: u32 = 0x0020_0000;
+    const FLAGS: usize = 9;
+    let name = procfs::name(id)?;
+    let flags: u32 = procfs::stat_field(id, FLAGS)?;
+    (flags & KERNEL_THREAD != 0).then_some(name)
 }
 
 fn handles_interrupts(name: &str) -> bool {
@@ -128,55 +129,70 @@ fn handles_interrupts(name: &str) -> bool {
         || ["ksoftirqd/", "ktimers/"].iter().any(|start| name.starts_with(start))
 }
 
-/// Which interrupt a thread called `irq/24-eth0` handles.
+/// The number of the interrupt that a thread of this name handles, as in `irq/24-eth0`.
 fn interrupt_of(name: &str) -> Option<u32> {
     name.strip_prefix("irq/")?.split_once('-')?.0.parse().ok()
 }
 
-fn describe(root: &Root, name: String, drivers: &BTreeMap<u32, String>) -> Described {
+fn describe(root: &Root, name: String, drivers: &BTreeMap<u32, String>) -> Description {
     let interrupt = interrupt_of(&name);
     let actions = interrupt.map(|number| actions(root, number, &name)).unwrap_or_default();
     let driver = interrupt.and_then(|number| drivers.get(&number).cloned());
-    Described { name, interrupt, actions, driver }
+    Description { name, interrupt, actions, driver }
 }
 
-/// What the handler that runs in this thread is registered as. Kernels before 5.17 cut a thread's
-/// name to 15 bytes, so that several of an interrupt's may fit.
+/// The names under which the handler of this thread may be registered. Kernels before 5.17 cut the
+/// name of a thread to 15 bytes, so that several handlers of one interrupt may match.
 fn actions(root: &Root, interrupt: u32, name: &str) -> Vec<String> {
     let own = name.split_once('-').map_or("", |(_, action)| action);
-    // A handler that asked for a thread of its own, and was given another for its first half.
+    // "s-": the second thread of a handler, for its own threaded part.
     let own = own.strip_prefix("s-").unwrap_or(own);
     let listed = root.text(format!("sys/kernel/irq/{interrupt}/actions")).unwrap_or_default();
     let listed: Vec<&str> = listed.split(',').map(str::trim).collect();
-    let whole = listed.contains(&own);
-    let fit = |action: &&&str| !whole && action.starts_with(own);
-    let fitting: Vec<String> = listed.iter().filter(fit).map(|&one| one.to_owned()).collect();
-    if fitting.is_empty() { vec![own.to_owned()] } else { fitting }
+    if listed.contains(&own) {
+        return vec![own.to_owned()];
+    }
+    let matching: Vec<String> =
+        listed.iter().filter(|action| action.starts_with(own)).map(|&one| one.to_owned()).collect();
+    if matching.is_empty() { vec![own.to_owned()] } else { matching }
 }
 
-/// Which driver has the device of each interrupt, as far as buses say.
+/// The driver of the device of each interrupt, where a bus in sysfs shows it.
 fn drivers_by_interrupt(root: &Root) -> BTreeMap<u32, String> {
-    let folder =
-        |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|one| one.path());
     let mut drivers = BTreeMap::new();
-    for bus in folder(&root.path("sys/bus")) {
-        for device in folder(&bus.join("devices")) {
-            let Ok(driver) = fs::read_link(device.join("driver")) else { continue };
-            let Some(driver) = driver.file_name().and_then(|name| name.to_str()) else { continue };
-            let line = fs::read_to_string(device.join("irq")).ok();
-            let line =
-                line.and_then(|text| text.trim().parse::<u32>().ok()).filter(|line| *line > 0);
-            let messages = folder(&device.join("msi_irqs"))
-                .filter_map(|path| path.file_name()?.to_str()?.parse::<u32>().ok());
-            drivers.extend(line.into_iter().chain(messages).map(|one| (one, driver.to_owned())));
+    for bus in entries(&root.path("sys/bus")) {
+        for device in entries(&bus.join("devices")) {
+            if let Some(driver) = driver_of(&device) {
+                drivers.extend(interrupts_of(&device).map(|one| (one, driver.clone())));
+            }
         }
     }
     drivers
 }
 
+/// The name of the driver that is bound to a device.
+fn driver_of(device: &Path) -> Option<String> {
+    let driver = fs::read_link(device.join("driver")).ok()?;
+    Some(driver.file_name()?.to_str()?.to_owned())
+}
+
+/// The line interrupt of a device, if it has one, and its message-signalled interrupts.
+fn interrupts_of(device: &Path) -> impl Iterator<Item = u32> + use<> {
+    let line = fs::read_to_string(device.join("irq")).ok();
+    let line = line.and_then(|text| text.trim().parse::<u32>().ok()).filter(|line| *line > 0);
+    let messages = entries(&device.join("msi_irqs"));
+    let messages = messages.filter_map(|path| path.file_name()?.to_str()?.parse::<u32>().ok());
+    line.into_iter().chain(messages)
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::not_run;
     use std::os::unix::fs::symlink;
 
     fn root() -> (tempfile::TempDir, Root) {
@@ -190,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_s_interrupt_is_in_its_name() {
+    fn irq_thread_name_contains_its_interrupt() {
         assert_eq!(interrupt_of("irq/24-eth0"), Some(24));
         assert_eq!(interrupt_of("irq/9-s-acpi"), Some(9));
         for other in ["irq/24", "irq/x-y", "kworker/0:1", "irq_work/0", "ksoftirqd/1"] {
@@ -201,36 +217,36 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
-    fn a_kernel_with_all_in_threads_says_so_or_was_told() {
+    fn irq_threading_is_read_from_version_and_command_line() {
         let (_folder, root) = root();
         fs::create_dir_all(root.path("proc/sys/kernel")).unwrap();
-        let told = |version: &str, line: &str| {
+        let threaded = |version: &str, line: &str| {
             fs::write(root.path("proc/sys/kernel/version"), version).unwrap();
             fs::write(root.path("proc/cmdline"), line).unwrap();
             all_in_threads(&root)
         };
-        assert!(!told("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet nothreadirqs\n"));
-        assert!(told("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet threadirqs\n"));
-        assert!(told("#1 SMP PREEMPT_RT Sun Nov 22\n", "quiet\n"));
+        assert!(!threaded("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet nothreadirqs\n"));
+        assert!(threaded("#1 SMP PREEMPT_DYNAMIC Debian\n", "quiet threadirqs\n"));
+        assert!(threaded("#1 SMP PREEMPT_RT Sun Nov 22\n", "quiet\n"));
     }
 
     #[test]
-    fn the_handlers_that_fit_a_name_are_named() {
+    fn irq_actions_match_the_name_of_the_thread() {
         let (_folder, root) = root();
-        let says = |text: &str| {
+        let write = |text: &str| {
             fs::File::create(root.path("sys/kernel/irq/24/actions"))
                 .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))
                 .unwrap();
         };
-        says("ehci_hcd:usb1,ehci_hcd:usb2,snd_hda_intel\n");
+        write("ehci_hcd:usb1,ehci_hcd:usb2,snd_hda_intel\n");
         assert_eq!(actions(&root, 24, "irq/24-ehci_hcd"), ["ehci_hcd:usb1", "ehci_hcd:usb2"]);
         assert_eq!(actions(&root, 24, "irq/24-ehci_hcd:usb2"), ["ehci_hcd:usb2"]);
         assert_eq!(actions(&root, 24, "irq/24-s-snd_hda_intel"), ["snd_hda_intel"]);
-        assert_eq!(actions(&root, 25, "irq/25-eth0"), ["eth0"], "sysfs says nothing");
+        assert_eq!(actions(&root, 25, "irq/25-eth0"), ["eth0"], "sysfs does not list it");
     }
 
     #[test]
-    fn drivers_are_found_by_line_and_by_message() {
+    fn irq_drivers_are_found_by_line_and_by_message() {
         let (_folder, root) = root();
         for device in ["0", "1"] {
             let device = root.path(format!("sys/bus/pci/devices/{device}"));
@@ -246,19 +262,22 @@ mod tests {
     }
 
     #[test]
-    fn every_machine_has_threads_for_soft_interrupts() {
-        let mut all = InterruptThreads::new(Root::default());
-        // In a container the kernel's threads are not to be seen.
-        if name_of(2).as_deref() == Some("kthreadd") {
-            let threads = all.list();
-            assert!(threads.iter().any(|thread| thread.name.starts_with("ksoftirqd/")));
-            assert_eq!(all.list(), threads, "what is remembered is what was found");
+    fn irq_threads_include_those_of_softirqs() {
+        if kernel_thread_name(2).as_deref() != Some("kthreadd") {
+            return not_run(
+                "irq_threads_include_those_of_softirqs",
+                "kernel threads are not visible",
+            );
         }
+        let mut all = InterruptThreads::new(Root::default());
+        let threads = all.list();
+        assert!(threads.iter().any(|thread| thread.name.starts_with("ksoftirqd/")));
+        assert_eq!(all.list(), threads, "remembered as they were found");
     }
 
     #[test]
-    fn who_only_calls_itself_so_is_none_of_the_kernel_s() {
+    fn irq_thread_of_a_program_is_no_kernel_thread() {
         let ours = i32::try_from(std::process::id()).unwrap();
-        assert_eq!(name_of(ours), None);
+        assert_eq!(kernel_thread_name(ours), None);
     }
 }

@@ -1,8 +1,11 @@
-//! Every system call that latlab makes by hand, and every change it makes to a machine.
+//! The system calls of latlab, and every change that it makes to a machine.
 //!
-//! All hand-written `unsafe` of the project is here. The functions are thin and safe: errors are
-//! the kernel's own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on
-//! `CLOCK_MONOTONIC`.
+//! All `unsafe` of the project is here. The functions are thin and safe: errors are the kernel's
+//! own ([`std::io::Error`]), times are [`latlab_core::time::Nanos`] on `CLOCK_MONOTONIC`.
+//!
+//! System calls go through `std` and rustix where these have a safe function. The exceptions use
+//! the C library: what they lack, and what probes call between two samples, where another way to
+//! make the call would change the number of instructions.
 
 pub mod bpf;
 pub mod claim;
@@ -10,6 +13,7 @@ pub mod clock;
 pub mod comings;
 pub mod console;
 pub mod cpu;
+pub mod descriptor;
 pub mod driver;
 pub mod file;
 pub mod futex;
@@ -34,6 +38,7 @@ pub mod peer;
 pub mod perf;
 pub mod poll;
 pub mod process;
+mod procfs;
 pub mod queue;
 pub mod root;
 pub mod rtc;
@@ -45,17 +50,19 @@ pub mod signal;
 pub mod socket;
 pub mod sound;
 pub mod terminal;
+#[cfg(test)]
+mod testing;
 pub mod timer;
 pub mod usage;
 
-/// "Operation not permitted", as the kernel numbers it.
+/// Error number of "operation not permitted".
 pub const EPERM: i32 = libc::EPERM;
-/// "Device or resource busy": what a deadline task is told where it can't be admitted.
+/// Error number of "device or resource busy": a deadline task that can't be admitted gets it.
 pub const EBUSY: i32 = libc::EBUSY;
-/// "Invalid argument".
+/// Error number of "invalid argument".
 pub const EINVAL: i32 = libc::EINVAL;
 
-/// The kernel's answer to a call that says failure with a negative number.
+/// The result of a call of the C library that returns a negative number where it fails.
 pub(crate) fn checked(answer: libc::c_int) -> std::io::Result<libc::c_int> {
     if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
 }

@@ -1,5 +1,5 @@
-//! A local socket in `/run/latlab` at which every process of the machine may knock: who may do what
-//! is judged by whom it is (see [`crate::peer`]).
+//! A local socket in `/run/latlab` that every process of the machine may connect to. Its rights
+//! depend on its user and groups (see [`crate::peer`]).
 
 use crate::lock::{self, FOLDER};
 use crate::root::Root;
@@ -11,18 +11,18 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where others connect. The file goes when this is dropped, and otherwise with the claim of the
-/// same name (see [`crate::claim`]).
+/// The listening socket. Dropping it removes its file; if the process is killed, the file is
+/// removed with the claim of the same name (see [`crate::claim`]).
 #[derive(Debug)]
 pub struct Listener(UnixListener, PathBuf);
 
 impl Listener {
-    /// Listens at the socket of this name, which is to be claimed: one that a killed process left
-    /// is taken away.
+    /// Listens on the socket of this name. The caller has the claim of this name, so a socket file
+    /// that exists was left by a killed process and is removed.
     pub fn bind(root: &Root, name: &str) -> io::Result<Listener> {
         let path = path(root, name);
         let folder = lock::folder(root)?;
-        // The folder may have been made with whatever umask somebody had.
+        // The umask of the process that made the folder may have been stricter.
         fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
@@ -35,7 +35,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Who is next, if anybody waits. Reading from it and writing to it never waits.
+    /// The next connection; `WouldBlock` where none waits. It is non-blocking.
     pub fn accept(&self) -> io::Result<UnixStream> {
         let (connection, _) = self.0.accept()?;
         connection.set_nonblocking(true)?;
@@ -43,7 +43,7 @@ impl Listener {
     }
 }
 
-/// Can be read from, for poll(2), when somebody waits.
+/// Readable, for poll(2), when a connection waits.
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -56,8 +56,8 @@ impl Drop for Listener {
     }
 }
 
-/// Connects to the socket of this name. What is read or written then waits no longer than
-/// `patience`. `NotFound` or `ConnectionRefused` where nobody listens.
+/// Connects to the socket of this name. Reads and writes wait no longer than `patience`. `NotFound`
+/// or `ConnectionRefused` where no process listens.
 pub fn connect(root: &Root, name: &str, patience: Duration) -> io::Result<UnixStream> {
     let connection = UnixStream::connect(path(root, name))?;
     connection.set_read_timeout(Some(patience))?;
@@ -77,7 +77,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(5);
 
     #[test]
-    fn everybody_may_knock_until_nobody_listens() {
+    fn listener_accepts_everybody_until_it_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let none = connect(&root, "adapt", PATIENCE).unwrap_err();
@@ -89,13 +89,13 @@ mod tests {
         drop(listener.accept().unwrap());
         assert_eq!(near.read(&mut [0; 8]).unwrap(), 0);
         let waits = listener.accept().unwrap_err();
-        assert_eq!(waits.kind(), io::ErrorKind::WouldBlock, "nobody is there");
+        assert_eq!(waits.kind(), io::ErrorKind::WouldBlock, "no connection waits");
         drop(listener);
-        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "nothing is left");
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "the file is removed");
     }
 
     #[test]
-    fn a_socket_that_a_killed_process_left_is_nobody_s() {
+    fn listener_replaces_the_socket_of_a_killed_process() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         std::mem::forget(Listener::bind(&root, "adapt").unwrap());

@@ -1,7 +1,7 @@
-//! Files in `/run/latlab` that stand for a right while they are locked.
+//! Lock files in `/run/latlab`.
 //!
-//! flock(2) asks for no more than a descriptor: whoever may read such a file could keep everybody
-//! waiting. So only its owner may.
+//! flock(2) needs no more than an open file: every user who may open a lock file could block all
+//! others. So only the owner may open it.
 
 use crate::root::Root;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
@@ -10,33 +10,33 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Where journals and claims lie, below the root.
+/// The folder of journals and claims, below the root.
 pub(crate) const FOLDER: &str = "run/latlab";
 
-/// Its owner may read and write it.
+/// The mode of lock files: only the owner may read and write them.
 const OWN: u32 = 0o600;
 
-/// The right to look at everybody's journals and to change one's own, until it is dropped.
+/// The exclusive right to read all journals and to change one's own, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn(File, PathBuf);
+pub(crate) struct JournalLock(File, PathBuf);
 
-impl Turn {
-    /// Waits until nobody else has it.
-    pub(crate) fn take(root: &Root) -> io::Result<Turn> {
+impl JournalLock {
+    /// Waits until no other process has it.
+    pub(crate) fn take(root: &Root) -> io::Result<JournalLock> {
         let path = folder(root)?.join("turn");
-        Ok(Turn(wait(&path)?, path))
+        Ok(JournalLock(wait(&path)?, path))
     }
 }
 
-impl Drop for Turn {
+impl Drop for JournalLock {
     fn drop(&mut self) {
-        // Removed while it is locked: who waits for it sees that it is another by then.
+        // Removed while it is locked: a process that waits for it then takes the new file.
         let _ = fs::remove_file(&self.1);
         let _ = self.0.unlock();
     }
 }
 
-/// The folder of journals and claims, made where it is not there. Everybody may look into it: the
+/// Creates the folder of journals and claims if it does not exist. All users may enter it: the
 /// socket is there (see [`crate::listener`]).
 pub(crate) fn folder(root: &Root) -> io::Result<PathBuf> {
     let folder = root.path(FOLDER);
@@ -44,13 +44,14 @@ pub(crate) fn folder(root: &Root) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The file of this path, locked, made where it is not there. None where somebody else has it.
+/// Locks the file at this path, which is created if it does not exist. None where another process
+/// has locked it.
 pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = open(path)?;
         match file.try_lock() {
             Ok(()) if is_at(&file, path) => return Ok(Some(file)),
-            // Who had it has taken it away, or put another there, before it was locked.
+            // Its owner removed or replaced it before it was locked here.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
@@ -58,7 +59,7 @@ pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The same; waits where somebody else has it.
+/// Locks the file as [`take`] does, and waits where another process has locked it.
 pub(crate) fn wait(path: &Path) -> io::Result<File> {
     loop {
         let file = open(path)?;
@@ -69,15 +70,15 @@ pub(crate) fn wait(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A file that is there, locked. None where somebody else has it or it can't be opened.
+/// Locks a file that exists. None where another process has locked it, or it can't be opened.
 pub(crate) fn found(path: &Path) -> Option<File> {
     let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
     (file.try_lock().is_ok() && is_at(&file, path)).then_some(file)
 }
 
-/// Takes away what a process that was killed has left. Whether it was that.
+/// Removes the file if its owner was killed. Returns whether it was removed.
 pub(crate) fn sweep(path: &Path) -> bool {
-    // Removed while it is locked, as by its owner.
+    // Removed while it is locked, as its owner would.
     found(path).is_some_and(|_locked| fs::remove_file(path).is_ok())
 }
 
@@ -90,11 +91,11 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether this is the file that is found at this path, not one that was.
+/// Whether this is still the file at this path.
 fn is_at(file: &File, path: &Path) -> bool {
-    let identity = |there: fs::Metadata| (there.dev(), there.ino());
-    let there = fs::metadata(path).ok().map(identity);
-    there.is_some() && file.metadata().ok().map(identity) == there
+    let identity = |data: fs::Metadata| (data.dev(), data.ino());
+    let found = fs::metadata(path).ok().map(identity);
+    found.is_some() && file.metadata().ok().map(identity) == found
 }
 
 #[cfg(test)]
@@ -104,45 +105,44 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_file_that_is_locked_is_the_one_that_is_there() {
+    fn lock_is_taken_on_the_file_that_is_at_the_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("7.journal");
         let first = take(&path).unwrap().unwrap();
         assert!(take(&path).unwrap().is_none() && found(&path).is_none() && !sweep(&path));
         assert!(is_at(&first, &path));
-        // Its owner puts another there, as a journal that is written anew.
+        // Its owner replaces it, as a journal that is written again.
         let other = folder.path().join("new");
         let second = take(&other).unwrap().unwrap();
         fs::rename(&other, &path).unwrap();
         assert!(!is_at(&first, &path) && is_at(&second, &path));
         drop(first);
-        assert!(found(&path).is_none(), "the lock has come along");
+        assert!(found(&path).is_none(), "the lock belongs to the new file");
         fs::remove_file(&path).unwrap();
         assert!(!is_at(&second, &path));
-        assert!(take(&path).unwrap().is_some(), "what was taken away is nobody's");
+        assert!(take(&path).unwrap().is_some(), "a removed file is not locked");
     }
 
-    /// Who waits for a file gets the one that is there when it is free, and none that has gone.
     #[test]
-    fn who_waits_does_not_end_with_what_was_removed() {
+    fn lock_wait_returns_the_present_file_not_a_removed_one() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
-        let (told, count) = mpsc::channel();
+        let (sender, count) = mpsc::channel();
         let all: Vec<_> = (0..4)
             .map(|_| {
-                let (root, told) = (root.clone(), told.clone());
+                let (root, sender) = (root.clone(), sender.clone());
                 std::thread::spawn(move || {
                     for _ in 0..200 {
-                        let turn = Turn::take(&root).unwrap();
+                        let turn = JournalLock::take(&root).unwrap();
                         assert!(is_at(&turn.0, &turn.1));
-                        told.send(1).unwrap();
-                        assert!(found(&turn.1).is_none(), "nobody else has it");
-                        told.send(-1).unwrap();
+                        sender.send(1).unwrap();
+                        assert!(found(&turn.1).is_none(), "no other thread has it");
+                        sender.send(-1).unwrap();
                     }
                 })
             })
             .collect();
-        drop(told);
+        drop(sender);
         let most = count.iter().scan(0, |sum, step| {
             *sum += step;
             Some(*sum)
@@ -151,11 +151,11 @@ mod tests {
         for thread in all {
             thread.join().unwrap();
         }
-        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "nothing is left");
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0, "the file is removed");
     }
 
     #[test]
-    fn only_the_owner_may_open_it_whoever_has_made_it() {
+    fn lock_file_is_only_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("adapt.lock");
         let mode = || fs::metadata(&path).unwrap().mode() & 0o777;
@@ -166,15 +166,15 @@ mod tests {
         assert_eq!(mode(), 0o600);
     }
 
-    /// What used to be locked can be read by everybody: it keeps nobody waiting any more.
+    /// All users can open the folder.
     #[test]
-    fn who_locks_the_folder_stops_nobody() {
+    fn lock_is_not_blocked_by_a_lock_on_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let held = File::open(super::folder(&root).unwrap()).unwrap();
         held.lock().unwrap();
-        let (told, turn) = mpsc::channel();
-        std::thread::spawn(move || told.send(Turn::take(&root).is_ok()));
+        let (sender, turn) = mpsc::channel();
+        std::thread::spawn(move || sender.send(JournalLock::take(&root).is_ok()));
         assert_eq!(turn.recv_timeout(Duration::from_secs(10)), Ok(true));
     }
 }

@@ -1,5 +1,5 @@
-//! Reading the state of a machine. Nothing is changed, loaded or mounted for it, and nothing
-//! fails: what can't be read is absent.
+//! The state of a machine. Reading it changes, loads and mounts nothing, and does not fail: what
+//! can't be read is left empty.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
@@ -20,7 +20,7 @@ mod rights;
 mod scheduling;
 mod tasks;
 
-/// The state of the machine under `root`. The caller fills in what has to be measured: the cost
+/// Reads the state of the machine below `root`. The caller adds what has to be measured: the cost
 /// of reading the clock.
 pub fn read(root: &Root) -> Machine {
     let mut machine = Machine {
@@ -52,7 +52,7 @@ pub fn read(root: &Root) -> Machine {
 fn siblings(root: &Root, cpus: &CpuList) -> BTreeMap<u32, CpuList> {
     let of = |cpu| {
         let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
-        // Linux 5.1 renamed the file and kept the old name beside it.
+        // Linux 5.1 renamed the file, and kept the old name as well.
         root.cpulist(format!("{topology}/core_cpus_list"))
             .or_else(|| root.cpulist(format!("{topology}/thread_siblings_list")))
     };

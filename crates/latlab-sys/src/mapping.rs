@@ -1,19 +1,26 @@
-//! Memory of our own, and what can be done to it page after page.
+//! Memory mappings, and the operations on them that are measured page by page.
+//!
+//! They go through the C library. The functions of rustix for mappings are just as unsafe, and
+//! calls and loads that are measured use these: their number of instructions is to stay.
 
 use latlab_core::size::Bytes;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, fence};
 
-/// Anonymous memory or that of a file, given back when it is dropped (`mmap(2)`, `munmap(2)`).
+/// A mapping of anonymous memory or of a file (`mmap(2)`). Dropping it unmaps it.
 #[derive(Debug)]
 pub struct Mapping {
     start: *mut libc::c_void,
     bytes: usize,
 }
 
-/// What memory is made of (`Documentation/admin-guide/mm/transhuge.rst`).
+// SAFETY: the memory belongs to the process, whichever of its threads has the mapping.
+unsafe impl Send for Mapping {}
+// SAFETY: what can be done with a shared reference is atomic, or up to the caller of `start`.
+unsafe impl Sync for Mapping {}
+
+/// The kind of pages that back a mapping (`Documentation/admin-guide/mm/transhuge.rst`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// Huge pages of 2 MiB, where the kernel has them.
@@ -22,47 +29,21 @@ pub enum Pages {
     Small,
 }
 
-/// The size of a huge page.
+/// The size of a huge page, in bytes.
 const HUGE: usize = 2 << 20;
-/// And of a small one.
+/// The size of a small page, in bytes.
 const SMALL: usize = 4096;
 
 const WRITABLE: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 impl Mapping {
-    /// So many bytes, none of which has memory behind it yet.
+    /// Maps private anonymous memory of this size. No page of it is allocated yet.
     pub fn new(size: Bytes) -> io::Result<Mapping> {
         Mapping::map(size, WRITABLE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
     }
 
-    /// The first bytes of `file`, which has as many: what is written to them goes into the page
-    /// cache.
-    pub fn of_file(file: &File, size: Bytes) -> io::Result<Mapping> {
-        Mapping::map(size, WRITABLE, libc::MAP_SHARED, file.as_raw_fd())
-    }
-
-    /// The first bytes of `file`, that nobody writes to through this mapping.
-    pub(crate) fn to_read(file: &File, size: Bytes) -> io::Result<Sealed> {
-        let mapping = Mapping::map(size, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())?;
-        Ok(Sealed { memory: mapping })
-    }
-
-    fn map(
-        size: Bytes,
-        protection: libc::c_int,
-        flags: libc::c_int,
-        fd: RawFd,
-    ) -> io::Result<Mapping> {
-        let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Mapping { start, bytes })
-    }
-
-    /// The same, and they begin where a huge page can: kernels before 6.7 do not see to it.
+    /// Maps anonymous memory as [`Mapping::new`] does, aligned to a huge page: kernels before 6.7
+    /// do not align it themselves.
     pub fn aligned(size: Bytes) -> io::Result<Mapping> {
         let room = size.0.checked_next_multiple_of(SMALL as u64);
         let room = room.and_then(|size| size.checked_add(HUGE as u64));
@@ -73,30 +54,67 @@ impl Mapping {
         Ok(all.split_off(before))
     }
 
-    /// Gives away what comes after so many bytes, a multiple of the small page's size.
+    /// Maps the first bytes of `file`, shared: what is written to them goes into the page cache.
+    /// The file must be at least this long.
+    pub fn of_file(file: &impl AsFd, size: Bytes) -> io::Result<Mapping> {
+        Mapping::map(size, WRITABLE, libc::MAP_SHARED, file.as_fd().as_raw_fd())
+    }
+
+    /// Maps the first bytes of `file`, shared and read-only.
+    pub(crate) fn read_only(file: &impl AsFd, size: Bytes) -> io::Result<Sealed> {
+        let fd = file.as_fd().as_raw_fd();
+        Ok(Sealed { memory: Mapping::map(size, libc::PROT_READ, libc::MAP_SHARED, fd)? })
+    }
+
+    /// Maps anonymous memory that children share which are forked from now on.
+    pub(crate) fn shared(size: Bytes) -> io::Result<Mapping> {
+        Mapping::map(size, WRITABLE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+    }
+
+    fn map(
+        size: Bytes,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        fd: RawFd,
+    ) -> io::Result<Mapping> {
+        let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps no other.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Mapping { start, bytes })
+    }
+
+    /// Splits it at a multiple of the small page's size, at most its length. Returns the second
+    /// part.
     fn split_off(&mut self, at: usize) -> Mapping {
-        // SAFETY: the callers' `at` is at most the length of the mapping.
-        let start = unsafe { self.start.byte_add(at) };
-        let rest = Mapping { start, bytes: self.bytes - at };
+        let rest = Mapping { start: self.start.wrapping_byte_add(at), bytes: self.bytes - at };
         self.bytes = at;
         rest
     }
 
-    /// The number at this byte, a multiple of eight within a mapping that can be written to: others,
-    /// such as the kernel, may read and write it meanwhile.
+    /// The address at which it begins, a multiple of the small page's size.
+    #[inline]
+    pub(crate) fn start<T>(&self) -> *mut T {
+        self.start.cast()
+    }
+
+    /// The number at this byte, a multiple of eight in a writable mapping. The kernel and other
+    /// processes may read and write it at the same time.
     pub(crate) fn number(&self, at: usize) -> &AtomicU64 {
         // SAFETY: it is aligned, can be written to, and lives as long as the mapping is borrowed.
         unsafe { AtomicU64::from_ptr(self.place(at)) }
     }
 
     fn place(&self, at: usize) -> *mut u64 {
-        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "{at} is no number of this mapping");
-        // SAFETY: the number lies within the mapping.
-        unsafe { self.start.byte_add(at).cast() }
+        let fits = at.is_multiple_of(8) && at + 8 <= self.bytes;
+        assert!(fits, "byte {at} of a mapping of {} is no place for a number", self.bytes);
+        self.start.wrapping_byte_add(at).cast()
     }
 
-    /// Asks for pages of one kind, whatever the machine's default is. A kernel without huge
-    /// pages has small ones and refuses to be told so: that is no failure.
+    /// Asks for pages of one kind, whatever the system's default is (`MADV_HUGEPAGE`). A kernel
+    /// without transparent huge pages refuses, and has small pages: this is not an error.
     pub fn prefer(&mut self, pages: Pages) {
         let advice = match pages {
             Pages::Huge => libc::MADV_HUGEPAGE,
@@ -105,20 +123,19 @@ impl Mapping {
         let _ = self.advise(advice);
     }
 
-    /// Touches each page, so that it gets memory. How many small ones there are.
+    /// Writes to each page, so that it is allocated. Returns the number of small pages.
     pub fn touch(&mut self) -> u64 {
         self.touch_while(|| true)
     }
 
-    /// Touches one page after another, as long as `more` says after each, or until all are touched.
-    /// How many small ones were.
+    /// Writes to one page after another until all are allocated or `more` returns false. Returns
+    /// the number of small pages written to.
     #[inline]
     pub fn touch_while(&mut self, mut more: impl FnMut() -> bool) -> u64 {
         let mut touched = 0;
         for offset in (0..self.bytes).step_by(SMALL) {
-            // SAFETY: `offset` lies within the mapping.
-            let page = unsafe { self.start.cast::<u8>().add(offset) };
-            // SAFETY: the mapping is writable, and nobody else knows it.
+            let page = self.start.cast::<u8>().wrapping_add(offset);
+            // SAFETY: it lies within the mapping, which is writable and borrowed by nobody else.
             unsafe { page.write_volatile(1) };
             touched += 1;
             if !more() {
@@ -128,17 +145,15 @@ impl Mapping {
         touched
     }
 
-    /// Takes all memory away from it, which is locked no more: whoever touches a page of anonymous
-    /// memory then gets a fresh one from the kernel.
+    /// Unlocks it and frees all its pages (`MADV_DONTNEED`): a page of anonymous memory that is
+    /// touched after that is a new one.
     pub fn empty(&mut self) -> io::Result<()> {
-        // SAFETY: exactly our mapping; that it is locked keeps nothing alive.
+        // SAFETY: exactly our mapping; nothing relies on it being locked.
         crate::checked(unsafe { libc::munlock(self.start, self.bytes) })?;
-        // SAFETY: exactly our mapping, into which there is no reference.
-        let emptied = unsafe { libc::madvise(self.start, self.bytes, libc::MADV_DONTNEED) };
-        crate::checked(emptied).map(drop)
+        self.advise(libc::MADV_DONTNEED)
     }
 
-    /// Has the kernel give all of it memory in one call (`MADV_POPULATE_WRITE`, Linux 5.14).
+    /// Allocates all pages in one call (`MADV_POPULATE_WRITE`, Linux 5.14).
     #[inline]
     pub fn populate(&mut self) -> io::Result<()> {
         self.advise(libc::MADV_POPULATE_WRITE)
@@ -146,11 +161,11 @@ impl Mapping {
 
     #[inline]
     fn advise(&mut self, advice: libc::c_int) -> io::Result<()> {
-        // SAFETY: exactly our mapping; none of the advices given here takes memory away.
+        // SAFETY: exactly our mapping, into which there is no reference.
         crate::checked(unsafe { libc::madvise(self.start, self.bytes, advice) }).map(drop)
     }
 
-    /// Forbids writing to it, for good (`mprotect(2)`): it can only be dropped then.
+    /// Makes it read-only for good (`mprotect(2)`): after that it can only be dropped.
     #[inline]
     pub fn seal(self) -> io::Result<Sealed> {
         // SAFETY: exactly our mapping, into which there is no reference.
@@ -158,8 +173,8 @@ impl Mapping {
         Ok(Sealed { memory: self })
     }
 
-    /// Moves its pages to the place of `other`, which is gone then (`mremap(2)`). Both have to
-    /// be of the same size.
+    /// Moves its pages to the address of `other`, which is unmapped by that (`mremap(2)`).
+    /// `InvalidInput` where the sizes differ.
     #[inline]
     pub fn move_to(&mut self, other: Mapping) -> io::Result<()> {
         if other.bytes != self.bytes {
@@ -167,44 +182,47 @@ impl Mapping {
         }
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         let (from, to, bytes) = (self.start, other.start, self.bytes);
-        // SAFETY: both are mappings of ours and of this size, into which there are no references.
+        // SAFETY: both are our mappings, of this size, and there is no reference into either.
         let moved = unsafe { libc::mremap(from, bytes, bytes, flags, to) };
         if moved == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // What `other` was is ours now.
+        // Its address belongs to this mapping now.
         std::mem::forget(other);
         self.start = moved;
         Ok(())
     }
 }
 
-// SAFETY: the memory belongs to the process, whichever of its threads has the mapping.
-unsafe impl Send for Mapping {}
-
 impl Drop for Mapping {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: exactly our mapping, and no reference into it is left; of nothing nothing is
-        // unmapped.
+        // SAFETY: exactly our mapping, and no reference into it is left. The kernel refuses a
+        // length of 0, and unmaps nothing.
         unsafe { libc::munmap(self.start, self.bytes) };
     }
 }
 
-/// Memory that can't be written to any more.
+/// A mapping that is read-only.
 #[derive(Debug)]
 pub struct Sealed {
     memory: Mapping,
 }
 
 impl Sealed {
-    /// What the number at this byte, a multiple of eight within it, is now, where the kernel writes.
+    /// The value at this byte, a multiple of eight, of a number that the kernel may write
+    /// meanwhile.
     pub(crate) fn number(&self, at: usize) -> u64 {
-        // SAFETY: it is aligned and lies in memory that can be read; what the kernel writes to it
-        // meanwhile, it writes as a whole.
+        // SAFETY: it is aligned and lies in readable memory; the kernel writes it as a whole.
         let number = unsafe { self.memory.place(at).read_volatile() };
         fence(Acquire);
         number
+    }
+
+    /// The address at which it begins, a multiple of the small page's size.
+    #[inline]
+    pub(crate) fn start<T>(&self) -> *const T {
+        self.memory.start()
     }
 }
 
@@ -213,13 +231,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_page_is_touched_once() {
+    fn mapping_touch_counts_each_page_once() {
         assert_eq!(Mapping::new(Bytes(1 << 20)).unwrap().touch(), 256);
         assert_eq!(Mapping::aligned(Bytes(1)).unwrap().touch(), 1);
     }
 
     #[test]
-    fn what_was_emptied_has_to_be_given_memory_again() {
+    fn mapping_faults_again_after_it_was_emptied() {
         use crate::usage::of_thread;
         let mut memory = Mapping::new(Bytes(1 << 20)).unwrap();
         memory.prefer(Pages::Small);
@@ -242,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_where_a_huge_page_can() {
+    fn mapping_aligned_begins_on_a_huge_page() {
         for size in [1, 5 << 20] {
             let memory = Mapping::aligned(Bytes(size)).unwrap();
             assert_eq!(memory.start.addr() % HUGE, 0);
@@ -251,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_moved_is_still_there() {
+    fn mapping_keeps_its_content_when_it_is_moved() {
         let (mut from, to) =
             (Mapping::new(Bytes(1 << 20)).unwrap(), Mapping::new(Bytes(1 << 20)).unwrap());
         let place = to.start;
@@ -264,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_sizes_are_refused_by_the_kernel_not_by_a_panic() {
+    fn mapping_of_absurd_size_is_an_error() {
         for size in [1 << 60, u64::MAX - 10] {
             assert!(Mapping::new(Bytes(size)).is_err());
             assert!(Mapping::aligned(Bytes(size)).is_err());

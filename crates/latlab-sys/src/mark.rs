@@ -1,12 +1,13 @@
-//! A mark in the instruction stream: where each sample was taken, for who watches instructions.
+//! A mark in the instruction stream at each sample, for QEMU's plugin, which sees every
+//! instruction.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The marks of all lanes that are through.
+/// The number of marks of all samplers that have finished.
 static PASSED: AtomicU64 = AtomicU64::new(0);
 
-/// The marks of one lane, numbered as a watcher counts them: from 1, those of the lanes before it
-/// included. The numbers of lanes that mark at the same time are not told apart.
+/// The marks of one sampler, numbered as the plugin counts them: from 1, across the samplers of the
+/// process. Samplers that mark at the same time get the same numbers.
 #[derive(Debug)]
 pub struct Marks {
     before: u64,
@@ -14,17 +15,17 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Goes on from the lanes that are through.
+    /// Continues after the samplers that have finished.
     pub fn begin() -> Marks {
         Marks { before: PASSED.load(Ordering::Acquire), made: 0 }
     }
 
-    /// How many there were before.
+    /// The number of marks before its first.
     pub fn before(&self) -> u64 {
         self.before
     }
 
-    /// Executes the mark. Its number.
+    /// Executes the mark. Returns its number.
     #[inline]
     pub fn mark(&mut self) -> u64 {
         instruction();
@@ -39,8 +40,8 @@ impl Drop for Marks {
     }
 }
 
-/// One instruction without effect whose encoding nothing else has: a long NOP with the displacement
-/// `latl`. `plugin/latlab.c` knows it.
+/// One instruction without effect, whose encoding occurs nowhere else: a long NOP with the
+/// displacement `latl`. `plugin/latlab.c` looks for it.
 #[inline]
 fn instruction() {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_goes_on_from_those_that_are_through() {
+    fn marks_continue_after_samplers_that_have_finished() {
         let mut first = Marks::begin();
         let number = first.mark();
         assert_eq!(first.mark(), number + 1);

@@ -1,17 +1,18 @@
-//! Mutexes as the C library has them, with and without priority inheritance
+//! Mutexes of the C library, with and without priority inheritance
 //! (`pthread_mutexattr_setprotocol(3)`).
 
 use latlab_core::time::Nanos;
 use std::cell::UnsafeCell;
 use std::io;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
-/// What happens to the holder when somebody of a higher priority waits.
+/// What happens to the holder when a task of higher priority waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Nothing.
     None,
-    /// It inherits that priority until it unlocks (`PTHREAD_PRIO_INHERIT`).
+    /// It inherits that priority until it unlocks the mutex (`PTHREAD_PRIO_INHERIT`).
     Inherit,
 }
 
@@ -22,12 +23,10 @@ const PTHREAD_PRIO_INHERIT: libc::c_int = 1;
 #[derive(Debug)]
 pub struct Mutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: a mutex is for several threads to use at once; only [`Held`] belongs to one of them.
-unsafe impl Send for Mutex {}
-// SAFETY: as above.
+// SAFETY: several threads may use a mutex at once; only [`Held`] belongs to one of them.
 unsafe impl Sync for Mutex {}
 
-/// The mutex, locked. Dropping it unlocks; it can't go to another thread.
+/// A locked mutex. Dropping it unlocks the mutex. It can't be sent to another thread.
 #[derive(Debug)]
 pub struct Held<'a> {
     mutex: &'a Mutex,
@@ -37,27 +36,27 @@ pub struct Held<'a> {
 impl Mutex {
     /// A mutex with this protocol. `Unsupported` where the kernel has no priority inheritance.
     pub fn new(protocol: Protocol) -> io::Result<Mutex> {
-        // SAFETY: the attributes are made of integers, for which zero is a value.
-        let mut attributes: libc::pthread_mutexattr_t = unsafe { std::mem::zeroed() };
+        let mut attributes = MaybeUninit::uninit();
         // SAFETY: `attributes` is valid to write to.
-        done(unsafe { libc::pthread_mutexattr_init(&raw mut attributes) })?;
+        done(unsafe { libc::pthread_mutexattr_init(attributes.as_mut_ptr()) })?;
         if protocol == Protocol::Inherit {
             let inherit = PTHREAD_PRIO_INHERIT;
             // SAFETY: the attributes were initialised.
-            done(unsafe { libc::pthread_mutexattr_setprotocol(&raw mut attributes, inherit) })?;
+            done(unsafe { libc::pthread_mutexattr_setprotocol(attributes.as_mut_ptr(), inherit) })?;
         }
         let mutex = Mutex(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)));
-        // SAFETY: the memory is ours and stays where it is; the attributes were initialised.
-        done(unsafe { libc::pthread_mutex_init(mutex.0.get(), &raw const attributes) })?;
+        // SAFETY: the memory does not move; the attributes were initialised.
+        done(unsafe { libc::pthread_mutex_init(mutex.0.get(), attributes.as_ptr()) })?;
         Ok(mutex)
     }
 
-    /// Locks it, and waits for it until this time on the wall clock ([`crate::clock::since_1970`]):
-    /// `TimedOut`. A signal does not end the wait, so that the time limit has to.
+    /// Locks it, and waits for it at most until this wall-clock time
+    /// ([`crate::clock::since_1970`]): `TimedOut`. There is a limit because signals do not end the
+    /// wait.
     #[inline]
     pub fn lock_until(&self, limit: Nanos) -> io::Result<Held<'_>> {
         let limit = crate::clock::timespec(limit);
-        // SAFETY: the mutex was initialised and lives as long as self; the time is valid.
+        // SAFETY: the mutex was initialised, and lives as long as self; the time is valid.
         done(unsafe { libc::pthread_mutex_timedlock(self.0.get(), &raw const limit) })?;
         Ok(Held { mutex: self, of_one_thread: PhantomData })
     }
@@ -66,7 +65,7 @@ impl Mutex {
 impl Drop for Held<'_> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the calling thread has locked it: it made this, which can't be sent to another.
+        // SAFETY: the calling thread has locked it: `Held` can't be sent to another thread.
         unsafe { libc::pthread_mutex_unlock(self.mutex.0.get()) };
     }
 }
@@ -78,7 +77,7 @@ impl Drop for Mutex {
     }
 }
 
-/// The answer of a call that gives the error's number.
+/// The result of a call that returns an error number.
 #[inline]
 fn done(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(answer)) }
@@ -90,7 +89,7 @@ mod tests {
     use crate::clock;
 
     #[test]
-    fn what_is_held_is_waited_for_until_the_limit_and_then_had() {
+    fn mutex_wait_ends_at_the_limit_or_when_it_is_unlocked() {
         for protocol in [Protocol::None, Protocol::Inherit] {
             let mutex = Mutex::new(protocol).unwrap();
             let soon = || clock::since_1970() + Nanos::from_millis(20);

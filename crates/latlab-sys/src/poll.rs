@@ -1,43 +1,50 @@
-//! Waiting for several descriptors at once (`poll(2)`).
+//! Waiting for several file descriptors at once (`poll(2)`).
 
-use crate::clock::timespec;
+use crate::clock::rustix_timespec;
 use latlab_core::time::Nanos;
+use rustix::event::{PollFd, PollFlags};
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-/// What is waited for at a descriptor. That the other side has gone is always heard.
+/// The event that is awaited at a descriptor. A hang-up of the other side is always reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Awaited {
-    /// That something can be read, a connection be accepted, or that a process has ended.
+    /// There is something to read, a connection to accept, or the process of a pidfd has ended.
     Reading,
-    /// That something can be written.
+    /// There is room to write.
     Writing,
 }
 
-/// Waits until one of these is as awaited, at most so long, endlessly without a time. Which are, in
-/// the same order; none of them where the time was up or a signal came.
+/// Waits until one of these descriptors is ready, at most this long; without a limit where there is
+/// none. Returns which are ready, in the same order; none where the time was up or a signal came.
 pub fn wait(all: &[(BorrowedFd<'_>, Awaited)], at_most: Option<Nanos>) -> io::Result<Vec<bool>> {
-    let entry = |(fd, awaited): &(BorrowedFd<'_>, Awaited)| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: match awaited {
-            Awaited::Reading => libc::POLLIN,
-            Awaited::Writing => libc::POLLOUT,
-        },
-        revents: 0,
+    let mut entries: Vec<PollFd<'_>> =
+        all.iter().map(|(fd, awaited)| entry(*fd, *awaited)).collect();
+    poll(&mut entries, at_most)?;
+    Ok(entries.iter().map(|entry| !entry.revents().is_empty()).collect())
+}
+
+/// Waits until there is something to read or no writer is left, at most this long. False where the
+/// time was up or a signal came.
+pub(crate) fn readable(file: &impl AsFd, at_most: Option<Nanos>) -> io::Result<bool> {
+    poll(&mut [PollFd::new(file, PollFlags::IN)], at_most)
+}
+
+fn entry(fd: BorrowedFd<'_>, awaited: Awaited) -> PollFd<'_> {
+    let events = match awaited {
+        Awaited::Reading => PollFlags::IN,
+        Awaited::Writing => PollFlags::OUT,
     };
-    let mut entries: Vec<libc::pollfd> = all.iter().map(entry).collect();
-    let patience = at_most.map(timespec);
-    let patience = patience.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    let count = entries.len() as libc::nfds_t;
-    // SAFETY: so many pollfds, valid to write to; the time, if any, outlives the call; no signal
-    // mask.
-    let answer = crate::checked(unsafe {
-        libc::ppoll(entries.as_mut_ptr(), count, patience, std::ptr::null())
-    });
-    match answer {
-        Ok(_) => Ok(entries.iter().map(|entry| entry.revents != 0).collect()),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(vec![false; entries.len()]),
-        Err(e) => Err(e),
+    PollFd::from_borrowed_fd(fd, events)
+}
+
+/// Waits as [`wait`] does. Whether a descriptor is ready.
+fn poll(entries: &mut [PollFd<'_>], at_most: Option<Nanos>) -> io::Result<bool> {
+    let at_most = at_most.map(rustix_timespec);
+    match rustix::event::poll(entries, at_most.as_ref()) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -45,11 +52,10 @@ pub fn wait(all: &[(BorrowedFd<'_>, Awaited)], at_most: Option<Nanos>) -> io::Re
 mod tests {
     use super::*;
     use std::io::Write as _;
-    use std::os::fd::AsFd as _;
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn it_is_heard_which_one_has_something_to_read() {
+    fn poll_returns_the_descriptors_that_are_ready() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let all = [(far.as_fd(), Awaited::Reading), (far.as_fd(), Awaited::Writing)];
         assert_eq!(wait(&all[..1], Some(Nanos(1000))).unwrap(), [false]);
@@ -59,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_heard_that_the_other_side_has_gone() {
+    fn poll_reports_a_hang_up() {
         let (near, far) = UnixStream::pair().unwrap();
         drop(near);
         assert_eq!(wait(&[(far.as_fd(), Awaited::Reading)], None).unwrap(), [true]);

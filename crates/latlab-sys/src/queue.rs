@@ -1,28 +1,32 @@
-//! Ways for a message from one task to another: System V's queue (`msgsnd(2)`), POSIX's
-//! (`mq_overview(7)`), a pipe, and a pair of Unix sockets.
+//! Message queues between tasks: System V (`msgsnd(2)`), POSIX (`mq_overview(7)`), a pipe, and a
+//! pair of Unix sockets.
+//!
+//! Probes measure sending and receiving, so these go through the C library; rustix has no System V
+//! or POSIX queues.
 
 use latlab_core::time::Nanos;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-/// How long a message is, in bytes. It begins with a time.
+/// The length of a message, in bytes. It begins with a time.
 pub const LENGTH: usize = 64;
 const WORDS: usize = LENGTH / 8;
 
-/// A way for messages. Dropping it removes it.
+/// A message queue. Dropping it removes it.
 #[derive(Debug)]
-pub struct Queue(Kind);
+pub struct Queue(QueueKind);
 
 #[derive(Debug)]
-enum Kind {
+enum QueueKind {
     SystemV(libc::c_int),
     Posix(OwnedFd),
-    /// Where one reads, and where one writes.
+    /// The end to read from, and the end to write to.
     File(OwnedFd, OwnedFd),
 }
 
-/// A message as System V wants it: its type, which is positive, goes before.
+/// A System V message: a positive number as its type, then its content.
 #[repr(C)]
 struct Message {
     kind: libc::c_long,
@@ -30,15 +34,15 @@ struct Message {
 }
 
 impl Queue {
-    /// System V's. It is seen in the whole IPC namespace, and stays in it if this process is
+    /// A System V queue. The whole IPC namespace sees it, and it stays there if this process is
     /// killed: [`crate::namespace::own_ipc`] comes first.
     pub fn system_v() -> io::Result<Queue> {
         // SAFETY: msgget takes no pointers.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };
-        Ok(Queue(Kind::SystemV(crate::checked(id)?)))
+        Ok(Queue(QueueKind::SystemV(crate::checked(id)?)))
     }
 
-    /// POSIX's, whose name is gone as soon as it is open.
+    /// A POSIX queue. Its name is removed as soon as it is open.
     pub fn posix() -> io::Result<Queue> {
         let name = CString::new(format!("/latlab.{}", crate::sched::thread_id()))?;
         let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC;
@@ -52,8 +56,8 @@ impl Queue {
         // SAFETY: name and attributes are valid for the call.
         let fd = unsafe { libc::mq_open(name, flags, mode, &raw mut attributes) };
         let fd = crate::checked(fd)?;
-        // SAFETY: on Linux such a queue is a descriptor; it is fresh and nobody else's.
-        let queue = Queue(Kind::Posix(unsafe { OwnedFd::from_raw_fd(fd) }));
+        // SAFETY: on Linux a queue is a descriptor; it is new and has no other owner.
+        let queue = Queue(QueueKind::Posix(unsafe { OwnedFd::from_raw_fd(fd) }));
         // SAFETY: the name is valid for the call.
         crate::checked(unsafe { libc::mq_unlink(name) }).map(|_| queue)
     }
@@ -61,62 +65,57 @@ impl Queue {
     /// A pipe.
     pub fn pipe() -> io::Result<Queue> {
         let (read, write) = io::pipe()?;
-        Ok(Queue(Kind::File(read.into(), write.into())))
+        Ok(Queue(QueueKind::File(read.into(), write.into())))
     }
 
-    /// A pair of Unix sockets that keep messages apart (`SOCK_SEQPACKET`).
+    /// A pair of Unix sockets with message boundaries (`SOCK_SEQPACKET`).
     pub fn socket() -> io::Result<Queue> {
-        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-        let mut ends = [0; 2];
-        // SAFETY: there is room for the two descriptors.
-        let made = unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) };
-        crate::checked(made)?;
-        // SAFETY: the descriptor is fresh and nobody else's.
-        let own = |fd| unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Queue(Kind::File(own(ends[0]), own(ends[1]))))
+        let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
+        let (read, write) = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None)?;
+        Ok(Queue(QueueKind::File(read, write)))
     }
 
-    /// Sends a message that begins with this time. `Interrupted` by a signal.
+    /// Sends a message that begins with this time. `Interrupted` if a signal ended the call.
     #[inline]
     pub fn send(&self, time: Nanos) -> io::Result<()> {
         let mut message = Message { kind: 1, words: [0; WORDS] };
         message.words[0] = time.0;
         let words = message.words.as_ptr();
         match &self.0 {
-            Kind::SystemV(id) => {
-                // SAFETY: a type and the bytes stated after it are there to be read.
+            QueueKind::SystemV(id) => {
+                // SAFETY: the message has a type and this many bytes after it.
                 crate::checked(unsafe { libc::msgsnd(*id, (&raw const message).cast(), LENGTH, 0) })
             }
-            Kind::Posix(fd) => {
-                // SAFETY: the bytes stated are there to be read.
+            QueueKind::Posix(fd) => {
+                // SAFETY: the message has this many bytes.
                 crate::checked(unsafe { libc::mq_send(fd.as_raw_fd(), words.cast(), LENGTH, 0) })
             }
-            Kind::File(_, write) => {
-                // SAFETY: the bytes stated are there to be read.
+            QueueKind::File(_, write) => {
+                // SAFETY: the message has this many bytes.
                 whole(unsafe { libc::write(write.as_raw_fd(), words.cast(), LENGTH) })
             }
         }
         .map(drop)
     }
 
-    /// Waits for a message. The time that it begins with; none if a signal ended the wait.
+    /// Waits for a message. Returns the time that it begins with; None if a signal ended the wait.
     #[inline]
     pub fn receive(&self) -> io::Result<Option<Nanos>> {
         let mut message = Message { kind: 0, words: [0; WORDS] };
         let words = message.words.as_mut_ptr();
         let received = match &self.0 {
-            Kind::SystemV(id) => {
-                // SAFETY: there is room for a type and the bytes stated after it.
+            QueueKind::SystemV(id) => {
+                // SAFETY: there is room for a type and this many bytes after it.
                 let into = unsafe { libc::msgrcv(*id, (&raw mut message).cast(), LENGTH, 0, 0) };
                 whole(into)
             }
-            Kind::Posix(fd) => {
+            QueueKind::Posix(fd) => {
                 let priority = std::ptr::null_mut();
-                // SAFETY: there is room for the bytes stated; the priority is not asked for.
+                // SAFETY: there is room for this many bytes; the priority is not asked for.
                 whole(unsafe { libc::mq_receive(fd.as_raw_fd(), words.cast(), LENGTH, priority) })
             }
-            Kind::File(read, _) => {
-                // SAFETY: there is room for the bytes stated.
+            QueueKind::File(read, _) => {
+                // SAFETY: there is room for this many bytes.
                 whole(unsafe { libc::read(read.as_raw_fd(), words.cast(), LENGTH) })
             }
         };
@@ -130,14 +129,14 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if let Kind::SystemV(id) = self.0 {
-            // SAFETY: the queue is ours; IPC_RMID takes nothing more.
+        if let QueueKind::SystemV(id) = self.0 {
+            // SAFETY: the queue is ours; IPC_RMID takes no argument.
             unsafe { libc::msgctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
         }
     }
 }
 
-/// The answer of a call that gives how many bytes went: all of a message, or it failed.
+/// The result of a call that returns a number of bytes: those of a whole message, or an error.
 #[inline]
 fn whole(bytes: libc::ssize_t) -> io::Result<libc::c_int> {
     match usize::try_from(bytes) {
@@ -152,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_received_in_order() {
+    fn queue_delivers_messages_in_order() {
         let all = [Queue::system_v(), Queue::posix(), Queue::pipe(), Queue::socket()];
         for queue in all.map(Result::unwrap) {
             std::thread::scope(|scope| {

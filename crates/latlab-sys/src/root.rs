@@ -1,4 +1,5 @@
-//! The tree that a machine's state is read from: `/`, or a captured one in a test.
+//! The root of the file tree that a machine's state is read from: `/`, or a captured tree in a
+//! test.
 
 use latlab_core::cpulist::CpuList;
 use std::io::Read as _;
@@ -6,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A path prefix: `/` on the machine itself. Paths are given relative to it.
+/// A path prefix: `/` for the running machine. Paths are relative to it.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -22,36 +23,36 @@ impl Root {
         Root(path.into())
     }
 
-    /// Where `path`, relative to the root, really lies.
+    /// The full path of `path`, which is relative to the root.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.0.join(path)
     }
 
-    /// Whether this is the running machine, so that its kernel may be asked as well.
+    /// Whether this is the running machine, so that system calls describe it as well.
     pub fn is_live(&self) -> bool {
         self.0 == Path::new("/")
     }
 
-    /// Whether there is a file or folder of that name.
+    /// Whether a file or folder exists.
     pub fn has(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 
-    /// What is in a file; none where it can't be read.
+    /// The content of a file; None where it can't be read.
     pub fn bytes(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         std::fs::read(self.path(path)).ok()
     }
 
-    /// What a symbolic link says; none where it can't be read.
+    /// The target of a symbolic link; None where it can't be read.
     pub fn link(&self, path: impl AsRef<Path>) -> Option<String> {
         let target = std::fs::read_link(self.path(path)).ok()?;
         Some(target.to_string_lossy().into_owned())
     }
 
-    /// The text of a file without surrounding white space; none where it can't be read.
+    /// The text of a file without surrounding white space; None where it can't be read.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = String::from_utf8_lossy(&self.bytes(path)?).into_owned();
-        // The strings of a device tree end in a NUL.
+        // Strings of a device tree end with a NUL.
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
     }
 
@@ -60,7 +61,7 @@ impl Root {
         self.text(path).filter(|text| !text.is_empty())
     }
 
-    /// The words of a file; none where it can't be read.
+    /// The words of a file; empty where it can't be read.
     pub fn words(&self, path: impl AsRef<Path>) -> Vec<String> {
         let text = self.text(path).unwrap_or_default();
         text.split_whitespace().map(str::to_owned).collect()
@@ -71,7 +72,7 @@ impl Root {
         self.text(path)?.parse().ok()
     }
 
-    /// The yes or no in a file, in any of the kernel's spellings.
+    /// The boolean in a file, in any of the kernel's spellings.
     pub fn flag(&self, path: impl AsRef<Path>) -> Option<bool> {
         match self.text(path)?.as_str() {
             "1" | "Y" | "y" | "on" => Some(true),
@@ -80,19 +81,19 @@ impl Root {
         }
     }
 
-    /// The CPUs in a file.
+    /// The list of CPUs in a file.
     pub fn cpulist(&self, path: impl AsRef<Path>) -> Option<CpuList> {
         self.text(path)?.parse().ok()
     }
 
-    /// The word in brackets, which is how the kernel marks the choice in force: `[always] never`.
+    /// The word in brackets: the kernel marks the current choice so, as in `[always] never`.
     pub fn chosen(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = self.text(path)?;
         let (_, after) = text.split_once('[')?;
         Some(after.split_once(']')?.0.to_owned())
     }
 
-    /// A number of 64 bits at `offset` of a device file, in the machine's byte order.
+    /// The 64-bit number at `offset` of a device file, in native byte order.
     pub fn word_at(&self, path: impl AsRef<Path>, offset: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         let file = std::fs::File::open(self.path(path)).ok()?;
@@ -100,14 +101,14 @@ impl Root {
         Some(u64::from_ne_bytes(bytes))
     }
 
-    /// A number of 32 bits from a device file, in the machine's byte order.
+    /// The signed 32-bit number at the start of a device file, in native byte order.
     pub fn signed(&self, path: impl AsRef<Path>) -> Option<i32> {
         let mut bytes = [0; 4];
         std::fs::File::open(self.path(path)).ok()?.read_exact(&mut bytes).ok()?;
         Some(i32::from_ne_bytes(bytes))
     }
 
-    /// The names in a folder, sorted; none where it can't be read.
+    /// The names in a folder, sorted; empty where it can't be read.
     pub fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
@@ -116,7 +117,7 @@ impl Root {
         names
     }
 
-    /// The names in a folder that are `prefix` and a number, in order of that number.
+    /// The names in a folder that consist of `prefix` and a number, in order of that number.
     pub fn numbered(&self, path: impl AsRef<Path>, prefix: &str) -> Vec<(u32, String)> {
         let number = |name: &String| name.strip_prefix(prefix)?.parse().ok();
         let names = self.names(path).into_iter();
@@ -130,7 +131,6 @@ impl Root {
 mod tests {
     use super::*;
 
-    /// Tests write into a folder of their own, which nobody needs back.
     #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
     fn tree(path: &str, content: &[u8]) -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_as_what_it_means() {
+    fn root_text_is_read_as_number_flag_choice_and_list() {
         let (_folder, root) = tree("file", b" 42\n");
         assert_eq!(root.text("file").as_deref(), Some("42"));
         assert_eq!(root.number::<u8>("file"), Some(42));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_no_obstacle() {
+    fn root_text_may_contain_any_bytes() {
         let (_folder, root) = tree("file", b"ACME \xff board\0");
         assert_eq!(root.text("file").as_deref(), Some("ACME \u{fffd} board"));
         let (_folder, root) = tree("file", &2_000_000_000_i32.to_ne_bytes());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_not_spelt() {
+    fn root_numbered_names_are_in_numeric_order() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["cpu10", "cpu9", "cpufreq", "cpu"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();

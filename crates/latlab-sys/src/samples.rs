@@ -1,104 +1,96 @@
-//! Samples that processes of ours take and another one keeps: a ring in shared memory for each
-//! who writes.
+//! Samples on their way from worker processes to the one that records them: a ring in shared memory
+//! for each writer.
 
+use crate::descriptor;
+use crate::mapping::Mapping;
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{
-    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// What one who writes has seen.
+/// A sample of one writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was seen.
+    /// The time at which it was taken.
     pub at: Nanos,
-    /// What was seen.
+    /// The measured latency.
     pub latency: Nanos,
-    /// How much was done in that time.
+    /// The amount of work done in that time.
     pub amount: u64,
 }
 
-/// Samples of several writers, and one who takes them.
+/// The most samples that a writer may be ahead of the reader.
+pub const ENTRIES: usize = 1 << 14;
+
+/// The rings of several writers, for one reader.
 #[derive(Debug)]
 pub struct Samples {
-    start: *mut libc::c_void,
+    memory: Mapping,
     writers: usize,
     fd: OwnedFd,
 }
 
-/// The ring of one writer. Each half of the positions is written by one side only.
+/// The ring of one writer. The reader writes `taken`, and `stopped` of the first ring; the writer
+/// everything else.
 #[derive(Debug)]
 #[repr(C, align(4096))]
 struct Ring {
     written: AtomicU64,
     lost: AtomicU64,
     taken: AtomicU64,
-    stopped: AtomicBool,
-    entries: [Entry; ENTRIES],
+    /// 0 or 1.
+    stopped: AtomicU8,
+    slots: [Slot; ENTRIES],
 }
 
+/// The place of one sample.
 #[derive(Debug)]
 #[repr(C)]
-struct Entry {
+struct Slot {
     at: AtomicU64,
     latency: AtomicU64,
     amount: AtomicU64,
 }
 
-/// Samples that a writer may be ahead.
-pub const ENTRIES: usize = 1 << 14;
-
-// SAFETY: the memory holds nothing but atomics, and stays mapped until drop.
-unsafe impl Send for Samples {}
-// SAFETY: as above.
-unsafe impl Sync for Samples {}
-
 impl Samples {
-    /// Room for so many writers, without a name in any file system.
+    /// Rings for this number of writers, without a name in any file system.
     pub fn of(writers: usize) -> io::Result<Samples> {
         let file = crate::file::in_memory()?;
-        file.set_len((writers * size_of::<Ring>()) as u64)?;
+        file.set_len(size(writers).0)?;
         Samples::map(file.into(), writers)
     }
 
-    /// What the parent made for so many writers, and left open for us under this number.
+    /// The rings that the parent process made for this number of writers and left open under this
+    /// descriptor.
     pub fn inherited(fd: RawFd, writers: usize) -> io::Result<Samples> {
-        Samples::map(crate::process::inherited(fd)?.into(), writers)
+        Samples::map(descriptor::inherited(fd)?.into(), writers)
     }
 
     fn map(fd: OwnedFd, writers: usize) -> io::Result<Samples> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let (number, bytes) = (fd.as_raw_fd(), writers * size_of::<Ring>());
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, number, 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Samples { start, writers, fd })
+        Ok(Samples { memory: Mapping::of_file(&fd, size(writers))?, writers, fd })
     }
 
     fn ring(&self, writer: usize) -> &Ring {
         assert!(writer < self.writers, "there is no writer {writer}");
-        // SAFETY: there are `writers` rings, one after another.
-        let ring = unsafe { self.start.cast::<Ring>().add(writer) };
-        // SAFETY: the mapping is aligned to pages, and any bits are a valid Ring but for the flag,
-        // which is only ever written as a bool.
+        let ring = self.memory.start::<Ring>().wrapping_add(writer);
+        // SAFETY: there are `writers` rings, one after another; the mapping begins on a page and
+        // lives as long as self; a Ring is made of atomic numbers, for which any bits are a value.
         unsafe { &*ring }
     }
 
-    /// Touches the memory that this writer will write to, so that it faults now and not there.
-    /// To be called in the writer's own process.
+    /// Touches the memory of this writer's ring, so that no page fault comes later. To be called in
+    /// the writer's own process.
     pub fn touch(&self, writer: usize) {
-        for entry in &self.ring(writer).entries {
-            entry.amount.store(0, Relaxed);
+        for slot in &self.ring(writer).slots {
+            slot.amount.store(0, Relaxed);
         }
     }
 
-    /// Adds a sample. Wait-free: where the one who takes them is too far behind, it is lost, and
-    /// counted as that. Only this writer may call this.
+    /// Adds a sample, wait-free. When the ring is full, the sample is lost and counted as lost.
+    /// Only this writer may call this.
     #[inline]
     pub fn write(&self, writer: usize, sample: Sample) {
         let ring = self.ring(writer);
@@ -107,79 +99,79 @@ impl Samples {
             ring.lost.store(ring.lost.load(Relaxed) + 1, Relaxed);
             return;
         }
-        let entry = ring.entry(written);
-        entry.at.store(sample.at.0, Relaxed);
-        entry.latency.store(sample.latency.0, Relaxed);
-        entry.amount.store(sample.amount, Relaxed);
+        let slot = ring.slot(written);
+        slot.at.store(sample.at.0, Relaxed);
+        slot.latency.store(sample.latency.0, Relaxed);
+        slot.amount.store(sample.amount, Relaxed);
         ring.written.store(written + 1, Release);
     }
 
-    /// Takes what has been written since the last time, in the order in which it was seen. Only
-    /// one may call this.
+    /// Replaces the content of `into` by the samples written since the last call, ordered by time.
+    /// Only the reader may call this.
     pub fn take(&self, into: &mut Vec<Sample>) {
         into.clear();
         for ring in (0..self.writers).map(|writer| self.ring(writer)) {
             let written = ring.written.load(Acquire);
             let new = ring.taken.load(Relaxed)..written;
-            into.extend(new.map(|nth| {
-                let entry = ring.entry(nth);
-                Sample {
-                    at: Nanos(entry.at.load(Relaxed)),
-                    latency: Nanos(entry.latency.load(Relaxed)),
-                    amount: entry.amount.load(Relaxed),
-                }
-            }));
+            into.extend(new.map(|position| ring.slot(position).sample()));
             ring.taken.store(written, Release);
         }
         into.sort_by_key(|sample| sample.at);
     }
 
-    /// For how many writers there is room.
+    /// The number of writers.
     pub fn writers(&self) -> usize {
         self.writers
     }
 
-    /// How many samples were written so far.
+    /// The number of samples written so far.
     pub fn written(&self) -> u64 {
         (0..self.writers).map(|writer| self.ring(writer).written.load(Relaxed)).sum()
     }
 
-    /// How many samples were lost so far.
+    /// The number of samples lost so far.
     pub fn lost(&self) -> u64 {
         (0..self.writers).map(|writer| self.ring(writer).lost.load(Relaxed)).sum()
     }
 
-    /// Tells the writers to stop, or that they may go on.
+    /// Tells the writers to stop (true) or to go on.
     pub fn set_stopped(&self, stopped: bool) {
-        self.ring(0).stopped.store(stopped, Release);
+        self.ring(0).stopped.store(stopped.into(), Release);
     }
 
-    /// Whether the writers are to stop.
+    /// Whether the writers must stop.
     #[inline]
     pub fn is_stopped(&self) -> bool {
-        self.ring(0).stopped.load(Acquire)
+        self.ring(0).stopped.load(Acquire) != 0
     }
 }
 
 impl Ring {
     #[inline]
-    fn entry(&self, nth: u64) -> &Entry {
-        #[expect(clippy::cast_possible_truncation, reason = "the rest is below ENTRIES")]
-        &self.entries[nth as usize % ENTRIES]
+    fn slot(&self, position: u64) -> &Slot {
+        #[expect(clippy::cast_possible_truncation, reason = "the remainder is below ENTRIES")]
+        &self.slots[position as usize % ENTRIES]
     }
+}
+
+impl Slot {
+    fn sample(&self) -> Sample {
+        Sample {
+            at: Nanos(self.at.load(Relaxed)),
+            latency: Nanos(self.latency.load(Relaxed)),
+            amount: self.amount.load(Relaxed),
+        }
+    }
+}
+
+/// The memory that the rings of this number of writers take.
+fn size(writers: usize) -> Bytes {
+    Bytes((writers * size_of::<Ring>()) as u64)
 }
 
 impl AsRawFd for Samples {
     fn as_raw_fd(&self) -> RawFd {
         self.fd.as_raw_fd()
-    }
-}
-
-impl Drop for Samples {
-    fn drop(&mut self) {
-        let bytes = self.writers * size_of::<Ring>();
-        // SAFETY: exactly the mapping made in `map`; references into it can't outlive self.
-        unsafe { libc::munmap(self.start, bytes) };
     }
 }
 
@@ -192,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_all_writers_come_once_and_in_their_order() {
+    fn samples_of_all_writers_are_taken_once_in_order_of_time() {
         let samples = Samples::of(2).unwrap();
         samples.touch(1);
         samples.write(0, sample(3));
@@ -207,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_who_is_too_far_ahead_loses_samples_and_counts_them() {
+    fn samples_that_do_not_fit_the_ring_are_counted_as_lost() {
         let samples = Samples::of(1).unwrap();
         (0..ENTRIES as u64 + 7).for_each(|at| samples.write(0, sample(at)));
         let mut taken = Vec::new();
@@ -219,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_to_stop_is_heard_by_all() {
+    fn samples_stop_is_seen_by_all_writers() {
         let samples = Samples::of(2).unwrap();
         assert!(!samples.is_stopped());
         samples.set_stopped(true);

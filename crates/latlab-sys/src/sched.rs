@@ -1,28 +1,32 @@
-//! Scheduling attributes of threads: policy, priority, timer slack.
+//! Scheduling attributes of threads: policy, priority, nice value, timer slack.
 
 use latlab_core::mechanism;
 use latlab_core::time::Nanos;
+use rustix::process::Pid;
 use std::io;
+use std::num::NonZeroU64;
 
-/// A scheduling policy with what belongs to it (`sched(7)`).
+/// A scheduling policy with its parameters (`sched(7)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// `SCHED_OTHER`; the nice value stays, for only root may lower it.
+    /// `SCHED_OTHER`; the nice value stays as it is, since only root may lower it.
     Other,
     /// `SCHED_FIFO` at this priority, 1 to 99.
     Fifo(u32),
     /// `SCHED_RR` at this priority, 1 to 99.
     Rr(u32),
-    /// `SCHED_DEADLINE`: `runtime` of CPU time in every `period`, due at its end.
+    /// `SCHED_DEADLINE`: `runtime` of CPU time in every `period`; the deadline is the end of the
+    /// period.
     Deadline {
         /// CPU time per period.
         runtime: Nanos,
-        /// The period, and the deadline.
+        /// The period, which is also the relative deadline.
         period: Nanos,
     },
 }
 
-/// `struct sched_attr` of `linux/sched/types.h`, as far as every kernel since 3.14 knows it.
+/// `struct sched_attr` of `linux/sched/types.h` in its first version, which all kernels since 3.14
+/// know.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct SchedAttr {
@@ -42,23 +46,23 @@ const FIFO: u32 = 1;
 const RR: u32 = 2;
 const DEADLINE: u32 = 6;
 
-/// `SCHED_RESET_ON_FORK` may be added to a policy where it is one number.
+/// The bit `SCHED_RESET_ON_FORK` of a policy.
 const RESET_ON_FORK: u32 = 0x4000_0000;
 /// The calling thread.
 const OURS: i32 = 0;
 
-/// Gives the calling thread a policy. It goes through the raw system call: musl refuses its own.
+/// Sets the policy of the calling thread.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     set_policy_of(OURS, policy)
 }
 
-/// Gives a thread a policy. What it has besides, its nice value above all, stays.
+/// Sets the policy of a thread. Its nice value and its flags stay.
 pub(crate) fn set_policy_of(thread_id: i32, policy: Policy) -> io::Result<()> {
     let now = attributes(thread_id)?;
     let mut attr = SchedAttr { flags: now.flags, ..SchedAttr::default() };
     match policy {
         Policy::Other => (attr.policy, attr.nice) = (OTHER, nice(thread_id)?),
-        // The kernel keeps the nice value of who has no use for it.
+        // The kernel keeps the nice value of a real-time thread.
         Policy::Fifo(priority) => (attr.policy, attr.priority) = (FIFO, priority),
         Policy::Rr(priority) => (attr.policy, attr.priority) = (RR, priority),
         Policy::Deadline { runtime, period } => {
@@ -69,8 +73,8 @@ pub(crate) fn set_policy_of(thread_id: i32, policy: Policy) -> io::Result<()> {
     set_attributes(thread_id, attr)
 }
 
-/// The real-time priority of a thread, [`mechanism::DEADLINE`] for the policy of that name; none
-/// for an ordinary one, and for one that is not there.
+/// The real-time priority of a thread, [`mechanism::DEADLINE`] for `SCHED_DEADLINE`. None for an
+/// ordinary thread, and for one that has ended.
 pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
     let attr = attributes(thread_id).ok()?;
     match attr.policy {
@@ -80,13 +84,13 @@ pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
     }
 }
 
-/// Makes the calling thread an ordinary one that all others go before: `SCHED_OTHER`, nice 19.
+/// Gives the calling thread the lowest priority of ordinary threads: `SCHED_OTHER`, nice 19.
 pub fn stand_back() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
-/// Makes the calling thread an ordinary one that gets more of the CPU than most others:
-/// `SCHED_OTHER`, nice -10. That needs `CAP_SYS_NICE`.
+/// Gives the calling thread a larger share of the CPU than most ordinary threads have:
+/// `SCHED_OTHER`, nice -10. Needs `CAP_SYS_NICE`.
 pub fn step_forward() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
@@ -98,18 +102,18 @@ fn set_attributes(thread_id: i32, attr: SchedAttr) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Asks for a priority that there is not, for the calling thread: the kernel refuses, and nothing
-/// changes, but whoever hears of such calls hears of this one.
-pub(crate) fn ask_in_vain() {
+/// Asks for a priority that does not exist, for the calling thread. The kernel refuses and changes
+/// nothing, but a probe of this call sees it.
+pub(crate) fn make_failing_call() {
     let _ = set_attributes(OURS, SchedAttr { priority: u32::MAX, ..SchedAttr::default() });
 }
 
-/// Makes a thread an ordinary task. One that is gone is no harm.
+/// Gives a thread `SCHED_OTHER` and nice 0. A thread that has ended is ignored.
 pub fn make_ordinary(thread_id: i32) {
     let _ = set_attributes(thread_id, SchedAttr { policy: OTHER, ..SchedAttr::default() });
 }
 
-/// The attributes that a thread really has.
+/// The attributes of a thread, as the kernel has them.
 fn attributes(thread_id: i32) -> io::Result<SchedAttr> {
     let mut attr = SchedAttr::default();
     // SAFETY: `attr` has room for the 48 bytes announced.
@@ -119,19 +123,12 @@ fn attributes(thread_id: i32) -> io::Result<SchedAttr> {
     if answer == 0 { Ok(attr) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The nice value of a thread, which a real-time one has as well, for later: its attributes do not
-/// say then.
+/// The nice value of a thread. A real-time thread has one too, which its attributes do not show.
 fn nice(thread_id: i32) -> io::Result<i32> {
-    // SAFETY: no pointers. The raw system call answers with 20 less the value, so that it is not
-    // taken for an error.
-    let answer = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, thread_id) };
-    i32::try_from(answer)
-        .ok()
-        .filter(|answer| *answer > 0)
-        .map_or_else(|| Err(io::Error::last_os_error()), |answer| Ok(20 - answer))
+    Ok(rustix::process::getpriority_process(Pid::from_raw(thread_id))?)
 }
 
-/// The policy that the calling thread really has.
+/// The policy of the calling thread, as the kernel has it.
 pub fn policy() -> io::Result<Policy> {
     let attr = attributes(OURS)?;
     Ok(match attr.policy {
@@ -142,7 +139,7 @@ pub fn policy() -> io::Result<Policy> {
     })
 }
 
-/// The policy of a thread as mechanisms know it; none for one that has another, or is not there.
+/// The policy of a thread, where it is one that mechanisms set. None where the thread has ended.
 pub(crate) fn policy_of(thread_id: i32) -> Option<mechanism::Policy> {
     let attr = attributes(thread_id).ok()?;
     match attr.policy {
@@ -153,33 +150,32 @@ pub(crate) fn policy_of(thread_id: i32) -> Option<mechanism::Policy> {
     }
 }
 
-/// How late the kernel may fire the calling thread's timers on purpose; real-time threads are
-/// treated as if it were 0 (`PR_SET_TIMERSLACK(2const)`).
+/// The timer slack of the calling thread: the time by which the kernel may delay its timers. It
+/// does not apply to real-time threads (`PR_SET_TIMERSLACK(2const)`).
 pub fn slack() -> io::Result<Nanos> {
-    // The library's prctl() answers with an int, which ends at 2.1 s.
+    // prctl() of the C library, and of rustix, returns an int, which ends at 2.1 s.
     // SAFETY: this prctl takes no pointers.
     let answer = unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) };
     u64::try_from(answer).map(Nanos).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sets the calling thread's timer slack; the kernel reads 0 as "the default", so 1 ns is least.
+/// Sets the timer slack of the calling thread, at least 1 ns: 0 would be the default.
 pub fn set_slack(slack: Nanos) -> io::Result<()> {
-    // SAFETY: this prctl takes no pointers.
-    crate::checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.0.max(1)) }).map(drop)
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(slack.0.max(1)))?)
 }
 
-/// The kernel's number of the calling thread.
+/// The thread number of the calling thread (`gettid(2)`).
 pub fn thread_id() -> i32 {
-    // SAFETY: gettid takes nothing and always succeeds.
-    unsafe { libc::gettid() }
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{may_set_realtime, not_run};
 
     #[test]
-    fn slack_is_read_back() {
+    fn sched_slack_is_read_back() {
         std::thread::spawn(|| {
             set_slack(Nanos(12_345)).unwrap();
             assert_eq!(slack().unwrap(), Nanos(12_345));
@@ -189,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_stands_back() {
+    fn sched_lowest_priority_is_nice_19() {
         std::thread::spawn(|| {
             stand_back().unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);
@@ -199,24 +195,21 @@ mod tests {
         .unwrap();
     }
 
-    /// Whether this test may give a real-time policy.
-    fn may(policy: Policy) -> bool {
-        set_policy(policy).is_ok()
-    }
-
     #[test]
-    fn another_thread_is_turned_and_keeps_its_nice_value() {
-        let (told, id) = std::sync::mpsc::channel();
+    fn sched_policy_of_another_thread_is_set_and_its_nice_value_kept() {
+        const TEST: &str = "sched_policy_of_another_thread_is_set_and_its_nice_value_kept";
+        let (sender, id) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
             let nice = SchedAttr { policy: OTHER, nice: 7, ..SchedAttr::default() };
             set_attributes(OURS, nice).unwrap();
-            told.send(thread_id()).unwrap();
+            sender.send(thread_id()).unwrap();
             let _ = ended.recv();
         });
         let id = id.recv().unwrap();
         assert_eq!(policy_of(id), Some(mechanism::Policy::Other));
-        if set_policy_of(id, Policy::Rr(3)).is_ok() {
+        if may_set_realtime(TEST) {
+            set_policy_of(id, Policy::Rr(3)).unwrap();
             assert_eq!(policy_of(id), Some(mechanism::Policy::Rr(3)));
             assert_eq!(realtime_priority(id), Some(3));
             set_policy_of(id, Policy::Other).unwrap();
@@ -228,27 +221,29 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_s_own_threads_can_be_asked() {
-        // The one that stops CPUs has a policy of its own.
+    fn sched_policy_of_kernel_threads_is_read() {
+        // Thread 2 is kthreadd, except in a container.
         assert!(policy_of(2).is_some() || attributes(2).is_err());
         assert_eq!(policy_of(-1), None);
     }
 
     #[test]
-    fn a_deadline_goes_before_every_priority() {
+    fn sched_deadline_counts_as_the_highest_priority() {
         std::thread::spawn(|| {
             let (runtime, period) = (Nanos::from_millis(1), Nanos::from_millis(100));
-            if may(Policy::Deadline { runtime, period }) {
-                assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
-                assert_eq!(policy_of(thread_id()), None, "no mechanism turns that");
+            if let Err(e) = set_policy(Policy::Deadline { runtime, period }) {
+                let why = format!("SCHED_DEADLINE can't be set: {e}");
+                return not_run("sched_deadline_counts_as_the_highest_priority", &why);
             }
+            assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
+            assert_eq!(policy_of(thread_id()), None, "no mechanism sets it");
         })
         .join()
         .unwrap();
     }
 
     #[test]
-    fn a_thread_starts_as_an_ordinary_one() {
+    fn sched_policy_of_a_new_thread_is_other() {
         assert_eq!(policy().unwrap(), Policy::Other);
         set_policy(Policy::Other).unwrap();
     }

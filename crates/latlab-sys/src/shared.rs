@@ -1,77 +1,67 @@
-//! A page of numbers shared by processes of ours: what a load counts, when a scan did what.
+//! A page of counters and times that latlab's processes share.
 
+use crate::descriptor;
+use crate::mapping::Mapping;
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{
-    AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicU8, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// What a load tells while it works. All of it can be read at any time, and stays readable when
-/// the load is gone, however it went.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Progress {
-    done: AtomicU64,
-    ready: AtomicBool,
-    times: [AtomicU64; TIMES],
-}
-
-/// How many times there is room for.
+/// The number of times that the page has room for.
 pub const TIMES: usize = 8;
 
-/// The shared page; children that inherit it or its descriptor see the same counters.
+const SIZE: Bytes = Bytes(4096);
+
+/// The shared page. Children that inherit it or its descriptor see the same counters, which stay
+/// readable after the process that wrote them has ended.
 #[derive(Debug)]
 pub struct SharedPage {
-    page: *mut libc::c_void,
+    memory: Mapping,
     fd: OwnedFd,
 }
 
-// SAFETY: the page holds nothing but atomics, and stays mapped until drop.
-unsafe impl Send for SharedPage {}
-// SAFETY: as above.
-unsafe impl Sync for SharedPage {}
-
-const SIZE: usize = 4096;
+/// The layout of the page.
+#[derive(Debug)]
+#[repr(C)]
+struct Progress {
+    done: AtomicU64,
+    /// 0 or 1.
+    ready: AtomicU8,
+    times: [AtomicU64; TIMES],
+}
 
 impl SharedPage {
-    /// A fresh page, all counters zero, without a name in any file system.
+    /// A new page, all zeros, without a name in any file system.
     pub fn new() -> io::Result<SharedPage> {
         let file = crate::file::in_memory()?;
-        file.set_len(SIZE as u64)?;
+        file.set_len(SIZE.0)?;
         SharedPage::map(file.into())
     }
 
-    /// The page behind a descriptor that the parent left open for us.
+    /// The page behind a descriptor that the parent process left open.
     pub fn inherited(fd: RawFd) -> io::Result<SharedPage> {
-        SharedPage::map(crate::process::inherited(fd)?.into())
+        SharedPage::map(descriptor::inherited(fd)?.into())
     }
 
-    fn map(fd: OwnedFd) -> io::Result<SharedPage> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let number = fd.as_raw_fd();
-        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-        let page = unsafe {
-            libc::mmap(std::ptr::null_mut(), SIZE, protection, libc::MAP_SHARED, number, 0)
-        };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(SharedPage { page, fd })
-    }
-
-    /// The same page once more.
+    /// Maps the same page once more.
     pub fn try_clone(&self) -> io::Result<SharedPage> {
         SharedPage::map(self.fd.try_clone()?)
     }
 
-    fn progress(&self) -> &Progress {
-        // SAFETY: the page is aligned, longer than Progress, and any bits are a valid Progress
-        // but for the flag, which is only ever written as a bool.
-        unsafe { &*self.page.cast::<Progress>() }
+    fn map(fd: OwnedFd) -> io::Result<SharedPage> {
+        Ok(SharedPage { memory: Mapping::of_file(&fd, SIZE)?, fd })
     }
 
-    /// Says that `n` more units of work are done.
+    fn progress(&self) -> &Progress {
+        // SAFETY: the mapping begins on a page, is longer than Progress, and lives as long as self;
+        // Progress is made of atomic numbers, for which any bits are a value.
+        unsafe { &*self.memory.start() }
+    }
+
+    /// Adds `n` finished units of work.
     #[inline]
     pub fn add(&self, n: u64) {
         self.progress().done.fetch_add(n, Relaxed);
@@ -82,26 +72,26 @@ impl SharedPage {
         self.progress().done.load(Relaxed)
     }
 
-    /// Notes a time in one of the [`TIMES`] places.
+    /// Stores a time in one of the [`TIMES`] places.
     #[inline]
     pub fn note(&self, place: usize, time: Nanos) {
         self.progress().times[place].store(time.0, Release);
     }
 
-    /// The time that was last noted there; 0 where none was.
+    /// The time last stored at this place; 0 where none was.
     #[inline]
     pub fn noted(&self, place: usize) -> Nanos {
         Nanos(self.progress().times[place].load(Acquire))
     }
 
-    /// Says that everything is set up and work begins.
+    /// Marks the set-up as finished: work begins.
     pub fn set_ready(&self) {
-        self.progress().ready.store(true, Relaxed);
+        self.progress().ready.store(1, Relaxed);
     }
 
     /// Whether work has begun.
     pub fn is_ready(&self) -> bool {
-        self.progress().ready.load(Relaxed)
+        self.progress().ready.load(Relaxed) != 0
     }
 }
 
@@ -111,19 +101,12 @@ impl AsRawFd for SharedPage {
     }
 }
 
-impl Drop for SharedPage {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made in `map`; references into it can't outlive self.
-        unsafe { libc::munmap(self.page, SIZE) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_one_side_counts_the_other_reads() {
+    fn shared_page_counts_and_times_are_seen_in_another_mapping() {
         let ours = SharedPage::new().unwrap();
         let theirs = ours.try_clone().unwrap();
         theirs.add(5);

@@ -1,69 +1,65 @@
-//! Signals: waiting for those that end a run, and waking a sleeping thread.
+//! Signals: waiting for those that end a run, and interrupting a sleeping thread.
+//!
+//! Signal masks, dispositions and waiting go through the C library: rustix leaves them out, since
+//! the C library reserves signals for itself.
 
 use latlab_core::time::Nanos;
+use rustix::process::{Signal, getpid, kill_process};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The signals that ask a program to end.
 const ENDING: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// Says that something waited for has happened, within this process.
-const NEWS: libc::c_int = libc::SIGUSR2;
-/// Interrupts a sleeping thread.
-const NUDGE: libc::c_int = libc::SIGUSR1;
+/// Tells the main thread of this process about an event.
+const NOTIFY: libc::c_int = libc::SIGUSR2;
+/// Interrupts the sleep of a thread.
+const INTERRUPT: libc::c_int = libc::SIGUSR1;
 
-/// What ended a wait.
+/// The reason why [`Signals::wait`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Ctrl-C, a hang-up, a request to terminate.
+    /// A request to end: SIGINT, SIGTERM or SIGHUP.
     End,
     /// [`tell`] was called.
     News,
-    /// The time was up.
+    /// The time was up, or another signal came.
     Timeout,
 }
 
-/// The right to wait for signals: while it exists, the signals that end a program wait in line
-/// for [`Signals::wait`] instead of killing, in the calling thread and all it starts.
+/// The right to wait for signals. While it exists, the signals that end a program are blocked in
+/// the thread that made it and in all threads started from it, and [`Signals::wait`] receives them.
 #[derive(Debug)]
 pub struct Signals {
     before: libc::sigset_t,
-    /// The requests to end that are to be heard: who started us with `nohup`, or in the
-    /// background of a script, wants some of them ignored, and a signal that is held back would
-    /// be heard all the same.
+    /// The ending signals that were not ignored at the start. `nohup`, and shells for background
+    /// jobs, start programs with some ignored; a blocked signal would be received all the same.
     ending: Vec<libc::c_int>,
 }
 
 impl Signals {
-    /// Holds the signals back. To be called before any thread is started.
+    /// Blocks the signals. Must be called before any thread is started.
     pub fn hold() -> io::Result<Signals> {
-        install(NUDGE, ignore)?;
-        install(NEWS, ignore)?;
-        let mut before = set_of(&[]);
+        set_handler(INTERRUPT, ignore)?;
+        set_handler(NOTIFY, ignore)?;
         let ending: Vec<libc::c_int> =
             ENDING.into_iter().filter(|signal| !is_ignored(*signal)).collect();
-        let awaited = [NEWS, libc::SIGALRM, posix_signal(), passed_on()];
-        // A timer's signal must find no thread but the one that waits for it.
-        let held = set_of(&[ending.as_slice(), &awaited].concat());
-        // SAFETY: both sets are valid; the call changes the calling thread's mask only.
-        let answer =
-            unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before) };
-        if answer == 0 {
-            Ok(Signals { before, ending })
-        } else {
-            Err(io::Error::from_raw_os_error(answer))
-        }
+        // The signals of timers and of threads must find only the thread that waits for them.
+        let awaited = [NOTIFY, libc::SIGALRM, posix_timer_signal(), thread_signal()];
+        let blocked = set_of(&[ending.as_slice(), &awaited].concat());
+        let before = set_mask(libc::SIG_BLOCK, &blocked)?;
+        Ok(Signals { before, ending })
     }
 
-    /// Waits for a held signal, at most this long.
+    /// Waits for a blocked signal, at most this long.
     pub fn wait(&self, at_most: Nanos) -> Event {
         let timeout = crate::clock::timespec(at_most);
-        let awaited = set_of(&[self.ending.as_slice(), &[NEWS]].concat());
-        // SAFETY: set and timeout are valid; what the signal carried is not asked for.
+        let awaited = set_of(&[self.ending.as_slice(), &[NOTIFY]].concat());
+        // SAFETY: set and timeout are valid; the signal's data are not asked for.
         let signal = unsafe {
             libc::sigtimedwait(&raw const awaited, std::ptr::null_mut(), &raw const timeout)
         };
         match signal {
-            NEWS => Event::News,
+            NOTIFY => Event::News,
             signal if ENDING.contains(&signal) => Event::End,
             _ => Event::Timeout,
         }
@@ -72,66 +68,56 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // A second Ctrl-C while the first was obeyed must not kill before the results are out.
+        // A second Ctrl-C that came after the first must not kill before the results are written.
         while self.wait(Nanos(0)) != Event::Timeout {}
-        // SAFETY: the mask stored is the one the kernel gave.
-        unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
-        };
+        let _ = set_mask(libc::SIG_SETMASK, &self.before);
     }
 }
 
-/// Wakes whoever waits on [`Signals::wait`] in this process.
+/// Has [`Signals::wait`] in this process return [`Event::News`].
 pub fn tell() {
-    let us = std::process::id();
-    // SAFETY: a signal to ourselves; it is held, so it can't kill.
-    unsafe { libc::syscall(libc::SYS_kill, us, NEWS) };
+    let _ = kill_process(getpid(), Signal::USR2);
 }
 
-/// Asks this process to end, as Ctrl-C would: [`Signals::wait`] hears it.
+/// Sends this process SIGTERM: [`Signals::wait`] returns [`Event::End`].
 pub fn end() {
-    let us = std::process::id();
-    // SAFETY: a signal to ourselves, and no pointers.
-    unsafe { libc::syscall(libc::SYS_kill, us, libc::SIGTERM) };
+    let _ = kill_process(getpid(), Signal::TERM);
 }
 
-/// Interrupts the sleep of a thread of this process.
+/// Interrupts the sleep of a thread of this process. A thread that has ended is ignored.
 pub fn nudge(thread_id: i32) {
-    let us = std::process::id();
-    // SAFETY: NUDGE has a handler that does nothing; a thread that is gone is no harm.
-    unsafe { libc::syscall(libc::SYS_tgkill, us, thread_id, NUDGE) };
+    send(thread_id, INTERRUPT);
 }
 
 /// Sends a thread of this process the signal that [`await_passed`] waits for.
 #[inline]
 pub fn pass_to(thread_id: i32) {
-    let us = std::process::id();
-    // SAFETY: the signal is held back by every thread, so it can't kill.
-    unsafe { libc::syscall(libc::SYS_tgkill, us, thread_id, passed_on()) };
+    send(thread_id, thread_signal());
 }
 
-/// Waits until another thread passes the signal on to this one. False if another signal ended the
-/// wait.
+/// Waits until another thread sends this one the signal of [`pass_to`]. False if another signal
+/// ended the wait.
 #[inline]
 pub fn await_passed() -> bool {
-    wait_for(passed_on())
+    wait_for(thread_signal())
 }
 
-/// Waits for a signal that is held back. False if another signal ended the wait.
+/// Waits for a blocked signal. False if another signal ended the wait.
 #[inline]
 pub(crate) fn wait_for(signal: libc::c_int) -> bool {
     let set = set_of(&[signal]);
-    // SAFETY: the set is valid; what the signal carried is not asked for.
+    // SAFETY: the set is valid; the signal's data are not asked for.
     unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) == signal }
 }
 
+/// Whether this process was asked to terminate.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a request to terminate is noted for [`terminated`] instead of killing.
+/// From now on SIGTERM no longer kills: [`terminated`] reports it. SIGINT is ignored: a terminal's
+/// Ctrl-C goes to all its processes, and the one that started this one decides what it means.
 pub fn note_termination() -> io::Result<()> {
-    install(libc::SIGTERM, note)?;
-    // A terminal's Ctrl-C goes to everybody; who started us decides what it means.
-    install(libc::SIGINT, ignore)
+    set_handler(libc::SIGTERM, record_request)?;
+    set_handler(libc::SIGINT, ignore)
 }
 
 /// Whether this process was asked to terminate.
@@ -140,67 +126,81 @@ pub fn terminated() -> bool {
     TERMINATED.load(Relaxed)
 }
 
-extern "C" fn note(_: libc::c_int) {
+/// From now on this process, and the program that it becomes, ignore requests to end.
+pub(crate) fn ignore_ending_signals() -> io::Result<()> {
+    ENDING.into_iter().try_for_each(|signal| sigaction(signal, Some(libc::SIG_IGN)).map(drop))
+}
+
+/// Unblocks all signals: a child inherits the mask of its parent.
+pub(crate) fn unblock_all() {
+    let _ = set_mask(libc::SIG_SETMASK, &set_of(&[]));
+}
+
+/// The signal of POSIX timers. Each timer sends it to the thread that made the timer.
+pub(crate) fn posix_timer_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 1
+}
+
+/// The signal that threads send to each other.
+fn thread_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 2
+}
+
+#[inline]
+fn send(thread_id: i32, signal: libc::c_int) {
+    let ours = std::process::id();
+    // SAFETY: no pointers; the signals sent here are blocked or have a handler, and kill nobody.
+    unsafe { libc::syscall(libc::SYS_tgkill, ours, thread_id, signal) };
+}
+
+extern "C" fn record_request(_: libc::c_int) {
     TERMINATED.store(true, Relaxed);
 }
 
 extern "C" fn ignore(_: libc::c_int) {}
 
-fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
-    // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    #[expect(clippy::fn_to_numeric_cast_any, reason = "the C interface wants the address")]
+fn set_handler(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) -> io::Result<()> {
+    #[expect(clippy::fn_to_numeric_cast_any, reason = "the C interface takes the address")]
     let address = handler as *const () as usize;
-    action.sa_sigaction = address;
-    // No SA_RESTART: the point is to interrupt.
-    // SAFETY: the handlers touch nothing but an atomic, which is allowed in one.
-    crate::checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })
-        .map(drop)
+    sigaction(signal, Some(address)).map(drop)
 }
 
-/// From now on requests to end are not heard at all, also not by the program this one becomes.
-pub(crate) fn ignore_requests_to_end() {
-    for signal in ENDING {
-        // SAFETY: to ignore a signal no function of ours is needed.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
+/// Whether the signal is ignored in this process.
+fn is_ignored(signal: libc::c_int) -> bool {
+    sigaction(signal, None).is_ok_and(|handler| handler == libc::SIG_IGN)
+}
+
+/// The handler of a signal; a new one is set where there is one. It does not restart system calls
+/// (no `SA_RESTART`): they are to be interrupted.
+fn sigaction(signal: libc::c_int, new: Option<libc::sighandler_t>) -> io::Result<usize> {
+    // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    let action = new.map(|handler| libc::sigaction { sa_sigaction: handler, ..before });
+    let action = action.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: both are valid or null; our handlers touch only an atomic number.
+    crate::checked(unsafe { libc::sigaction(signal, action, &raw mut before) })?;
+    Ok(before.sa_sigaction)
+}
+
+/// Changes the signal mask of the calling thread. Returns the one before.
+fn set_mask(how: libc::c_int, set: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = set_of(&[]);
+    // SAFETY: both sets are valid.
+    match unsafe { libc::pthread_sigmask(how, std::ptr::from_ref(set), &raw mut before) } {
+        0 => Ok(before),
+        error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Whether this process was started with the signal ignored.
-fn is_ignored(signal: libc::c_int) -> bool {
-    // SAFETY: sigaction is made of integers, pointers and a set, for which zero is a value.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: nothing is changed; `action` is valid to write to.
-    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
-    action.sa_sigaction == libc::SIG_IGN
-}
-
-/// The signal of POSIX timers; each goes to the thread that made its timer.
-pub(crate) fn posix_signal() -> libc::c_int {
-    libc::SIGRTMIN() + 1
-}
-
-/// The signal that threads of ours pass on to each other.
-fn passed_on() -> libc::c_int {
-    libc::SIGRTMIN() + 2
-}
-
 /// A set of signals.
-pub(crate) fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     // SAFETY: a sigset is an array of integers.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is valid to write to.
     unsafe { libc::sigemptyset(&raw mut set) };
     for signal in signals {
-        // SAFETY: `set` is valid, the signals are constants of the system's.
+        // SAFETY: `set` is valid; a signal that does not exist is refused.
         unsafe { libc::sigaddset(&raw mut set, *signal) };
     }
     set
-}
-
-/// Lets every signal through again: for a child, which inherits what is held back.
-pub(crate) fn release_all() {
-    let none = set_of(&[]);
-    // SAFETY: the set is valid; the old mask is not asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
 }

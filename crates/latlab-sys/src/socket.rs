@@ -1,18 +1,19 @@
-//! TCP connections as benchmarks use them: whole messages, and nothing left behind.
+//! TCP connections of benchmarks: whole messages, and no state left in the kernel.
 
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
+use std::time::Duration;
 
-/// Fills `buffer`, in one system call where nothing interrupts it. False where the other side has
-/// hung up before the first byte.
+/// Fills `buffer`, in one system call where no signal interrupts it. False where the other side
+/// closed the connection before the first byte.
 #[inline]
 pub fn receive(from: &TcpStream, buffer: &mut [u8]) -> io::Result<bool> {
     take(from, buffer, 0)
 }
 
-/// Takes as many bytes as `buffer` has off the connection without copying them: `buffer` is left
-/// as it was (`MSG_TRUNC`, tcp(7)). False where the other side has hung up.
+/// Discards as many received bytes as `buffer` has, without copying them: `buffer` is not changed
+/// (`MSG_TRUNC`, tcp(7)). False where the other side closed the connection before the first byte.
 #[inline]
 pub fn discard(from: &TcpStream, buffer: &mut [u8]) -> io::Result<bool> {
     take(from, buffer, libc::MSG_TRUNC)
@@ -23,7 +24,8 @@ fn take(from: &TcpStream, buffer: &mut [u8], flags: libc::c_int) -> io::Result<b
     let mut done = 0;
     while done < buffer.len() {
         let rest = &mut buffer[done..];
-        // SAFETY: `rest` is valid to write to, as long as announced.
+        // Measured, so through the C library.
+        // SAFETY: `rest` is valid to write to and has this length.
         let answer = unsafe { libc::recv(fd, rest.as_mut_ptr().cast(), rest.len(), flags) };
         match usize::try_from(answer) {
             Ok(0) if done == 0 => return Ok(false),
@@ -39,17 +41,10 @@ fn take(from: &TcpStream, buffer: &mut [u8], flags: libc::c_int) -> io::Result<b
     Ok(true)
 }
 
-/// Has the kernel forget the connection when it is closed: else it would keep a minute's memory
-/// of it (`SO_LINGER`, socket(7)).
+/// Has the kernel drop the connection when it is closed, without a minute in `TIME_WAIT`
+/// (`SO_LINGER`, socket(7)).
 pub fn forget_when_closed(connection: &TcpStream) -> io::Result<()> {
-    let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    let bytes = libc::socklen_t::try_from(size_of::<libc::linger>()).unwrap_or(0);
-    let fd = connection.as_raw_fd();
-    // SAFETY: `now` is a valid linger, as long as announced.
-    crate::checked(unsafe {
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const now).cast(), bytes)
-    })
-    .map(drop)
+    Ok(rustix::net::sockopt::set_socket_linger(connection, Some(Duration::ZERO))?)
 }
 
 #[cfg(test)]
@@ -65,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_messages_come_and_others_go_unread() {
+    fn socket_receives_and_discards_whole_messages() {
         let (mut near, far) = connection();
         near.write_all(b"headbodynext").unwrap();
         let mut buffer = [0; 4];
@@ -78,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hangs_up_is_gone_however_that_is() {
+    fn socket_reports_a_closed_connection() {
         let (near, far) = connection();
         drop(near);
         assert!(!receive(&far, &mut [0; 4]).unwrap());

@@ -1,4 +1,5 @@
-//! A sound card's playback, without the library: the PCM interface of ALSA (`sound/asound.h`).
+//! Playback on a sound card through the PCM interface of ALSA (`sound/asound.h`), without its
+//! library.
 
 use crate::ioctl::{PLAIN, READ, WRITE, call};
 use std::fs::{self, File};
@@ -7,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-/// A playback device, opened: two channels of 16 bits. Dropping it stops it.
+/// An open playback device with two channels of 16 bits. Dropping it stops it.
 #[derive(Debug)]
 pub struct Pcm {
     file: File,
@@ -15,14 +16,14 @@ pub struct Pcm {
     silence: Vec<[i16; 2]>,
 }
 
-/// How a write ended.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// There was room for all of it, or there came to be.
+    /// The device took all of it before it ran dry.
     InTime,
-    /// It was written, but the device had run dry, and had to be started again.
+    /// The device had run dry (an underrun); it was started again and took all of it.
     TooLate,
-    /// A signal came first.
+    /// A signal ended the write.
     Interrupted,
 }
 
@@ -35,7 +36,7 @@ struct Interval {
     flags: libc::c_uint,
 }
 
-/// As `struct snd_pcm_hw_params`: what the device can do, and what is wanted of that.
+/// As `struct snd_pcm_hw_params`: the abilities of the device, narrowed to what is wanted.
 #[repr(C)]
 struct Hardware {
     flags: libc::c_uint,
@@ -82,7 +83,7 @@ const DELAY: libc::Ioctl = call(READ, KIND, 0x21, size_of::<libc::c_long>());
 const PREPARE: libc::Ioctl = call(PLAIN, KIND, 0x40, 0);
 const WRITEI_FRAMES: libc::Ioctl = call(WRITE, KIND, 0x50, size_of::<Transfer>());
 
-// The masks that are set, and what of them; then the intervals.
+// The masks that are set, each with its bit; then the intervals.
 const ACCESS: (usize, u32) = (0, 1 << 3);
 const FORMAT: (usize, u32) = (1, 1 << 2);
 const SUBFORMAT: (usize, u32) = (2, 1);
@@ -90,11 +91,11 @@ const CHANNELS: usize = 2;
 const RATE: usize = 3;
 const PERIOD_SIZE: usize = 5;
 const PERIODS: usize = 7;
-/// An interval of whole numbers.
+/// The flag of an interval of integers.
 const WHOLE: libc::c_uint = 1 << 2;
 
 impl Hardware {
-    /// Anything that the device can do.
+    /// All that a device can do.
     fn any() -> Hardware {
         let interval = Interval { min: 0, max: libc::c_uint::MAX, flags: 0 };
         Hardware {
@@ -114,7 +115,7 @@ impl Hardware {
     }
 }
 
-/// The first card's first device that plays. `NotFound` where there is none.
+/// The path of the first playback device. `NotFound` where there is none.
 pub fn device() -> io::Result<PathBuf> {
     let plays = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -125,16 +126,15 @@ pub fn device() -> io::Result<PathBuf> {
 }
 
 impl Pcm {
-    /// Opens [`device`] to play so many samples a second out of a buffer of so many periods.
-    /// `ResourceBusy` where others play, `InvalidInput` where it can't do this.
+    /// Opens [`device`] at `rate` samples a second, with a buffer of `periods` periods of `period`
+    /// samples. `ResourceBusy` where it is in use, `InvalidInput` where it does not support this.
     pub fn open(rate: u32, period: u32, periods: u32) -> io::Result<Pcm> {
-        // Who opens it else waits until the others have done.
+        // Without O_NONBLOCK, opening waits until the device is free.
         let mut options = File::options();
         let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open(device()?)?;
         let silence = vec![[0; 2]; period as usize];
         let pcm = Pcm { file, silence };
-        // SAFETY: this takes a number and no pointer.
-        crate::checked(unsafe { libc::fcntl(pcm.file.as_raw_fd(), libc::F_SETFL, 0) })?;
+        rustix::fs::fcntl_setfl(&pcm.file, rustix::fs::OFlags::empty())?;
         let mut hardware = Hardware::any();
         for (mask, only) in [ACCESS, FORMAT, SUBFORMAT] {
             hardware.masks[mask] = [only, 0, 0, 0, 0, 0, 0, 0];
@@ -158,7 +158,8 @@ impl Pcm {
         Ok(pcm)
     }
 
-    /// Gives it a period of silence, when there is room. It begins to play when its buffer is full.
+    /// Writes a period of silence, as soon as there is room. Playback starts when the buffer is
+    /// full.
     #[inline]
     pub fn write(&self) -> io::Result<Written> {
         match self.transfer() {
@@ -172,7 +173,7 @@ impl Pcm {
         }
     }
 
-    /// How many samples it has yet to play; none where it has run dry.
+    /// The number of samples that are still to be played; 0 after an underrun.
     #[inline]
     pub fn queued(&self) -> io::Result<u64> {
         let mut delay: libc::c_long = 0;
@@ -190,22 +191,22 @@ impl Pcm {
             let frames = left.len() as libc::c_ulong;
             let mut transfer = Transfer { written: 0, from: left.as_ptr(), frames };
             self.ask(WRITEI_FRAMES, &mut transfer)?;
-            // Fewer where a signal came between two of them.
+            // A signal may have ended the transfer early.
             left = left.get(usize::try_from(transfer.written).unwrap_or(0)..).unwrap_or_default();
         }
         Ok(())
     }
 
     fn prepare(&self) -> io::Result<()> {
-        // SAFETY: this call takes nothing.
+        // SAFETY: this call takes no argument.
         crate::checked(unsafe { libc::ioctl(self.file.as_raw_fd(), PREPARE) }).map(drop)
     }
 
     #[inline]
     fn ask<T>(&self, call: libc::Ioctl, with: &mut T) -> io::Result<()> {
         let with: *mut T = with;
-        // SAFETY: each call is made with the type whose size is a part of its number; the kernel
-        // keeps no reference, and of a transfer it reads no more than the frames that are there.
+        // SAFETY: each call is made with the type whose size is part of its number; the kernel
+        // keeps no reference, and a transfer states no more frames than there are.
         crate::checked(unsafe { libc::ioctl(self.file.as_raw_fd(), call, with) }).map(drop)
     }
 }
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_calls_have_the_numbers_that_the_kernel_knows() {
+    fn sound_call_numbers_match_the_kernel() {
         assert_eq!(HW_PARAMS, 0xc260_4111);
         assert_eq!(SW_PARAMS, 0xc088_4113);
         assert_eq!(DELAY, 0x8008_4121);

@@ -1,4 +1,4 @@
-//! Machines read from captured trees, and what the doctor says about them.
+//! Machines read from captured trees, and the findings of the doctor about them.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_core::doctor::{Severity, diagnose};
@@ -25,10 +25,10 @@ fn findings(machine: &Machine) -> [String; 4] {
 }
 
 #[test]
-fn a_virtual_machine() {
+fn machine_of_a_virtual_machine() {
     let machine = captured("vm-preempt-none");
     assert_eq!(machine.kernel, "6.18.44");
-    // What init is told after the dashes is not for the kernel.
+    // Arguments after the dashes are for init, not for the kernel.
     assert_eq!(machine.preempt.as_deref(), Some("none"));
     assert_eq!(machine.preempt_modes, ["none", "voluntary", "full", "lazy"]);
     assert_eq!(machine.config("CONFIG_BPF_SYSCALL"), Some("y"));
@@ -36,7 +36,7 @@ fn a_virtual_machine() {
     assert_eq!(machine.hz, Some(250));
     assert_eq!(machine.clocksource.as_deref(), Some("tsc"));
     assert_eq!(machine.clocksources, ["kvm-clock"]);
-    // Only the flag is in the tree: whose hypervisor it is, the processor would have to say.
+    // The tree has only the flag; the name would come from CPUID.
     assert_eq!(machine.hypervisor.as_deref(), Some("unknown"));
     assert_eq!(machine.cpus.to_string(), "0-1");
     assert_eq!(machine.siblings[&1].to_string(), "1");
@@ -65,7 +65,7 @@ fn a_virtual_machine() {
 }
 
 #[test]
-fn a_laptop_seen_by_a_user() {
+fn machine_of_a_laptop_read_by_a_user() {
     let machine = captured("rt-laptop");
     assert_eq!(machine.preempt.as_deref(), Some("rt"));
     assert_eq!(machine.config("CONFIG_PREEMPT_DYNAMIC"), Some("n"));
@@ -84,7 +84,7 @@ fn a_laptop_seen_by_a_user() {
     assert_eq!(machine.memory.swap_used_kib, Some(524_288));
     assert_eq!(machine.rights.rtprio, Some(Limit::At(0)));
     assert_eq!(machine.rights.rttime, Some(Limit::Unlimited));
-    // Each CPU counts for its core and for its package.
+    // Each CPU has a count for its core and one for its package.
     assert_eq!(machine.counters.throttles, Some(60));
     assert_eq!(machine.scheduling.cgroup, None);
     let users: Vec<(u32, u32)> = machine
@@ -110,7 +110,7 @@ fn a_laptop_seen_by_a_user() {
 }
 
 #[test]
-fn a_board_without_a_known_configuration() {
+fn machine_of_a_board_without_a_kernel_configuration() {
     let machine = captured("board-arm64");
     assert_eq!(machine.preempt.as_deref(), Some("rt"));
     assert!(machine.config.is_empty());
@@ -121,7 +121,7 @@ fn a_board_without_a_known_configuration() {
     assert_eq!(machine.isolation.nohz_full.as_ref().unwrap().to_string(), "2-3");
     assert_eq!(machine.isolation.rcu_nocbs.as_ref().unwrap().to_string(), "2-3");
     assert_eq!(machine.isolation.irq_affinity.as_ref().unwrap().to_string(), "0-1");
-    // CPU 1 may still enter it, though the others may not.
+    // CPU 1 may still enter it, the others may not.
     assert!(!machine.processor.idle.states[1].disabled);
     assert_eq!(machine.rt_runtime_us, Some(-1));
     assert_eq!(machine.efi_runtime, Some(false));
@@ -136,16 +136,16 @@ fn a_board_without_a_known_configuration() {
 }
 
 #[test]
-fn a_tree_without_anything() {
+fn machine_of_an_empty_tree_is_empty() {
     let folder = tempfile::tempdir().unwrap();
     let machine = read(&Root::new(folder.path()));
     assert_eq!(machine, Machine::default());
     assert_eq!(diagnose(&machine), []);
 }
 
-/// A kernel of the future, or a broken one, may say anything in any file.
+/// A future or broken kernel may write anything into any file.
 #[test]
-fn trees_of_nonsense() {
+fn machine_of_nonsense_is_read_without_a_panic() {
     let nonsense: [&[u8]; 6] =
         [b"", b"\xff\0", b"-1", b"18446744073709551615 18446744073709551615 1", b"0,", b"a (b) [c"];
     for name in ["vm-preempt-none", "rt-laptop", "board-arm64"] {
@@ -158,8 +158,8 @@ fn trees_of_nonsense() {
     }
 }
 
-/// The tree under `from` again under `to`, with another content in all files but those that
-/// decide which others are read.
+/// Copies the tree from `from` to `to`, with other content in all files except those that decide
+/// which others are read.
 #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
 fn fill(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
     const KEPT: &[&str] = &["online", "osrelease", "cpuinfo"];
@@ -179,7 +179,7 @@ fn fill(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
 }
 
 #[test]
-fn this_machine() {
+fn machine_of_this_system_is_read_and_serialised() {
     let machine = read(&Root::default());
     assert!(!machine.kernel.is_empty() && !machine.cpus.is_empty());
     assert!(machine.processor.arch.is_some());

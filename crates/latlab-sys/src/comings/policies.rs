@@ -1,7 +1,7 @@
-//! Hearing that a task is given a policy, at the end of the one function of the kernel that all ways
-//! to one go through. It costs whoever gives a policy something, and nobody else.
+//! Events of policies that are set, by a kprobe at the end of the one kernel function through which
+//! every policy is set. It costs only the task that sets a policy.
 
-use super::poll;
+use super::readable;
 use crate::bpf::Bell;
 use crate::root::Root;
 use crate::{perf, sched};
@@ -10,13 +10,13 @@ use latlab_core::time::Nanos;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
-/// Hears of every policy that is given on any CPU, those that come later among them. One probe does
-/// for all of them: what the kernel notes for perf it notes on one CPU, but BPF runs on each.
+/// Reports every policy that is set on any CPU, including CPUs that come online later. One probe is
+/// enough for all CPUs: perf itself would record on one CPU, but the BPF program runs on each.
 #[derive(Debug)]
 pub(super) struct Policies {
-    /// Closed before the bell is.
+    /// Closed before the program that it runs.
     _probe: File,
     bell: Bell,
 }
@@ -24,18 +24,19 @@ pub(super) struct Policies {
 /// Why the kernel's function can't be probed.
 #[derive(Debug, thiserror::Error)]
 pub enum Unprobed {
-    /// Perf has no probes.
+    /// Perf has no kprobes.
     #[error("this kernel has no probes for perf events (CONFIG_KPROBE_EVENTS)")]
     Missing,
-    /// There is nothing to run.
-    #[error("BPF programs of probes can't be loaded ({0})")]
+    /// The BPF program can't be loaded.
+    #[error("BPF programs for kprobes can't be loaded ({0})")]
     Mute(io::Error),
-    /// It can't be put where it belongs.
-    #[error("the kernel's function __sched_setscheduler can't be probed ({0})")]
+    /// The probe can't be set.
+    #[error("the kernel function __sched_setscheduler can't be probed ({0})")]
     Refused(io::Error),
-    /// Probes can be switched off for all.
+    /// Kprobes can be disabled for the whole system.
     #[error(
-        "probes say nothing: kernel.ftrace_enabled or /sys/kernel/debug/kprobes/enabled may be 0"
+        "kprobes report nothing: kernel.ftrace_enabled or /sys/kernel/debug/kprobes/enabled may \
+         be 0"
     )]
     Silent,
 }
@@ -44,35 +45,36 @@ pub enum Unprobed {
 const FUNCTION: &CStr = c"__sched_setscheduler";
 
 impl Policies {
-    /// Begins to hear, by an event that is counted among one of these CPUs.
+    /// Starts to listen. The perf event of the probe belongs to the first of these CPUs.
     pub(super) fn listen(root: &Root, cpus: &CpuList) -> Result<Policies, Unprobed> {
         let kind = kind(root).ok_or(Unprobed::Missing)?;
         let cpu = cpus.iter().next().ok_or(Unprobed::Missing)?;
         let bell = Bell::new().map_err(Unprobed::Mute)?;
         let probe = perf::end_of(FUNCTION, kind, cpu, bell.program());
         let policies = Policies { _probe: probe.map_err(Unprobed::Refused)?, bell };
-        sched::ask_in_vain();
-        if poll(std::iter::once(policies.as_raw_fd()), Nanos(0)).contains(&false) {
+        sched::make_failing_call();
+        if readable(&[policies.as_fd()], Nanos(0)).contains(&false) {
             return Err(Unprobed::Silent);
         }
-        policies.note();
+        policies.clear();
         Ok(policies)
     }
 
-    /// What was heard so far is known.
-    pub(super) fn note(&self) {
-        self.bell.silence();
+    /// Marks the events so far as seen.
+    pub(super) fn clear(&self) {
+        self.bell.clear();
     }
 }
 
-/// Can be read as soon as something is heard.
-impl AsRawFd for Policies {
-    fn as_raw_fd(&self) -> RawFd {
-        self.bell.as_raw_fd()
+/// Readable as soon as there is an event.
+impl AsFd for Policies {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
     }
 }
 
-/// The kernel's number for probes (since Linux 4.17), and the bit that has one be of a function's end.
+/// The kernel's number for kprobes (Linux 4.17), and the bit that makes one probe the end of a
+/// function.
 fn kind(root: &Root) -> Option<(u32, u64)> {
     let folder = "sys/bus/event_source/devices/kprobe";
     let bit = root.text(format!("{folder}/format/retprobe"))?;
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a temporary folder is not the machine")]
-    fn the_kernel_says_how_a_probe_is_asked_for() {
+    fn policies_probe_kind_is_read_from_sysfs() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let unprobed = Policies::listen(&root, &"0".parse().unwrap()).unwrap_err();

@@ -1,17 +1,17 @@
-//! The interface as it stands here is that of `kmod/latlab.h`.
+//! Compares the interface of the driver with `kmod/latlab.h`.
 
 use super::*;
 
 const HEADER: &str = include_str!("../../../../kmod/latlab.h");
 
-/// What a name is defined as, up to a comment.
+/// The definition of a macro.
 fn defined(name: &str) -> &'static str {
     let start = format!("#define {name}");
     let line = HEADER.lines().find_map(|line| line.strip_prefix(&start)).expect(name);
     line.trim()
 }
 
-/// The names in an enumeration, in order.
+/// The names of an enumeration, in order.
 fn names(of: &str) -> Vec<&'static str> {
     let start = format!("enum {of} {{");
     let (_, rest) = HEADER.split_once(&start).expect(of);
@@ -21,17 +21,17 @@ fn names(of: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_interface_is_that_of_the_header() {
+fn driver_constants_match_the_header() {
     assert_eq!(defined("LATLAB_VERSION"), Version::OURS.to_string());
     assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
-    assert_eq!(defined("LATLAB_SWITCHES"), Switches::MOST.to_string());
+    assert_eq!(defined("LATLAB_SWITCHES"), WatchedSwitches::MOST.to_string());
     assert_eq!(defined("LATLAB_BUSIEST_NS"), format!("{}ULL", Source::BUSIEST.0));
     let longest = Driver::LONGEST_DELAY.0;
     assert_eq!(defined("LATLAB_LONGEST_DELAY_NS"), format!("{longest}ULL"));
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
     assert_eq!(defined("LATLAB_AT_ONCE"), AT_ONCE.to_string());
-    for (number, nth, kind, of) in [
+    for (number, index, kind, of) in [
         (GET_VERSION, 0, "_IOR", "version"),
         (RUN, 1, "_IOWR", "run"),
         (ARM, 2, "_IOWR", "arm"),
@@ -40,19 +40,19 @@ fn the_interface_is_that_of_the_header() {
         (SWITCHES, 5, "_IOR", "switches"),
         (INJECT, 6, "_IOW", "inject"),
     ] {
-        let words = format!("{kind}(0xEF, 0x{nth:02X}, struct latlab_{of})");
+        let words = format!("{kind}(0xEF, 0x{index:02X}, struct latlab_{of})");
         assert_eq!(defined(&format!("LATLAB_IOC_{}", of.to_uppercase())), words);
         let direction = match kind {
             "_IOR" => READ,
             "_IOW" => WRITE,
             _ => READ | WRITE,
         };
-        assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | nth));
+        assert_eq!((number >> 30, number & 0xFFFF), (direction, 0xEF00 | index));
     }
 }
 
 #[test]
-fn modes_sources_and_causes_are_counted_as_in_the_header() {
+fn driver_enumerations_match_the_header() {
     let modes = [
         (Mode::Plain, "LATLAB_PLAIN"),
         (Mode::Spin, "LATLAB_SPIN"),
@@ -62,7 +62,7 @@ fn modes_sources_and_causes_are_counted_as_in_the_header() {
         (Mode::LockBreak, "LATLAB_LOCK_BREAK"),
     ];
     let listed = names("latlab_mode");
-    assert_eq!(listed.len(), modes.len() + 1, "the last is their number");
+    assert_eq!(listed.len(), modes.len() + 1, "the last name is their count");
     for (mode, name) in modes {
         assert_eq!(listed[mode as usize], name);
     }
@@ -74,7 +74,7 @@ fn modes_sources_and_causes_are_counted_as_in_the_header() {
         (Cause::TimerCallback, "LATLAB_TIMER_CALLBACK"),
     ];
     let listed = names("latlab_cause");
-    assert_eq!(listed.len(), causes.len() + 1, "the last is their number");
+    assert_eq!(listed.len(), causes.len() + 1, "the last name is their count");
     for (cause, name) in causes {
         assert_eq!(listed[cause as usize], name);
     }
@@ -83,7 +83,7 @@ fn modes_sources_and_causes_are_counted_as_in_the_header() {
     assert_eq!((sources[TIMER as usize], sources[EDU as usize]), (sources[0], sources[1]));
 }
 
-/// The fields of a structure with the bytes that each takes.
+/// The fields of a structure, with the size of each in bytes.
 fn fields(of: &str) -> Vec<(&'static str, usize)> {
     let start = format!("struct latlab_{of} {{");
     let (_, rest) = HEADER.split_once(&start).expect(of);
@@ -92,7 +92,7 @@ fn fields(of: &str) -> Vec<(&'static str, usize)> {
     let field = |(declaration, _): (&'static str, &str)| {
         let (kind, name) = declaration.trim().rsplit_once(' ')?;
         let size = match kind {
-            "__u64" if name.ends_with("[LATLAB_SWITCHES]") => 8 * Switches::MOST,
+            "__u64" if name.ends_with("[LATLAB_SWITCHES]") => 8 * WatchedSwitches::MOST,
             "__u64" => 8,
             "__u32" => 4,
             "struct latlab_part" => Pieces::MOST * size_of::<Piece>(),
@@ -104,7 +104,7 @@ fn fields(of: &str) -> Vec<(&'static str, usize)> {
 }
 
 #[test]
-fn structures_are_laid_out_as_in_the_header() {
+fn driver_structures_match_the_header() {
     use std::mem::offset_of;
     let check = |of: &str, expected: &[(&str, usize)], size: usize| {
         let mut at = 0;
@@ -147,11 +147,11 @@ fn structures_are_laid_out_as_in_the_header() {
     check("wait", &wait, size_of::<Arrival>());
     check("watch", &[("cost", offset_of!(Watch, cost))], size_of::<Watch>());
     let switches = [
-        ("count", offset_of!(Switches, count)),
-        ("lost", offset_of!(Switches, lost)),
-        ("took[LATLAB_SWITCHES]", offset_of!(Switches, took)),
+        ("count", offset_of!(WatchedSwitches, count)),
+        ("lost", offset_of!(WatchedSwitches, lost)),
+        ("took[LATLAB_SWITCHES]", offset_of!(WatchedSwitches, took)),
     ];
-    check("switches", &switches, size_of::<Switches>());
+    check("switches", &switches, size_of::<WatchedSwitches>());
     let inject = [
         ("at", offset_of!(Inject, at)),
         ("until", offset_of!(Inject, until)),

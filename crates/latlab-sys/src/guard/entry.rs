@@ -1,37 +1,37 @@
-//! One change as the journal has it: how it is made, and undone.
+//! One change in a journal: how it is made and undone.
 
 use super::GuardError;
 use crate::knob::{self, Knob};
-use crate::sched;
+use crate::{procfs, sched};
 use latlab_core::mechanism::Policy;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;
 
-/// One file or thread that was changed.
+/// A file or a thread that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub(super) knob: String,
     pub(super) path: PathBuf,
     pub(super) was: String,
-    /// None where it is changed again and again, so that any value may be ours.
+    /// None where it is changed again and again, so that any value may be this run's.
     pub(super) set: Option<String>,
-    /// The thread whose policy it is; none for a file.
+    /// The thread whose policy was changed; None for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) thread: Option<Thread>,
+    pub(super) thread: Option<ThreadIdentity>,
 }
 
-/// Who a thread is. Its name alone is not enough: numbers are given again, and programs may call
-/// their threads what they like.
+/// The identity of a thread. Its number may be reused, and programs may give their threads any
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Thread {
+pub(super) struct ThreadIdentity {
     id: i32,
-    /// When it was started, in ticks since the machine was.
+    /// The time at which it was started, in clock ticks since boot.
     started: u64,
 }
 
 impl Entry {
-    /// What a file says, and will say.
+    /// A file, with its present value and the value to be set.
     pub(super) fn of_file(
         knob: &Knob,
         path: PathBuf,
@@ -44,30 +44,61 @@ impl Entry {
         }
     }
 
-    /// The policy a thread has, and will have.
+    /// A thread, with its present policy and the policy to be set.
     pub(super) fn of_thread(id: i32, name: &str, set: String) -> Result<Entry, GuardError> {
         let path = PathBuf::from(format!("/proc/{id}"));
         let ended = || GuardError::Ended(name.to_owned());
         let (found, started) = identity(id).ok_or_else(ended)?;
-        let thread = Some(Thread { id, started });
+        let thread = Some(ThreadIdentity { id, started });
         let set = Some(set);
         let entry = Entry { knob: name.to_owned(), path, was: String::new(), set, thread };
-        let was = entry.now().filter(|_| found == name).ok_or_else(ended)?;
+        let was = entry.value().filter(|_| found == name).ok_or_else(ended)?;
         Ok(Entry { was, ..entry })
     }
 
-    /// Whether it is about this thread.
+    /// Whether this is an entry for this thread.
     pub(super) fn is_of(&self, thread: i32, name: &str) -> bool {
         self.thread.as_ref().is_some_and(|one| one.id == thread) && self.knob == name
     }
 
-    /// Whether both are about the same file or thread.
+    /// Whether both are entries for the same file or thread.
     pub(super) fn same_knob(&self, other: &Entry) -> bool {
         (&self.knob, &self.path) == (&other.knob, &other.path)
     }
 
-    /// What it is now. A thread that has ended is nothing.
-    fn now(&self) -> Option<String> {
+    /// Sets the value, and reads it back: some files accept a value and keep another.
+    pub(super) fn apply(&self, to: &str) -> Result<(), GuardError> {
+        self.put(to).map_err(|error| self.why_not(to, &error))?;
+        let now = self.value().unwrap_or_default();
+        if now == to {
+            return Ok(());
+        }
+        if self.has_ended() {
+            return Err(GuardError::Ended(self.knob.clone()));
+        }
+        // The value read back would look like another's change when everything is restored.
+        let restored = self.put(&self.was);
+        let stays = if restored.is_ok() { "" } else { ", and can't be restored" };
+        let path = self.path.display();
+        Err(self.refused(to, format!("{path} says {now} after it was written{stays}")))
+    }
+
+    fn why_not(&self, to: &str, error: &io::Error) -> GuardError {
+        let path = self.path.display();
+        match (error.kind(), &self.thread) {
+            _ if self.has_ended() => GuardError::Ended(self.knob.clone()),
+            (io::ErrorKind::PermissionDenied, None) => GuardError::NotAllowed(self.knob.clone()),
+            (_, None) => self.refused(to, format!("writing {path}: {error}")),
+            (_, Some(_)) => self.refused(to, format!("sched_setattr(2): {error}")),
+        }
+    }
+
+    fn refused(&self, to: &str, why: String) -> GuardError {
+        GuardError::Refused(self.knob.clone(), to.to_owned(), why)
+    }
+
+    /// The present value; None for a thread that has ended, and where it can't be read.
+    fn value(&self) -> Option<String> {
         match &self.thread {
             Some(_) if self.has_ended() => None,
             Some(thread) => sched::policy_of(thread.id).map(|policy| policy.to_string()),
@@ -87,35 +118,8 @@ impl Entry {
         sched::set_policy_of(thread.id, policy)
     }
 
-    /// Has it be that, and reads it back: some files take a value and keep another.
-    pub(super) fn turn(&self, to: &str) -> Result<(), GuardError> {
-        let refused = |why| GuardError::Refused(self.knob.clone(), to.to_owned(), why);
-        let path = self.path.display();
-        if let Err(error) = self.put(to) {
-            return Err(match (error.kind(), &self.thread) {
-                _ if self.has_ended() => GuardError::Ended(self.knob.clone()),
-                (io::ErrorKind::PermissionDenied, None) => {
-                    GuardError::NotAllowed(self.knob.clone())
-                }
-                (_, None) => refused(format!("writing {path}: {error}")),
-                (_, Some(_)) => refused(format!("sched_setattr(2): {error}")),
-            });
-        }
-        let now = self.now().unwrap_or_default();
-        if now == to {
-            return Ok(());
-        }
-        if self.has_ended() {
-            return Err(GuardError::Ended(self.knob.clone()));
-        }
-        // What it says now would look like somebody else's doing when all is given back.
-        let back = self.put(&self.was);
-        let stays = if back.is_ok() { "" } else { ", and can't be turned back" };
-        Err(refused(format!("{path} says {now} after it was written{stays}")))
-    }
-
-    /// Whether what it is now may be our doing. Of a file that can't be read nobody knows; a
-    /// thread that can't be told has a policy that we give nobody.
+    /// Whether this run may have set the present value. A file that can't be read may have any
+    /// value; a thread whose policy can't be expressed has one that latlab sets for no thread.
     fn may_be_ours(&self, now: Option<&str>) -> bool {
         match now {
             Some(now) => self.set.as_ref().is_none_or(|set| now == set),
@@ -124,79 +128,81 @@ impl Entry {
     }
 
     fn has_ended(&self) -> bool {
-        let is_there = |thread: &Thread| {
+        let lives = |thread: &ThreadIdentity| {
             identity(thread.id).is_some_and(|now| now == (self.knob.clone(), thread.started))
         };
-        self.thread.as_ref().is_some_and(|thread| !is_there(thread))
+        self.thread.as_ref().is_some_and(|thread| !lives(thread))
     }
 }
 
-/// What a thread is called, and when it was started (`proc_pid_stat(5)`).
+/// The name of a thread, and the time at which it was started.
 fn identity(id: i32) -> Option<(String, u64)> {
-    let name = std::fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in brackets, and may have some itself. The start is the 22nd, the state the 3rd.
-    let (_, rest) = text.rsplit_once(") ")?;
-    let started = rest.split(' ').nth(22 - 3)?.parse().ok()?;
-    Some((name.trim_end_matches('\n').to_owned(), started))
+    const START_TIME: usize = 22;
+    Some((procfs::name(id)?, procfs::stat_field(id, START_TIME)?))
 }
 
-/// Makes one of the entries before `next` for the same file or thread, so that a journal does not
-/// grow with every change. While `next` has not been made, both have to be there.
-pub(super) fn join(entries: &mut Vec<Entry>, next: &Entry) {
-    let mut joined: Vec<Entry> = Vec::new();
+/// Merges the entries for the same file or thread as `next` that come before it, so that a journal
+/// does not grow with every change. Until `next` has been applied, both the merged entry and `next`
+/// are needed.
+pub(super) fn merge(entries: &mut Vec<Entry>, next: &Entry) {
+    let mut merged: Vec<Entry> = Vec::new();
     for entry in entries.drain(..) {
-        let before = joined.iter_mut().rfind(|one| one.same_knob(&entry));
+        let before = merged.iter_mut().rfind(|one| one.same_knob(&entry));
         match before.filter(|before| next.same_knob(before)) {
             Some(before) if before.set.as_ref() == Some(&entry.was) => before.set = entry.set,
-            _ => joined.push(entry),
+            _ => merged.push(entry),
         }
     }
-    *entries = joined;
+    *entries = merged;
 }
 
-/// What became of entries that were to be given back.
+/// The outcome of restoring entries.
 #[derive(Debug, Default)]
-pub(super) struct GivenBack {
-    /// Knobs that somebody else has turned since.
-    pub(super) left: Vec<String>,
-    /// What could not be put back and is still to be, in the order in which it was made, and why.
-    pub(super) owed: Vec<(Entry, String)>,
+pub(super) struct Outcome {
+    /// Knobs that another program has changed since, which keep that value.
+    pub(super) left_alone: Vec<String>,
+    /// Entries that could not be restored, in their original order, and why.
+    pub(super) failed: Vec<(Entry, String)>,
 }
 
-impl GivenBack {
-    /// What is still to be given back.
-    pub(super) fn still(&self) -> Vec<Entry> {
-        self.owed.iter().map(|(entry, _)| entry.clone()).collect()
+impl Outcome {
+    /// The entries that are still to be restored.
+    pub(super) fn remaining(&self) -> Vec<Entry> {
+        self.failed.iter().map(|(entry, _)| entry.clone()).collect()
     }
 }
 
-/// Puts the old values back, the newest change first.
-pub(super) fn give_back(entries: &[Entry]) -> GivenBack {
-    let mut all = GivenBack::default();
+/// Restores the old values, the newest change first.
+pub(super) fn restore(entries: &[Entry]) -> Outcome {
+    let mut outcome = Outcome::default();
     for entry in entries.iter().rev().filter(|entry| !entry.has_ended()) {
-        let now = entry.now();
-        let newer = all.owed.iter().find(|(newer, _)| newer.same_knob(entry));
-        let why = match newer {
-            // It still is what that has made of it.
+        outcome.restore(entry);
+    }
+    outcome.failed.reverse();
+    outcome
+}
+
+impl Outcome {
+    fn restore(&mut self, entry: &Entry) {
+        let now = entry.value();
+        let newer = self.failed.iter().find(|(newer, _)| newer.same_knob(entry));
+        let error = match newer {
+            // The file still has the value of the newer entry.
             Some((_, why)) => Some(why.clone()),
             None if entry.may_be_ours(now.as_deref()) => {
                 entry.put(&entry.was).err().map(|e| e.to_string())
             }
-            None => {
-                if now.as_ref() != Some(&entry.was) && !entry.has_ended() {
-                    all.left.push(entry.knob.clone());
-                }
-                None
-            }
+            None => None,
         };
-        if let Some(why) = why
-            && now.as_ref() != Some(&entry.was)
-            && !entry.has_ended()
-        {
-            all.owed.push((entry.clone(), why));
+        if now.as_ref() == Some(&entry.was) || entry.has_ended() {
+            return;
+        }
+        match error {
+            Some(why) => self.failed.push((entry.clone(), why)),
+            None if newer.is_none() && !entry.may_be_ours(now.as_deref()) => {
+                self.left_alone.push(entry.knob.clone());
+            }
+            None => {}
         }
     }
-    all.owed.reverse();
-    all
 }

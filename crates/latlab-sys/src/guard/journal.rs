@@ -1,4 +1,4 @@
-//! A journal: the file that says what a run has changed.
+//! Journals: the files that list what a run has changed.
 
 use super::entry::Entry;
 use crate::lock::{self, FOLDER};
@@ -8,37 +8,38 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What a journal holds.
+/// The content of a journal.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Entries {
+pub(super) struct Content {
     pub(super) pid: u32,
     pub(super) entries: Vec<Entry>,
 }
 
-/// A journal that is ours while we live: nobody else can lock it.
+/// A journal that this process has locked.
 #[derive(Debug)]
 pub(super) struct Journal(File, PathBuf);
 
 impl Journal {
-    /// One of this process, empty; where another guard of it has one, or one of its number has
-    /// left one that is still to be mended, one more.
+    /// Creates a journal of this process, empty. It gets a further number where another guard of
+    /// the process has one, or a killed process of the same number left one.
     pub(super) fn begin(folder: &Path) -> io::Result<Journal> {
         let pid = std::process::id();
         let mut path = folder.join(format!("{pid}.journal"));
-        let mut nth = 1;
+        let mut number = 1;
         loop {
             if let Some(file) = lock::take(&path)?
                 && file.metadata()?.len() == 0
             {
                 return Ok(Journal(file, path));
             }
-            nth += 1;
-            path = folder.join(format!("{pid}-{nth}.journal"));
+            number += 1;
+            path = folder.join(format!("{pid}-{number}.journal"));
         }
     }
 
-    /// One whose owner has died. None where its owner lives, or another latlab has it.
-    pub(super) fn left(path: &Path) -> Option<Journal> {
+    /// Takes over a journal whose owner has ended. None where its owner lives, or another latlab
+    /// has taken it over.
+    pub(super) fn abandoned(path: &Path) -> Option<Journal> {
         Some(Journal(lock::found(path)?, path.to_owned()))
     }
 
@@ -46,10 +47,10 @@ impl Journal {
         &self.1
     }
 
-    /// Has it say this. Whoever is killed meanwhile has left what it said before, or this: a write
-    /// of more than a page may end with a part of it, so another file takes its place.
-    pub(super) fn write(&mut self, entries: &Entries) -> io::Result<()> {
-        let text = serde_json::to_vec(entries).expect("a journal is plain data");
+    /// Replaces the content. If the process is killed meanwhile, the journal has the old or the new
+    /// content: a new file takes its place, since a write of more than a page may be cut short.
+    pub(super) fn write(&mut self, content: &Content) -> io::Result<()> {
+        let text = serde_json::to_vec(content)?;
         let next = self.1.with_extension("journal.new");
         let mut file = lock::wait(&next)?;
         let written = file
@@ -58,30 +59,45 @@ impl Journal {
             .and_then(|()| file.sync_data())
             .and_then(|()| fs::rename(&next, &self.1));
         match written {
-            // The one before is unlocked only now: there is no moment without a locked journal.
+            // The old file is unlocked only now: there is a locked journal at any time.
             Ok(()) => self.0 = file,
             Err(_) => drop(fs::remove_file(&next)),
         }
         written
     }
 
-    /// There is nothing to give back any more.
-    pub(super) fn end(self) {
-        // Removed before it is unlocked, so that nobody finds it unlocked.
+    /// Leaves these entries for the next latlab to restore; removes the journal where there are
+    /// none.
+    pub(super) fn close(mut self, remaining: &Content) {
+        if remaining.entries.is_empty() {
+            self.remove();
+        } else {
+            // If it can't be written, it lists more than necessary, which does no harm.
+            let _ = self.write(remaining);
+        }
+    }
+
+    pub(super) fn remove(self) {
+        // Removed before it is unlocked, so that no process finds it unlocked.
         let _ = fs::remove_file(&self.1);
     }
 }
 
-/// All journals, whosever.
+/// The paths of all journals.
 pub(super) fn journals(root: &Root) -> Vec<PathBuf> {
     files(root, "journal")
 }
 
-/// Takes away what somebody was killed over that was writing a journal.
+/// Removes files that processes were writing when they were killed.
 pub(super) fn sweep(root: &Root) {
     for path in files(root, "new") {
         lock::sweep(&path);
     }
+}
+
+/// The content of a journal; None where it is damaged.
+pub(super) fn read(path: &Path) -> Option<Content> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
 fn files(root: &Root, extension: &str) -> Vec<PathBuf> {
@@ -92,9 +108,4 @@ fn files(root: &Root, extension: &str) -> Vec<PathBuf> {
         .collect();
     paths.sort();
     paths
-}
-
-/// What a journal says; None where it is damaged.
-pub(super) fn read(path: &Path) -> Option<Entries> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

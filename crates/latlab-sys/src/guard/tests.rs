@@ -1,17 +1,19 @@
-//! The guard on a machine made of files.
+//! Tests of the guard on a machine made of files.
 
 mod journals;
 mod threads;
 
 use super::*;
-use crate::knob;
+use crate::testing::not_run;
+use crate::{claim, knob};
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 
 const STAT: &str = "proc/sys/vm/stat_interval";
 const SWAP: &str = "proc/sys/vm/swappiness";
 
-/// A machine that has these files.
+/// A machine with these files.
 fn machine(files: &[(&str, &str)]) -> (TempDir, Root) {
     let folder = tempfile::tempdir().unwrap();
     let root = Root::new(folder.path());
@@ -27,14 +29,13 @@ fn small() -> (TempDir, Root) {
     machine(&[(STAT, "1\n"), (SWAP, "60\n")])
 }
 
-fn says(root: &Root, path: &str) -> String {
+fn value(root: &Root, path: &str) -> String {
     root.text(path).unwrap_or_else(|| "nothing".to_owned())
 }
 
-/// Leaves what a run with another process number would have left when it was killed: the journal
-/// of `guard`, which nobody locks.
+/// Leaves what a killed run of another process would have left: the journal of `guard`, unlocked.
 fn killed(root: &Root, guard: Guard) {
-    let own = guard.journal.as_ref().expect("it has turned something").path();
+    let own = guard.journal.as_ref().expect("it has set something").path();
     fs::copy(own, root.path("run/latlab/1.journal")).unwrap();
     fs::remove_file(own).unwrap();
     std::mem::forget(guard);
@@ -46,32 +47,32 @@ fn change(knob: &str, was: &str, set: &str, restored: bool) -> Change {
 }
 
 #[test]
-fn what_was_turned_is_turned_back_and_told() {
+fn guard_restores_what_it_set_and_returns_the_changes() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
     guard.set("swappiness", "5", "for a test").unwrap();
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "5"));
-    let told = guard.restore();
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "5"));
+    let changes = guard.restore();
     let expected =
         [change("stat_interval", "1", "10", true), change("swappiness", "60", "5", true)];
-    assert_eq!(told, expected);
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("1", "60"));
+    assert_eq!(changes, expected);
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("1", "60"));
     assert!(journals(&root).is_empty());
-    assert!(guard.restore().is_empty(), "once is enough");
+    assert!(guard.restore().is_empty(), "it was restored already");
 }
 
 #[test]
-fn who_forgets_to_restore_is_helped_by_drop() {
+fn guard_restores_when_it_is_dropped() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
     drop(guard);
-    assert_eq!(says(&root, SWAP), "60");
+    assert_eq!(value(&root, SWAP), "60");
 }
 
 #[test]
-fn a_panic_gives_the_machine_back() {
+fn guard_restores_on_a_panic() {
     let (_folder, root) = small();
     let panicked = std::panic::catch_unwind(|| {
         let mut guard = Guard::new(root.clone());
@@ -79,36 +80,36 @@ fn a_panic_gives_the_machine_back() {
         panic!("for a test");
     });
     assert!(panicked.is_err());
-    assert_eq!(says(&root, STAT), "1");
+    assert_eq!(value(&root, STAT), "1");
 }
 
 #[test]
-fn the_first_value_comes_back_however_often_a_knob_was_turned() {
+fn guard_restores_the_first_value_of_a_knob_set_several_times() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     for value in ["5", "6", "7"] {
         guard.set("swappiness", value, "for a test").unwrap();
     }
-    let told = guard.restore();
-    assert_eq!(says(&root, SWAP), "60", "the newest change is undone first");
-    assert!(told.iter().all(|change| change.restored), "{told:?}");
+    let changes = guard.restore();
+    assert_eq!(value(&root, SWAP), "60", "the newest change is restored first");
+    assert!(changes.iter().all(|change| change.restored), "{changes:?}");
 }
 
 #[test]
-fn nothing_is_changed_that_was_not_written_down() {
+fn guard_changes_nothing_without_a_journal() {
     let (_folder, root) = small();
     // A file where the folder of journals should be.
     File::create(root.path("run")).unwrap();
     let mut guard = Guard::new(root.clone());
     let error = guard.set("swappiness", "5", "for a test").unwrap_err();
     assert!(matches!(error, GuardError::Journal(..)), "{error}");
-    assert_eq!(says(&root, SWAP), "60");
+    assert_eq!(value(&root, SWAP), "60");
 }
 
 #[test]
-fn the_journal_is_there_before_the_change_is_tried() {
+fn guard_writes_the_journal_before_the_change() {
     let (_folder, root) = machine(&[("proc/sys/vm/other", "")]);
-    // The kernel's own name, which can be read but not changed.
+    // A file of the kernel that can be read but not written.
     std::os::unix::fs::symlink("/proc/sys/kernel/ostype", root.path(SWAP)).unwrap();
     let mut guard = Guard::new(root.clone());
     let error = guard.set("swappiness", "5", "for a test").unwrap_err();
@@ -120,21 +121,21 @@ fn the_journal_is_there_before_the_change_is_tried() {
 }
 
 #[test]
-fn a_value_that_is_kept_as_another_is_refused_and_undone() {
+fn guard_refuses_a_value_that_is_read_back_differently() {
     let (_folder, root) = machine(&[("proc/sys/vm/other", "")]);
     // The name of this thread, of which the kernel keeps 15 bytes.
     let name = Path::new("/proc/thread-self/comm").canonicalize().unwrap();
     std::os::unix::fs::symlink(&name, root.path(SWAP)).unwrap();
-    let before = says(&root, SWAP);
+    let before = value(&root, SWAP);
     let mut guard = Guard::new(root.clone());
     let error = guard.set("swappiness", "more-than-fits-in-there", "for a test").unwrap_err();
     assert!(error.to_string().contains("says more-than-fits- after it was written"), "{error}");
-    assert_eq!(says(&root, SWAP), before);
-    assert!(guard.restore().is_empty(), "what was refused is no change");
+    assert_eq!(value(&root, SWAP), before);
+    assert!(guard.restore().is_empty(), "a refused value is no change");
 }
 
 #[test]
-fn a_knob_that_is_not_there_or_not_a_file_is_named() {
+fn guard_names_a_knob_that_is_missing_or_no_file() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     let error = guard.set("numa_balancing", "0", "for a test").unwrap_err();
@@ -143,42 +144,42 @@ fn a_knob_that_is_not_there_or_not_a_file_is_named() {
     assert!(guard.set("timer_migration", "0", "for a test").is_err());
     let error = guard.set("swapiness", "0", "for a test").unwrap_err();
     assert!(error.to_string().contains("did you mean swappiness?"), "{error}");
-    assert!(journals(&root).is_empty(), "nothing was tried");
+    assert!(journals(&root).is_empty(), "nothing was changed");
 }
 
 #[test]
-fn the_value_of_somebody_else_stays() {
+fn guard_leaves_the_value_of_another_program() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
     guard.set("swappiness", "5", "for a test").unwrap();
     knob::put("swappiness", &root.path(SWAP), "33").unwrap();
-    let told = guard.restore();
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("1", "33"));
-    assert_eq!(told.iter().map(|change| change.restored).collect::<Vec<_>>(), [true, false]);
+    let changes = guard.restore();
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("1", "33"));
+    assert_eq!(changes.iter().map(|change| change.restored).collect::<Vec<_>>(), [true, false]);
 }
 
 #[test]
-fn a_choice_out_of_several_is_read_and_put_back() {
+fn guard_restores_a_choice_of_several() {
     let path = "sys/kernel/mm/transparent_hugepage/enabled";
     let (_folder, root) = machine(&[(path, "always [madvise] never\n")]);
     let mut guard = Guard::new(root.clone());
     guard.set("transparent_hugepage", "never", "for a test").unwrap();
     assert_eq!(guard.restore(), [change("transparent_hugepage", "madvise", "never", true)]);
-    assert_eq!(says(&root, path), "madvise");
+    assert_eq!(value(&root, path), "madvise");
 }
 
 /// Three idle states on each of two CPUs; the deepest is disabled on the second already.
 fn idle() -> (TempDir, Root) {
-    let state = |cpu: u32, nth: u32, file: &str| {
-        format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{nth}/{file}")
+    let state = |cpu: u32, index: u32, file: &str| {
+        format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{index}/{file}")
     };
     let mut files = Vec::new();
-    for (cpu, nth) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
-        let latency = ["0\n", "10\n", "200\n"][nth as usize];
-        let disabled = if (cpu, nth) == (1, 2) { "1\n" } else { "0\n" };
-        files.push((state(cpu, nth, "latency"), latency));
-        files.push((state(cpu, nth, "disable"), disabled));
+    for (cpu, index) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
+        let latency = ["0\n", "10\n", "200\n"][index as usize];
+        let disabled = if (cpu, index) == (1, 2) { "1\n" } else { "0\n" };
+        files.push((state(cpu, index, "latency"), latency));
+        files.push((state(cpu, index, "disable"), disabled));
     }
     let files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
@@ -186,12 +187,13 @@ fn idle() -> (TempDir, Root) {
 }
 
 fn disabled(root: &Root) -> String {
-    let state = |cpu, nth| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{nth}/disable");
-    [0, 1].map(|cpu| [0, 1, 2].map(|nth| says(root, &state(cpu, nth))).concat()).join(" ")
+    let state =
+        |cpu, index| format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{index}/disable");
+    [0, 1].map(|cpu| [0, 1, 2].map(|index| value(root, &state(cpu, index))).concat()).join(" ")
 }
 
 #[test]
-fn only_slower_idle_states_are_disabled_and_only_ours_are_enabled_again() {
+fn guard_disables_slower_idle_states_and_restores_only_those() {
     let (_folder, root) = idle();
     let mut guard = Guard::new(root.clone());
     guard.set("idle_latency", "10", "for a test").unwrap();
@@ -208,7 +210,7 @@ fn only_slower_idle_states_are_disabled_and_only_ours_are_enabled_again() {
 }
 
 #[test]
-fn what_a_killed_run_has_changed_is_mended_once() {
+fn guard_recovers_a_killed_run_once() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
@@ -216,28 +218,28 @@ fn what_a_killed_run_has_changed_is_mended_once() {
     guard.set("swappiness", "6", "for a test").unwrap();
     killed(&root, guard);
     knob::put("stat_interval", &root.path(STAT), "99").unwrap();
-    let told = Guard::mend(&root);
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("stat_interval") && told[0].contains("it stays"), "{told:?}");
-    assert!(told[1].contains("swappiness") && told[1].contains("was killed"), "{told:?}");
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("99", "60"));
+    let changes = Guard::mend(&root);
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert!(changes[0].contains("stat_interval") && changes[0].contains("it stays"), "{changes:?}");
+    assert!(changes[1].contains("swappiness") && changes[1].contains("was killed"), "{changes:?}");
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("99", "60"));
     assert!(journals(&root).is_empty());
     assert!(Guard::mend(&root).is_empty());
 }
 
 #[test]
-fn a_run_that_lives_is_not_mended() {
+fn guard_does_not_recover_a_run_that_lives() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
     assert!(Guard::mend(&root).is_empty());
-    assert_eq!(says(&root, SWAP), "5");
+    assert_eq!(value(&root, SWAP), "5");
     drop(guard);
-    assert_eq!(says(&root, SWAP), "60");
+    assert_eq!(value(&root, SWAP), "60");
 }
 
 #[test]
-fn a_knob_that_another_run_holds_is_left_to_it() {
+fn guard_refuses_a_knob_that_another_run_has_set() {
     let (_folder, root) = small();
     let mut first = Guard::new(root.clone());
     first.set("swappiness", "5", "for a test").unwrap();
@@ -246,32 +248,32 @@ fn a_knob_that_another_run_holds_is_left_to_it() {
     let error = second.set("swappiness", "9", "for a test").unwrap_err();
     let pid = std::process::id();
     assert!(matches!(error, GuardError::Taken { pid: theirs, .. } if theirs == pid), "{error}");
-    assert_eq!(says(&root, SWAP), "5");
+    assert_eq!(value(&root, SWAP), "5");
     second.set("stat_interval", "9", "for a test").unwrap();
 }
 
 #[test]
-fn a_journal_that_is_damaged_does_no_harm() {
+fn guard_sets_a_damaged_journal_aside() {
     let whole = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
     for text in ["", "{", "[]", "\0\0\0", &whole[..40], r#"{"pid":-1,"entries":[]}"#, whole] {
         let (_folder, root) = machine(&[(SWAP, "60\n"), ("run/latlab/7.journal", text)]);
         let mended = Guard::mend_all(&root);
         assert!(mended.said.len() <= 1, "{text}");
         assert_eq!(mended.complete, text.is_empty(), "{text}");
-        assert_eq!(says(&root, SWAP), "60", "{text}");
+        assert_eq!(value(&root, SWAP), "60", "{text}");
         if text == whole {
-            // It is still to be given back: who turns it would give back another's value.
+            // It is still to be restored: a run that set it now would restore a wrong value.
             assert_eq!(journals(&root).len(), 1);
             continue;
         }
         assert!(journals(&root).is_empty(), "{text}");
         Guard::new(root.clone()).set("swappiness", "5", "for a test").unwrap();
-        assert_eq!(says(&root, SWAP), "60", "{text}");
+        assert_eq!(value(&root, SWAP), "60", "{text}");
     }
 }
 
 #[test]
-fn what_is_kept_comes_back_whatever_it_was_turned_to() {
+fn guard_restores_a_kept_knob_from_any_value() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.keep("swappiness", "for a test").unwrap();
@@ -279,17 +281,17 @@ fn what_is_kept_comes_back_whatever_it_was_turned_to() {
         knob::put("swappiness", &root.path(SWAP), value).unwrap();
     }
     assert_eq!(guard.restore(), [change("swappiness", "60", "various", true)]);
-    assert_eq!(says(&root, SWAP), "60");
+    assert_eq!(value(&root, SWAP), "60");
     guard.keep("swappiness", "for a test").unwrap();
     killed(&root, guard);
     knob::put("swappiness", &root.path(SWAP), "7").unwrap();
-    let told = Guard::mend(&root);
-    assert!(told.len() == 1 && told[0].ends_with("is 60 again"), "{told:?}");
-    assert_eq!(says(&root, SWAP), "60");
+    let changes = Guard::mend(&root);
+    assert!(changes.len() == 1 && changes[0].ends_with("is 60 again"), "{changes:?}");
+    assert_eq!(value(&root, SWAP), "60");
 }
 
 #[test]
-fn a_console_that_is_missing_or_none_is_named() {
+fn guard_names_a_console_that_is_missing_or_no_console() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     let error = guard.keep("console_leds", "for a test").unwrap_err();
@@ -297,29 +299,29 @@ fn a_console_that_is_missing_or_none_is_named() {
     fs::create_dir_all(root.path("dev")).unwrap();
     File::create(root.path("dev/tty0")).unwrap();
     assert!(guard.keep("active_console", "for a test").is_err());
-    assert!(guard.set("active_console", "2", "for a test").is_err(), "it is not for users");
+    assert!(guard.set("active_console", "2", "for a test").is_err(), "users may not set it");
     assert!(journals(&root).is_empty());
 }
 
 #[test]
-fn one_knob_is_given_back_before_the_end_and_turned_again() {
+fn guard_restores_one_knob_early_and_sets_it_again() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
     for _ in 0..1000 {
         guard.set("swappiness", "5", "for a test").unwrap();
         assert!(guard.release("swappiness").unwrap());
-        assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+        assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
     }
-    assert_eq!(guard.written.entries.len(), 1, "the journal does not grow");
-    let told = guard.restore();
+    assert_eq!(guard.content.entries.len(), 1, "the journal does not grow");
+    let changes = guard.restore();
     let expected =
         [change("stat_interval", "1", "10", true), change("swappiness", "60", "5", true)];
-    assert_eq!(told, expected, "what was done again and again is told once");
+    assert_eq!(changes, expected, "a repeated change is returned once");
 }
 
 #[test]
-fn what_was_given_back_or_forgotten_is_not_in_the_journal_of_a_killed_run() {
+fn guard_recovery_leaves_out_what_was_forgotten() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
@@ -328,22 +330,22 @@ fn what_was_given_back_or_forgotten_is_not_in_the_journal_of_a_killed_run() {
     killed(&root, guard);
     let said = Guard::mend(&root);
     assert_eq!(said.len(), 1, "{said:?}");
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
 }
 
 #[test]
-fn a_knob_that_is_forgotten_is_told_as_not_restored() {
+fn guard_returns_a_forgotten_knob_as_not_restored() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
     File::create(root.path(SWAP)).unwrap().write_all(b"7").unwrap();
     guard.forget("swappiness").unwrap();
     assert_eq!(guard.restore(), [change("swappiness", "60", "5", false)]);
-    assert_eq!(says(&root, SWAP), "7");
+    assert_eq!(value(&root, SWAP), "7");
 }
 
 #[test]
-fn two_guards_of_one_process_have_a_journal_each() {
+fn guard_has_a_journal_of_its_own_in_one_process() {
     let (_folder, root) = small();
     let (mut one, mut other) = (Guard::new(root.clone()), Guard::new(root.clone()));
     one.set("swappiness", "5", "for a test").unwrap();
@@ -351,40 +353,44 @@ fn two_guards_of_one_process_have_a_journal_each() {
     assert!(matches!(other.set("swappiness", "6", "no"), Err(GuardError::Taken { .. })));
     assert_eq!(journals(&root).len(), 2);
     drop(one);
-    assert_eq!((says(&root, STAT).as_str(), says(&root, SWAP).as_str()), ("10", "60"));
+    assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
     drop(other);
     assert!(journals(&root).is_empty());
 }
 
-/// flock(2) asks for no more than that a file can be opened.
+/// flock(2) needs no more than an open file.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test waits for its program")]
-fn another_user_can_lock_no_file_of_a_guard() {
+#[expect(clippy::disallowed_methods, reason = "the test waits for the program")]
+fn guard_files_can_not_be_locked_by_another_user() {
     let (folder, root) = small();
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
-    let _turn = guard.take_turn("swappiness").unwrap();
+    let _lock = guard.lock_journals("swappiness").unwrap();
     let _claim = claim::Claim::take(&root, "adapt").unwrap();
     let mut files: Vec<_> = fs::read_dir(root.path(FOLDER)).unwrap().flatten().collect();
     files.sort_by_key(fs::DirEntry::path);
     assert_eq!(files.len(), 3, "{files:?}");
     for file in &files {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
-        if crate::process::is_root() {
-            let mut command = std::process::Command::new("setpriv");
-            command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "flock", "-n"]);
-            let said = command.arg(file.path()).arg("true").output().unwrap();
-            let why = String::from_utf8_lossy(&said.stderr);
-            assert!(why.contains("Permission denied"), "{file:?}: {said:?}");
-        }
+    }
+    if !crate::process::is_root() {
+        let test = "guard_files_can_not_be_locked_by_another_user (its second half)";
+        return not_run(test, "only root can become another user");
+    }
+    for file in &files {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "flock", "-n"]);
+        let output = command.arg(file.path()).arg("true").output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("Permission denied"), "{file:?}: {output:?}");
     }
 }
 
-/// As where debugfs is not mounted, or a right is lacking: a folder is in the place of the file.
+/// A folder in the place of the file stands for an unmounted debugfs or a missing right.
 #[test]
-fn what_can_not_be_put_back_is_kept_for_the_next() {
-    for dies in [false, true] {
+fn guard_keeps_what_it_can_not_restore_for_the_next_run() {
+    for killed_early in [false, true] {
         let (_folder, root) = small();
         let mut guard = Guard::new(root.clone());
         guard.set("stat_interval", "10", "for a test").unwrap();
@@ -392,24 +398,24 @@ fn what_can_not_be_put_back_is_kept_for_the_next() {
         guard.set("swappiness", "6", "for a test").unwrap();
         fs::remove_file(root.path(SWAP)).unwrap();
         fs::create_dir(root.path(SWAP)).unwrap();
-        if dies {
+        if killed_early {
             killed(&root, guard);
         } else {
             assert!(!guard.release("swappiness").unwrap());
-            let told = guard.restore();
-            assert_eq!(told.iter().filter(|change| change.restored).count(), 1, "{told:?}");
+            let changes = guard.restore();
+            assert_eq!(changes.iter().filter(|change| change.restored).count(), 1, "{changes:?}");
         }
         let mended = Guard::mend_all(&root);
         assert!(!mended.complete, "{mended:?}");
         let last = mended.said.last().unwrap();
         assert!(last.contains("swappiness") && last.contains("directory"), "{mended:?}");
         assert!(!last.contains("somebody"), "{mended:?}");
-        assert_eq!(says(&root, STAT), "1");
+        assert_eq!(value(&root, STAT), "1");
         fs::remove_dir(root.path(SWAP)).unwrap();
         File::create(root.path(SWAP)).unwrap().write_all(b"6").unwrap();
         let mended = Guard::mend_all(&root);
         assert!(mended.complete && mended.said.len() == 1, "{mended:?}");
-        assert_eq!(says(&root, SWAP), "60");
+        assert_eq!(value(&root, SWAP), "60");
         assert!(journals(&root).is_empty());
     }
 }

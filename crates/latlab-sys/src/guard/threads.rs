@@ -1,32 +1,32 @@
-//! Threads' policies as knobs.
+//! Scheduling policies of threads, which the guard sets and restores like knobs.
 
 use super::entry::Entry;
 use super::{Guard, GuardError, change};
 use latlab_core::record::Change;
 
-/// What a thread is to have.
+/// A policy for a thread.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
-    /// The thread, as the kernel numbers it.
+    /// The number of the thread.
     pub thread: i32,
-    /// What it is called, by which it is known that the number is still its own.
+    /// Its name: a thread of another name has been given the number since.
     pub name: &'a str,
     /// The policy, as `fifo 50` or `other`.
     pub policy: &'a str,
-    /// Why, for the record.
+    /// The reason, for the record.
     pub because: String,
 }
 
 impl Guard {
-    /// Gives threads policies: all journalled at once, since writing the journal takes longer than
-    /// all else, and then each set and read back. What became of each, in their order; an error as a
-    /// whole means that none was touched.
+    /// Sets the policies of threads. All are journalled at once, since writing the journal takes
+    /// most of the time; then each is set and read back. Returns the result of each, in order. An
+    /// error of the whole means that no thread was changed.
     pub fn set_threads(
         &mut self,
         all: &[Wanted<'_>],
     ) -> Result<Vec<Result<(), GuardError>>, GuardError> {
         let Some(first) = all.first() else { return Ok(Vec::new()) };
-        let _turn = self.take_turn(first.name)?;
+        let _lock = self.lock_journals(first.name)?;
         let others = self.others();
         let entry = |one: &Wanted<'_>| {
             let entry = Entry::of_thread(one.thread, one.name, one.policy.to_owned())?;
@@ -34,30 +34,31 @@ impl Guard {
             Ok(entry)
         };
         let entries: Vec<Result<Entry, GuardError>> = all.iter().map(entry).collect();
-        let there: Vec<Entry> = entries.iter().flatten().cloned().collect();
-        self.write_down(&there)?;
-        let turned = entries.into_iter().zip(all).map(|(entry, one)| self.turn(&entry?, one));
-        Ok(turned.collect())
+        let valid: Vec<Entry> = entries.iter().flatten().cloned().collect();
+        self.add_to_journal(&valid)?;
+        let results = entries.into_iter().zip(all).map(|(entry, one)| self.apply(&entry?, one));
+        Ok(results.collect())
     }
 
-    fn turn(&mut self, entry: &Entry, one: &Wanted<'_>) -> Result<(), GuardError> {
-        entry.turn(one.policy)?;
+    fn apply(&mut self, entry: &Entry, one: &Wanted<'_>) -> Result<(), GuardError> {
+        entry.apply(one.policy)?;
         let change = change(one.name, &entry.was, one.policy);
         self.note(Change { reason: one.because.clone(), ..change });
         Ok(())
     }
 
-    /// Gives a thread its policy back before the end, as [`Guard::release`]. There is nothing to
-    /// give back where it has ended. There may be many at once, and writing the journal takes longer
-    /// than giving back: it says so when it is written next, or at [`Guard::settle`].
+    /// Restores the policy of a thread before the end, as [`Guard::release`] does for a knob. For a
+    /// thread that has ended there is nothing to restore. The journal is brought up to date only
+    /// when it is written next, or by [`Guard::settle`]: there may be many threads, and writing it
+    /// takes longer than restoring them.
     pub fn release_thread(&mut self, thread: i32, name: &str) -> bool {
         self.behind.push(name.to_owned());
-        self.release_those(name, |entry| entry.is_of(thread, name))
+        self.restore_those(name, |entry| entry.is_of(thread, name))
     }
 
-    /// Leaves a thread's policy as it is, as [`Guard::forget`].
+    /// Leaves the policy of a thread as it is, as [`Guard::forget`] does for a knob.
     pub fn forget_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
-        self.left.push(name.to_owned());
-        self.forget_those(name, |entry| entry.is_of(thread, name))
+        self.left_alone.push(name.to_owned());
+        self.remove_those(name, |entry| entry.is_of(thread, name))
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel's configuration: where it is kept, and which of its options are recorded.
+//! The kernel configuration: the options that are recorded.
 
 use crate::root::Root;
 use flate2::read::GzDecoder;
@@ -24,7 +24,7 @@ fn text(root: &Root) -> Option<String> {
         .or_else(|| root.text(format!("usr/lib/modules/{release}/config")))
 }
 
-/// Lines are `CONFIG_X=value`, or comments, also for what is not set.
+/// Parses lines `CONFIG_X=value`; the others are comments.
 fn selected(text: &str) -> BTreeMap<String, String> {
     text.lines()
         .filter_map(|line| line.split_once('='))

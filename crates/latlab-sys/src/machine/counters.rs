@@ -1,9 +1,9 @@
-//! What only grows while the machine is up.
+//! Counters that only grow while the machine is up.
 
 use crate::root::Root;
 use latlab_core::machine::{Counters, Machine};
 
-/// The counters of a machine whose state was read before.
+/// Reads the counters of a machine whose state was read before.
 pub fn read(root: &Root, machine: &Machine) -> Counters {
     Counters {
         uptime_s: uptime_s(root),
@@ -18,13 +18,13 @@ fn uptime_s(root: &Root) -> Option<u64> {
     text.split('.').next()?.parse().ok()
 }
 
-/// The eighth number of the first line, which sums up all CPUs (`proc_stat(5)`).
+/// Steal time of all CPUs together, in ticks: the eighth number of the first line (`proc_stat(5)`).
 fn steal_ticks(root: &Root) -> Option<u64> {
     let text = root.text("proc/stat")?;
     eighth(text.lines().next()?.strip_prefix("cpu ")?)
 }
 
-/// Of all CPUs, for being too hot themselves or in too hot a package.
+/// Thermal throttling events of all CPUs, counted per core and per package.
 fn throttles(root: &Root, machine: &Machine) -> Option<u64> {
     let counts: Vec<u64> = machine
         .cpus
@@ -38,7 +38,7 @@ fn throttles(root: &Root, machine: &Machine) -> Option<u64> {
     (!counts.is_empty()).then(|| counts.into_iter().fold(0, u64::saturating_add))
 }
 
-/// Time that the hypervisor gave to others while this CPU wanted to run, in ticks as above.
+/// Steal time of a CPU, in ticks: the hypervisor ran others while this CPU had work.
 pub fn steal_ticks_of(root: &Root, cpu: u32) -> Option<u64> {
     let name = format!("cpu{cpu} ");
     let text = root.text("proc/stat")?;
@@ -49,8 +49,8 @@ fn eighth(numbers: &str) -> Option<u64> {
     numbers.split_whitespace().nth(7)?.parse().ok()
 }
 
-/// System management interrupts of a CPU. The register is Intel's (`MSR_SMI_COUNT`), and a
-/// hypervisor does not tell the truth about it.
+/// The number of system management interrupts of a CPU (`MSR_SMI_COUNT`). Only Intel processors
+/// have this register, and hypervisors do not emulate it correctly.
 pub fn smi(root: &Root, machine: &Machine, cpu: u32) -> Option<u64> {
     let info = root.text("proc/cpuinfo")?;
     let intel = info.contains("GenuineIntel") && machine.hypervisor.is_none();

@@ -1,13 +1,13 @@
-//! The hypervisor under the machine, where there is one that says so.
+//! The hypervisor of a virtual machine, if it can be detected.
 
 use super::processor::cpuinfo;
 use crate::root::Root;
 
-/// Its name; `unknown` where only its presence is known.
+/// The name of the hypervisor; `unknown` where only its presence is known.
 pub(super) fn read(root: &Root) -> Option<String> {
     let info = root.text("proc/cpuinfo")?;
     if let Some(flags) = cpuinfo(&info, "flags") {
-        // x86: the flag is a bit of CPUID that no real processor sets.
+        // x86: the flag is a CPUID bit that no physical processor sets.
         let virtual_machine = flags.split_whitespace().any(|flag| flag == "hypervisor");
         return virtual_machine.then(|| {
             let name = root.word("sys/hypervisor/type").or_else(|| signature(root));
@@ -19,7 +19,7 @@ pub(super) fn read(root: &Root) -> Option<String> {
     root.word("sys/hypervisor/type").or(node).or_else(|| firmware(root))
 }
 
-/// What the virtual firmware calls itself.
+/// The hypervisor that the virtual firmware names.
 fn firmware(root: &Root) -> Option<String> {
     const KNOWN: &[(&str, &str)] = &[
         ("QEMU", "qemu"),
@@ -36,7 +36,7 @@ fn firmware(root: &Root) -> Option<String> {
     KNOWN.iter().find(|(words, _)| text.contains(words)).map(|(_, name)| (*name).to_owned())
 }
 
-/// The name that hypervisors put into CPUID leaf `0x4000_0000`, which is set aside for them.
+/// The signature in CPUID leaf `0x4000_0000`, which is reserved for hypervisors.
 #[cfg(target_arch = "x86_64")]
 fn signature(root: &Root) -> Option<String> {
     if !root.is_live() {

@@ -1,12 +1,12 @@
-//! What is kept away from which CPUs.
+//! The isolation of CPUs: from tasks, ticks, RCU callbacks and interrupts.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
 use latlab_core::machine::{Isolation, Machine};
 
-/// All but `irqbalance`, which is seen among the tasks.
+/// All fields except `irqbalance`, which the list of tasks shows.
 pub(super) fn read(root: &Root, machine: &Machine) -> Isolation {
-    // The file reads "(null)" where the kernel could, but was not asked to.
+    // The file contains "(null)" where the kernel supports nohz_full but no CPU has it.
     let nohz_full = root.text("sys/devices/system/cpu/nohz_full");
     let nohz_full = nohz_full.map(|text| text.parse().unwrap_or_default());
     Isolation {
@@ -18,24 +18,24 @@ pub(super) fn read(root: &Root, machine: &Machine) -> Isolation {
     }
 }
 
-/// There is no file that shows them, so they are from where they come from.
+/// No file shows these CPUs: they follow from the command line, the configuration and `nohz_full`.
 fn rcu_nocbs(machine: &Machine, nohz_full: Option<&CpuList>) -> Option<CpuList> {
     let all_by_default = machine.has_config("CONFIG_RCU_NOCB_CPU_DEFAULT_ALL");
     let asked = match machine.boot_parameter("rcu_nocbs") {
         Some("all") => machine.cpus.clone(),
-        // Without a list it only makes CPUs able to be offloaded later.
+        // Without a list it only allows CPUs to be offloaded later.
         Some("") => CpuList::default(),
         Some(list) => list.parse().ok()?,
         None if all_by_default => machine.cpus.clone(),
         None if machine.cmdline.is_empty() => return None,
         None => CpuList::default(),
     };
-    let spared = nohz_full.into_iter().flat_map(CpuList::iter);
-    Some(asked.iter().chain(spared).collect())
+    let full = nohz_full.into_iter().flat_map(CpuList::iter);
+    Some(asked.iter().chain(full).collect())
 }
 
-/// A set of CPUs as the kernel prints it with `%*pb`: hexadecimal words of 32 bits, commas
-/// between them, the highest first.
+/// Parses a set of CPUs as the kernel prints it with `%*pb`: hexadecimal words of 32 bits,
+/// separated by commas, the highest first.
 fn mask(text: &str) -> Option<CpuList> {
     let words: Option<Vec<u32>> =
         text.split(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_sets() {
+    fn isolation_masks_are_parsed() {
         let set = |text| mask(text).map(|cpus| cpus.to_string());
         assert_eq!(set("3").as_deref(), Some("0-1"));
         assert_eq!(set("ff").as_deref(), Some("0-7"));
         assert_eq!(set("00000001,80000000").as_deref(), Some("31-32"));
-        assert_eq!(set("what"), None);
+        assert_eq!(set("no mask"), None);
     }
 }

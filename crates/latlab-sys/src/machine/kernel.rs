@@ -1,4 +1,4 @@
-//! The kernel: its release, its clocks, and what it lets be seen or called.
+//! The kernel: its release, clock sources, tracer, lockdown, and drivers with a known latency.
 
 use crate::root::Root;
 use latlab_core::machine::Machine;
@@ -13,14 +13,14 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     machine.clocksource = root.word(format!("{CLOCK}/current_clocksource"));
     machine.clocksources = root.words(format!("{CLOCK}/available_clocksource"));
     machine.clocksources.retain(|other| machine.clocksource.as_ref() != Some(other));
-    // Not through debugfs: its folder `tracing` is mounted by entering it.
+    // Not through debugfs: entering its folder `tracing` would mount tracefs.
     machine.tracer = root.word("sys/kernel/tracing/current_tracer");
     machine.lockdown = root.chosen("sys/kernel/security/lockdown");
     machine.gpu_drivers = gpu_drivers(root);
     machine.efi_runtime = efi_runtime(root, machine);
 }
 
-/// The drivers that the graphics cards are bound to.
+/// The drivers of the graphics cards.
 fn gpu_drivers(root: &Root) -> Vec<String> {
     let mut drivers: Vec<String> = root
         .numbered("sys/class/drm", "card")
@@ -30,7 +30,7 @@ fn gpu_drivers(root: &Root) -> Vec<String> {
             uevent.lines().find_map(|line| Some(line.strip_prefix("DRIVER=")?.to_owned()))
         })
         .collect();
-    // NVIDIA's own driver has a card in that folder only with its DRM module.
+    // NVIDIA's own driver has an entry there only with its DRM module.
     if root.has("proc/driver/nvidia/version") {
         drivers.push("nvidia".to_owned());
     }
@@ -39,8 +39,9 @@ fn gpu_drivers(root: &Root) -> Vec<String> {
     drivers
 }
 
-/// The workqueue exists while the services are in use; kernels that don't show it have it from
-/// their configuration and command line (Documentation/core-api/real-time/hardware.rst).
+/// Whether EFI runtime services are in use. Their workqueue shows it; on kernels that do not show
+/// workqueues, it follows from the command line and the configuration
+/// (Documentation/core-api/real-time/hardware.rst).
 fn efi_runtime(root: &Root, machine: &Machine) -> Option<bool> {
     if root.has("sys/devices/virtual/workqueue/efi_runtime") {
         return Some(true);

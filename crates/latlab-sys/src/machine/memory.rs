@@ -1,4 +1,4 @@
-//! What the kernel does with memory behind its users' backs.
+//! Memory management in the background: huge pages, page merging, swapping.
 
 use crate::root::Root;
 use latlab_core::machine::Memory;
@@ -15,8 +15,8 @@ pub(super) fn read(root: &Root) -> Memory {
     }
 }
 
-/// Size and use of all areas. The columns after a heading are file, type, size, used, priority;
-/// counted from the end, because a file name may hold spaces.
+/// The total size and use of all swap areas, in KiB. The columns are file, type, size, used,
+/// priority; they are counted from the end, because file names may contain spaces.
 fn swap(text: &str) -> (u64, u64) {
     let areas = text.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_whitespace().rev().skip(1);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn swap_areas_are_added() {
+    fn memory_swap_areas_are_added() {
         let text = "Filename\tType\tSize\tUsed\tPriority\n\
                     /dev/dm-1 partition\t1000\t10\t-2\n/my swap file\t200\t1\t-3\n";
         assert_eq!(swap(text), (1200, 11));

@@ -1,4 +1,4 @@
-//! The preemption model: of how much the kernel lets itself be interrupted in its own work.
+//! The preemption model of the kernel.
 
 use crate::root::Root;
 use latlab_core::machine::Machine;
@@ -20,8 +20,8 @@ pub(super) fn read(root: &Root, machine: &mut Machine) {
     }
 }
 
-/// Whether the kernel is `PREEMPT_RT`. The file is the patches': the mainline's 6.12 has none, and
-/// says it in `uname -v`, which spelt it with a space before 5.12.
+/// Whether the kernel is `PREEMPT_RT`. The out-of-tree patches have a file for this. Mainline has
+/// none; there it is part of the version (`uname -v`), spelt with a space before 5.12.
 pub(crate) fn is_realtime(root: &Root) -> bool {
     let version = root.word("proc/sys/kernel/version").unwrap_or_default();
     root.flag("sys/kernel/realtime") == Some(true)
@@ -29,8 +29,8 @@ pub(crate) fn is_realtime(root: &Root) -> bool {
         || version.contains("PREEMPT RT")
 }
 
-/// The model of a kernel that does not show it: the command line can choose one where the kernel
-/// can be switched, the configuration is the default.
+/// The model of a kernel that does not show it: the one on the command line, if the kernel is
+/// dynamic, else that of the configuration.
 fn model(machine: &Machine) -> Option<String> {
     let version = machine.version.as_deref().unwrap_or_default();
     let dynamic = version.contains("PREEMPT_DYNAMIC");
@@ -45,21 +45,21 @@ fn model(machine: &Machine) -> Option<String> {
         .into_iter()
         .find_map(|(option, model)| machine.has_config(option).then_some(model))
     };
-    // Without a configuration, the word PREEMPT alone is the full model only where there is no
-    // lazy one, which came with Linux 6.13.
+    // Without a configuration, the word PREEMPT alone means the full model only before Linux 6.13,
+    // which brought the lazy model.
     let before_lazy = machine.kernel_version().is_some_and(|version| version < (6, 13));
     let built = || (before_lazy && !dynamic && version.contains("PREEMPT")).then_some("full");
     asked.or_else(configured).or_else(built).map(str::to_owned)
 }
 
-/// What a kernel that can be switched, but does not show it, can be switched to. Linux 7.0 left
-/// `none` and `voluntary` only to architectures without lazy preemption.
+/// The models of a dynamic kernel that does not list them. Since Linux 7.0, only architectures
+/// without lazy preemption have `none` and `voluntary`.
 fn modes(machine: &Machine) -> Vec<String> {
     let lazy = machine.has_config("CONFIG_ARCH_HAS_PREEMPT_LAZY");
     let weak = !lazy || machine.kernel_version().is_some_and(|version| version < (7, 0));
     [("none", weak), ("voluntary", weak), ("full", true), ("lazy", lazy)]
         .into_iter()
-        .filter(|(_, there)| *there)
+        .filter(|(_, available)| *available)
         .map(|(mode, _)| mode.to_owned())
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The processor: what it is, how fast it runs and how deep it sleeps.
+//! The processor: model, frequencies, idle states and vulnerabilities.
 
 use crate::root::Root;
 use latlab_core::cpulist::CpuList;
@@ -20,7 +20,7 @@ pub(super) fn read(root: &Root, cpus: &CpuList) -> Processor {
     }
 }
 
-/// The first value of a key in `/proc/cpuinfo`, whose lines are `key<tab>: value`.
+/// The first value of a key in `/proc/cpuinfo`, where lines are `key<tab>: value`.
 pub(super) fn cpuinfo(info: &str, key: &str) -> Option<String> {
     let value = info.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -29,7 +29,7 @@ pub(super) fn cpuinfo(info: &str, key: &str) -> Option<String> {
     value.filter(|value| !value.is_empty())
 }
 
-/// The governor of all CPUs, or each CPU's, in order, with commas.
+/// The governor of all CPUs; where they differ, that of each CPU, separated by commas.
 pub(super) fn governor(root: &Root, cpus: &CpuList) -> Option<String> {
     let governors: Vec<String> = cpus
         .iter()
@@ -50,7 +50,7 @@ fn frequency(root: &Root) -> Frequency {
         policies.iter().filter_map(|policy| root.number(format!("{policy}/{file}"))).collect()
     };
     let first = |file: &str| policies.first().map(|policy| format!("{policy}/{file}"));
-    // intel_pstate has a switch of its own, which says the opposite.
+    // intel_pstate has its own file, with the opposite meaning.
     let no_turbo = root.flag(format!("{CPU}/intel_pstate/no_turbo"));
     Frequency {
         driver: first("scaling_driver").and_then(|file| root.word(file)),
@@ -70,12 +70,12 @@ fn idle(root: &Root, cpus: &CpuList) -> Idle {
             .word(format!("{CPU}/cpuidle/current_governor"))
             .or_else(|| root.word(format!("{CPU}/cpuidle/current_governor_ro"))),
         states: idle_states(root, cpus),
-        // Reading is a request for the default, which is no request: the sum stays what it was.
+        // Opening the file is a request for the default, which changes nothing.
         cpu_dma_latency_us: root.signed("dev/cpu_dma_latency"),
     }
 }
 
-/// The states of the first CPU that has any; each counts as disabled when all CPUs disabled it.
+/// The idle states of the first CPU that has any. A state counts as disabled if it is on all CPUs.
 fn idle_states(root: &Root, cpus: &CpuList) -> Vec<IdleState> {
     let folder = |cpu: u32| format!("{CPU}/cpu{cpu}/cpuidle");
     let states = |cpu: u32| root.numbered(folder(cpu), "state");
@@ -83,7 +83,7 @@ fn idle_states(root: &Root, cpus: &CpuList) -> Vec<IdleState> {
         return Vec::new();
     };
     let disabled = |state: &str| {
-        // A file that can't be read disables nothing.
+        // Without a readable file, the state counts as enabled.
         let on = |cpu| root.number::<u32>(format!("{}/{state}/disable", folder(cpu)));
         cpus.iter().all(|cpu| on(cpu).is_some_and(|disabled| disabled != 0))
     };
@@ -99,13 +99,13 @@ fn idle_states(root: &Root, cpus: &CpuList) -> Vec<IdleState> {
         .collect()
 }
 
-/// Flaws that the processor has; of the others, the kernel says "Not affected".
+/// The vulnerabilities of the processor, without those that are "Not affected".
 fn vulnerabilities(root: &Root) -> BTreeMap<String, String> {
     let folder = format!("{CPU}/vulnerabilities");
     root.names(&folder)
         .into_iter()
-        .filter_map(|flaw| Some((root.word(format!("{folder}/{flaw}"))?, flaw)))
+        .filter_map(|name| Some((root.word(format!("{folder}/{name}"))?, name)))
         .filter(|(state, _)| state != "Not affected")
-        .map(|(state, flaw)| (flaw, state))
+        .map(|(state, name)| (name, state))
         .collect()
 }

@@ -1,9 +1,9 @@
-//! What latlab itself is permitted, as the kernel tells every process of itself.
+//! The rights of latlab itself: its capabilities and limits.
 
 use crate::root::Root;
 use latlab_core::machine::{Limit, Rights};
 
-/// Bit and name (`linux/capability.h`) of the capabilities that latlab can make use of.
+/// Bit and name (`linux/capability.h`) of the capabilities that latlab uses.
 const CAPABILITIES: &[(u32, &str)] = &[
     (14, "CAP_IPC_LOCK"),
     (21, "CAP_SYS_ADMIN"),
@@ -26,11 +26,11 @@ fn capabilities(root: &Root) -> Option<Vec<String>> {
     let status = root.text("proc/self/status")?;
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
-    let had = CAPABILITIES.iter().filter(|(bit, _)| mask >> bit & 1 == 1);
-    Some(had.map(|(_, name)| (*name).to_owned()).collect())
+    let held = CAPABILITIES.iter().filter(|(bit, _)| mask >> bit & 1 == 1);
+    Some(held.map(|(_, name)| (*name).to_owned()).collect())
 }
 
-/// The soft limit: the first column after the name, before the hard limit and the unit.
+/// A soft limit: the first column after its name, before the hard limit and the unit.
 fn limit(limits: &str, name: &str) -> Option<Limit> {
     let columns = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match columns.split_whitespace().next()? {

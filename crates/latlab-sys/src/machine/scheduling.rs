@@ -1,4 +1,4 @@
-//! The scheduler: its limits, its watchdogs, and who competes for the CPUs.
+//! The scheduler: its limits, its watchdogs, and the real-time tasks.
 
 use super::tasks::Tasks;
 use crate::root::Root;
@@ -16,11 +16,11 @@ pub(super) fn read(root: &Root, machine: &Machine, tasks: Option<Tasks>) -> Sche
         soft_watchdog: root.flag("proc/sys/kernel/soft_watchdog"),
         watchdog_thresh: root.number("proc/sys/kernel/watchdog_thresh"),
         rt_threads_per_cpu: tasks.as_ref().map(|tasks| tasks.per_cpu),
-        rt_threads: tasks.map(|tasks| tasks.rivals).unwrap_or_default(),
+        rt_threads: tasks.map(|tasks| tasks.realtime).unwrap_or_default(),
     }
 }
 
-/// The CPU's server that grants most.
+/// The fair server with the longest runtime of all CPUs.
 fn fair_server(root: &Root) -> Option<FairServer> {
     const SERVERS: &str = "sys/kernel/debug/sched/fair_server";
     let servers = root.numbered(SERVERS, "cpu").into_iter().filter_map(|(_, cpu)| {
@@ -32,19 +32,21 @@ fn fair_server(root: &Root) -> Option<FairServer> {
     servers.max_by_key(|server| server.runtime_ns)
 }
 
-/// latlab's own cgroup, where the kernel gives each its share of real-time.
+/// The cgroup of latlab, where the kernel limits the real-time runtime of cgroups.
 fn cgroup(root: &Root, machine: &Machine) -> Option<Cgroup> {
     let groups = root.text("proc/self/cgroup")?;
-    first_version(root, &groups).or_else(|| second_version(root, &groups, machine))
+    cgroup_v1(root, &groups).or_else(|| cgroup_v2(root, &groups, machine))
 }
 
-/// Lines are `number:controllers:path`; the file exists only with `CONFIG_RT_GROUP_SCHED`.
-fn first_version(root: &Root, groups: &str) -> Option<Cgroup> {
+/// In cgroup v1. Lines are `number:controllers:path`; the file exists only with
+/// `CONFIG_RT_GROUP_SCHED`.
+fn cgroup_v1(root: &Root, groups: &str) -> Option<Cgroup> {
     let (controllers, path) = groups.lines().find_map(|line| {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         controllers.split(',').any(|name| name == "cpu").then_some((controllers, path))
     })?;
-    // In a container whose view begins at its own cgroup, the path is of the world outside.
+    // In a container with its own cgroup as the root of the hierarchy, the path is that of the
+    // host.
     [controllers, "cpu"]
         .into_iter()
         .flat_map(|mount| [path, "/"].map(|path| (format!("sys/fs/cgroup/{mount}{path}"), path)))
@@ -52,10 +54,10 @@ fn first_version(root: &Root, groups: &str) -> Option<Cgroup> {
         .map(|rt_runtime_us| Cgroup { path: path.to_owned(), rt_runtime_us })
 }
 
-/// The second version has no file for it: below the root, a group with the `cpu` controller has
-/// no real-time at all (Documentation/admin-guide/cgroup-v2.rst, "CPU"), unless the kernel was
-/// built or booted to let it be.
-fn second_version(root: &Root, groups: &str, machine: &Machine) -> Option<Cgroup> {
+/// In cgroup v2, which has no file for it: below the root, a group with the `cpu` controller has no
+/// real-time runtime at all (Documentation/admin-guide/cgroup-v2.rst, "CPU"), unless the kernel was
+/// built or booted without this limit.
+fn cgroup_v2(root: &Root, groups: &str, machine: &Machine) -> Option<Cgroup> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let default_off = machine.has_config("CONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED");
     let enforced = match machine.boot_parameter("rt_group_sched") {
@@ -88,26 +90,26 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_says_how_much_time_a_group_has() {
+    fn cgroup_v1_runtime_is_read_from_its_file() {
         let groups = "5:cpu,cpuacct:/user.slice\n1:name=systemd:/x\n0::/";
         let (_folder, root) = tree("sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.rt_runtime_us", "0\n");
-        assert_eq!(first_version(&root, groups), Some(group("/user.slice", 0)));
-        // A container sees its own group as the root, under the name it has outside.
+        assert_eq!(cgroup_v1(&root, groups), Some(group("/user.slice", 0)));
+        // A container sees its own group as the root, under the path that it has on the host.
         let (_folder, root) = tree("sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000\n");
-        assert_eq!(first_version(&root, groups), Some(group("/user.slice", 950_000)));
+        assert_eq!(cgroup_v1(&root, groups), Some(group("/user.slice", 950_000)));
         let (_folder, root) = tree("sys/fs/cgroup/cpu/cpu.shares", "1024\n");
-        assert_eq!(first_version(&root, groups), None);
+        assert_eq!(cgroup_v1(&root, groups), None);
     }
 
     #[test]
-    fn the_second_version_leaves_none_to_groups_below_the_root() {
+    fn cgroup_v2_below_the_root_has_no_realtime_runtime() {
         let (_folder, root) = tree("sys/fs/cgroup/app.slice/cpu.max", "max 100000\n");
         let mut machine = Machine::default();
         machine.config.insert("CONFIG_RT_GROUP_SCHED".to_owned(), "y".to_owned());
-        assert_eq!(second_version(&root, "0::/app.slice", &machine), Some(group("/app.slice", 0)));
-        assert_eq!(second_version(&root, "0::/", &machine), None);
+        assert_eq!(cgroup_v2(&root, "0::/app.slice", &machine), Some(group("/app.slice", 0)));
+        assert_eq!(cgroup_v2(&root, "0::/", &machine), None);
         "quiet rt_group_sched=0".clone_into(&mut machine.cmdline);
-        assert_eq!(second_version(&root, "0::/app.slice", &machine), None);
-        assert_eq!(second_version(&root, "0::/app.slice", &Machine::default()), None);
+        assert_eq!(cgroup_v2(&root, "0::/app.slice", &machine), None);
+        assert_eq!(cgroup_v2(&root, "0::/app.slice", &Machine::default()), None);
     }
 }

@@ -1,32 +1,32 @@
-//! Who runs: every thread with real-time priority, out of `/proc/PID/task/TID/stat`.
+//! The real-time threads of a machine, from `/proc/PID/task/TID/stat`.
 
 use crate::root::Root;
 use latlab_core::machine::Thread;
 
-/// What there is to know about the tasks of a machine.
+/// The tasks of a machine.
 pub(super) struct Tasks {
-    /// The real-time threads that compete.
-    pub(super) rivals: Vec<Thread>,
-    /// How many real-time threads are left out because every machine has them.
+    /// The real-time threads that may compete with a measurement.
+    pub(super) realtime: Vec<Thread>,
+    /// The number of real-time threads left out, because every machine has them.
     pub(super) per_cpu: u32,
-    /// Whether the daemon that moves interrupts runs.
+    /// Whether irqbalance runs, which moves interrupts between CPUs.
     pub(super) irqbalance: bool,
 }
 
-/// Threads of the kernel that exist on every CPU of every machine.
+/// Kernel threads that exist for each CPU on every machine.
 const PER_CPU: &[&str] = &["migration/", "watchdog/", "idle_inject/"];
 
 /// `PF_KTHREAD` of `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// None where there are no processes to be seen.
+/// The tasks except latlab's own; None where no processes are visible.
 pub(super) fn read(root: &Root) -> Option<Tasks> {
     let own = root.text("proc/self/stat").as_deref().and_then(number);
     let processes = root.numbered("proc", "");
     if processes.is_empty() {
         return None;
     }
-    let mut tasks = Tasks { rivals: Vec::new(), per_cpu: 0, irqbalance: false };
+    let mut tasks = Tasks { realtime: Vec::new(), per_cpu: 0, irqbalance: false };
     for (pid, _) in processes.into_iter().filter(|(pid, _)| Some(*pid) != own) {
         for (_, tid) in root.numbered(format!("proc/{pid}/task"), "") {
             // A thread may have ended since it was listed.
@@ -42,14 +42,14 @@ impl Tasks {
     fn add(&mut self, pid: u32, stat: &str) {
         self.irqbalance |= stat.contains("(irqbalance)");
         match thread(pid, stat) {
-            Some(thread) if is_everywhere(&thread) => self.per_cpu += 1,
-            Some(thread) => self.rivals.push(thread),
+            Some(thread) if is_per_cpu(&thread) => self.per_cpu += 1,
+            Some(thread) => self.realtime.push(thread),
             None => {}
         }
     }
 }
 
-fn is_everywhere(thread: &Thread) -> bool {
+fn is_per_cpu(thread: &Thread) -> bool {
     thread.kernel && PER_CPU.iter().any(|name| thread.comm.starts_with(name))
 }
 
@@ -57,8 +57,8 @@ fn number(stat: &str) -> Option<u32> {
     stat.split_whitespace().next()?.parse().ok()
 }
 
-/// The thread of a line as `proc_pid_stat(5)` has it, if it is a real-time one. Its name, in
-/// parentheses, may itself hold blanks and parentheses, so that columns count from the last one.
+/// The thread of a line as in `proc_pid_stat(5)`, if it is a real-time thread. Its name, in
+/// parentheses, may contain blanks and parentheses: columns are counted from the last parenthesis.
 fn thread(pid: u32, stat: &str) -> Option<Thread> {
     let (head, tail) = stat.rsplit_once(')')?;
     let columns: Vec<&str> = tail.split_whitespace().collect();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_hold_anything() {
+    fn tasks_may_have_any_name() {
         let tail = "S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 9 0 0 0 0 0 0 0 0 0 0 \
                     2147483647 0 0 0 0 17 1 50 1 0 0 0";
         let found = thread(7, &format!("8 (a) (b c) {tail}")).unwrap();

@@ -1,7 +1,9 @@
-//! The guard and threads of a test's own.
+//! Tests of the guard with threads of the tests.
 
 use super::super::*;
 use super::{killed, small};
+use crate::testing::may_set_realtime;
+use std::fs;
 
 impl Guard {
     fn set_thread(
@@ -17,22 +19,16 @@ impl Guard {
     }
 }
 
-/// A thread of this test's own, which ends with what is returned.
+/// Starts a thread of this name. It ends when the sender is dropped.
 fn thread(name: &str) -> (i32, std::sync::mpsc::Sender<()>, std::thread::JoinHandle<()>) {
-    let (told, id) = std::sync::mpsc::channel();
+    let (sender, id) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel();
     let body = move || {
-        told.send(crate::sched::thread_id()).unwrap();
+        sender.send(crate::sched::thread_id()).unwrap();
         let _ = ended.recv();
     };
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body).unwrap();
     (id.recv().unwrap(), end, thread)
-}
-
-/// Whether this test may give real-time policies.
-fn may() -> bool {
-    let may = || crate::sched::set_policy(crate::sched::Policy::Fifo(1)).is_ok();
-    std::thread::spawn(may).join().unwrap()
 }
 
 fn policy(id: i32) -> String {
@@ -40,11 +36,11 @@ fn policy(id: i32) -> String {
 }
 
 #[test]
-fn a_thread_has_its_policy_back_and_the_journal_stays_short() {
+fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
     let (_folder, root) = small();
     let (id, end, thread) = thread("raised");
     let mut guard = Guard::new(root.clone());
-    if may() {
+    if may_set_realtime("guard_restores_the_policy_of_a_thread_and_its_journal_stays_short") {
         for priority in 1..=9 {
             guard.set_thread(id, "raised", &format!("fifo {priority}"), "for a test").unwrap();
             assert_eq!(policy(id), format!("fifo {priority}"));
@@ -54,27 +50,27 @@ fn a_thread_has_its_policy_back_and_the_journal_stays_short() {
         assert!(guard.release_thread(id, "raised"));
         assert_eq!(policy(id), "other");
         guard.set_thread(id, "raised", "rr 7", "for a test").unwrap();
-        let told = guard.restore();
+        let changes = guard.restore();
         assert_eq!(policy(id), "other");
-        assert!(told.iter().all(|change| change.restored), "{told:?}");
-        assert_eq!((told.len(), told[0].knob.as_str()), (10, "raised"));
+        assert!(changes.iter().all(|change| change.restored), "{changes:?}");
+        assert_eq!((changes.len(), changes[0].knob.as_str()), (10, "raised"));
     }
     let error = guard.set_thread(id, "lowered", "other", "for a test").unwrap_err();
-    assert_eq!(error.to_string(), "lowered has ended", "another has its number");
+    assert_eq!(error.to_string(), "thread lowered has ended", "the number belongs to another");
     drop(end);
     thread.join().unwrap();
 }
 
 #[test]
-fn a_thread_that_has_ended_is_no_harm() {
+fn guard_ignores_a_thread_that_has_ended() {
     let (_folder, root) = small();
     let (id, end, thread) = thread("raised");
     let mut guard = Guard::new(root.clone());
-    let turned = guard.set_thread(id, "raised", "fifo 5", "for a test").is_ok();
-    assert_eq!(turned, may());
+    let set = guard.set_thread(id, "raised", "fifo 5", "for a test").is_ok();
+    assert_eq!(set, may_set_realtime("guard_ignores_a_thread_that_has_ended (its first half)"));
     drop(end);
     thread.join().unwrap();
-    // It may be on its way out still.
+    // It may still be ending.
     while Path::new(&format!("/proc/self/task/{id}")).exists() {
         std::thread::yield_now();
     }
@@ -85,10 +81,10 @@ fn a_thread_that_has_ended_is_no_harm() {
 }
 
 #[test]
-fn the_policy_that_somebody_else_gave_stays() {
+fn guard_leaves_the_policy_that_another_program_set() {
     let (_folder, root) = small();
     let (id, end, thread) = thread("raised");
-    if may() {
+    if may_set_realtime("guard_leaves_the_policy_that_another_program_set") {
         let mut guard = Guard::new(root.clone());
         guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
         crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(6)).unwrap();
@@ -100,9 +96,9 @@ fn the_policy_that_somebody_else_gave_stays() {
     thread.join().unwrap();
 }
 
-/// However many there are: the first write has them all, and then each is turned.
+/// One write lists all threads, and then each is set.
 #[test]
-fn threads_are_journalled_together_and_turned_one_by_one() {
+fn guard_journals_threads_together_and_sets_them_one_by_one() {
     let (_folder, root) = small();
     let threads: Vec<_> = ["first", "second", "third"].map(|name| (name, thread(name))).into();
     let mut guard = Guard::new(root.clone());
@@ -110,18 +106,18 @@ fn threads_are_journalled_together_and_turned_one_by_one() {
         let because = "for a test".to_owned();
         Wanted { thread: id, name, policy: "fifo 5", because }
     };
-    // The second is none of that name.
+    // The second thread has another name.
     let names = ["first", "none", "third"];
     let all: Vec<_> =
         names.iter().zip(&threads).map(|(name, (_, one))| wanted(*name, one.0)).collect();
-    if may() {
+    if may_set_realtime("guard_journals_threads_together_and_sets_them_one_by_one") {
         let done = guard.set_threads(&all).unwrap();
         let done: Vec<Option<String>> =
             done.into_iter().map(|one| one.err().map(|error| error.to_string())).collect();
-        assert_eq!(done, [None, Some("none has ended".to_owned()), None]);
+        assert_eq!(done, [None, Some("thread none has ended".to_owned()), None]);
         let policies: Vec<String> = threads.iter().map(|(_, one)| policy(one.0)).collect();
         assert_eq!(policies, ["fifo 5", "other", "fifo 5"]);
-        // Both stand there although nothing can be written any more.
+        // Both are still listed where the journal can't be written any more.
         let journal = journals(&root).remove(0);
         let written = read(&journal).unwrap().entries;
         assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
@@ -130,10 +126,10 @@ fn threads_are_journalled_together_and_turned_one_by_one() {
         assert!(guard.release_thread(threads[0].1.0, "first"));
         assert!(guard.release_thread(threads[2].1.0, "third"));
         let why = guard.settle().unwrap_err().to_string();
-        assert!(why.contains("and still has first, third as turned, which does no harm"), "{why}");
+        assert!(why.contains("it still lists first, third as set, which does no harm"), "{why}");
         let error = guard.set_threads(&all).unwrap_err();
         assert!(matches!(error, GuardError::Journal(..)), "{error}");
-        assert_eq!(policy(threads[0].1.0), "other", "what is not written down is not turned");
+        assert_eq!(policy(threads[0].1.0), "other", "what is not journalled is not set");
         fs::remove_dir(&next).unwrap();
         assert!(guard.set_threads(&[]).unwrap().is_empty());
     }
@@ -144,17 +140,17 @@ fn threads_are_journalled_together_and_turned_one_by_one() {
     }
 }
 
-/// Killed between the journal and the deed, or after it: the policy it was found with comes back.
+/// Killed between the write of the journal and the change, or after the change.
 #[test]
-fn a_thread_is_mended_wherever_a_run_was_killed() {
-    for done in [false, true] {
+fn guard_recovers_the_policy_of_a_thread_wherever_a_run_was_killed() {
+    for applied in [false, true] {
         let (_folder, root) = small();
         let (id, end, thread) = thread("raised");
-        if may() {
+        if may_set_realtime("guard_recovers_the_policy_of_a_thread_wherever_a_run_was_killed") {
             let mut guard = Guard::new(root.clone());
             guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
             guard.set_thread(id, "raised", "fifo 8", "for a test").unwrap();
-            if !done {
+            if !applied {
                 crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(5)).unwrap();
             }
             killed(&root, guard);
@@ -169,10 +165,10 @@ fn a_thread_is_mended_wherever_a_run_was_killed() {
 }
 
 #[test]
-fn two_runs_do_not_turn_one_thread() {
+fn guard_refuses_a_thread_that_another_run_has_set() {
     let (_folder, root) = small();
     let (id, end, thread) = thread("raised");
-    if may() {
+    if may_set_realtime("guard_refuses_a_thread_that_another_run_has_set") {
         let (mut one, mut other) = (Guard::new(root.clone()), Guard::new(root.clone()));
         one.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
         let error = other.set_thread(id, "raised", "fifo 6", "for a test").unwrap_err();

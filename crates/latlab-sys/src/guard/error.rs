@@ -1,0 +1,58 @@
+//! The errors of the guard.
+
+use std::io;
+
+/// Why a knob could not be set or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// There is no such knob.
+    #[error("there is no knob '{0}': {1}")]
+    Unknown(String, String),
+    /// The kernel does not accept the value.
+    #[error("{0}={1} was refused by the kernel: {2}")]
+    Refused(String, String, String),
+    /// The value is not a number, which this knob takes.
+    #[error("{0}={1} is not valid: {0} takes a whole number of microseconds")]
+    NotANumber(String, String),
+    /// This machine has no such knob.
+    #[error("this machine has no {0}: {1} is missing")]
+    Missing(String, String),
+    /// The caller may not set it.
+    #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
+    NotAllowed(String),
+    /// The caller may not read it, or not write the journal.
+    #[error(
+        "{0} can't be saved, so it could not be restored: run latlab as root, or leave the load out"
+    )]
+    NotKept(String),
+    /// Another run has set it, and is running or could not restore it.
+    #[error(
+        "another latlab (process {pid}) has set {knob}: wait until it has ended, or run `latlab \
+         adapt --restore` if it was killed"
+    )]
+    Taken {
+        /// The knob.
+        knob: String,
+        /// The process that has set it.
+        pid: u32,
+    },
+    /// The thread whose policy was to be set has ended.
+    #[error("thread {0} has ended")]
+    Ended(String),
+    /// The journal can't be written, so nothing was changed.
+    #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
+    Journal(String, io::Error),
+    /// Knobs that were restored or left alone could not be removed from the journal.
+    #[error(
+        "the journal in {folder} can't be written ({error}): it still lists {knobs} as set, which \
+         does no harm"
+    )]
+    Behind {
+        /// The knobs, separated by commas.
+        knobs: String,
+        /// The folder of the journal.
+        folder: String,
+        /// The error of the write.
+        error: io::Error,
+    },
+}

@@ -1,0 +1,56 @@
+//! Becoming another program, or this one again (`execve(2)`).
+
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// This program with arguments, prepared so that execve(2) is the only call that is left.
+#[derive(Debug)]
+pub struct Itself {
+    arguments: Vec<CString>,
+    pointers: Vec<*const libc::c_char>,
+}
+
+impl Itself {
+    /// This program as one that ends at once: see [`is_for_nothing`].
+    pub fn for_nothing() -> io::Result<Itself> {
+        Itself::with(&[NOTHING])
+    }
+
+    /// This program with these arguments and an empty environment.
+    fn with(words: &[&str]) -> io::Result<Itself> {
+        let all = std::iter::once("latlab").chain(words.iter().copied());
+        let arguments = all.map(CString::new).collect::<Result<Vec<_>, _>>()?;
+        let pointers = arguments.iter().map(|word| word.as_ptr());
+        let pointers = pointers.chain([std::ptr::null()]).collect();
+        Ok(Itself { arguments, pointers })
+    }
+
+    /// Replaces the calling process with it. Returns only where that failed.
+    #[inline]
+    pub fn become_it(&self) -> io::Error {
+        debug_assert_eq!(self.pointers.len(), self.arguments.len() + 1);
+        let environment = [std::ptr::null()];
+        let path = c"/proc/self/exe".as_ptr();
+        // SAFETY: all strings end with a zero and both lists with a null pointer.
+        unsafe { libc::execve(path, self.pointers.as_ptr(), environment.as_ptr()) };
+        io::Error::last_os_error()
+    }
+}
+
+/// The argument with which this program does nothing.
+const NOTHING: &str = "nothing-worker";
+
+/// Whether this process was started only to end at once ([`Itself::for_nothing`]).
+pub fn is_for_nothing() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == NOTHING)
+}
+
+/// Replaces the calling process with another program. Returns only where that failed. Signal
+/// dispositions stay, except that SIGPIPE has its default again.
+pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
+    #[expect(clippy::disallowed_methods, reason = "the program replaces this process")]
+    let mut command = Command::new(program);
+    command.args(arguments).exec()
+}

@@ -1,0 +1,59 @@
+//! A program that runs, and ends with the value that stands for it.
+
+use latlab_core::time::Nanos;
+use rustix::process::{Pid, Signal};
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+
+/// A running program. Dropping this kills it, with its whole process group if it leads one.
+#[derive(Debug)]
+pub struct Running(Child);
+
+impl Running {
+    /// Starts the program.
+    pub fn start(command: &mut Command) -> io::Result<Running> {
+        command.spawn().map(Running)
+    }
+
+    /// The child process, for its pipes and its exit status.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.0
+    }
+
+    /// Kills the program and waits for its end, at most 5 s: one in uninterruptible sleep, as on a
+    /// disk that does not answer, ends later.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        const PATIENCE: Nanos = Nanos::from_secs(5);
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            let pid = Pid::from_child(&self.0);
+            // The child is not reaped, so the number is still its own.
+            let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
+            let _ = if leads_group {
+                rustix::process::kill_process_group(pid, Signal::KILL)
+            } else {
+                rustix::process::kill_process(pid, Signal::KILL)
+            };
+        }
+        self.wait_for(PATIENCE)
+    }
+
+    /// Waits for the end of the program, at most this long.
+    pub fn wait_for(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
+        let deadline = crate::clock::now() + patience;
+        loop {
+            if let Some(status) = self.0.try_wait()? {
+                return Ok(status);
+            }
+            if crate::clock::now() > deadline {
+                return Err(io::Error::other(format!("it had not ended after {patience}")));
+            }
+            crate::clock::sleep_for(Nanos::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}

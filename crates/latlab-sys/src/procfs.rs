@@ -1,0 +1,31 @@
+//! Tasks as /proc shows them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The entries of a folder whose names are numbers, as `/proc` has one for each process.
+pub(crate) fn numbered(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| number(path).is_some()).collect())
+}
+
+/// The number that is the name of this entry.
+pub(crate) fn number(path: &Path) -> Option<i32> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+/// The name of a task (`comm`).
+pub(crate) fn name(task: i32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{task}/comm")).ok()?;
+    Some(name.trim_end_matches('\n').to_owned())
+}
+
+/// A field of `/proc/TASK/stat` after the name, counted from 1 as in `proc_pid_stat(5)`.
+pub(crate) fn stat_field<N: FromStr>(task: i32, field: usize) -> Option<N> {
+    let text = fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
+    // The name stands in parentheses and may contain some itself. The third field follows.
+    let (_, rest) = text.rsplit_once(") ")?;
+    rest.split(' ').nth(field.checked_sub(3)?)?.parse().ok()
+}
