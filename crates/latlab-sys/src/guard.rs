@@ -92,7 +92,7 @@ impl Guard {
             other => other,
         })?;
         let change = change(knob.name, &summary(&entries), "various");
-        self.changes.push(Change { because: because.to_owned(), ..change });
+        self.changes.push(Change { reason: because.to_owned(), ..change });
         Ok(())
     }
 

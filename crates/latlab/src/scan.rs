@@ -10,8 +10,8 @@ pub(crate) use consumer::serve;
 use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::rig::Watch;
-use crate::window::Times;
-use crate::{driver, registry};
+use crate::call::window::Times;
+use crate::{part::driver, part};
 use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::plan::ScanPlan;
@@ -46,7 +46,7 @@ pub(crate) struct Scanned {
 
 /// Refuses a scan that can't work here.
 pub(crate) fn check(plan: &ScanPlan) -> Result<()> {
-    registry::build("call", CALLS, &plan.call)?.check()?;
+    part::build("call", CALLS, &plan.call)?.check()?;
     interrupt(plan).map(drop)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(
 
 /// The interrupt for a plan. Refuses one that can't interrupt a call at a chosen moment here.
 fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
-    let driver_needed = registry::build("call", CALLS, &plan.call)?.needs_driver();
+    let driver_needed = part::build("call", CALLS, &plan.call)?.needs_driver();
     let resolution = clock::resolution().map_err(|e| failed("the resolution of timers", e))?;
     let low_resolution = resolution > Nanos(1);
     let default = match (low_resolution, driver_needed) {

@@ -6,7 +6,7 @@ use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
-use crate::{kernel, mechanism, profile, registry, target};
+use crate::{lab::kernel, mechanism, lab::profile, part, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting};
 use latlab_core::study::{self, Cell, Study, Words, pieces};
@@ -95,11 +95,11 @@ impl StudyFile {
         };
         self.locate(on, check_target(&on.text))?;
         let probes = self
-            .parts(terms.probes.as_deref(), |text| registry::parse("probe", PROBES, text, &[]))?;
+            .parts(terms.probes.as_deref(), |text| part::parse("probe", PROBES, text, &[]))?;
         let in_instructions = on.text.starts_with("lab:");
         let scan = |call| ScanPlan::usual(call, in_instructions);
         let calls =
-            self.parts(terms.scans.as_deref(), |text| registry::parse("call", CALLS, text, &[]))?;
+            self.parts(terms.scans.as_deref(), |text| part::parse("call", CALLS, text, &[]))?;
         if probes.is_empty() && calls.is_empty() {
             return incomplete("has neither a probe nor a scan: write probes = [\"cyclic\"]");
         }
@@ -107,7 +107,7 @@ impl StudyFile {
         for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
             self.locate(words, probe::check_length(probe, length))?;
         }
-        let loads = |text: &str| registry::parse("load", LOADS, text, &[]);
+        let loads = |text: &str| part::parse("load", LOADS, text, &[]);
         let settings =
             terms.settings.iter().flatten().map(|words| self.locate(words, setting(&words.text)));
         let adapt = terms.adapt.clone().flatten().map(|words| {

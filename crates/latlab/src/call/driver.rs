@@ -1,8 +1,8 @@
 //! The test driver's loop, of known length, with known preemption points.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_core::time::Nanos;
 use latlab_sys::driver::{Loop, Mode, Pieces};
 use std::io;
@@ -47,11 +47,15 @@ fn length(text: &str) -> Result<Nanos, String> {
     Err(format!("{text} is out of range: the loop takes 1us to 500ms"))
 }
 
-impl Call for Looping {
+impl Describe for Looping {
     const ABOUT: About =
         About { name: "driver", summary: "a loop of the test driver with preemption points" };
+}
 
-    const NEEDS_DRIVER: bool = true;
+impl Call for Looping {
+    fn needs_driver(&self) -> bool {
+        true
+    }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(DriverStage { wanted: *self, pieces: Pieces::new() }))

@@ -1,8 +1,8 @@
 //! execve(2): executing a program.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_sys::process::Itself;
 use std::io;
 
@@ -13,9 +13,11 @@ use std::io;
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {}
 
-impl Call for Exec {
+impl Describe for Exec {
     const ABOUT: About = About { name: "exec", summary: "execute a program that exits at once" };
+}
 
+impl Call for Exec {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(ExecStage(Itself::for_nothing()?)))
     }

@@ -3,8 +3,8 @@
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Ends a child that has touched memory, and waits for it: the kernel frees all of its pages.
@@ -18,10 +18,12 @@ pub(super) struct Exit {
     memory: Anonymous,
 }
 
-impl Call for Exit {
+impl Describe for Exit {
     const ABOUT: About =
         About { name: "exit", summary: "exit of a process that has touched memory" };
+}
 
+impl Call for Exit {
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
     }

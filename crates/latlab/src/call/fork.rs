@@ -1,8 +1,8 @@
 //! fork(2): creating a process.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Forks a child that exits at once, and waits for it.
@@ -11,9 +11,11 @@ use std::io;
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Fork {}
 
-impl Call for Fork {
+impl Describe for Fork {
     const ABOUT: About = About { name: "fork", summary: "fork a child that exits at once" };
+}
 
+impl Call for Fork {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))
     }

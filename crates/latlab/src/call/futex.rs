@@ -1,8 +1,8 @@
 //! futex(2): waking waiting tasks.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_sys::futex::Futex as Word;
 use latlab_sys::process::Forked;
 use std::io;
@@ -19,9 +19,11 @@ pub(super) struct Futex {
     waiters: u32,
 }
 
-impl Call for Futex {
+impl Describe for Futex {
     const ABOUT: About = About { name: "futex", summary: "wake all tasks that wait on a futex" };
+}
 
+impl Call for Futex {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(FutexStage {
             word: Rc::new(Word::new()?),

@@ -3,8 +3,8 @@
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Makes memory that has been touched read-only: the kernel changes all of its page table entries, and
@@ -18,9 +18,11 @@ pub(super) struct Mprotect {
     memory: Anonymous,
 }
 
-impl Call for Mprotect {
+impl Describe for Mprotect {
     const ABOUT: About = About { name: "mprotect", summary: "make memory read-only" };
+}
 
+impl Call for Mprotect {
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
     }

@@ -3,8 +3,8 @@
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Moves memory that has been touched to other addresses: the kernel moves all of its page table
@@ -18,9 +18,11 @@ pub(super) struct Mremap {
     memory: Anonymous,
 }
 
-impl Call for Mremap {
+impl Describe for Mremap {
     const ABOUT: About = About { name: "mremap", summary: "move memory to other addresses" };
+}
 
+impl Call for Mremap {
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
     }

@@ -3,8 +3,8 @@
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Unmaps memory that has been touched: the kernel frees all of its pages.
@@ -17,9 +17,11 @@ pub(super) struct Munmap {
     memory: Anonymous,
 }
 
-impl Call for Munmap {
+impl Describe for Munmap {
     const ABOUT: About = About { name: "munmap", summary: "unmap memory that has been touched" };
+}
 
+impl Call for Munmap {
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
     }

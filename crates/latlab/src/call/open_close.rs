@@ -2,8 +2,8 @@
 
 use super::{Call, Stage, check_file};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -18,9 +18,11 @@ pub(super) struct OpenClose {
     path: PathBuf,
 }
 
-impl Call for OpenClose {
+impl Describe for OpenClose {
     const ABOUT: About = About { name: "open-close", summary: "open a file and close it" };
+}
 
+impl Call for OpenClose {
     fn check(&self) -> Result<()> {
         check_file(Self::ABOUT.name, &self.path, "opened")
     }

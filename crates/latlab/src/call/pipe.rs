@@ -1,8 +1,8 @@
 //! pipe(2): sending bytes through a pipe.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use latlab_sys::process;
 use std::fs::File;
@@ -23,9 +23,11 @@ fn size(text: &str) -> Result<Bytes, String> {
     if (1..=65536).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 64KiB")) }
 }
 
-impl Call for Pipe {
+impl Describe for Pipe {
     const ABOUT: About = About { name: "pipe", summary: "write to a pipe and read all of it" };
+}
 
+impl Call for Pipe {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         let (from, to) = process::pipe()?;
         let buffer = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];

@@ -3,8 +3,8 @@
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Populates mapped memory: the kernel allocates and clears all of its pages.
@@ -18,9 +18,11 @@ pub(super) struct Populate {
     memory: Anonymous,
 }
 
-impl Call for Populate {
+impl Describe for Populate {
     const ABOUT: About = About { name: "populate", summary: "populate mapped memory" };
+}
 
+impl Call for Populate {
     fn check(&self) -> Result<()> {
         self.memory.check(Self::ABOUT.name)
     }

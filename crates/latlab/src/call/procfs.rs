@@ -3,8 +3,8 @@
 use super::store::size;
 use super::{Call, Stage, check_file};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -27,9 +27,11 @@ pub(super) struct Procfs {
 /// Bytes per read.
 const CHUNK: usize = 64 * 1024;
 
-impl Call for Procfs {
+impl Describe for Procfs {
     const ABOUT: About = About { name: "procfs", summary: "read a file of /proc" };
+}
 
+impl Call for Procfs {
     fn check(&self) -> Result<()> {
         check_file(Self::ABOUT.name, &self.path, "read")
     }

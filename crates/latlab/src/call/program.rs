@@ -1,8 +1,8 @@
 //! A window of a user's program, between two marks that it writes.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::{CONSUMER, MARKS, Window};
+use crate::part::{About, Describe};
+use crate::call::window::{CONSUMER, MARKS, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::sched::Policy;
@@ -29,10 +29,12 @@ const VARIABLE: &str = "LATLAB_SCAN";
 /// Longest time until the next mark of a program.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-impl Call for Program {
+impl Describe for Program {
     const ABOUT: About =
         About { name: "program", summary: "a window of a program: latlab scan -- COMMAND" };
+}
 
+impl Call for Program {
     /// Higher than that of the program, so that it does not run on between its mark and the window.
     fn priority(&self) -> u32 {
         MARKS

@@ -3,8 +3,8 @@
 use super::store::Store;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -19,9 +19,11 @@ pub(super) struct Read {
     store: Store,
 }
 
-impl Call for Read {
+impl Describe for Read {
     const ABOUT: About = About { name: "read", summary: "read a file in memory" };
+}
 
+impl Call for Read {
     fn folder(&self) -> Option<&Path> {
         self.store.folder()
     }

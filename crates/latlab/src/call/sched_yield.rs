@@ -1,8 +1,8 @@
 //! `sched_yield(2)`: yielding the CPU.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Yields the CPU to tasks of the same priority, of which there is none: about the shortest call into
@@ -12,10 +12,12 @@ use std::io;
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct SchedYield {}
 
-impl Call for SchedYield {
+impl Describe for SchedYield {
     const ABOUT: About =
         About { name: "sched_yield", summary: "yield the CPU to tasks of the same priority" };
+}
 
+impl Call for SchedYield {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))
     }

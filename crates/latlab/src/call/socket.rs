@@ -1,8 +1,8 @@
 //! Sockets: sending a message within this machine.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
@@ -37,9 +37,11 @@ fn size(text: &str) -> Result<Bytes, String> {
     if (1..=32768).contains(&size.0) { Ok(size) } else { Err(format!("{text} is not 1B to 32KiB")) }
 }
 
-impl Call for Socket {
+impl Describe for Socket {
     const ABOUT: About = About { name: "socket", summary: "send a message within this machine" };
+}
 
+impl Call for Socket {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         let message = vec![b'-'; usize::try_from(self.size.0).unwrap_or(1)];
         Ok(match self.kind {

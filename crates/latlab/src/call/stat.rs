@@ -2,8 +2,8 @@
 
 use super::{Call, Stage};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 use std::path::PathBuf;
 
@@ -17,9 +17,11 @@ pub(super) struct Stat {
     path: PathBuf,
 }
 
-impl Call for Stat {
+impl Describe for Stat {
     const ABOUT: About = About { name: "stat", summary: "read the metadata of a file" };
+}
 
+impl Call for Stat {
     fn check(&self) -> Result<()> {
         std::fs::metadata(&self.path).map(drop).map_err(|e| {
             let path = self.path.display();

@@ -3,8 +3,8 @@
 use super::store::{check_folder, size};
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::fs::File;
@@ -25,9 +25,11 @@ pub(super) struct Sync {
     dir: PathBuf,
 }
 
-impl Call for Sync {
+impl Describe for Sync {
     const ABOUT: About = About { name: "sync", summary: "write all dirty data to the disks" };
+}
 
+impl Call for Sync {
     fn folder(&self) -> Option<&Path> {
         Some(&self.dir)
     }

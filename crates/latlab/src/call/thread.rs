@@ -1,8 +1,8 @@
 //! clone(2): creating a thread.
 
 use super::{Call, Stage};
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::io;
 
 /// Starts a thread that exits at once, and waits for it.
@@ -12,9 +12,11 @@ use std::io;
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Thread {}
 
-impl Call for Thread {
+impl Describe for Thread {
     const ABOUT: About = About { name: "thread", summary: "start a thread that exits at once" };
+}
 
+impl Call for Thread {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
         Ok(Box::new(self.clone()))
     }

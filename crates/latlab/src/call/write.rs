@@ -3,8 +3,8 @@
 use super::store::Store;
 use super::{Call, Stage};
 use crate::failure::Result;
-use crate::registry::About;
-use crate::window::Window;
+use crate::part::{About, Describe};
+use crate::call::window::Window;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -19,9 +19,11 @@ pub(super) struct Write {
     store: Store,
 }
 
-impl Call for Write {
+impl Describe for Write {
     const ABOUT: About = About { name: "write", summary: "write an empty file" };
+}
 
+impl Call for Write {
     fn folder(&self) -> Option<&Path> {
         self.store.folder()
     }

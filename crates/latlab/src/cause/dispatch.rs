@@ -1,7 +1,7 @@
 //! The context switch to the task.
 
 use super::{Cause, instead};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -16,10 +16,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct Dispatch;
 
-impl Cause for Dispatch {
+impl Describe for Dispatch {
     const ABOUT: About =
         About { name: "dispatch", summary: "context switch and return to user space" };
+}
 
+impl Cause for Dispatch {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let other = instead(segment, window).map(|(task, _)| task);
         let claimed = match segment.phase {

@@ -1,7 +1,7 @@
 //! A task of the same priority had the CPU.
 
 use super::{Cause, culprit};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
@@ -16,10 +16,12 @@ use std::cmp::Ordering;
 #[derive(Debug, clap::Args)]
 pub(super) struct EqualPriority;
 
-impl Cause for EqualPriority {
+impl Describe for EqualPriority {
     const ABOUT: About =
         About { name: "equal-priority", summary: "a task of the same priority had the CPU" };
+}
 
+impl Cause for EqualPriority {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         culprit(Ordering::Equal, segment, window)
     }

@@ -1,7 +1,7 @@
 //! A task of higher priority had the CPU.
 
 use super::{Cause, culprit};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
@@ -15,10 +15,12 @@ use std::cmp::Ordering;
 #[derive(Debug, clap::Args)]
 pub(super) struct HigherPriority;
 
-impl Cause for HigherPriority {
+impl Describe for HigherPriority {
     const ABOUT: About =
         About { name: "higher-priority", summary: "a task of higher priority had the CPU" };
+}
 
+impl Cause for HigherPriority {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         culprit(Ordering::Less, segment, window)
     }

@@ -1,7 +1,7 @@
 //! The host of a virtual machine took the CPU.
 
 use super::{Cause, DELIVERY, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -20,10 +20,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct Host;
 
-impl Cause for Host {
+impl Describe for Host {
     const ABOUT: About =
         About { name: "host", summary: "the host of this virtual machine took the CPU" };
+}
 
+impl Cause for Host {
     fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         if !machine.hypervisor {
             return None;

@@ -1,7 +1,7 @@
 //! The CPU was idle.
 
 use super::{Cause, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -15,10 +15,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct IdleExit;
 
-impl Cause for IdleExit {
+impl Describe for IdleExit {
     const ABOUT: About =
         About { name: "idle-exit", summary: "the CPU was idle and had to leave its idle state" };
+}
 
+impl Cause for IdleExit {
     fn claim(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
         let waits = matches!(segment.phase, Phase::Due | Phase::Runnable);
         (waits && is_idle(segment)).then(Who::default)

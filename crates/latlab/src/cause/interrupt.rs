@@ -1,7 +1,7 @@
 //! An interrupt handler ran.
 
 use super::{Cause, DELIVERY, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Line, Window};
@@ -15,12 +15,14 @@ use latlab_core::explain::{Line, Window};
 #[derive(Debug, clap::Args)]
 pub(super) struct Interrupt;
 
-impl Cause for Interrupt {
+impl Describe for Interrupt {
     const ABOUT: About = About {
         name: "interrupt",
         summary: "an interrupt handler ran, or its interrupt was being delivered",
     };
+}
 
+impl Cause for Interrupt {
     fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         let doing = &segment.doing;
         let alone = doing.timer.filter(|_| doing.softirq.is_none()).map(|_| Line::Timer);

@@ -1,7 +1,7 @@
 //! The thread of an interrupt was to wake the task.
 
 use super::Cause;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, What, Window};
@@ -17,12 +17,14 @@ use latlab_core::time::Nanos;
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptThread;
 
-impl Cause for InterruptThread {
+impl Describe for InterruptThread {
     const ABOUT: About = About {
         name: "interrupt-thread",
         summary: "the IRQ thread that was to wake the task had not done so yet",
     };
+}
 
+impl Cause for InterruptThread {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let thread = window.waker;
         let chain = segment.phase == Phase::Due

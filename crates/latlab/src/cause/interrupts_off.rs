@@ -1,7 +1,7 @@
 //! The kernel had interrupts disabled.
 
 use super::{Cause, DELIVERY, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -22,12 +22,14 @@ pub(super) struct InterruptsOff;
 /// host's.
 const LONGEST_IN_GUEST: Nanos = Nanos::from_millis(1);
 
-impl Cause for InterruptsOff {
+impl Describe for InterruptsOff {
     const ABOUT: About = About {
         name: "interrupts-off",
         summary: "IRQs disabled in kernel context; IRQ delivery delayed",
     };
+}
 
+impl Cause for InterruptsOff {
     fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         if is_idle(segment) || segment.phase != Phase::Due {
             return None;

@@ -1,7 +1,7 @@
 //! The task was on its way to another CPU.
 
 use super::{Cause, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -16,10 +16,12 @@ use latlab_core::explain::{Line, Window};
 #[derive(Debug, clap::Args)]
 pub(super) struct Migration;
 
-impl Cause for Migration {
+impl Describe for Migration {
     const ABOUT: About =
         About { name: "migration", summary: "the task was on its way to another CPU" };
+}
 
+impl Cause for Migration {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         if segment.phase != Phase::Runnable || segment.doing.interrupt.is_some() {
             return None;

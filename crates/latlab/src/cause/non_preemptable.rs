@@ -1,7 +1,7 @@
 //! The kernel could not be preempted.
 
 use super::{Cause, instead};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, Window};
@@ -21,12 +21,14 @@ use std::cmp::Ordering;
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptable;
 
-impl Cause for NonPreemptable {
+impl Describe for NonPreemptable {
     const ABOUT: About = About {
         name: "non-preemptable",
         summary: "non-preemptible section of a lower-priority task in the kernel",
     };
+}
 
+impl Cause for NonPreemptable {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let (task, order) = instead(segment, window)?;
         let upon = window.last_interrupt(segment.from);

@@ -1,7 +1,7 @@
 //! The task itself was still running.
 
 use super::Cause;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -14,10 +14,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct Overrun;
 
-impl Cause for Overrun {
+impl Describe for Overrun {
     const ABOUT: About =
         About { name: "overrun", summary: "the task was still running when it was due again" };
+}
 
+impl Cause for Overrun {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let ours = segment.doing.task.is_some_and(|task| task.pid == window.task.pid);
         let claimed = segment.phase == Phase::Running && window.switched <= window.due && ours;

@@ -1,7 +1,7 @@
 //! The task had a page fault.
 
 use super::Cause;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
 use latlab_core::explain::{Task, What, Window};
@@ -14,9 +14,11 @@ use latlab_core::explain::{Task, What, Window};
 #[derive(Debug, clap::Args)]
 pub(super) struct PageFault;
 
-impl Cause for PageFault {
+impl Describe for PageFault {
     const ABOUT: About = About { name: "page-fault", summary: "the task had a page fault" };
+}
 
+impl Cause for PageFault {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let ours = |task: Task| task.pid == window.task.pid;
         let since: Vec<What> = { window.events.iter() }

@@ -1,7 +1,7 @@
 //! A softirq ran.
 
 use super::{Cause, instead};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
@@ -16,9 +16,11 @@ use std::cmp::Ordering;
 #[derive(Debug, clap::Args)]
 pub(super) struct Softirq;
 
-impl Cause for Softirq {
+impl Describe for Softirq {
     const ABOUT: About = About { name: "softirq", summary: "a softirq ran, or ksoftirqd" };
+}
 
+impl Cause for Softirq {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let doing = &segment.doing;
         if doing.interrupt.is_some() {

@@ -1,7 +1,7 @@
 //! A CPU of a virtual machine took an interrupt late.
 
 use super::{Cause, DELIVERY, is_idle};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -16,12 +16,14 @@ use latlab_core::explain::{Line, Window};
 #[derive(Debug, clap::Args)]
 pub(super) struct Stalled;
 
-impl Cause for Stalled {
+impl Describe for Stalled {
     const ABOUT: About = About {
         name: "stalled",
         summary: "an interrupt came late: delayed by the kernel or by the host",
     };
+}
 
+impl Cause for Stalled {
     fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         if !machine.hypervisor || is_idle(segment) {
             return None;

@@ -1,7 +1,7 @@
 //! The task was throttled.
 
 use super::{Cause, instead};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -18,10 +18,12 @@ use std::cmp::Ordering;
 #[derive(Debug, clap::Args)]
 pub(super) struct Throttled;
 
-impl Cause for Throttled {
+impl Describe for Throttled {
     const ABOUT: About =
         About { name: "throttled", summary: "the task was throttled: its CPU time was used up" };
+}
 
+impl Cause for Throttled {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let (task, order) = instead(segment, window)?;
         let passed_over = segment.phase == Phase::Runnable

@@ -1,7 +1,7 @@
 //! Callbacks of other timers ran.
 
 use super::Cause;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::Stretch;
 use latlab_core::explain::{Line, Window};
@@ -15,10 +15,12 @@ use latlab_core::explain::{Line, Window};
 #[derive(Debug, clap::Args)]
 pub(super) struct TimerCallbacks;
 
-impl Cause for TimerCallbacks {
+impl Describe for TimerCallbacks {
     const ABOUT: About =
         About { name: "timer-callbacks", summary: "callbacks of other timers ran" };
+}
 
+impl Cause for TimerCallbacks {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let doing = &segment.doing;
         let function = match doing.interrupt {

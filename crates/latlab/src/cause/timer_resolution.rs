@@ -1,7 +1,7 @@
 //! The timer was not due earlier.
 
 use super::Cause;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -16,10 +16,12 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct TimerResolution;
 
-impl Cause for TimerResolution {
+impl Describe for TimerResolution {
     const ABOUT: About =
         About { name: "timer-resolution", summary: "timer slack, or wait for the next tick" };
+}
 
+impl Cause for TimerResolution {
     fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
         let tick = window.expiry + machine.timer_resolution;
         let at_tick = segment.phase == Phase::Due

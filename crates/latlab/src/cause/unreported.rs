@@ -1,7 +1,7 @@
 //! A sched_switch event is missing.
 
 use super::{Cause, instead};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Who};
 use latlab_core::explain::stretch::{Phase, Stretch};
@@ -15,12 +15,14 @@ use latlab_core::explain::stretch::{Phase, Stretch};
 #[derive(Debug, clap::Args)]
 pub(super) struct Unreported;
 
-impl Cause for Unreported {
+impl Describe for Unreported {
     const ABOUT: About = About {
         name: "unreported",
         summary: "missing sched_switch event: last known task on the CPU is named",
     };
+}
 
+impl Cause for Unreported {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
         let doing = &segment.doing;
         let alone = doing.interrupt.is_none() && doing.softirq.is_none() && doing.idle.is_none();

@@ -4,8 +4,8 @@ use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
-use crate::guest::Program;
-use crate::{adapt, engine, permission, target};
+use crate::lab::Program;
+use crate::{adapt, engine, part::permission, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
@@ -96,8 +96,8 @@ impl Exec {
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
-        let mut errand = self.options.errand(&signals, watch.as_mut(), &mut bar);
-        target.exec(name, &program, &mut errand, &mut format::pass)
+        let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
+        target.exec(name, &program, &mut session, &mut format::pass)
     }
 
     /// The arguments of `latlab exec` in the guest, for the same attributes.

@@ -3,10 +3,10 @@
 use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::progress::Bar;
-use crate::kernel::build::BUILDS;
-use crate::kernel::{self, Fetched, Kernel, PACKAGES, Source};
-use crate::profile;
-use crate::registry::About;
+use crate::lab::kernel::build::BUILDS;
+use crate::lab::kernel::{self, Fetched, Kernel, PACKAGES, Source};
+use crate::lab::profile;
+use crate::part::About;
 use latlab_sys::signal::Signals;
 use std::fmt::Write as _;
 use std::path::PathBuf;

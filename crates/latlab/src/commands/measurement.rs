@@ -2,7 +2,7 @@
 
 use super::target_options::TargetOptions;
 use crate::engine::Outcome;
-use crate::errand::Errand;
+use crate::session::Session;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live, text};
@@ -30,7 +30,7 @@ pub(super) struct Measurement {
 }
 
 /// A way to carry out plans on a target.
-type CarryOut = fn(&dyn Target, &[Plan], &mut Errand<'_>) -> Vec<Result<Outcome>>;
+type CarryOut = fn(&dyn Target, &[Plan], &mut Session<'_>) -> Vec<Result<Outcome>>;
 
 /// Bytes reserved for a record before the run starts.
 const RESERVED: u64 = 1 << 20;
@@ -38,13 +38,13 @@ const RESERVED: u64 = 1 << 20;
 impl Measurement {
     /// Carries out `plan` on each target, prints the results and writes the records.
     pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
-        self.carry_out_by(plan, |target, plans, errand| target.run(plans, errand))
+        self.carry_out_by(plan, |target, plans, session| target.run(plans, session))
     }
 
     /// Carries out `plan` on each target and explains its worst samples.
     pub(super) fn explain(&self, plan: &Plan) -> Result<()> {
-        self.carry_out_by(plan, |target, plans, errand| {
-            plans.iter().map(|plan| target.explain(plan, errand)).collect()
+        self.carry_out_by(plan, |target, plans, session| {
+            plans.iter().map(|plan| target.explain(plan, session)).collect()
         })
     }
 
@@ -61,8 +61,8 @@ impl Measurement {
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
-        let mut errand = self.options.errand(&signals, watch.as_mut(), &mut bar);
-        let outcomes = carry_out(target, &plans, &mut errand);
+        let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
+        let outcomes = carry_out(target, &plans, &mut session);
         let mut result = Ok(());
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
             let finished = outcome.and_then(|outcome| self.finish(outcome, file, path.as_deref()));

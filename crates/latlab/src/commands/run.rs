@@ -5,7 +5,7 @@ use super::measurement::Measurement;
 use crate::failure::{Failure, Result};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
-use crate::registry;
+use crate::part;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
 use latlab_core::time::Nanos;
@@ -127,7 +127,7 @@ impl Run {
         let policy: Vec<_> = policy.collect();
         let default = ["cyclic".to_owned()];
         let probes = if self.probes.is_empty() { &default } else { self.probes.as_slice() };
-        let probes = parts(probes, |text| registry::parse("probe", PROBES, text, &policy))?;
+        let probes = parts(probes, |text| part::parse("probe", PROBES, text, &policy))?;
         let length = match (self.count, self.time) {
             (Some(count), _) => Length::Count(count),
             (None, time) => Length::For(time.unwrap_or(Nanos::from_secs(10))),
@@ -136,7 +136,7 @@ impl Run {
         Ok(Plan {
             probes,
             scans: Vec::new(),
-            loads: parts(&self.loads, |text| registry::parse("load", LOADS, text, &[]))?,
+            loads: parts(&self.loads, |text| part::parse("load", LOADS, text, &[]))?,
             target: String::new(),
             cpus: self.cpus.clone().unwrap_or_default(),
             length,

@@ -3,7 +3,7 @@
 use super::measurement::Measurement;
 use crate::call::CALLS;
 use crate::failure::{Failure, Result};
-use crate::registry;
+use crate::part;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Interrupt, Length, Part, Plan, ScanPlan};
@@ -87,7 +87,7 @@ impl Scan {
         let default = ["munmap:4MiB".to_owned()];
         let no_call = self.calls.is_empty() && self.command.is_empty();
         let calls = if no_call { &default } else { self.calls.as_slice() };
-        let parts = calls.iter().map(|text| registry::parse("call", CALLS, text, &[]));
+        let parts = calls.iter().map(|text| part::parse("call", CALLS, text, &[]));
         let parts =
             parts.chain(self.program(measurement).transpose()).collect::<Result<Vec<_>>>()?;
         let instructions = measurement.is_in_instructions();

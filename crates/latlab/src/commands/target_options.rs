@@ -1,10 +1,10 @@
 //! Options for targets other than this machine, shared by the commands that measure.
 
 use crate::engine;
-use crate::errand::Errand;
+use crate::session::Session;
 use crate::failure::{Failure, Result};
-use crate::guest::Accel;
-use crate::kernel::Progress;
+use crate::lab::Accel;
+use crate::lab::kernel::Progress;
 use crate::rig::Watch;
 use clap::ValueEnum as _;
 use latlab_core::machine::TimeDomain;
@@ -77,14 +77,14 @@ impl TargetOptions {
     }
 
     /// How a target is to carry out plans under these options.
-    pub(super) fn errand<'a>(
+    pub(super) fn session<'a>(
         &self,
         signals: &'a Signals,
         watch: &'a mut dyn Watch,
         progress: &'a mut dyn Progress,
-    ) -> Errand<'a> {
+    ) -> Session<'a> {
         let cpus = || cpu::allowed().map_or(1, |cpus| cpus.len());
-        Errand {
+        Session {
             here: |plan, signals, watch| engine::run(plan, TimeDomain::Silicon, signals, watch),
             signals,
             watch,

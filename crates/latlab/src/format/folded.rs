@@ -4,7 +4,7 @@
 use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::printable;
-use crate::registry::About;
+use crate::part::About;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 

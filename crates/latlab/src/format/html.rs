@@ -16,7 +16,7 @@ mod warnings;
 
 use super::output::{self, Destination, Format};
 use super::picture::{Chart, Source};
-use crate::registry::About;
+use crate::part::About;
 use document::document;
 use figure::{Level, chart, hint};
 use maud::{Markup, html};

@@ -3,7 +3,7 @@
 use super::picture::{Chart, Source};
 use super::{folded, html, parquet, perfetto, png, say, svg};
 use crate::failure::{Failure, Result, failed};
-use crate::registry::About;
+use crate::part::About;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use latlab_sys::file::write_atomically;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ mod tables;
 use super::output::{self, Destination, Format};
 use super::picture::Source;
 use crate::failure::{self, failed};
-use crate::registry::About;
+use crate::part::About;
 use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
 use ::parquet::data_type::{
     ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,

@@ -8,7 +8,7 @@
 use super::output::{self, Destination, Format};
 use super::picture::Source;
 use super::{micro, printable};
-use crate::registry::About;
+use crate::part::About;
 use latlab_core::record::{Charge, Sample};
 use latlab_core::time::Nanos;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use super::output::{Destination, Format, write_charts};
 use super::svg;
-use crate::registry::About;
+use crate::part::About;
 use flate2::read::GzDecoder;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};

@@ -8,7 +8,7 @@ mod ruler;
 
 use super::output::{Destination, Format, write_charts};
 use super::picture::{Axis, Chart, ChartLine, Step, Stroke};
-use crate::registry::About;
+use crate::part::About;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use ruler::Ruler;

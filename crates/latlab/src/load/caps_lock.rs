@@ -1,8 +1,8 @@
 //! Keyboard load: the caps lock LED is switched on and off.
 
-use super::{Bench, Load, Place, console};
+use super::{LoadContext, Load, Place, console};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_sys::console::CAPS_LOCK;
 use latlab_sys::root::Root;
 use std::io;
@@ -21,12 +21,23 @@ pub(super) struct CapsLock {
     place: Place,
 }
 
-impl Load for CapsLock {
+impl Describe for CapsLock {
     const ABOUT: About =
         About { name: "caps-lock", summary: "switch the keyboard's caps lock LED" };
-    const UNIT: &'static str = "switches";
-    const ONE_WORKER: bool = true;
-    const CHANGES: &'static [&'static str] = &["console_leds"];
+}
+
+impl Load for CapsLock {
+    fn unit(&self) -> &'static str {
+        "switches"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
+
+    fn changes(&self) -> &'static [&'static str] {
+        &["console_leds"]
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -48,7 +59,7 @@ impl Load for CapsLock {
         Err(Failure::Unsupported(why.to_owned()))
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let console = console::terminal(console::active()?)?;
         let mut leds = CAPS_LOCK;
         context.ready();

@@ -1,9 +1,9 @@
 //! Display load: switches between virtual terminals.
 
-use super::{Bench, Load, Place, console};
+use super::{LoadContext, Load, Place, console};
 use crate::failure::{Failure, Result};
-use crate::needs::{Device, Needs};
-use crate::registry::About;
+use crate::part::needs::{Device, Needs};
+use crate::part::{About, Describe};
 use latlab_sys::console::SPARE;
 use latlab_sys::root::Root;
 use std::fs::File;
@@ -22,12 +22,23 @@ pub(super) struct ConsoleSwitch {
     place: Place,
 }
 
-impl Load for ConsoleSwitch {
+impl Describe for ConsoleSwitch {
     const ABOUT: About =
         About { name: "console-switch", summary: "switch between virtual terminals" };
-    const UNIT: &'static str = "switches";
-    const ONE_WORKER: bool = true;
-    const CHANGES: &'static [&'static str] = &["active_console"];
+}
+
+impl Load for ConsoleSwitch {
+    fn unit(&self) -> &'static str {
+        "switches"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
+
+    fn changes(&self) -> &'static [&'static str] {
+        &["active_console"]
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -59,7 +70,7 @@ impl Load for ConsoleSwitch {
         Ok(())
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let (active, spare) = (console::active()?, SPARE);
         let console = console::terminal(active)?;
         let switched = |to| match console.switch_to(to) {

@@ -1,8 +1,8 @@
 //! Computing load: matrix multiplication.
 
-use super::{Bench, Load, Place};
+use super::{LoadContext, Load, Place};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::Tasks;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
@@ -36,9 +36,14 @@ pub(super) struct Cpu {
     tasks: Tasks,
 }
 
-impl Load for Cpu {
+impl Describe for Cpu {
     const ABOUT: About = About { name: "cpu", summary: "matrix multiplication" };
-    const UNIT: &'static str = "matrix products";
+}
+
+impl Load for Cpu {
+    fn unit(&self) -> &'static str {
+        "matrix products"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -49,7 +54,7 @@ impl Load for Cpu {
         self.tasks.check_or("; or use policy=other")
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let n = self.size as usize;
         let (a, b) = (filled(n, context.seed), filled(n, context.seed + 1));
         let mut product = vec![0.0; n * n];

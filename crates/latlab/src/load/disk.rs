@@ -1,9 +1,9 @@
 //! Disk load: a scratch file is written and synced repeatedly.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::Result;
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -26,9 +26,14 @@ pub(super) struct Disk {
     place: Place,
 }
 
-impl Load for Disk {
+impl Describe for Disk {
     const ABOUT: About = About { name: "disk", summary: "write and sync a scratch file" };
-    const UNIT: &'static str = "bytes";
+}
+
+impl Load for Disk {
+    fn unit(&self) -> &'static str {
+        "bytes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -43,7 +48,7 @@ impl Load for Disk {
         room::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let chunk = room::random_chunk(context.seed);
         let mut file = file::scratch(&self.dir)?;
         context.ready();

@@ -1,8 +1,8 @@
 //! Network load: a large file is downloaded over TCP repeatedly.
 
-use super::{Bench, Load, Place, network, room};
+use super::{LoadContext, Load, Place, network, room};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::namespace;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -27,12 +27,17 @@ pub(super) struct Download {
 /// Bytes per call of send and receive.
 const CHUNK: usize = 64 * 1024;
 
-impl Load for Download {
+impl Describe for Download {
     const ABOUT: About = About {
         name: "download",
         summary: "download files of 700 MB over TCP from its own server",
     };
-    const UNIT: &'static str = "bytes";
+}
+
+impl Load for Download {
+    fn unit(&self) -> &'static str {
+        "bytes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -42,7 +47,7 @@ impl Load for Download {
         network::check(Self::ABOUT.name)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         namespace::own_network()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -75,7 +80,7 @@ impl Download {
 }
 
 /// Reads until the end of the file or of the run.
-fn receive(context: &Bench, mut from: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
+fn receive(context: &LoadContext, mut from: TcpStream, buffer: &mut [u8]) -> io::Result<()> {
     while context.running() {
         match from.read(buffer) {
             Ok(0) => break,

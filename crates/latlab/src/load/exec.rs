@@ -1,7 +1,7 @@
 //! Program load: processes are started by fork and execve.
 
-use super::{Bench, Load, Place};
-use crate::registry::About;
+use super::{LoadContext, Load, Place};
+use crate::part::{About, Describe};
 use latlab_sys::process::Itself;
 use std::io;
 
@@ -18,15 +18,20 @@ pub(super) struct Exec {
     place: Place,
 }
 
-impl Load for Exec {
+impl Describe for Exec {
     const ABOUT: About = About { name: "exec", summary: "start programs that exit at once" };
-    const UNIT: &'static str = "programs";
+}
+
+impl Load for Exec {
+    fn unit(&self) -> &'static str {
+        "programs"
+    }
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let program = Itself::for_nothing()?;
         context.ready();
         while context.running() {

@@ -1,8 +1,8 @@
 //! Exit load: large processes end, and the kernel frees all of their memory.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
 use std::io;
@@ -22,9 +22,14 @@ pub(super) struct Exit {
     place: Place,
 }
 
-impl Load for Exit {
+impl Describe for Exit {
     const ABOUT: About = About { name: "exit", summary: "exit of processes that have much memory" };
-    const UNIT: &'static str = "processes";
+}
+
+impl Load for Exit {
+    fn unit(&self) -> &'static str {
+        "processes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -34,7 +39,7 @@ impl Load for Exit {
         room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         context.ready();
         while context.running() {
             let grow_and_end = || {

@@ -1,7 +1,7 @@
 //! Process creation load: children are forked and waited for.
 
-use super::{Bench, Load, Place};
-use crate::registry::About;
+use super::{LoadContext, Load, Place};
+use crate::part::{About, Describe};
 use std::io;
 
 /// Forks a child that exits at once and waits for it, repeatedly, one worker on each CPU.
@@ -17,15 +17,20 @@ pub(super) struct Fork {
     place: Place,
 }
 
-impl Load for Fork {
+impl Describe for Fork {
     const ABOUT: About = About { name: "fork", summary: "fork and wait for short-lived processes" };
-    const UNIT: &'static str = "processes";
+}
+
+impl Load for Fork {
+    fn unit(&self) -> &'static str {
+        "processes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         context.ready();
         while context.running() {
             let forked = (0..self.children).map(|_| context.single().fork(|| {}));

@@ -1,8 +1,8 @@
 //! Messaging load: groups of processes in which every sender writes to every receiver.
 
-use super::{Bench, Load, Place};
-use crate::groups::{self, Groups, Over, Role};
-use crate::registry::About;
+use super::{LoadContext, Load, Place};
+use crate::workload::hackbench::{self, Groups, Over, Role};
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io;
@@ -21,31 +21,39 @@ pub(super) struct Hackbench {
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=500))]
     fan: u32,
     /// Length of a message
-    #[arg(long, default_value = "100B", value_parser = groups::length)]
+    #[arg(long, default_value = "100B", value_parser = hackbench::length)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
 }
 
-impl Load for Hackbench {
+impl Describe for Hackbench {
     const ABOUT: About =
         About { name: "hackbench", summary: "groups of processes that send each other messages" };
-    const UNIT: &'static str = "messages";
-    const ONE_WORKER: bool = true;
+}
+
+impl Load for Hackbench {
+    fn unit(&self) -> &'static str {
+        "messages"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let groups = Groups { number: self.groups, fan: self.fan, over: Over::Sockets };
         let children = groups.fork(context.single(), |role| {
-            let mut message = groups::message(self.size);
+            let mut message = hackbench::message(self.size);
             match role {
                 Role::Receiver(from) => receive(context, &from, &mut message),
                 Role::Sender(to) => loop {
-                    groups::send(&to, &message)?;
+                    hackbench::send(&to, &message)?;
                 },
             }
         })?;
@@ -53,11 +61,11 @@ impl Load for Hackbench {
     }
 }
 
-fn receive(context: &Bench, from: &File, message: &mut [u8]) -> io::Result<()> {
+fn receive(context: &LoadContext, from: &File, message: &mut [u8]) -> io::Result<()> {
     /// Counted in batches, so that the shared counter does not dominate the load.
     const BATCH: u64 = 64;
     loop {
-        (0..BATCH).try_for_each(|_| groups::receive(from, message))?;
+        (0..BATCH).try_for_each(|_| hackbench::receive(from, message))?;
         context.done(BATCH);
     }
 }

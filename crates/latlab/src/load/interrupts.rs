@@ -1,10 +1,10 @@
 //! Interrupt load: a device or timers interrupt without pause.
 
-use super::{Bench, Load, Place};
-use crate::driver;
+use super::{LoadContext, Load, Place};
+use crate::part::driver;
 use crate::failure::Result;
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -73,11 +73,12 @@ fn busy(text: &str) -> std::result::Result<Nanos, String> {
     }
 }
 
-impl Load for Interrupts {
+impl Describe for Interrupts {
     const ABOUT: About =
         About { name: "interrupts", summary: "interrupts of a device or of timers, without pause" };
-    const UNIT: &'static str = "timer expiries";
+}
 
+impl Load for Interrupts {
     fn place(&self) -> &Place {
         &self.place
     }
@@ -90,7 +91,7 @@ impl Load for Interrupts {
     }
 
     fn unit(&self) -> &'static str {
-        if self.has_device() { "device interrupts" } else { Self::UNIT }
+        if self.has_device() { "device interrupts" } else { "timer expiries" }
     }
 
     fn check(&self, _: u64) -> Result<()> {
@@ -101,7 +102,7 @@ impl Load for Interrupts {
         driver::check_device().map_err(refused)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         if self.has_device() {
             let driver = Driver::open().map_err(io::Error::other)?;
             return repeat(context, || interrupt_by_device(&driver, self.busy));
@@ -123,7 +124,7 @@ impl Interrupts {
 
 /// Calls `interrupt` until the end of the run. It returns the number of interrupts or expiries, 0 if a
 /// signal or another worker has prevented it.
-fn repeat(context: &Bench, mut interrupt: impl FnMut() -> io::Result<u64>) -> io::Result<()> {
+fn repeat(context: &LoadContext, mut interrupt: impl FnMut() -> io::Result<u64>) -> io::Result<()> {
     context.ready();
     while context.running() {
         context.done(interrupt()?);

@@ -1,9 +1,9 @@
 //! I/O load: large copies between user space, the page cache and a device.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::fs::File;
@@ -30,10 +30,15 @@ pub(super) struct Io {
     place: Place,
 }
 
-impl Load for Io {
+impl Describe for Io {
     const ABOUT: About =
         About { name: "io", summary: "large copies to and from the page cache and a disk" };
-    const UNIT: &'static str = "bytes";
+}
+
+impl Load for Io {
+    fn unit(&self) -> &'static str {
+        "bytes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -57,7 +62,7 @@ impl Load for Io {
         })
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let size = usize::try_from(self.size.0).map_err(io::Error::other)?;
         let mut buffer = room::random_chunk(context.seed).repeat(size.div_ceil(room::CHUNK) + 1);
         let start = buffer.as_ptr().align_offset(ALIGNMENT);
@@ -80,7 +85,7 @@ const ALIGNMENT: usize = 4096;
 
 /// Copies `size` bytes, in as few calls as the kernel allows.
 fn copy(
-    context: &Bench,
+    context: &LoadContext,
     mut from: impl FnMut(usize) -> io::Result<usize>,
     size: usize,
 ) -> io::Result<()> {

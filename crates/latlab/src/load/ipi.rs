@@ -1,7 +1,7 @@
 //! IPI load: threads change memory that all of them share.
 
-use super::{Bench, Load, Place};
-use crate::registry::About;
+use super::{LoadContext, Load, Place};
+use crate::part::{About, Describe};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
@@ -23,18 +23,29 @@ pub(super) struct Ipi {
     place: Place,
 }
 
-impl Load for Ipi {
+impl Describe for Ipi {
     const ABOUT: About =
         About { name: "ipi", summary: "interrupts between CPUs: TLB shoot-downs, membarrier" };
-    const UNIT: &'static str = "broadcasts";
-    const ONE_WORKER: bool = true;
-    const LEAST_CPUS: usize = 2;
+}
+
+impl Load for Ipi {
+    fn unit(&self) -> &'static str {
+        "broadcasts"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
+
+    fn least_cpus(&self) -> usize {
+        2
+    }
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         // Kernels before 4.16 have no barriers by IPI, only TLB shoot-downs.
         let barriers = membarrier::register().is_ok();
         let cpus = cpu::allowed()?;

@@ -1,8 +1,8 @@
 //! Memory load: pages are mapped, touched and unmapped.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
 use std::io;
@@ -21,9 +21,14 @@ pub(super) struct Memory {
     place: Place,
 }
 
-impl Load for Memory {
+impl Describe for Memory {
     const ABOUT: About = About { name: "memory", summary: "page faults: map, touch, unmap" };
-    const UNIT: &'static str = "pages";
+}
+
+impl Load for Memory {
+    fn unit(&self) -> &'static str {
+        "pages"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -33,7 +38,7 @@ impl Load for Memory {
         room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         context.ready();
         while context.running() {
             context.done(Mapping::new(self.size)?.touch());

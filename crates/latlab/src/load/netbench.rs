@@ -1,8 +1,8 @@
 //! Request load: clients and their servers exchange messages over TCP on this machine.
 
-use super::{Bench, Load, Place};
-use crate::registry::About;
-use crate::traffic::{self, Client};
+use super::{LoadContext, Load, Place};
+use crate::part::{About, Describe};
+use crate::workload::netbench::{self, Client};
 use std::io;
 
 /// Clients that request files over TCP, each from its own server process, on the loopback interface.
@@ -20,27 +20,35 @@ pub(super) struct Netbench {
     place: Place,
 }
 
-impl Load for Netbench {
+impl Describe for Netbench {
     const ABOUT: About =
         About { name: "netbench", summary: "clients that request files from servers over TCP" };
-    const UNIT: &'static str = "requests";
-    const ONE_WORKER: bool = true;
+}
+
+impl Load for Netbench {
+    fn unit(&self) -> &'static str {
+        "requests"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
 
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let run = |_, client| request(context, client);
-        let children = traffic::start(context.single(), self.clients as usize, run)?;
+        let children = netbench::start(context.single(), self.clients as usize, run)?;
         context.leave_to(children)
     }
 }
 
-fn request(context: &Bench, mut client: Client) -> io::Result<()> {
+fn request(context: &LoadContext, mut client: Client) -> io::Result<()> {
     /// Counted in batches, so that the shared counter does not dominate the load.
     const BATCH: usize = 50;
-    let mix = traffic::mix();
+    let mix = netbench::mix();
     loop {
         for batch in mix.chunks(BATCH) {
             batch.iter().try_for_each(|exchange| client.exchange(*exchange))?;

@@ -1,9 +1,9 @@
 //! Write-back load: pages of a file are dirtied faster than they are written.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::Result;
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use latlab_sys::mapping::Mapping;
@@ -32,10 +32,15 @@ pub(super) struct PageCache {
 
 const PAGE: u64 = 4096;
 
-impl Load for PageCache {
+impl Describe for PageCache {
     const ABOUT: About =
         About { name: "page-cache", summary: "dirty pages of a file, and their write-back" };
-    const UNIT: &'static str = "pages";
+}
+
+impl Load for PageCache {
+    fn unit(&self) -> &'static str {
+        "pages"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -51,7 +56,7 @@ impl Load for PageCache {
         room::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let chunk = room::random_chunk(context.seed);
         let file = file::scratch(&self.dir)?;
         context.ready();

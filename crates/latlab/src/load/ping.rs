@@ -1,8 +1,8 @@
 //! Network load: a flood of ICMP echo requests.
 
-use super::{Bench, Load, Place, network};
+use super::{LoadContext, Load, Place, network};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::icmp::Pinger;
@@ -32,9 +32,14 @@ fn length(text: &str) -> std::result::Result<Bytes, String> {
     if size.0 <= 65_507 { Ok(size) } else { Err(format!("{text} is not 0B to 65507B")) }
 }
 
-impl Load for Ping {
+impl Describe for Ping {
     const ABOUT: About = About { name: "ping", summary: "a flood of ICMP echoes over loopback" };
-    const UNIT: &'static str = "echoes";
+}
+
+impl Load for Ping {
+    fn unit(&self) -> &'static str {
+        "echoes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -44,7 +49,7 @@ impl Load for Ping {
         network::check(Self::ABOUT.name)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         const PATIENCE: Nanos = Nanos::from_millis(10);
         namespace::own_network()?;
         let data = usize::try_from(self.size.0).map_err(io::Error::other)?;

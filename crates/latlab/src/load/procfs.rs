@@ -1,8 +1,8 @@
 //! procfs load: a file of /proc, which the kernel generates on each read.
 
-use super::{Bench, Load, Place};
+use super::{LoadContext, Load, Place};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
@@ -21,9 +21,14 @@ pub(super) struct Procfs {
     place: Place,
 }
 
-impl Load for Procfs {
+impl Describe for Procfs {
     const ABOUT: About = About { name: "procfs", summary: "read a file of /proc" };
-    const UNIT: &'static str = "bytes";
+}
+
+impl Load for Procfs {
+    fn unit(&self) -> &'static str {
+        "bytes"
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -48,7 +53,7 @@ impl Load for Procfs {
         }
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let mut buffer = vec![0; 64 * 1024];
         context.ready();
         while context.running() {

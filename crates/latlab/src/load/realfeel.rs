@@ -1,9 +1,9 @@
 //! Real-time load: a SCHED_FIFO task that waits for the periodic interrupt of the RTC.
 
-use super::{Bench, Load, Place};
+use super::{LoadContext, Load, Place};
 use crate::failure::{Failure, Result, failed};
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use crate::rig::Scheduling;
 use latlab_sys::rtc::{DEVICE, Rtc};
 use latlab_sys::sched::{self, Policy};
@@ -35,13 +35,21 @@ fn frequency(text: &str) -> std::result::Result<u32, String> {
     text.parse().ok().filter(known).ok_or_else(why)
 }
 
-impl Load for Realfeel {
+impl Describe for Realfeel {
     const ABOUT: About = About {
         name: "realfeel",
         summary: "a real-time task that waits for interrupts of the RTC",
     };
-    const UNIT: &'static str = "interrupts";
-    const ONE_WORKER: bool = true;
+}
+
+impl Load for Realfeel {
+    fn unit(&self) -> &'static str {
+        "interrupts"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -65,7 +73,7 @@ impl Load for Realfeel {
         })
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let rtc = Rtc::open()?;
         rtc.set_rate(self.frequency)?;
         sched::set_policy(Policy::Fifo(self.priority))?;

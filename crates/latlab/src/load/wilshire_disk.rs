@@ -1,9 +1,9 @@
 //! The disk load of Rapid Reaction Linux: dd and sync in turns.
 
-use super::{Bench, Load, Place, room};
+use super::{LoadContext, Load, Place, room};
 use crate::failure::Result;
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::fs::File;
@@ -32,13 +32,21 @@ pub(super) struct WilshireDisk {
 /// Default block size of dd, in bytes.
 const BLOCK: usize = 512;
 
-impl Load for WilshireDisk {
+impl Describe for WilshireDisk {
     const ABOUT: About = About {
         name: "wilshire-disk",
         summary: "dd and sync in turns, as in Rapid Reaction Linux",
     };
-    const UNIT: &'static str = "bytes";
-    const ONE_WORKER: bool = true;
+}
+
+impl Load for WilshireDisk {
+    fn unit(&self) -> &'static str {
+        "bytes"
+    }
+
+    fn one_worker(&self) -> bool {
+        true
+    }
 
     fn place(&self) -> &Place {
         &self.place
@@ -52,7 +60,7 @@ impl Load for WilshireDisk {
         room::check_folder(Self::ABOUT.name, &self.dir, self.size)
     }
 
-    fn work(&self, context: &Bench) -> io::Result<()> {
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
         let (mut from, mut to) = (File::open("/dev/zero")?, file::scratch(&self.dir)?);
         context.ready();
         while context.running() {
@@ -65,7 +73,7 @@ impl Load for WilshireDisk {
 
 impl WilshireDisk {
     /// Truncates and writes the file, up to its size or until the end of the run.
-    fn dd(&self, context: &Bench, from: &mut File, to: &mut File) -> io::Result<()> {
+    fn dd(&self, context: &LoadContext, from: &mut File, to: &mut File) -> io::Result<()> {
         let mut block = [0; BLOCK];
         to.set_len(0)?;
         to.rewind()?;

@@ -1,7 +1,7 @@
 //! Interrupt threads inherit the priority of the real-time tasks that need them.
 
 use super::Mechanism;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, inherit};
 
@@ -15,12 +15,14 @@ use latlab_core::mechanism::{self, inherit};
 #[derive(Debug, clap::Args)]
 pub(super) struct Inherit;
 
-impl Mechanism for Inherit {
+impl Describe for Inherit {
     const ABOUT: About = About {
         name: "inherit",
         summary: "interrupt threads inherit the priority of real-time tasks that need them",
     };
+}
 
+impl Mechanism for Inherit {
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(inherit::Inherit)
     }

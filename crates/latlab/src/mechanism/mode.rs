@@ -1,7 +1,7 @@
 //! Throughput mode while there is no real-time task.
 
 use super::Mechanism;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, mode};
 use latlab_core::time::Nanos;
@@ -24,12 +24,14 @@ pub(super) struct ByTasks;
 /// Time without a real-time task before throughput mode.
 const PATIENCE: Nanos = Nanos::from_secs(1);
 
-impl Mechanism for ByTasks {
+impl Describe for ByTasks {
     const ABOUT: About = About {
         name: "mode",
         summary: "knobs for throughput are set only while there is no real-time task",
     };
+}
 
+impl Mechanism for ByTasks {
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(mode::ByTasks::after(PATIENCE))
     }

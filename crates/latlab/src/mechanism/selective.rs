@@ -1,7 +1,7 @@
 //! Interrupts that real-time tasks request have priority over all others.
 
 use super::Mechanism;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, selective};
 
@@ -15,11 +15,14 @@ use latlab_core::mechanism::{self, selective};
 #[derive(Debug, clap::Args)]
 pub(super) struct Selective;
 
-impl Mechanism for Selective {
+impl Describe for Selective {
     const ABOUT: About = About {
         name: "selective",
         summary: "interrupts requested by real-time tasks go first, others are SCHED_OTHER",
     };
+}
+
+impl Mechanism for Selective {
     const DEFAULT: bool = false;
 
     fn pure(told: &Configuration) -> Box<dyn mechanism::Mechanism> {

@@ -1,7 +1,7 @@
 //! No SCHED_OTHER task preempts another.
 
 use super::Mechanism;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, suppress};
 
@@ -22,12 +22,14 @@ use latlab_core::mechanism::{self, suppress};
 #[derive(Debug, clap::Args)]
 pub(super) struct Suppress;
 
-impl Mechanism for Suppress {
+impl Describe for Suppress {
     const ABOUT: About = About {
         name: "suppress",
         summary: "SCHED_OTHER tasks don't preempt each other within a slice",
     };
+}
 
+impl Mechanism for Suppress {
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(suppress::Suppress)
     }

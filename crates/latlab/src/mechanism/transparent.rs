@@ -1,7 +1,7 @@
 //! Interrupt threads that wake real-time tasks get a real-time priority.
 
 use super::Mechanism;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, transparent};
 
@@ -17,12 +17,14 @@ use latlab_core::mechanism::{self, transparent};
 #[derive(Debug, clap::Args)]
 pub(super) struct Transparent;
 
-impl Mechanism for Transparent {
+impl Describe for Transparent {
     const ABOUT: About = About {
         name: "transparent",
         summary: "interrupt threads that wake real-time tasks get a real-time priority",
     };
+}
 
+impl Mechanism for Transparent {
     fn pure(_: &Configuration) -> Box<dyn mechanism::Mechanism> {
         Box::new(transparent::Transparent::default())
     }

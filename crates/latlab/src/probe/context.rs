@@ -4,10 +4,10 @@ mod ring_result;
 
 use super::Probe;
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
-use crate::token::{self, Ring};
-use crate::worker::{Post, Worker};
+use crate::workload::token_ring::{self, Ring};
+use crate::workload::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
 use latlab_core::list::List;
@@ -47,10 +47,12 @@ pub(super) struct Context {
     scheduling: Tasks,
 }
 
-impl Probe for Context {
+impl Describe for Context {
     const ABOUT: About =
         About { name: "context", summary: "time to switch from one process to the next" };
+}
 
+impl Probe for Context {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
     }
@@ -77,7 +79,7 @@ impl Probe for Context {
         samples.touch(0);
         let clock_read = clock::read_cost();
         while let Some((processes, size)) = channel.next_order::<(u32, Bytes)>()? {
-            let overhead = token::overhead(self.most_processes(), size, clock_read)?;
+            let overhead = token_ring::overhead(self.most_processes(), size, clock_read)?;
             let mut ring = Ring::new(processes, size, channel.single())?;
             samples.set_stopped(false);
             channel.answer(overhead)?;

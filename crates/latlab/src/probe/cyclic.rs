@@ -2,7 +2,7 @@
 
 use super::{Probe, interval};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -27,10 +27,12 @@ pub(super) struct Cyclic {
     scheduling: Scheduling,
 }
 
-impl Probe for Cyclic {
+impl Describe for Cyclic {
     const ABOUT: About =
         About { name: "cyclic", summary: "time from timer expiry until the sleeping thread runs" };
+}
 
+impl Probe for Cyclic {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
     }

@@ -2,11 +2,11 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::groups::{self, Groups, Over, Role};
-use crate::meter::{self, Meter, Reading};
-use crate::registry::About;
+use crate::workload::hackbench::{self, Groups, Over, Role};
+use crate::workload::perf_counters::{self, Meter, Reading};
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
-use crate::worker::{Post, Worker};
+use crate::workload::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
@@ -38,7 +38,7 @@ pub(super) struct Hackbench {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     loops: u32,
     /// Length of a message
-    #[arg(long, default_value = "100B", value_parser = groups::length)]
+    #[arg(long, default_value = "100B", value_parser = hackbench::length)]
     size: Bytes,
     /// Kind of tasks
     #[arg(long, default_value = "processes")]
@@ -66,10 +66,12 @@ struct Repetition {
     cost: Reading,
 }
 
-impl Probe for Hackbench {
+impl Describe for Hackbench {
     const ABOUT: About =
         About { name: "hackbench", summary: "time for groups of tasks to send all their messages" };
+}
 
+impl Probe for Hackbench {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
     }
@@ -92,7 +94,7 @@ impl Probe for Hackbench {
 
     fn work(&self, channel: &Post) -> io::Result<()> {
         process::allow_many_files()?;
-        let message = groups::message(self.size);
+        let message = hackbench::message(self.size);
         while channel.next_order::<()>()?.is_some() {
             let meter = Meter::start();
             let (begin, end) = match self.tasks {
@@ -144,7 +146,7 @@ impl Hackbench {
             rig.figure(Self::ABOUT.name, "messages", rate, "per second");
         }
         let costs: Vec<Reading> = repetitions.iter().map(|one| one.cost.clone()).collect();
-        meter::report(rig, Self::ABOUT.name, &costs, count, "per repetition");
+        perf_counters::report(rig, Self::ABOUT.name, &costs, count, "per repetition");
     }
 
     fn in_processes(&self, single: &SingleThread, message: &[u8]) -> io::Result<(Nanos, Nanos)> {
@@ -190,8 +192,8 @@ fn run_task(
     barrier.wait()?;
     match role {
         Role::Receiver(from) => {
-            (0..u64::from(loops) * u64::from(fan)).try_for_each(|_| groups::receive(&from, message))
+            (0..u64::from(loops) * u64::from(fan)).try_for_each(|_| hackbench::receive(&from, message))
         }
-        Role::Sender(to) => (0..loops).try_for_each(|_| groups::send(&to, message)),
+        Role::Sender(to) => (0..loops).try_for_each(|_| hackbench::send(&to, message)),
     }
 }

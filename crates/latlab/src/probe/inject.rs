@@ -4,8 +4,8 @@ mod delay;
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Partner, Phase, Rhythm, Rig, Scheduling};
 use delay::{InjectedCause, Injector};
 use latlab_core::cpulist::CpuList;
@@ -71,12 +71,14 @@ fn time(text: &str) -> std::result::Result<Nanos, String> {
     Err(format!("{text} is out of range: a delay is 1us to 9ms"))
 }
 
-impl Probe for Inject {
+impl Describe for Inject {
     const ABOUT: About = About {
         name: "inject",
         summary: "a wake-up delayed by a known cause: the test of explain",
     };
+}
 
+impl Probe for Inject {
     fn needs(&self) -> Needs {
         self.cause.needs()
     }

@@ -2,7 +2,7 @@
 
 use super::Probe;
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -37,12 +37,14 @@ enum Trigger {
     Wakeup,
 }
 
-impl Probe for Migrate {
+impl Describe for Migrate {
     const ABOUT: About = About {
         name: "migrate",
         summary: "time from the request until a task runs on another CPU",
     };
+}
 
+impl Probe for Migrate {
     fn check(&self, cpus: &CpuList) -> Result<()> {
         if cpus.len() > 1 {
             return self.scheduling.check_pinned(Self::ABOUT.name);

@@ -2,7 +2,7 @@
 
 use super::{Probe, check_inheritance};
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -40,10 +40,12 @@ struct Shared {
     unlocked: AtomicU64,
 }
 
-impl Probe for Mutex {
+impl Describe for Mutex {
     const ABOUT: About =
         About { name: "mutex", summary: "time from unlocking a mutex until its next owner runs" };
+}
 
+impl Probe for Mutex {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
         check_inheritance(Self::ABOUT.name)

@@ -2,7 +2,7 @@
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -30,12 +30,14 @@ pub(super) struct Nanosleep {
     scheduling: Scheduling,
 }
 
-impl Probe for Nanosleep {
+impl Describe for Nanosleep {
     const ABOUT: About = About {
         name: "nanosleep",
         summary: "how much longer than requested a relative sleep takes",
     };
+}
 
+impl Probe for Nanosleep {
     fn check(&self, _: &CpuList) -> Result<()> {
         if self.spin <= self.interval {
             return self.scheduling.check();

@@ -2,11 +2,11 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::meter::{self, Meter, Reading};
-use crate::registry::About;
+use crate::workload::perf_counters::{self, Meter, Reading};
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
-use crate::traffic::{self, Client, Exchange};
-use crate::worker::{Post, Worker};
+use crate::workload::netbench::{self, Client, Exchange};
+use crate::workload::worker::{Post, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::gate::Gate;
@@ -46,12 +46,14 @@ struct Transferred {
     cost: Option<Reading>,
 }
 
-impl Probe for Netbench {
+impl Describe for Netbench {
     const ABOUT: About = About {
         name: "netbench",
         summary: "time from a file request over TCP until its reply is received",
     };
+}
 
+impl Probe for Netbench {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check()
     }
@@ -76,8 +78,8 @@ impl Probe for Netbench {
     fn work(&self, channel: &Post) -> io::Result<()> {
         let clients = self.clients as usize;
         let (barrier, meter) = (Gate::new()?, Meter::start());
-        let (mix, samples) = (traffic::mix(), channel.samples()?);
-        let children = traffic::start(channel.single(), clients, |nth, client| {
+        let (mix, samples) = (netbench::mix(), channel.samples()?);
+        let children = netbench::start(channel.single(), clients, |nth, client| {
             samples.touch(nth);
             barrier.wait()?;
             send_requests(nth, client, &mix, samples)
@@ -156,5 +158,5 @@ fn report(rig: &mut Rig<'_>, transferred: &Transferred) {
         rig.figure(name, "throughput", transferred.bytes as f64 * 1e3 / time, "MB/s");
     }
     let cost = transferred.cost.as_slice();
-    meter::report(rig, name, cost, transferred.requests, "per request");
+    perf_counters::report(rig, name, cost, transferred.requests, "per request");
 }

@@ -5,7 +5,7 @@ mod steal;
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Scheduling, Share, unpoisoned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
@@ -55,10 +55,12 @@ fn end_of(sampler: &Lane<'_>) -> Nanos {
     }
 }
 
-impl Probe for Noise {
+impl Describe for Noise {
     const ABOUT: About =
         About { name: NAME, summary: "time that a busy loop loses to everything else" };
+}
 
+impl Probe for Noise {
     fn comes(&self) -> bool {
         false
     }

@@ -4,8 +4,8 @@ mod sound;
 
 use super::Probe;
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::sink::Published;
@@ -86,12 +86,14 @@ const BETWEEN: usize = 2;
 const AHEAD: usize = 3;
 const BEHIND: usize = 4;
 
-impl Probe for Player {
+impl Describe for Player {
     const ABOUT: About = About {
         name: "player",
         summary: "how late a film's frames are shown, and how far the sound is off",
     };
+}
 
+impl Probe for Player {
     fn needs(&self) -> Needs {
         match self.device {
             SoundDevice::Clock => Needs::default(),

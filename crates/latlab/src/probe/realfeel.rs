@@ -4,8 +4,8 @@ mod device;
 
 use super::Probe;
 use crate::failure::{Failure, Result, failed};
-use crate::needs::{Device, Needs};
-use crate::registry::About;
+use crate::part::needs::{Device, Needs};
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Scheduling, Span, unpoisoned};
 use device::{HpetInterrupts, InterruptDevice, RtcInterrupts};
 use latlab_core::cpulist::CpuList;
@@ -69,12 +69,14 @@ const BETWEEN: usize = 2;
 /// Longest time without an interrupt of a working device.
 const TIMEOUT: Nanos = Nanos::from_secs(5);
 
-impl Probe for Realfeel {
+impl Describe for Realfeel {
     const ABOUT: About = About {
         name: "realfeel",
         summary: "time from a clock device's interrupt until its reader runs",
     };
+}
 
+impl Probe for Realfeel {
     fn needs(&self) -> Needs {
         match self.device {
             ClockDevice::Rtc => Needs { modules: ["rtc-cmos"].into(), ..Needs::default() },

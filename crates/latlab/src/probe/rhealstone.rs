@@ -10,8 +10,8 @@ pub(super) mod switch;
 
 use super::{AnyProbe, Probe};
 use crate::failure::Result;
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use crate::rig::{Measured, Rig, Scheduling};
 use interrupt::InterruptSource;
 use latlab_core::cpulist::CpuList;
@@ -55,12 +55,14 @@ pub(super) struct Rhealstone {
     scheduling: Scheduling,
 }
 
-impl Probe for Rhealstone {
+impl Describe for Rhealstone {
     const ABOUT: About = About {
         name: "rhealstone",
         summary: "the six Rhealstone components, and optionally their figure",
     };
+}
 
+impl Probe for Rhealstone {
     fn needs(&self) -> Needs {
         self.components().iter().fold(Needs::default(), |all, one| all.and(one.needs()))
     }

@@ -1,10 +1,10 @@
 //! The scheduler: time to switch to a real-time task while many tasks are runnable.
 
 use super::{Probe, interval};
-use crate::driver;
+use crate::part::driver;
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
-use crate::registry::About;
+use crate::part::needs::Needs;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::growth::{self, Growth, Point};
@@ -61,12 +61,14 @@ enum Method {
 /// Maximum number of tasks: each is a thread with a locked stack.
 const MAX_TASKS: u32 = 1_000;
 
-impl Probe for Schedule {
+impl Describe for Schedule {
     const ABOUT: About = About {
         name: "schedule",
         summary: "time of the scheduler to switch to a task among many runnable ones",
     };
+}
 
+impl Probe for Schedule {
     fn needs(&self) -> Needs {
         if self.by == Method::Dispatch { Needs::default() } else { Needs::driver() }
     }

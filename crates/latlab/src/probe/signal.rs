@@ -2,7 +2,7 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -36,10 +36,12 @@ struct Relay {
     sent: AtomicU64,
 }
 
-impl Probe for Signal {
+impl Describe for Signal {
     const ABOUT: About =
         About { name: "signal", summary: "time from sending a signal until the waiting task runs" };
+}
 
+impl Probe for Signal {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)
     }

@@ -2,7 +2,7 @@
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Lane, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -42,10 +42,12 @@ enum TimerKind {
 const DIFFERENCE: usize = 0;
 const BETWEEN: usize = 1;
 
-impl Probe for Timer {
+impl Describe for Timer {
     const ABOUT: About =
         About { name: "timer", summary: "time between activations of a task by a periodic timer" };
+}
 
+impl Probe for Timer {
     fn check(&self, cpus: &CpuList) -> Result<()> {
         let refused =
             |why: &str| Err(Failure::Failed(format!("timer: {why}, or use source=posix")));

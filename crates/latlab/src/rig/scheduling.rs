@@ -1,7 +1,7 @@
 //! Scheduling of the threads of a probe: the parameters, and the policy that the kernel set.
 
 use crate::failure::{Failure, Result, failed};
-use crate::permission;
+use crate::part::permission;
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Schedule;
 use latlab_core::time::Nanos;

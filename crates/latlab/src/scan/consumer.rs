@@ -3,8 +3,8 @@
 
 use crate::call::{AnyCall, CALLS, Stage};
 use crate::failure::{Failure, Result, failed};
-use crate::window::{Alarm, Times, Window};
-use crate::{driver, permission, registry};
+use crate::call::window::{Alarm, Times, Window};
+use crate::{part::driver, part::permission, part};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan;
 use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
@@ -129,7 +129,7 @@ pub(crate) fn serve(arguments: &str) -> Result<()> {
     // Set again, as the kernel resets it when it executes a program with file capabilities.
     process::die_with(arguments.parent).map_err(|e| failed("the parent process", e))?;
     process::call_itself(&arguments.call.name).map_err(|e| failed("the process name", e))?;
-    let call = registry::build("call", CALLS, &arguments.call)?;
+    let call = part::build("call", CALLS, &arguments.call)?;
     // A failure is the answer to the first request, so that the parent reports it.
     let mut ready = window(&arguments, call.as_ref()).and_then(|window| {
         let stage = call.stage().map_err(|e| failed(&arguments.call.name, e))?;

@@ -1,8 +1,8 @@
 //! The Producer: the high-priority task that the interrupt wakes.
 
 use crate::failure::{Failure, Result, failed};
-use crate::window::Times;
-use crate::{driver, permission};
+use crate::call::window::Times;
+use crate::{part::driver, part::permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::scan::Interrupt;
 use latlab_core::time::Nanos;

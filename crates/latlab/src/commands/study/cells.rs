@@ -112,10 +112,10 @@ fn measure_missing(
     };
     let mut watch = live::cells(plans.len());
     let mut bar = Bar::new(signals);
-    let mut errand = options.errand(signals, watch.as_mut(), &mut bar);
-    errand.limit = errand.limit.or(file.study.limit);
-    errand.keep = Some(&mut store);
-    let outcomes = target.run(&plans, &mut errand);
+    let mut session = options.session(signals, watch.as_mut(), &mut bar);
+    session.limit = session.limit.or(file.study.limit);
+    session.keep = Some(&mut store);
+    let outcomes = target.run(&plans, &mut session);
     drop(bar);
     for (piece, outcome) in missing.iter_mut().zip(outcomes) {
         piece.record = Some(outcome.and_then(|outcome| {

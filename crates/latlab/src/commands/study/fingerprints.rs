@@ -97,13 +97,13 @@ impl<'a> Fingerprints<'a> {
             return known.clone();
         }
         let (watch, bar) = (self.watch.as_mut(), &mut self.bar);
-        let mut errand = self.options.errand(self.signals, watch, bar);
-        errand.ended = self.interrupted;
+        let mut session = self.options.session(self.signals, watch, bar);
+        session.ended = self.interrupted;
         let fingerprint = target::find(&plan.target).and_then(|target| {
-            errand.go_on(&plan.target)?;
-            target.fingerprint(plan, &mut errand)
+            session.go_on(&plan.target)?;
+            target.fingerprint(plan, &mut session)
         });
-        self.interrupted = errand.ended;
+        self.interrupted = session.ended;
         self.watch.note("");
         self.bar.end();
         self.known.insert(label.to_owned(), fingerprint.clone());

@@ -79,10 +79,10 @@ impl<'a> WorstCell<'a> {
         let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
         let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(), Bar::new(&signals));
-        let mut errand = options.errand(&signals, watch.as_mut(), &mut bar);
-        errand.limit = errand.limit.or(self.limit);
+        let mut session = options.session(&signals, watch.as_mut(), &mut bar);
+        session.limit = session.limit.or(self.limit);
         let target = target::find(&self.plan.target)?;
-        let explained = target.explain(&self.explain_plan(), &mut errand);
+        let explained = target.explain(&self.explain_plan(), &mut session);
         drop(bar);
         let record = explained.map_err(|failure| failure.about("--explain"))?.record;
         check_whole(&record)?;

@@ -1,7 +1,7 @@
 //! Result of one ring: the switches between its processes.
 
 use crate::rig::{Lane, Share};
-use crate::worker::Worker;
+use crate::workload::worker::Worker;
 use latlab_core::histogram::Histogram;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;

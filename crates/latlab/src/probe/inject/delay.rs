@@ -1,8 +1,8 @@
 //! Causes of injected delays, and how each is brought about.
 
-use crate::driver;
+use crate::part::driver;
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
+use crate::part::needs::Needs;
 use latlab_core::time::Nanos;
 use latlab_sys::driver::{Cause, Driver, Source};
 use latlab_sys::root::Root;

@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::probe::{Probe, check_inheritance};
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -57,12 +57,14 @@ struct Shared {
     unlocked: AtomicU64,
 }
 
-impl Probe for Deadlock {
+impl Describe for Deadlock {
     const ABOUT: About = About {
         name: "rhealstone.deadlock",
         summary: "a priority inversion, with and without priority inheritance",
     };
+}
 
+impl Probe for Deadlock {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 2)?;
         check_inheritance(Self::ABOUT.name)

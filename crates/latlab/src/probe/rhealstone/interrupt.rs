@@ -1,10 +1,10 @@
 //! Rhealstone component 3: from an interrupt to its handler, and on to a task.
 
-use crate::driver;
+use crate::part::driver;
 use crate::failure::{Failure, Result};
-use crate::needs::Needs;
+use crate::part::needs::Needs;
 use crate::probe::Probe;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
@@ -58,12 +58,14 @@ const AHEAD: Nanos = Nanos::from_micros(100);
 const RESPONSE: usize = 0;
 const TASK: usize = 1;
 
-impl Probe for Interrupt {
+impl Describe for Interrupt {
     const ABOUT: About = About {
         name: "rhealstone.interrupt",
         summary: "interrupt to its handler's first instruction, and to a task",
     };
+}
 
+impl Probe for Interrupt {
     fn needs(&self) -> Needs {
         if self.source == InterruptSource::Timer { Needs::default() } else { Needs::interrupt() }
     }

@@ -3,7 +3,7 @@
 use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
 use crate::probe::Probe;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -73,10 +73,12 @@ struct Shared {
     send: Semaphore,
 }
 
-impl Probe for Message {
+impl Describe for Message {
     const ABOUT: About =
         About { name: "rhealstone.message", summary: "a message passes to a higher-priority task" };
+}
 
+impl Probe for Message {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
         objects::check(Self::ABOUT.name, "kind=pipe or kind=socket", &self.selected()?)

@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::probe::Probe;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::random::Random;
@@ -43,12 +43,14 @@ struct Shared {
     until: AtomicU64,
 }
 
-impl Probe for Preemption {
+impl Describe for Preemption {
     const ABOUT: About = About {
         name: "rhealstone.preemption",
         summary: "a high-priority task preempts a low-priority one",
     };
+}
 
+impl Probe for Preemption {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)
     }

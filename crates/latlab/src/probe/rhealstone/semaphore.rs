@@ -3,7 +3,7 @@
 use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
 use crate::probe::Probe;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -68,12 +68,14 @@ struct Shared {
     released: AtomicU64,
 }
 
-impl Probe for Semaphore {
+impl Describe for Semaphore {
     const ABOUT: About = About {
         name: "rhealstone.semaphore",
         summary: "a semaphore passes from its holder to a higher-priority task",
     };
+}
 
+impl Probe for Semaphore {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
         objects::check(Self::ABOUT.name, "kind=posix or kind=futex", &self.selected()?)

@@ -2,7 +2,7 @@
 
 use crate::failure::Result;
 use crate::probe::Probe;
-use crate::registry::About;
+use crate::part::{About, Describe};
 use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -43,12 +43,14 @@ struct Shared {
 /// Value of [`Shared::switch`] if the second task came from a sleep and not from `sched_yield`.
 const NO_SWITCH: u64 = u64::MAX;
 
-impl Probe for Switch {
+impl Describe for Switch {
     const ABOUT: About = About {
         name: "rhealstone.switch",
         summary: "switch between two active tasks of equal priority",
     };
+}
 
+impl Probe for Switch {
     fn check(&self, _: &CpuList) -> Result<()> {
         self.scheduling.check_ranks(Self::ABOUT.name, 0)
     }
