@@ -28,8 +28,8 @@ use std::io;
 ///
 /// Each number of tasks is a series and gets an equal share of the run. Figures of each series:
 /// mean, min, max, stddev, stddev as a share of the mean, and the mean as a multiple of that with
-/// the fewest tasks. Figures of all series: the slope in ns per task, and whether the mean grows
-/// flat, logarithmically or linearly with the number of tasks. Steps without tasks are left out of
+/// the fewest tasks. Figures of all series: the slope in ns per task, and whether the mean is
+/// flat, logarithmic or linear in the number of tasks. Steps without tasks are left out of
 /// the latter, because the scheduler then leaves the idle task, which is another code path.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Schedule {
