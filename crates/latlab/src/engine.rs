@@ -54,7 +54,7 @@ pub(crate) fn run(
 
 /// Refuses scans, explaining and mechanisms that can't work here, before anything is changed.
 fn check(plan: &Prepared) -> Result<()> {
-    plan.scans.iter().try_for_each(|(scan, call)| scan::check(scan, call))?;
+    plan.scans.iter().try_for_each(|(scan, call)| scan::check(scan, &**call))?;
     plan.plan().explain.iter().try_for_each(explain::check)?;
     adapt::check(&plan.plan().adapt, &plan.plan().settings)
 }

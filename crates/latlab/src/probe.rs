@@ -18,7 +18,7 @@ mod timer;
 
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
-use crate::part::{self, Describe, Entry, Params};
+use crate::part::{self, Built, Describe, Entry, Params};
 use crate::rig::Rig;
 use crate::workload::worker::Post;
 use latlab_core::cpulist::CpuList;
@@ -94,12 +94,12 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
 }
 
 /// Refuses a number of samples for a probe that may never reach it.
-pub(crate) fn check_length(name: &str, probe: &dyn Probe, length: Length) -> Result<()> {
+pub(crate) fn check_length(probe: &Built<dyn Probe>, length: Length) -> Result<()> {
     if probe.comes() || matches!(length, Length::For(_)) {
         return Ok(());
     }
     let why = "it may never reach a number of samples: give a time with --for instead of --count";
-    Err(Failure::Failed(format!("{name}: {why}")))
+    Err(Failure::Failed(format!("{}: {why}", probe.name())))
 }
 
 const fn entry<P: Probe + Describe + Params>() -> Entry<dyn Probe> {

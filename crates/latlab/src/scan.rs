@@ -7,11 +7,11 @@ mod producer;
 
 pub(crate) use consumer::serve;
 
-use crate::call::CALLS;
+use crate::call::Call;
 use crate::failure::{Failure, Result, failed};
 use crate::rig::Watch;
 use crate::call::window::Times;
-use crate::{part::driver, part};
+use crate::part::driver;
 use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::plan::ScanPlan;
@@ -45,22 +45,23 @@ pub(crate) struct Scanned {
 }
 
 /// Refuses a scan that can't work here.
-pub(crate) fn check(plan: &ScanPlan) -> Result<()> {
-    part::build("call", CALLS, &plan.call)?.check()?;
-    interrupt(plan).map(drop)
+pub(crate) fn check(plan: &ScanPlan, call: &dyn Call) -> Result<()> {
+    call.check()?;
+    interrupt(plan, call).map(drop)
 }
 
 /// Scans a call on `cpu`.
 pub(crate) fn run(
     plan: &ScanPlan,
+    call: &dyn Call,
     cpu: u32,
     signals: &Signals,
     watch: &mut dyn Watch,
 ) -> Result<Scanned> {
-    let interrupt = interrupt(plan)?;
+    let interrupt = interrupt(plan, call)?;
     // Before anything that could hang.
     let _priority = ControlPriority::set();
-    let mut session = Session::start(plan, interrupt, cpu, signals, watch)?;
+    let mut session = ScanRun::start(plan, interrupt, cpu, signals, watch)?;
     session.watch.begin(&series_name(plan), &[]);
     let scanned = session.scan();
     session.watch.end();
@@ -68,8 +69,8 @@ pub(crate) fn run(
 }
 
 /// The interrupt for a plan. Refuses one that can't interrupt a call at a chosen moment here.
-fn interrupt(plan: &ScanPlan) -> Result<Interrupt> {
-    let driver_needed = part::build("call", CALLS, &plan.call)?.needs_driver();
+fn interrupt(plan: &ScanPlan, call: &dyn Call) -> Result<Interrupt> {
+    let driver_needed = call.needs_driver();
     let resolution = clock::resolution().map_err(|e| failed("the resolution of timers", e))?;
     let low_resolution = resolution > Nanos(1);
     let default = match (low_resolution, driver_needed) {
@@ -107,7 +108,7 @@ fn series_name(plan: &ScanPlan) -> String {
 }
 
 /// A scan in progress.
-struct Session<'a> {
+struct ScanRun<'a> {
     plan: &'a ScanPlan,
     interrupt: Interrupt,
     cpu: u32,
@@ -121,21 +122,21 @@ struct Session<'a> {
     measured: Vec<Measurement>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ScanRun<'a> {
     fn start(
         plan: &'a ScanPlan,
         interrupt: Interrupt,
         cpu: u32,
         signals: &'a Signals,
         watch: &'a mut dyn Watch,
-    ) -> Result<Session<'a>> {
+    ) -> Result<ScanRun<'a>> {
         let times = SharedPage::new().map_err(|e| failed("a shared page", e))?;
         let shared = times.try_clone().map_err(|e| failed("a shared page", e))?;
         let (alarms, alarm) = process::pipe().map_err(|e| failed("a pipe", e))?;
         // The Producer first: without permission for its priority the scan can't start.
         let producer = Producer::start(cpu, interrupt, Times::new(shared), alarms)?;
         let consumer = Consumer::start(&plan.call, interrupt, cpu, &Times::new(times), &alarm)?;
-        Ok(Session {
+        Ok(ScanRun {
             plan,
             interrupt,
             cpu,

@@ -6,9 +6,11 @@ use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
 use crate::load::LOADS;
 use crate::probe::{self, PROBES};
-use crate::{lab::kernel, mechanism, lab::profile, part, target};
+use crate::lab::{kernel, profile};
+use crate::part::{self, Built};
+use crate::{mechanism, target};
 use latlab_core::cpulist::CpuList;
-use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting};
+use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting, SettingError};
 use latlab_core::study::{self, Cell, Study, Words, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
@@ -105,7 +107,8 @@ impl StudyFile {
         }
         let length = terms.length.unwrap_or(Length::For(Nanos::from_secs(10)));
         for (probe, words) in probes.iter().zip(terms.probes.iter().flatten()) {
-            self.locate(words, probe::check_length(probe, length))?;
+            let built = Built::new("probe", PROBES, probe);
+            self.locate(words, built.and_then(|probe| probe::check_length(&probe, length)))?;
         }
         let loads = |text: &str| part::parse("load", LOADS, text, &[]);
         let settings =
@@ -158,7 +161,8 @@ fn check_target(name: &str) -> Result<()> {
 }
 
 fn setting(text: &str) -> Result<Setting> {
-    let setting: Setting = text.parse().map_err(Failure::Failed)?;
+    let setting: Setting =
+        text.parse().map_err(|e: SettingError| Failure::Failed(e.to_string()))?;
     if Knob::named(&setting.knob).is_none() {
         let why = format!("there is no knob '{}': see latlab list knobs", setting.knob);
         return Err(Failure::Failed(why));

@@ -134,9 +134,9 @@ impl Adapter {
     pub(super) fn finish(mut self) -> (Vec<Change>, Vec<String>) {
         self.report_violations();
         let changes = self.applier.restore();
-        for Change { knob, was, restored, .. } in &changes {
+        for Change { knob, old, restored, .. } in &changes {
             if *restored {
-                self.reporter.log(&format!("{knob} restored to {was}"));
+                self.reporter.log(&format!("{knob} restored to {old}"));
             }
         }
         (changes, self.reporter.take_warnings())

@@ -1,6 +1,6 @@
 //! `latlab agent`: carries out a plan on an ssh: target, where latlab starts it.
 
-use crate::engine::{self, Outcome};
+use crate::engine::{self, Outcome, Prepared};
 use crate::failure::{Result, failed};
 use crate::message::{END, KEPT, Message, Messenger, RECEIVED};
 use latlab_core::machine::TimeDomain;
@@ -32,6 +32,7 @@ impl Agent {
         let outcome = read_plan().and_then(|plan| {
             listen(acknowledged)?;
             let mut watch = Messenger::new(io::stdout(), INTERVAL);
+            let plan = Prepared::of(&plan)?;
             engine::run(&plan, TimeDomain::Silicon, &signals, &mut watch)
         });
         let result = match outcome {

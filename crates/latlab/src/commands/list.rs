@@ -54,7 +54,7 @@ static KINDS: &[Listing] = &[
     ("loads", || table(LOADS.iter().map(|entry| entry.about))),
     ("causes", || table(CAUSES.iter().map(|cause| cause.about))),
     ("mechanisms", || table(MECHANISMS.iter().map(|mechanism| mechanism.about))),
-    ("targets", || table(TARGETS.iter().map(|(about, _)| *about))),
+    ("targets", || table(TARGETS.iter().map(|entry| entry.about))),
     ("profiles", profiles),
     ("studies", studies),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),

@@ -1,7 +1,7 @@
 //! Options shared by the commands that measure: the targets, and the output of the records.
 
 use super::target_options::TargetOptions;
-use crate::engine::Outcome;
+use crate::engine::{Outcome, Prepared};
 use crate::session::Session;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
@@ -30,7 +30,7 @@ pub(super) struct Measurement {
 }
 
 /// A way to carry out plans on a target.
-type CarryOut = fn(&dyn Target, &[Plan], &mut Session<'_>) -> Vec<Result<Outcome>>;
+type CarryOut = fn(&dyn Target, &[Prepared], &mut Session<'_>) -> Vec<Result<Outcome>>;
 
 /// Bytes reserved for a record before the run starts.
 const RESERVED: u64 = 1 << 20;
@@ -49,8 +49,8 @@ impl Measurement {
     }
 
     fn carry_out_by(&self, plan: &Plan, carry_out: CarryOut) -> Result<()> {
-        let plan_on = |target: &String| Plan { target: target.clone(), ..plan.clone() };
-        let plans: Vec<Plan> = self.on.iter().map(plan_on).collect();
+        let prepared = Prepared::of(plan)?;
+        let plans: Vec<Prepared> = self.on.iter().map(|target| prepared.on_target(target)).collect();
         let target = self.target()?;
         if self.is_native() {
             self.options.refuse_any()?;
@@ -127,17 +127,17 @@ impl Measurement {
     }
 
     /// The path of each plan's record.
-    fn paths(&self, plans: &[Plan]) -> Result<Vec<Option<PathBuf>>> {
+    fn paths(&self, plans: &[Prepared]) -> Result<Vec<Option<PathBuf>>> {
         let Some(out) = &self.out else { return Ok(vec![None; plans.len()]) };
         if plans.len() == 1 {
             return Ok(vec![Some(out.clone())]);
         }
         let mut paths: Vec<PathBuf> = Vec::new();
         for plan in plans {
-            let name = plan.target.replace([':', '/', '@'], "-");
+            let name = plan.plan().target.replace([':', '/', '@'], "-");
             let path = out.join(format!("{name}.json"));
             if paths.contains(&path) {
-                return Err(Failure::Failed(format!("--on {} is given twice", plan.target)));
+                return Err(Failure::Failed(format!("--on {} is given twice", plan.plan().target)));
             }
             paths.push(path);
         }

@@ -4,7 +4,7 @@ use super::adapt::Mechanisms;
 use super::measurement::Measurement;
 use crate::failure::{Failure, Result};
 use crate::load::LOADS;
-use crate::probe::{self, PROBES};
+use crate::probe::PROBES;
 use crate::part;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, Setting};
@@ -132,7 +132,6 @@ impl Run {
             (Some(count), _) => Length::Count(count),
             (None, time) => Length::For(time.unwrap_or(Nanos::from_secs(10))),
         };
-        probes.iter().try_for_each(|probe| probe::check_length(probe, length))?;
         Ok(Plan {
             probes,
             scans: Vec::new(),

@@ -3,8 +3,8 @@
 use crate::engine;
 use crate::session::Session;
 use crate::failure::{Failure, Result};
-use crate::lab::Accel;
-use crate::lab::kernel::Progress;
+use crate::session::Accel;
+use crate::progress::Progress;
 use crate::rig::Watch;
 use clap::ValueEnum as _;
 use latlab_core::machine::TimeDomain;

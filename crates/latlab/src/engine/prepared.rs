@@ -25,7 +25,7 @@ impl Prepared {
     pub(crate) fn of(plan: &Plan) -> Result<Prepared> {
         let probe = |part: &Part| {
             let probe = Built::new("probe", PROBES, part)?;
-            probe::check_length(probe.name(), &*probe, plan.length).map(|()| probe)
+            probe::check_length(&probe, plan.length).map(|()| probe)
         };
         let load = |part: &Part| Built::new("load", LOADS, part);
         let scan = |scan: &ScanPlan| {

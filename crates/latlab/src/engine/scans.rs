@@ -16,7 +16,7 @@ pub(super) fn run(
     let cpu = plan.plan().cpus.iter().last().unwrap_or_default();
     let mut scanned: Vec<Scanned> = Vec::new();
     for (scan, call) in &plan.scans {
-        match scan::run(scan, call, cpu, signals, watch) {
+        match scan::run(scan, &**call, cpu, signals, watch) {
             Ok(one) if one.scan.points.is_empty() => {
                 let Some(last) = scanned.last_mut() else {
                     let why = "ended before anything was measured";

@@ -34,7 +34,7 @@ pub(crate) fn summary(record: &Record) -> String {
         );
     }
     for change in record.changes.iter().filter(|change| !change.restored) {
-        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.set);
+        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.new);
     }
     text
 }

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
 use latlab_core::path::{Path, Watched};
 use latlab_core::record::{Record, Sample};
-use latlab_core::scan::{Section, Scan};
+use latlab_core::scan::{Region, Scan};
 use latlab_core::time::Nanos;
 
 /// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples the
@@ -54,7 +54,7 @@ fn add_paths(
             None => missing.extend(sample.index),
         }
     }
-    for section in record.scans.iter_mut().flat_map(|scan| &mut scan.sections) {
+    for section in record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
         let path = recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
         section.function = path.as_ref().and_then(Path::culprit);
     }
@@ -94,10 +94,10 @@ fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
 }
 
 /// The sections of a scan that get a function's name: the longest, if longer than a plain wake-up.
-fn longest(scan: &Scan) -> Vec<&Section> {
+fn longest(scan: &Scan) -> Vec<&Region> {
     const NAMED: usize = 10;
-    let long = |section: &&Section| section.length() > scan.baseline;
-    let mut sections: Vec<&Section> = scan.sections.iter().filter(long).collect();
+    let long = |section: &&Region| section.length() > scan.baseline;
+    let mut sections: Vec<&Region> = scan.regions.iter().filter(long).collect();
     sections.sort_by_key(|section| std::cmp::Reverse(section.length()));
     sections.truncate(NAMED);
     sections

@@ -26,7 +26,7 @@ pub(super) struct Orders {
 
 /// What a worker process has: a counter, a seed, and the request to stop.
 pub(crate) struct LoadContext {
-    progress: SharedPage,
+    pub(super) progress: SharedPage,
     /// Different for each worker; the same in each run with the same `--seed`.
     pub(crate) seed: u64,
     single: SingleThread,

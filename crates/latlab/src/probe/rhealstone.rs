@@ -8,7 +8,7 @@ pub(super) mod preemption;
 pub(super) mod semaphore;
 pub(super) mod switch;
 
-use super::{AnyProbe, Probe};
+use super::Probe;
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -94,7 +94,7 @@ impl Probe for Rhealstone {
 }
 
 impl Rhealstone {
-    fn components(&self) -> [Box<dyn AnyProbe>; COMPONENTS] {
+    fn components(&self) -> [Box<dyn Probe>; COMPONENTS] {
         let scheduling = || self.scheduling.clone();
         [
             Box::new(switch::Switch { scheduling: scheduling() }),

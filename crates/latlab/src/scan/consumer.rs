@@ -1,10 +1,10 @@
 //! The Consumer: the low-priority task that makes the call, in a process of its own, so that it can
 //! be killed if it hangs.
 
-use crate::call::{AnyCall, CALLS, Stage};
+use crate::call::{CALLS, Call, Stage};
 use crate::failure::{Failure, Result, failed};
 use crate::call::window::{Alarm, Times, Window};
-use crate::{part::driver, part::permission, part};
+use crate::part::{self, driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan;
 use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
@@ -178,7 +178,7 @@ fn answer(
 }
 
 /// Prepares this process for the measurement.
-fn window(arguments: &ConsumerArguments, call: &dyn AnyCall) -> Result<Window> {
+fn window(arguments: &ConsumerArguments, call: &dyn Call) -> Result<Window> {
     let inherited = |e| failed("an inherited descriptor", e);
     let times = Times::new(SharedPage::inherited(arguments.page).map_err(inherited)?);
     let needs_driver = call.needs_driver() || arguments.interrupt != Interrupt::Timer;

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, failed};
 use crate::call::window::Times;
-use crate::{part::driver, part::permission};
+use crate::part::{driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::scan::Interrupt;
 use latlab_core::time::Nanos;

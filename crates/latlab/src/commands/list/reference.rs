@@ -23,7 +23,7 @@ const BEGIN: &str = "# Reference\n\nEvery probe, call, load, cause, mechanism, t
 pub(in crate::commands) fn page() -> String {
     let causes = CAUSES.iter().map(|cause| (cause.about.name, (cause.keys)()));
     let mechanisms = MECHANISMS.iter().map(|it| (it.about.name, (it.keys)()));
-    let targets = TARGETS.iter().map(|(about, _)| (about.name, about.summary));
+    let targets = TARGETS.iter().map(|entry| (entry.about.name, entry.about.summary));
     let knobs = KNOBS.iter().map(|knob| (knob.name, knob.summary));
     [
         BEGIN.to_owned(),

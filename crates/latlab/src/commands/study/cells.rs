@@ -4,6 +4,7 @@
 use super::fingerprints::Fingerprints;
 use super::folder::{CellPlans, CellResult, Folder, PieceId};
 use crate::commands::target_options::TargetOptions;
+use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
@@ -95,7 +96,8 @@ fn measure_missing(
         pieces.iter_mut().filter(|piece| piece.record.is_none()).collect();
     let Some(first) = missing.first() else { return Ok(()) };
     let target = target::find(&first.plan.target)?;
-    let plans: Vec<Plan> = missing.iter().map(|piece| piece.plan.clone()).collect();
+    let plans: Vec<Prepared> =
+        missing.iter().map(|piece| Prepared::of(&piece.plan)).collect::<Result<_>>()?;
     let mut store_failed = false;
     let mut store = |nth: usize, record: &Record| {
         let piece = &missing[nth];

@@ -5,6 +5,7 @@
 
 use super::folder::{CellPlans, CellResult};
 use crate::commands::target_options::TargetOptions;
+use crate::engine::Prepared;
 use crate::failure::{Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
@@ -100,8 +101,8 @@ impl<'a> Fingerprints<'a> {
         let mut session = self.options.session(self.signals, watch, bar);
         session.ended = self.interrupted;
         let fingerprint = target::find(&plan.target).and_then(|target| {
-            session.go_on(&plan.target)?;
-            target.fingerprint(plan, &mut session)
+            session.check_not_ended(&plan.target)?;
+            target.fingerprint(&Prepared::of(plan)?, &mut session)
         });
         self.interrupted = session.ended;
         self.watch.note("");

@@ -5,6 +5,7 @@ use super::cells::check_whole;
 use super::fingerprints::Fingerprints;
 use super::folder::Folder;
 use crate::commands::target_options::TargetOptions;
+use crate::engine::Prepared;
 use crate::failure::{Result, failed};
 use crate::format::live;
 use crate::format::progress::Bar;
@@ -82,7 +83,7 @@ impl<'a> WorstCell<'a> {
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);
         session.limit = session.limit.or(self.limit);
         let target = target::find(&self.plan.target)?;
-        let explained = target.explain(&self.explain_plan(), &mut session);
+        let explained = target.explain(&Prepared::of(&self.explain_plan())?, &mut session);
         drop(bar);
         let record = explained.map_err(|failure| failure.about("--explain"))?.record;
         check_whole(&record)?;

@@ -5,7 +5,6 @@ use super::table::{number, of_each, side_by_side, words};
 use crate::format::{grouped, micro, part, plain, scan};
 use latlab_core::plan::{Length, Part, Plan, ScanPlan};
 use latlab_core::record::Record;
-use latlab_core::scan::ScanPlan;
 use maud::{Markup, html};
 use serde_json::Value;
 
