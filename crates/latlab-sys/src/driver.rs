@@ -196,7 +196,7 @@ impl Version {
     /// The version that this program needs.
     pub const OURS: u32 = 4;
 
-    /// Whether there is a [`Source::Device`].
+    /// Whether the machine has the device of [`Source::Device`].
     pub fn has_device(&self) -> bool {
         self.device != 0
     }
