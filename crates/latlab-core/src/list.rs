@@ -46,7 +46,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn list_keeps_the_order_of_its_values(values in prop::collection::hash_set(any::<u32>(), 1..20)) {
+        fn list_keeps_its_order(values in prop::collection::hash_set(any::<u32>(), 1..20)) {
             let values: Vec<u32> = values.into_iter().collect();
             let words: Vec<String> = values.iter().map(u32::to_string).collect();
             let read = numbers(&words.join("/"));

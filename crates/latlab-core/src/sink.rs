@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elapsed_time_is_played_or_silent(lates in proptest::collection::vec(0u64..60_000_000, 1..50)) {
+        fn time_is_played_or_silent(lates in proptest::collection::vec(0u64..60_000_000, 1..50)) {
             let mut sink = Sink::full(48_000, 2_048, Nanos(0));
             let (mut silent, mut now) = (Nanos(0), Nanos(0));
             for late in lates {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A size in bytes. Binary (`KiB`, `MiB`, `GiB`) and decimal (`kB`, `MB`, `GB`) units are distinguished.
+/// A size in bytes, with binary (`KiB`, `MiB`, `GiB`) or decimal (`kB`, `MB`, `GB`) units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);

@@ -165,7 +165,7 @@ impl Study {
     /// Sets the length of all cells, overriding the file. Fails if it is more than a week, or if a cell
     /// scans calls: a scan ends by itself.
     pub fn last(&mut self, time: Nanos) -> Result<(), String> {
-        pieces::not_too_long(time)?;
+        pieces::check_length(time)?;
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
         if let Some(cell) = self.cells.iter().find(scans) {
             let label = &cell.label;

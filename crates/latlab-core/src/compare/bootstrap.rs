@@ -1,6 +1,6 @@
-//! Confidence intervals by resampling runs (bootstrap, Efron 1979): as many runs are drawn as there are,
-//! with replacement, and the figure is computed again. Single samples are never drawn: those of one
-//! run are correlated.
+//! Confidence intervals by resampling runs (bootstrap, Efron 1979): as many runs are drawn as there
+//! are, with replacement, and the figure is computed again. Single samples are never drawn: those of
+//! one run are correlated.
 
 use crate::histogram::Histogram;
 use crate::random::Random;
@@ -49,13 +49,13 @@ pub(super) fn quantiles(runs: &[Histogram], quantiles: &[f64]) -> Vec<Interval<N
 }
 
 /// Returns the median of the differences of pairs, and its interval.
-pub(super) fn of_pairs(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
+pub(super) fn paired_difference(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
     let differences: Vec<f64> = b.iter().zip(a).map(|(b, a)| b - a).collect();
     (median(differences.clone()), resampled(|random| median(draw(&differences, random))))
 }
 
 /// Returns the difference of the medians of two sets, and its interval.
-pub(super) fn of_sets(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
+pub(super) fn difference_of_medians(a: &[f64], b: &[f64]) -> (f64, Interval<f64>) {
     let difference = median(b.to_vec()) - median(a.to_vec());
     (difference, resampled(|random| median(draw(b, random)) - median(draw(a, random))))
 }
@@ -141,7 +141,7 @@ mod tests {
         let runs = vec![histogram(&(0..1000).collect::<Vec<_>>()); 8];
         let [median] = quantiles(&runs, &[0.5])[..] else { panic!("one was asked for") };
         assert_eq!(median.low, median.high);
-        let (difference, interval) = of_pairs(&[1.0; 8], &[1.5; 8]);
+        let (difference, interval) = paired_difference(&[1.0; 8], &[1.5; 8]);
         assert_eq!((difference, interval), (0.5, Interval { low: 0.5, high: 0.5 }));
     }
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn median_interval_agrees_with_order_statistics() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();
-        let (median, interval) = of_pairs(&[0.0; 10], &values);
+        let (median, interval) = paired_difference(&[0.0; 10], &values);
         assert!((median - 5.5).abs() < 1e-9);
         assert!((2.5..=3.5).contains(&interval.low), "{interval:?}");
         assert!((7.5..=8.5).contains(&interval.high), "{interval:?}");

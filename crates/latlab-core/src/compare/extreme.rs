@@ -1,4 +1,4 @@
-//! Tail extrapolation beyond the largest sample: peaks over threshold (POT), with its conditions tested.
+//! Tail extrapolation beyond the largest sample: peaks over threshold (POT), if its conditions hold.
 //!
 //! Above a high threshold the excesses of independent, identically distributed samples follow a
 //! generalised Pareto distribution (Pickands 1975). Many latencies are neither independent nor
@@ -14,7 +14,7 @@ mod threshold;
 mod tests;
 
 use self::pareto::{Excesses, LEAST_SHAPE, Pareto};
-use self::threshold::{excesses, stable, with_above};
+use self::threshold::{excesses, stable, value_reached_by};
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::record::{Record, Series};
@@ -103,7 +103,7 @@ impl Tail<'_> {
         // A time line keeps only the worst sample of each interval. Its test needs a threshold that
         // some intervals do not reach.
         let intervals: usize = self.series.iter().map(|s| s.timeline.points().count()).sum();
-        let some = with_above(self.whole, most.min(intervals as u64 / 4)).max(threshold);
+        let some = value_reached_by(self.whole, most.min(intervals as u64 / 4)).max(threshold);
         let lines = self.series.iter().map(|series| homogeneity::above(series, some));
         spread_over_time(&lines.collect::<Vec<_>>())?;
         level(&excesses(self.whole, threshold), threshold, self.whole.count())
@@ -171,21 +171,12 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
     if fit.shape <= LEAST_SHAPE + 1e-3 {
         return Err("the tail is cut off at an upper limit, which no fit describes".to_owned());
     }
+    if !is_plausible(&fit, excesses, count) {
+        let why =
+            "the tail is not a generalised Pareto distribution: it is a mixture, or has steps";
+        return Err(why.to_owned());
+    }
     let rare = 1.0 / (FURTHER as f64 * count as f64);
-    let mut random = Random::new(5);
-    let mut worse = 0;
-    let distance = fit.distance(excesses);
-    for _ in 0..SIMULATED {
-        let drawn = fit.draw(count, &mut random);
-        let again = Pareto::likeliest(&drawn);
-        worse += usize::from(again.is_none_or(|again| again.distance(&drawn) >= distance));
-    }
-    if ((worse + 1) as f64) < REFUSED_BELOW * (SIMULATED + 1) as f64 {
-        return Err(
-            "the tail is not a generalised Pareto distribution: it is a mixture, or has steps"
-                .to_owned(),
-        );
-    }
     let (low, high) = fit.interval(rare, excesses).ok_or(HEAVY)?;
     let latency = |excess: f64| threshold + Nanos(excess.round() as u64);
     Ok(Level {
@@ -198,4 +189,18 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
         shape: fit.shape,
         scale: fit.scale,
     })
+}
+
+/// Goodness of fit: whether the excesses are as close to the fit as samples drawn from it are.
+#[expect(clippy::cast_precision_loss, reason = "a count of simulations")]
+fn is_plausible(fit: &Pareto, excesses: &Excesses, count: u64) -> bool {
+    let distance = fit.distance(excesses);
+    let mut random = Random::new(5);
+    let mut worse = 0;
+    for _ in 0..SIMULATED {
+        let drawn = fit.draw(count, &mut random);
+        let again = Pareto::likeliest(&drawn);
+        worse += usize::from(again.is_none_or(|again| again.distance(&drawn) >= distance));
+    }
+    (worse + 1) as f64 >= REFUSED_BELOW * (SIMULATED + 1) as f64
 }

@@ -34,8 +34,8 @@ pub(super) fn judge(latencies: &mut [(Latency, Option<RunHistograms>)], design: 
     let probabilities = randomization::probabilities(&values, design.method);
     for (((nth, row), values), p) in places.iter().zip(&values).zip(probabilities) {
         let (ratio, interval) = match design.method {
-            Method::Paired => bootstrap::of_pairs(&values.a, &values.b),
-            _ => bootstrap::of_sets(&values.a, &values.b),
+            Method::Paired => bootstrap::paired_difference(&values.a, &values.b),
+            _ => bootstrap::difference_of_medians(&values.a, &values.b),
         };
         let interval = Interval { low: interval.low.exp(), high: interval.high.exp() };
         let verdict = match p <= LEVEL {

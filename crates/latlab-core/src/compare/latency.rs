@@ -105,7 +105,7 @@ pub(super) struct RunHistograms {
 }
 
 impl Distribution<'_> {
-    /// Whether both are the same latency; loads and parameters may differ, since their effect is compared.
+    /// Whether both are the same latency. Loads and parameters may differ: their effect is compared.
     fn same_latency(&self, other: &Distribution<'_>) -> bool {
         self.first.probe == other.first.probe && self.first.span == other.first.span
     }

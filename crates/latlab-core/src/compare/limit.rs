@@ -86,10 +86,10 @@ impl Comparison {
         let mut figures = Vec::new();
         let exact = self.design.method == Method::Exact;
         let latencies = self.latencies.iter().zip(self.latency_names());
-        latencies.for_each(|(latency, name)| of_latency(latency, &name, exact, &mut figures));
+        latencies.for_each(|(latency, name)| add_latency(latency, &name, exact, &mut figures));
         for (pair, name) in self.scans.iter().zip(self.scan_names()) {
             for row in &pair.rows {
-                of_row(row, &format!("{name}.{}", slug(&row.name)), &mut figures);
+                add_row(row, &format!("{name}.{}", slug(&row.name)), &mut figures);
             }
         }
         figures
@@ -124,7 +124,7 @@ fn numbered(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
-fn of_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<LimitFigure>) {
+fn add_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<LimitFigure>) {
     let fair = latency.recorded.0 == latency.recorded.1;
     for (word, row) in named_rows(latency) {
         let full = format!("{name}.{word}");
@@ -168,7 +168,7 @@ fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     named.chain(same.map(|row| (format!("corrected.{}", row.name), row))).collect()
 }
 
-fn of_row(row: &Row, name: &str, figures: &mut Vec<LimitFigure>) {
+fn add_row(row: &Row, name: &str, figures: &mut Vec<LimitFigure>) {
     figures.push(time(name.to_owned(), row.b, ""));
     figures.push(time(format!("baseline.{name}"), row.a, ""));
 }

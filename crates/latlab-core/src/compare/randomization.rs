@@ -26,8 +26,8 @@ pub(super) struct Values {
 /// Returns, for each quantile, the probability that any quantile differs as much by chance.
 pub(super) fn probabilities(values: &[Values], method: Method) -> Vec<f64> {
     let scores: Vec<Vec<f64>> = match method {
-        Method::Paired => values.iter().map(Values::of_pairs).collect(),
-        _ => values.iter().map(Values::of_sets).collect(),
+        Method::Paired => values.iter().map(Values::signed_ranks).collect(),
+        _ => values.iter().map(Values::centred_ranks).collect(),
     };
     let Some(first) = values.first() else {
         return Vec::new();
@@ -76,7 +76,7 @@ fn arrange(signs: &mut [f64], method: Method, random: &mut Random) {
 
 impl Values {
     /// Returns the signed rank of the difference of each pair.
-    fn of_pairs(&self) -> Vec<f64> {
+    fn signed_ranks(&self) -> Vec<f64> {
         let differences: Vec<f64> = self.b.iter().zip(&self.a).map(|(b, a)| b - a).collect();
         let ranks = ranks(&differences.iter().map(|d| d.abs()).collect::<Vec<_>>());
         let signed = ranks.iter().zip(&differences);
@@ -84,7 +84,7 @@ impl Values {
     }
 
     /// Returns the rank of each run among all runs, minus the mean rank.
-    fn of_sets(&self) -> Vec<f64> {
+    fn centred_ranks(&self) -> Vec<f64> {
         let ranks = ranks(&[self.a.as_slice(), &self.b].concat());
         #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 runs")]
         let middle = (ranks.len() + 1) as f64 / 2.0;

@@ -7,7 +7,7 @@ pub(super) const CHECKS: &[Check] = &[
     ("debug-options", debug_options),
     ("latency-tracers", latency_tracers),
     ("tracer-active", tracer_active),
-    ("no-tracing", no_tracing),
+    ("no-tracing", tracing_unavailable),
     ("lockdown", lockdown),
 ];
 
@@ -67,7 +67,7 @@ fn tracer_active(machine: &Machine) -> Option<Diagnosis> {
 }
 
 /// The guide: `CONFIG_TRACING` should be enabled, info.
-fn no_tracing(machine: &Machine) -> Option<Diagnosis> {
+fn tracing_unavailable(machine: &Machine) -> Option<Diagnosis> {
     if machine.config("CONFIG_TRACING") != Some("n") {
         return None;
     }

@@ -4,13 +4,13 @@ use super::{Check, Diagnosis, Severity};
 use crate::machine::Machine;
 
 pub(super) const CHECKS: &[Check] = &[
-    ("no-preempt-rt", no_preempt_rt),
+    ("no-preempt-rt", missing_preempt_rt),
     ("preemption-model", preemption_model),
     ("unthreaded-interrupts", unthreaded_interrupts),
 ];
 
 /// The guide: `CONFIG_PREEMPT_RT`, fatal.
-fn no_preempt_rt(machine: &Machine) -> Option<Diagnosis> {
+fn missing_preempt_rt(machine: &Machine) -> Option<Diagnosis> {
     let model = machine.preempt.as_deref();
     let known = model.is_some() || machine.version.is_some();
     if !known || model == Some("rt") {

@@ -9,10 +9,10 @@ pub(super) const CHECKS: &[Check] = &[
     ("governor", governor),
     ("lowest-frequency", lowest_frequency),
     ("other-governors", other_governors),
-    ("no-cpufreq", no_cpufreq),
+    ("no-cpufreq", missing_cpufreq),
     ("boost", boost),
     ("deep-idle", deep_idle),
-    ("no-cpuidle", no_cpuidle),
+    ("no-cpuidle", missing_cpuidle),
     ("smt", smt),
     ("thermal-throttling", thermal_throttling),
     ("mitigations", mitigations),
@@ -82,7 +82,7 @@ fn other_governors(machine: &Machine) -> Option<Diagnosis> {
 }
 
 /// The guide: `CONFIG_CPU_FREQ` should be enabled, high. For a guest, the host controls it.
-fn no_cpufreq(machine: &Machine) -> Option<Diagnosis> {
+fn missing_cpufreq(machine: &Machine) -> Option<Diagnosis> {
     if machine.config("CONFIG_CPU_FREQ") != Some("n") || machine.hypervisor.is_some() {
         return None;
     }
@@ -157,7 +157,7 @@ fn deepest(machine: &Machine) -> Option<&IdleState> {
 }
 
 /// The guide: `CONFIG_CPU_IDLE` should be enabled, info.
-fn no_cpuidle(machine: &Machine) -> Option<Diagnosis> {
+fn missing_cpuidle(machine: &Machine) -> Option<Diagnosis> {
     if machine.config("CONFIG_CPU_IDLE") != Some("n") || machine.hypervisor.is_some() {
         return None;
     }

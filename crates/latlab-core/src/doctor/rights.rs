@@ -4,11 +4,11 @@ use super::{Check, Diagnosis, Severity};
 use crate::machine::{Limit, Machine};
 
 pub(super) const CHECKS: &[Check] = &[
-    ("no-realtime-right", no_realtime_right),
+    ("no-realtime-right", missing_realtime_permission),
     ("priority-limit", priority_limit),
     ("memory-lock-limit", memory_lock_limit),
     ("realtime-limit", realtime_limit),
-    ("no-tracing-right", no_tracing_right),
+    ("no-tracing-right", missing_tracing_permission),
 ];
 
 /// Returns the highest real-time priority of a process without `CAP_SYS_NICE`.
@@ -19,7 +19,7 @@ fn limited_priority(machine: &Machine) -> Option<u64> {
     }
 }
 
-fn no_realtime_right(machine: &Machine) -> Option<Diagnosis> {
+fn missing_realtime_permission(machine: &Machine) -> Option<Diagnosis> {
     if limited_priority(machine)? > 0 {
         return None;
     }
@@ -72,7 +72,7 @@ fn realtime_limit(machine: &Machine) -> Option<Diagnosis> {
     )
 }
 
-fn no_tracing_right(machine: &Machine) -> Option<Diagnosis> {
+fn missing_tracing_permission(machine: &Machine) -> Option<Diagnosis> {
     let rights = &machine.rights;
     if rights.can("CAP_SYS_ADMIN")? || (rights.can("CAP_BPF")? && rights.can("CAP_PERFMON")?) {
         return None;

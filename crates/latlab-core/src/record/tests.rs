@@ -205,7 +205,10 @@ proptest! {
 
     /// The same for valid JSON in which one number is replaced.
     #[test]
-    fn modified_number_is_refused_or_usable(place in any::<prop::sample::Index>(), number in any_number()) {
+    fn modified_number_is_refused_or_usable(
+        place in any::<prop::sample::Index>(),
+        number in any_number(),
+    ) {
         let mut value: Value = serde_json::from_str(&text()).unwrap();
         let mut paths = Vec::new();
         numbers(&value, String::new(), &mut paths);

@@ -1,7 +1,7 @@
 //! Claims: comparisons of results, as a study writes them: `390ms <= rt.worst < 2 * other.worst`.
 //!
 //! Numbers have units of time or none; `85%` is 0.85. A result is named by its cell and its figure,
-//! joined by a dot. Within `max(…)`, `min(…)` and `mean(…)`, a `*` stands for any one word of a name.
+//! joined by a dot. Within `max(…)`, `min(…)` and `mean(…)`, a `*` stands for any word of a name.
 //! Comparisons (`<`, `<=`, `>`, `>=`, and `==` for counts) may be chained, and joined by `and`. A
 //! minus sign needs spaces around it, since names may contain hyphens.
 

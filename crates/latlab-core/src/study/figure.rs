@@ -152,13 +152,13 @@ impl Figure {
         let value = match &self.of {
             Of::Series { probe, span } => match self.take {
                 Statistic::Sections => {
-                    of_scans(repetitions, probe, |scan| Some(scan.regions.len() as u64))
+                    scan_maximum(repetitions, probe, |scan| Some(scan.regions.len() as u64))
                 }
-                Statistic::Peak => of_scans(repetitions, probe, |scan| Some(scan.peak()?.0)),
-                _ => self.of_series(repetitions, probe, span.as_deref()),
+                Statistic::Peak => scan_maximum(repetitions, probe, |scan| Some(scan.peak()?.0)),
+                _ => self.series_value(repetitions, probe, span.as_deref()),
             },
-            Of::Value { probe, name } => self.of_values(repetitions, probe, name),
-            Of::Work { load } => self.of_work(repetitions, load),
+            Of::Value { probe, name } => self.reported_value(repetitions, probe, name),
+            Of::Work { load } => self.work_value(repetitions, load),
         };
         value.filter(|value| value.is_finite()).map(|value| Quantity { value, time: self.kind() })
     }
@@ -166,17 +166,17 @@ impl Figure {
     /// Returns the series of a record that it is computed from, on all CPUs; none for other data.
     pub fn series<'a>(&self, record: &'a Record) -> Vec<&'a Series> {
         match &self.of {
-            Of::Series { probe, span } => of_span(record, probe, span.as_deref()),
+            Of::Series { probe, span } => series_of_span(record, probe, span.as_deref()),
             Of::Value { .. } | Of::Work { .. } => Vec::new(),
         }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
-    fn of_series(&self, all: &[Record], probe: &str, span: Option<&str>) -> Option<f64> {
+    fn series_value(&self, all: &[Record], probe: &str, span: Option<&str>) -> Option<f64> {
         let mut histogram = Histogram::new();
         let (mut missed, mut first) = (0, None);
         for record in all {
-            let series = of_span(record, probe, span);
+            let series = series_of_span(record, probe, span);
             if series.is_empty() {
                 return None;
             }
@@ -204,7 +204,7 @@ impl Figure {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^52 values")]
-    fn of_values(&self, all: &[Record], probe: &str, name: &str) -> Option<f64> {
+    fn reported_value(&self, all: &[Record], probe: &str, name: &str) -> Option<f64> {
         let mut values = Vec::new();
         for record in all {
             let mine = record.figures.iter().filter(|one| one.probe == probe && one.name == name);
@@ -222,7 +222,7 @@ impl Figure {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "work is shown with four digits")]
-    fn of_work(&self, all: &[Record], load: &str) -> Option<f64> {
+    fn work_value(&self, all: &[Record], load: &str) -> Option<f64> {
         let (mut done, mut time) = (0, Nanos(0));
         for record in all {
             let mine: Vec<_> = record.work.iter().filter(|work| work.load == load).collect();
@@ -241,7 +241,7 @@ impl Figure {
 
 /// Returns the maximum of a property over all scans of this name; none if a record has no such scan.
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
-fn of_scans(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> Option<f64> {
+fn scan_maximum(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> Option<f64> {
     let call = name.strip_prefix(SCAN)?;
     let mut most = None;
     for record in all {
@@ -252,7 +252,7 @@ fn of_scans(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> O
 }
 
 /// Returns a probe's series of the span with this end, or of its first span.
-fn of_span<'a>(record: &'a Record, probe: &str, span: Option<&str>) -> Vec<&'a Series> {
+fn series_of_span<'a>(record: &'a Record, probe: &str, span: Option<&str>) -> Vec<&'a Series> {
     let of_probe: Vec<&Series> =
         record.series.iter().filter(|series| series.probe == probe).collect();
     let first = of_probe.first().map(|series| series.span.1.as_str());

@@ -3,8 +3,8 @@
 mod pictures;
 mod shape;
 
-use self::shape::{Choice, FigureText, File, Text};
-use super::claim::{Claim, Fault};
+use self::shape::{Choice, ClaimText, FigureText, File, Text};
+use super::claim::{Claim, Fault, NamedValue};
 use super::figure::{Figure, Of, Statistic};
 use super::{Cell, PaperClaim, Study, Terms, Words, pieces};
 use crate::plan::Length;
@@ -49,28 +49,31 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
     };
     study.published = published(file.published, &study)?;
     let results = study.results();
-    for one in file.claim {
-        let begin = one.claim.span().start + quotes(text, one.claim.span().start);
-        let there = |fault: Fault| Fault { at: begin + fault.at, ..fault };
-        let claim = Claim::read(one.claim.get_ref()).map_err(there)?;
-        claim.check(&results).map_err(there)?;
-        let (says, source, text) = (one.says, one.source, one.claim.into_inner());
-        let gone = one.gone.is_some();
-        let why = match one.gone {
-            Some(gone) if !one.why.is_empty() => {
-                let why = "a claim has either 'why' or 'gone', not both".to_owned();
-                return Err(Fault { at: gone.span().start, why });
-            }
-            Some(gone) => gone.into_inner(),
-            None => one.why,
-        };
-        let why = why.trim().to_owned();
-        study.claims.push(PaperClaim { says, source, claim, text, why, gone });
-    }
+    let claims = file.claim.into_iter().map(|one| paper_claim(one, text, &results));
+    study.claims = claims.collect::<Result<_, _>>()?;
     unique(&file.picture.iter().map(|picture| &picture.name).collect::<Vec<_>>(), "picture")?;
     let pictures = file.picture.iter().map(|picture| pictures::picture(picture, &study));
     study.pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     Ok(study)
+}
+
+/// Parses a claim, and checks that all results in it exist.
+fn paper_claim(one: ClaimText, file: &str, results: &[NamedValue]) -> Result<PaperClaim, Fault> {
+    let begin = one.claim.span().start + quotes(file, one.claim.span().start);
+    let shifted = |fault: Fault| Fault { at: begin + fault.at, ..fault };
+    let claim = Claim::read(one.claim.get_ref()).map_err(shifted)?;
+    claim.check(results).map_err(shifted)?;
+    let gone = one.gone.is_some();
+    let why = match one.gone {
+        Some(gone) if !one.why.is_empty() => {
+            let why = "a claim has either 'why' or 'gone', not both".to_owned();
+            return Err(Fault { at: gone.span().start, why });
+        }
+        Some(gone) => gone.into_inner(),
+        None => one.why,
+    };
+    let (says, source, text) = (one.says, one.source, one.claim.into_inner());
+    Ok(PaperClaim { says, source, claim, text, why: why.trim().to_owned(), gone })
 }
 
 /// Returns the length of the quotation mark that opens the string at this byte offset.
@@ -128,7 +131,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         }
         (Some(text), None) => {
             let time = time(text)?;
-            pieces::not_too_long(time).map_err(|why| fault(text, &why))?;
+            pieces::check_length(time).map_err(|why| fault(text, &why))?;
             Some(Length::For(time))
         }
         (None, Some(count)) if *count.get_ref() == 0 => {

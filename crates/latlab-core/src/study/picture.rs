@@ -71,12 +71,12 @@ impl Kind {
     }
 
     /// Whether it shows samples rather than single values.
-    pub fn of_samples(self) -> bool {
+    pub fn shows_samples(self) -> bool {
         matches!(self, Kind::Cdf | Kind::Density | Kind::OverTime)
     }
 
     /// Whether it shows values over the labels of an axis.
-    pub fn over_axis(self) -> bool {
+    pub fn has_axis(self) -> bool {
         matches!(self, Kind::Bars | Kind::Curves)
     }
 }

@@ -11,7 +11,7 @@ pub const LONGEST: Nanos = Nanos::from_secs(300);
 const MOST: Nanos = Nanos::from_secs(7 * 24 * 3_600);
 
 /// Refuses lengths above [`MOST`], with the reason.
-pub fn not_too_long(time: Nanos) -> Result<(), String> {
+pub fn check_length(time: Nanos) -> Result<(), String> {
     if time <= MOST { Ok(()) } else { Err(format!("a cell is measured for at most {MOST}")) }
 }
 

@@ -32,12 +32,12 @@ pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     })
 }
 
-/// Returns, for each interval of a time line that has samples, whether its worst is above the threshold.
+/// Returns, for each interval of a time line with samples, whether its worst is above the threshold.
 pub(super) fn above(series: &Series, threshold: Nanos) -> Vec<bool> {
     sampled(series).map(|(_, worst)| worst > threshold).collect()
 }
 
-/// Returns, for each interval of a time line that has samples, whether it contains any of these moments.
+/// Returns, for each interval of a time line with samples, whether it contains any of these moments.
 pub(super) fn holding(series: &Series, moments: &[Nanos]) -> Vec<bool> {
     let width = series.timeline.width();
     let holds = |from: Nanos| moments.iter().any(|at| (from..from + width).contains(at));

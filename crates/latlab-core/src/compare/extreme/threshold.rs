@@ -11,7 +11,7 @@ pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<N
     let mut fits: Vec<(Nanos, f64, f64)> = Vec::new();
     let mut wanted = most;
     while wanted >= FEWEST {
-        let threshold = with_above(histogram, wanted).max(floor);
+        let threshold = value_reached_by(histogram, wanted).max(floor);
         let excesses = excesses(histogram, threshold);
         let count: u64 = excesses.iter().map(|(_, count)| count).sum();
         let fit = Pareto::likeliest(&excesses).filter(|_| count >= FEWEST / 2);
@@ -36,7 +36,7 @@ pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<N
 }
 
 /// Returns the lowest value that at most this many samples reach.
-pub(super) fn with_above(histogram: &Histogram, most: u64) -> Nanos {
+pub(super) fn value_reached_by(histogram: &Histogram, most: u64) -> Nanos {
     let mut above = 0;
     let buckets: Vec<_> = histogram.buckets().collect();
     for bucket in buckets.iter().rev() {

@@ -30,7 +30,7 @@ pub(super) fn picture(text: &PictureText, study: &Study) -> Result<Picture, Faul
     if kind == Kind::Pdlt && !cells.iter().any(|cell| scans(&study.cells[*cell])) {
         return Err(fault(&text.kind, "none of its cells has a scan"));
     }
-    let over = if kind.over_axis() { Some(over(text, &cells, &figures, study)?) } else { None };
+    let over = if kind.has_axis() { Some(over(text, &cells, &figures, study)?) } else { None };
     Ok(Picture {
         name: text.name.get_ref().clone(),
         title: text.title.clone(),
@@ -49,7 +49,7 @@ fn is(said: Option<&toml::Spanned<bool>>) -> bool {
 
 /// Refuses keys that this kind of picture does not have.
 fn only_allowed_keys(text: &PictureText, kind: Kind) -> Result<(), Fault> {
-    let (over, bars) = (kind.over_axis(), kind == Kind::Bars);
+    let (over, bars) = (kind.has_axis(), kind == Kind::Bars);
     let at = |text: &Text| text.span().start;
     let given = [
         (
@@ -112,11 +112,11 @@ fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, 
             return Err(fault(one, &format!("unknown figure '{}': {hint}", one.get_ref())));
         };
         let figure = &study.figures[place];
-        if kind.of_samples() && !matches!(figure.of, Of::Series { .. }) {
+        if kind.shows_samples() && !matches!(figure.of, Of::Series { .. }) {
             return Err(fault(one, "this is a single value, without a distribution of samples"));
         }
         let first = figures.first().map_or(figure, |first: &usize| &study.figures[*first]);
-        if first.kind() != figure.kind() && !kind.of_samples() && text.relative_to.is_none() {
+        if first.kind() != figure.kind() && !kind.shows_samples() && text.relative_to.is_none() {
             let (this, other) = (Quantity::kind(figure.kind()), Quantity::kind(first.kind()));
             let why = format!("this is {this} and '{}' is {other}: draw two pictures", first.name);
             return Err(fault(one, &why));
