@@ -40,7 +40,7 @@ pub(crate) struct Scanned {
     pub(crate) series: Vec<Series>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) interrupted: bool,
-    /// What ended the scan early; everything measured until then is kept.
+    /// The failure that ended the scan early; everything measured until then is kept.
     pub(crate) failure: Option<Failure>,
 }
 

@@ -74,7 +74,9 @@ impl Adapter {
             pause: Nanos(0),
             _claim: claim,
         };
-        limitations.into_iter().for_each(|text| adapter.reporter.warn(text));
+        for limitation in limitations {
+            adapter.reporter.warn(limitation);
+        }
         adapter.first_step()?;
         Ok(adapter)
     }

@@ -113,7 +113,7 @@ impl Applier {
         }
     }
 
-    /// Leaves a knob or a thread's policy as somebody else has set it.
+    /// Leaves a knob or a thread's policy as another program has set it.
     fn forget(&mut self, knob: &str, thread: Option<i32>) -> Result<(), GuardError> {
         match thread {
             Some(id) => self.guard.forget_thread(id, knob),

@@ -22,7 +22,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// What the control thread serves, and to whom.
+/// Sockets, configuration and data of the control thread.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) root: Root,
@@ -34,7 +34,7 @@ pub(super) struct Context {
     pub(super) listener: Listener,
     /// Why requests for device groups are refused, if they are.
     pub(super) groups_refused: Option<String>,
-    /// Where metrics are served.
+    /// Socket at which metrics are served.
     pub(super) metrics: Option<TcpListener>,
     pub(super) format_metrics: fn(&Status) -> String,
 }

@@ -80,8 +80,8 @@ impl Daemon {
         Ok(Daemon { _control: Control::start(context)?, adapting, _heartbeats: heartbeats })
     }
 
-    /// Whether mechanisms still decide. If they end by themselves, whoever waits for signals is
-    /// woken.
+    /// Whether mechanisms still decide. If they end by themselves, the main thread's wait for
+    /// signals ends.
     pub(crate) fn is_at_work(&self) -> bool {
         self.adapting.is_running()
     }

@@ -137,7 +137,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// Messages that were read, by a reader who is blocked while a test holds the lock.
+    /// Messages that were read, by a reader that is blocked while a test holds the lock.
     static READ: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     fn read(message: &str) {

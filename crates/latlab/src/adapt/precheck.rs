@@ -23,9 +23,9 @@ pub(super) fn unsupported(
         Ok(_) if !rest.is_empty() => format!("; others work here: --mechanisms {}", rest.join(",")),
         _ => String::new(),
     };
-    let named = failing.iter().filter(|one| names.iter().any(|name| name == *one));
-    let named = named.copied().collect::<Vec<_>>().join(",");
-    Failure::Unsupported(format!("{named}: {why}{hint}"))
+    let list = failing.iter().filter(|one| names.iter().any(|name| name == *one));
+    let list = list.copied().collect::<Vec<_>>().join(",");
+    Failure::Unsupported(format!("{list}: {why}{hint}"))
 }
 
 /// Refuses mechanisms none of which can do anything here. Where only some of them can't, returns a

@@ -57,7 +57,7 @@ impl RealTimeTasks {
         (&self.tasks, rescan)
     }
 
-    /// Has the next update scan, if this task is unknown.
+    /// Requests a scan by the next update, if this task is unknown.
     pub(super) fn expect(&mut self, task: i32) {
         self.outdated |= self.tasks.iter().all(|known| known.id != task);
     }

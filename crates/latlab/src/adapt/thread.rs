@@ -28,7 +28,7 @@ struct Flags {
     ended: AtomicBool,
 }
 
-/// What mechanisms have changed and restored.
+/// Result of an adaptation.
 #[derive(Debug, Default)]
 pub(crate) struct Adapted {
     /// Each change once, however often it was made.
@@ -66,7 +66,8 @@ impl Adapting {
         Ok((Adapting { thread: Some(thread), flags }, meter))
     }
 
-    /// Whether the thread still runs. If it ends by itself, it wakes whoever waits for signals.
+    /// Whether the thread still runs. If it ends by itself, the main thread's wait for signals
+    /// ends.
     pub(super) fn is_running(&self) -> bool {
         !self.flags.ended.load(Relaxed)
     }

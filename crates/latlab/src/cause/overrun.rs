@@ -21,8 +21,8 @@ impl Describe for Overrun {
 
 impl Cause for Overrun {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let ours = segment.doing.task.is_some_and(|task| task.pid == window.task.pid);
-        let claimed = segment.phase == Phase::Running && window.switched <= window.due && ours;
+        let is_own = segment.doing.task.is_some_and(|task| task.pid == window.task.pid);
+        let claimed = segment.phase == Phase::Running && window.switched <= window.due && is_own;
         claimed.then_some(Who { task: Some(window.task), ..Who::default() })
     }
 }

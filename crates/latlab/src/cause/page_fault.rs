@@ -20,15 +20,15 @@ impl Describe for PageFault {
 
 impl Cause for PageFault {
     fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let ours = |task: Task| task.pid == window.task.pid;
+        let is_own = |task: Task| task.pid == window.task.pid;
         let since: Vec<What> = { window.events.iter() }
             .filter(|event| event.at >= window.switched && event.at <= segment.from)
-            .filter(|event| ours(event.task))
+            .filter(|event| is_own(event.task))
             .map(|event| event.what)
             .collect();
         let faulted = since.iter().any(|what| matches!(what, What::PageFault { .. }));
         let last_left = since.iter().rfind(|what| matches!(what, What::Switch { .. }));
-        let preempted = !segment.doing.task.is_some_and(ours)
+        let preempted = !segment.doing.task.is_some_and(is_own)
             && matches!(last_left, Some(What::Switch { preempted: true, .. }));
         let faulting = segment.phase == Phase::Running && faulted && !preempted;
         faulting.then_some(Who { task: Some(window.task), ..Who::default() })

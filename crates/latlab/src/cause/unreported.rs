@@ -1,4 +1,4 @@
-//! A sched_switch event is missing.
+//! A `sched_switch` event is missing.
 
 use super::{Cause, instead};
 use crate::part::{About, Describe};

@@ -1,5 +1,5 @@
-//! The collector: pairs samples with recorded wake-ups, and explains the late ones, in a thread
-//! beside the probes.
+//! The collector: pairs samples with recorded wake-ups, and explains the late ones, in a thread of
+//! its own.
 
 use super::probes::ProbeExplainer;
 use super::summary::Summarizer;

@@ -42,7 +42,7 @@ struct MeasuringThread {
     samples: Histogram,
 }
 
-/// How long a read of the recorder waits for windows.
+/// Longest time that a read waits for windows of the recorder.
 const PATIENCE: Nanos = Nanos::from_millis(20);
 
 impl Observer for ProbeExplainer {
@@ -140,7 +140,7 @@ impl ProbeExplainer {
         lock(&self.threads).values_mut().for_each(MeasuringThread::receive_samples);
     }
 
-    /// Has the recorder drop wake-ups that are not later than `above`.
+    /// Tells the recorder to drop wake-ups that are not later than `above`.
     pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
         lock(&self.recorder).set_above(above).map_err(recorder_failed)
     }

@@ -32,7 +32,7 @@ struct Process {
     start_time: Option<String>,
     /// Its threads that are watched.
     threads: BTreeSet<u32>,
-    /// How long it was watched until it ended.
+    /// Time from the start until the process ended.
     ended_after: Option<Nanos>,
 }
 

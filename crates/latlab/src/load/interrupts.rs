@@ -12,7 +12,7 @@ use latlab_sys::driver::{Driver, Source};
 use latlab_sys::timer::Alarm;
 use std::io;
 
-/// Has a device or timers interrupt without pause.
+/// Makes a device or timers interrupt the CPU without pause.
 ///
 /// Seo et al. 2009 (section 3.3) distinguish interrupts by the task that needs them: no measured task
 /// needs these. The device is QEMU's edu, controlled by the test driver (kmod/), which the laboratory

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// unnamed and vanishes with the worker, even after a kill. Counts bytes copied.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Io {
-    /// Folder on a disk, on a file system that supports O_DIRECT
+    /// Folder on a disk, on a file system that supports `O_DIRECT`
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Bytes that one call copies

@@ -12,7 +12,7 @@ const REQUEST: Nanos = Nanos::from_millis(250);
 const MOST: u64 = 16;
 /// Time that is always allowed in addition.
 const GRACE: Nanos = Nanos::from_secs(10);
-/// How many times longer than before a window may take.
+/// Factor by which a window may take longer than before.
 const LONGER: u64 = 10;
 
 impl Pace {

@@ -27,7 +27,7 @@ pub(super) struct Producer {
     failure: Arc<OnceLock<Failure>>,
 }
 
-/// What wakes the Producer.
+/// Source of the Producer's wake-ups.
 enum Wait {
     /// A timer, for a time that it reads from this pipe.
     Timer(File),

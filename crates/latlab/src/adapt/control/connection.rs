@@ -43,7 +43,7 @@ impl<T> Connection<T> {
         }
     }
 
-    /// What the connection waits for.
+    /// The descriptor, and the event that the connection waits for.
     pub(super) fn awaited(&self) -> (BorrowedFd<'_>, Awaited) {
         let awaited = if self.unsent.is_empty() { Awaited::Reading } else { Awaited::Writing };
         (self.stream.as_fd(), awaited)

@@ -1,4 +1,4 @@
-//! Accepting connections, and the check of who may send requests.
+//! Accepting connections, and checking their access to requests.
 
 use super::connection::Connection;
 use super::server::{Connections, Server};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Most programs without access that are connected at once.
 const DENIED: usize = 16;
-/// How long no connection is accepted after one could not be, as when no descriptor is free.
+/// Pause after a connection could not be accepted, as when no descriptor is free.
 const PAUSE: Nanos = Nanos::from_millis(100);
 
 /// Access of a program that has connected.

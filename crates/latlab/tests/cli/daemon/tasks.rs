@@ -108,6 +108,6 @@ fn fifty_short_lived_tasks_that_wait_for_a_device_leave_no_priority_behind() {
     let said = beside("transparent,inherit", script);
     assert_eq!(said.stdout, "done\nthe same\n", "{said:?}");
     let raised = said.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
-    let back = said.stderr.matches("inherit: ktimers/0 is given back").count();
+    let back = said.stderr.matches("inherit: ktimers/0 restored").count();
     assert!(raised > 0 && raised == back, "{raised} and {back}: {said:?}");
 }
