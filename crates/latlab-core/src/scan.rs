@@ -179,7 +179,7 @@ impl Scan {
             return Some("a minimum, median and maximum are not in this order");
         }
         if !self.points.is_sorted_by_key(|point| point.offset) {
-            return Some("its points are not in order of time");
+            return Some("its points are not in their order");
         }
         if self.points.iter().any(|point| point.repeats == 0) {
             return Some("a point was never measured");

@@ -437,7 +437,7 @@ fn what_is_not_a_whole_record_is_refused_by_name() {
         ("other.json", "not a latlab record"),
         ("newer.json", "use a newer latlab"),
         ("empty.json", "no series has a sample and no scan a point"),
-        ("damaged.json", "scan 0 (populate on CPU 1): its points are not in order of time"),
+        ("damaged.json", "scan 0 (populate on CPU 1): its points are not in their order"),
         ("bytes.json", "not a latlab record"),
     ] {
         let output = report(folder.path(), &["run.json", name]);

@@ -64,7 +64,7 @@ pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
 
 impl Names {
     /// Returns the name of a culprit: the interrupt, the softirq, or the task with its thread id.
-    pub fn culprit(&self, culprit: &Who) -> String {
+    pub fn who(&self, culprit: &Who) -> String {
         self.named(culprit, |task| format!("{} (pid {})", task.comm, task.pid))
     }
 
@@ -153,17 +153,17 @@ mod tests {
 
     #[test]
     fn culprits_of_each_kind_have_a_name() {
-        let line = |line| names().culprit(&Who { line: Some(line), ..Who::default() });
+        let line = |line| names().who(&Who { line: Some(line), ..Who::default() });
         assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
         assert_eq!(line(Line::Device(9)), "interrupt 9");
         assert_eq!(line(Line::Timer), "timer interrupt");
-        let softirq = |n| names().culprit(&Who { softirq: Some(n), ..Who::default() });
+        let softirq = |n| names().who(&Who { softirq: Some(n), ..Who::default() });
         assert_eq!((softirq(3), softirq(77)), ("NET_RX".to_owned(), "softirq 77".to_owned()));
         let task = |pid| Who { task: Some(task(pid)), ..Who::default() };
-        assert_eq!(names().culprit(&task(7)), "task (pid 7)");
+        assert_eq!(names().who(&task(7)), "task (pid 7)");
         assert_eq!(names().kind(&task(7)), "task");
-        assert_eq!(names().culprit(&task(0)), "the idle task");
-        assert_eq!(names().culprit(&Who::default()), "");
+        assert_eq!(names().who(&task(0)), "the idle task");
+        assert_eq!(names().who(&Who::default()), "");
     }
 
     #[test]

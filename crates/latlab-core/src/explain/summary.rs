@@ -96,9 +96,9 @@ impl Summary {
             unexplained: self.unexplained,
             ..Explained::default()
         };
-        let shares = self.shares.iter().map(|((cause, culprit, function), sums)| Share {
+        let shares = self.shares.iter().map(|((cause, who, function), sums)| Share {
             cause: (*cause).to_owned(),
-            who: culprit.clone(),
+            who: who.clone(),
             function: function.clone(),
             count: sums.count,
             total: sums.total,
@@ -107,7 +107,7 @@ impl Summary {
         let stacks = self.stacks.iter().map(|(stack, ns)| Stack { stack: stack.clone(), ns: *ns });
         let (shares, stacks) = (largest(shares, SHARES), largest(stacks, STACKS));
         explained.take(shares.0, stacks.0);
-        explained.take(shares.1.map(merged_share), stacks.1.map(merged_stack));
+        explained.take(shares.1.map(share_of_others), stacks.1.map(stack_of_others));
         explained
     }
 }
@@ -140,11 +140,11 @@ impl HasTotal for Stack {
     }
 }
 
-fn merged_share(share: Share) -> Share {
+fn share_of_others(share: Share) -> Share {
     Share { who: OTHERS.to_owned(), function: None, ..share }
 }
 
-fn merged_stack(Stack { stack, ns }: Stack) -> Stack {
+fn stack_of_others(Stack { stack, ns }: Stack) -> Stack {
     let cause = stack.split(';').next().unwrap_or_default();
     Stack { stack: format!("{cause};{OTHERS}"), ns }
 }
@@ -154,7 +154,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
         cause: charge.cause.to_owned(),
         from: charge.from - late.due,
         ns: charge.length(),
-        who: names.culprit(&charge.who),
+        who: names.who(&charge.who),
         stack: names.stack(&charge.who),
     });
     Sample {

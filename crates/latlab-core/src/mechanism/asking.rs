@@ -34,15 +34,15 @@ pub const LONGEST: usize = 256;
 pub fn line(sent: &[u8]) -> Result<Option<&str>, String> {
     let end = sent.iter().position(|byte| *byte == b'\n');
     if end.unwrap_or(sent.len()) >= LONGEST {
-        return Err(format!("the request is longer than {LONGEST} bytes"));
+        return Err(format!("a request is one line of at most {LONGEST} bytes"));
     }
     let Some(end) = end else { return Ok(None) };
     if end + 1 < sent.len() {
-        return Err("more than one request at a time: wait for the answer to the first".to_owned());
+        return Err("one request at a time: wait for its answer".to_owned());
     }
     let text = std::str::from_utf8(&sent[..end]).ok();
     let text = text.filter(|text| !text.contains(char::is_control));
-    text.map(Some).ok_or_else(|| "the request is not a line of text".to_owned())
+    text.map(Some).ok_or_else(|| "a request is a line of text".to_owned())
 }
 
 impl Ask {
@@ -56,7 +56,7 @@ impl Ask {
             ("status", "") => Ok(Ask::Status),
             _ => {
                 let shown: String = line.chars().take(40).collect();
-                Err(format!("unknown request '{shown}': write groups NAME,…; release; or status"))
+                Err(format!("'{shown}' is none of: groups NAME,…; release; status"))
             }
         }
     }
@@ -126,10 +126,7 @@ mod tests {
         assert!(read("groups").unwrap_err().contains("write groups AUDIO,NETWORK"));
         assert!(read("groups AUDIO,").unwrap_err().contains("there is no device group ''"));
         for line in ["", "status now", "release AUDIO", "GROUPS AUDIO", "groups\tAUDIO"] {
-            assert!(
-                read(line).unwrap_err().contains("write groups NAME,…; release; or status"),
-                "{line}"
-            );
+            assert!(read(line).unwrap_err().contains("is none of: groups"), "{line}");
         }
     }
 
@@ -138,11 +135,11 @@ mod tests {
         assert_eq!(line(b""), Ok(None));
         assert_eq!(line(b"sta"), Ok(None));
         assert_eq!(line(b"status\n"), Ok(Some("status")));
-        assert!(line(b"status\nstatus").unwrap_err().contains("more than one request at a time"));
-        assert!(line(b"\xff\n").unwrap_err().contains("not a line of text"));
-        assert!(line(b"status\r\n").unwrap_err().contains("not a line of text"));
+        assert!(line(b"status\nstatus").unwrap_err().contains("one request at a time"));
+        assert!(line(b"\xff\n").unwrap_err().contains("a line of text"));
+        assert!(line(b"status\r\n").unwrap_err().contains("a line of text"));
         assert_eq!(line(&[b'x'; LONGEST - 1]), Ok(None));
-        assert!(line(&[b'x'; LONGEST]).unwrap_err().contains("longer than 256 bytes"));
+        assert!(line(&[b'x'; LONGEST]).unwrap_err().contains("at most 256 bytes"));
         let mut longest = vec![b'x'; LONGEST - 1];
         longest.push(b'\n');
         assert!(line(&longest).unwrap().is_some());

@@ -41,7 +41,7 @@ impl Threads {
             match find(id, name).map(|thread| thread.policy) {
                 Some(now) if now == *to => {}
                 Some(now) => {
-                    let because = format!("another program changed it from {to} to {now}");
+                    let because = format!("somebody has turned it from {to} to {now}");
                     decisions.push(Decision::Stop { mechanism, knob, thread, because });
                 }
                 None => {

@@ -309,7 +309,7 @@ fn a_scan_that_can_not_be_is_refused() {
     };
     let said = spoilt(|scan| scan.points.reverse());
     let place = "the record is damaged: scan 0 (populate on CPU 1): ";
-    assert_eq!(said, format!("{place}its points are not in order of time"));
+    assert_eq!(said, format!("{place}its points are not in their order"));
     assert!(spoilt(|scan| scan.points[1].pdlt.max = Nanos(7)).ends_with("not in this order"));
     let upside_down = |scan: &mut Scan| {
         scan.points[0].irt = Some(Spread { min: Nanos(1), ..Spread::default() });

@@ -95,10 +95,10 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
     let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
     assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
     let told =
-        "suppress: preempt is left alone from now on: another program changed it from lazy to full";
+        "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
     assert!(said.stderr.contains(told), "{said:?}");
     let told =
-        "base_slice is left alone from now on: another program changed it from 3000000 to 5000000";
+        "base_slice is left alone from now on: somebody has turned it from 3000000 to 5000000";
     assert!(said.stderr.contains(told), "{said:?}");
 }
 

@@ -73,8 +73,7 @@ fn a_thread_that_somebody_turns_meanwhile_stays() {
          kill -TERM $daemon; wait $daemon; policies irq/9",
     );
     assert_eq!(said.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{said:?}");
-    let told =
-        "irq/9-acpi is left alone from now on: another program changed it from other to rr 33";
+    let told = "irq/9-acpi is left alone from now on: somebody has turned it from other to rr 33";
     assert!(said.stderr.contains(told), "{said:?}");
 }
 

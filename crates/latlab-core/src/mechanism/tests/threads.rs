@@ -216,7 +216,7 @@ fn thread_changed_by_others_is_left_alone_until_it_ends() {
     machine.threads[0].policy = Policy::Fifo(60);
     let decisions = machine.step(&mut adaptation, &[wake(1, ETH)]);
     let Decision::Stop { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
-    assert_eq!(because, "another program changed it from fifo 80 to fifo 60");
+    assert_eq!(because, "somebody has turned it from fifo 80 to fifo 60");
     for tasks in [vec![], vec![task(1, 80)]] {
         machine.tasks = tasks;
         assert!(machine.step(&mut adaptation, &[wake(1, ETH)]).is_empty());
