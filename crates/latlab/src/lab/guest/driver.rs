@@ -48,6 +48,7 @@ mod tests {
     #[test]
     fn driver_is_needed_when_call_or_interrupt_of_a_scan_is_its_own() {
         let needed = |call: &str, interrupt, profile: &str| {
+            let needs = if call == "driver" { Needs::driver() } else { Needs::default() };
             let params = match call {
                 "driver" => json!({ "length": 1_000, "points": 0, "mode": "plain" }),
                 _ => json!({}),
@@ -61,7 +62,6 @@ mod tests {
                 "length": { "count": 1 }, "warm_up": 0, "seed": 0, "settings": [],
             });
             let job = Job::Run(Box::new(serde_json::from_value(plan).unwrap()));
-            let needs = if call == "driver" { Needs::driver() } else { Needs::default() };
             is_driver_needed(&profile::find(profile, &[]).unwrap(), &job, &needs)
         };
         assert!(!needed("fork", None, "rt"));
