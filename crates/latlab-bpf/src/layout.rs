@@ -1,7 +1,7 @@
 //! What the kernel's side says, as in `recorder.h`: bytes become windows, settings become bytes.
 
 use crate::kernel::Variables;
-use latlab_core::explain::{Comm, Event, Line, Task, Upon, What, Window};
+use latlab_core::explain::{Comm, Event, Line, Task, InterruptedContext, EventKind, Window};
 use latlab_core::time::Nanos;
 
 /// The bytes of a `struct watched`; the number of its task comes first.
@@ -117,8 +117,8 @@ fn since_the_last(events: &mut [Event]) {
 
 /// Whether a task ran that nothing had gone over to.
 fn is_switch_missing(events: &[Event]) -> bool {
-    let switches = events.iter().filter_map(|event| match event.what {
-        What::Switch { next, .. } => Some((event.task.pid, next.pid)),
+    let switches = events.iter().filter_map(|event| match event.kind {
+        EventKind::Switch { next, .. } => Some((event.task.pid, next.pid)),
         _ => None,
     });
     let mut running = None;
@@ -176,34 +176,34 @@ impl Reader<'_> {
         let what = what(kind, flag == 1, &rest)?;
         // Until now; `since_the_last` makes of it what an event has.
         let stolen = Nanos(stolen.into());
-        (seq == expected).then_some(Event { at, task, what, stolen })
+        (seq == expected).then_some(Event { at, task, kind: what, stolen })
     }
 }
 
-fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<What> {
+fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
     let (task, cpu) = Reader(rest).who();
     let mut read = Reader(rest);
     let (a, b) = (read.u64(), read.u64());
-    let interrupt = |line: Line| What::Interrupt { line, upon: Upon { ip: b, user: flag } };
+    let interrupt = |line: Line| EventKind::Interrupt { line, context: InterruptedContext { ip: b, user: flag } };
     Some(match kind {
-        1 => What::Switch { next: task, preempted: flag },
-        2 => What::Waking { task, cpu },
-        3 => What::Queued { pid: small(a), cpu: small(b) },
-        4 => What::Migrated { pid: small(a), cpu: small(b) },
+        1 => EventKind::Switch { next: task, preempted: flag },
+        2 => EventKind::Waking { task, cpu },
+        3 => EventKind::Queued { pid: small(a), cpu: small(b) },
+        4 => EventKind::Migrated { pid: small(a), cpu: small(b) },
         5 => interrupt(Line::Device(small(a))),
         6 => interrupt(Line::Timer),
         7 => interrupt(Line::Reschedule),
         8 => interrupt(Line::Call),
-        9 => What::InterruptEnd,
-        10 => What::Softirq(u8::try_from(a).unwrap_or(u8::MAX)),
-        11 => What::SoftirqEnd,
-        12 => What::Timer { function: a, due: Nanos(b) },
-        13 => What::TimerEnd,
-        14 => What::Callback { function: a },
-        15 => What::CallbackEnd,
-        16 => What::Idle { state: small(a) },
-        17 => What::IdleEnd,
-        18 => What::PageFault { address: a },
+        9 => EventKind::InterruptEnd,
+        10 => EventKind::Softirq(u8::try_from(a).unwrap_or(u8::MAX)),
+        11 => EventKind::SoftirqEnd,
+        12 => EventKind::Timer { function: a, due: Nanos(b) },
+        13 => EventKind::TimerEnd,
+        14 => EventKind::Callback { function: a },
+        15 => EventKind::CallbackEnd,
+        16 => EventKind::Idle { state: small(a) },
+        17 => EventKind::IdleEnd,
+        18 => EventKind::PageFault { address: a },
         _ => return None,
     })
 }
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(window.events[0].at, Nanos(90));
         let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
         assert_eq!(window.events[0].task, task(1));
-        assert_eq!(window.events[0].what, What::Switch { next: task(2), preempted: true });
+        assert_eq!(window.events[0].kind, EventKind::Switch { next: task(2), preempted: true });
         assert!(!window.torn);
     }
 

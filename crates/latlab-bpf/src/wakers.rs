@@ -10,7 +10,7 @@ use crate::kernel::{has_member, has_tracepoint, variables};
 use crate::object::{self, ProgramCost, lock, map};
 use crate::refusal::{RecorderError, check};
 use latlab_core::mechanism::Wake;
-use latlab_core::mechanism::watching::Violations;
+use latlab_core::mechanism::violations::Violations;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use libbpf_rs::btf::Btf;

@@ -2,7 +2,7 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_bpf::{Recorder, Watch};
-use latlab_core::explain::{Comm, What, Window};
+use latlab_core::explain::{Comm, EventKind, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::sched::{self, Policy};
@@ -103,8 +103,8 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
         };
         found += 1;
         assert!(window.waking >= window.due && window.waking < window.switched, "{window:?}");
-        let arrives = |what: &What| matches!(what, What::Switch { next, .. } if next.pid == pid);
-        let mut switches = window.events.iter().filter(|event| arrives(&event.what));
+        let arrives = |what: &EventKind| matches!(what, EventKind::Switch { next, .. } if next.pid == pid);
+        let mut switches = window.events.iter().filter(|event| arrives(&event.kind));
         assert!(switches.any(|event| event.at == window.switched), "{window:?}");
         assert!(window.events.is_sorted_by_key(|event| event.at));
         assert!(!window.torn || losses.switches > 0, "{window:?}");
@@ -148,7 +148,7 @@ fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
     let windows = recorded(&mut recorder, pid, usize::MAX);
     let wakes_itself = |window: &&Window| {
         let mut events = window.events.iter().filter(|event| event.task.pid == pid);
-        events.any(|event| matches!(event.what, What::Waking { task, .. } if task.pid == pid))
+        events.any(|event| matches!(event.kind, EventKind::Waking { task, .. } if task.pid == pid))
     };
     let woken_awake = windows.iter().filter(wakes_itself).count();
     assert!(woken_awake >= ROUNDS / 2, "{woken_awake} of {ROUNDS}");

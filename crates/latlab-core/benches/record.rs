@@ -3,7 +3,7 @@
 use divan::{Bencher, black_box};
 use latlab_core::histogram::Histogram;
 use latlab_core::random::Random;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 
 fn main() {
@@ -17,7 +17,7 @@ fn latencies() -> Vec<Nanos> {
 
 #[divan::bench]
 fn record_ten_thousand_samples(bencher: Bencher<'_, '_>) {
-    let (histogram, latencies) = (Tally::new(), latencies());
+    let (histogram, latencies) = (AtomicHistogram::new(), latencies());
     bencher.counter(latencies.len()).bench_local(|| {
         for latency in &latencies {
             histogram.record(black_box(*latency));
@@ -43,8 +43,8 @@ fn merge(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| sum.add(black_box(&histogram)));
 }
 
-fn full() -> Tally {
-    let histogram = Tally::new();
+fn full() -> AtomicHistogram {
+    let histogram = AtomicHistogram::new();
     for latency in latencies() {
         histogram.record(latency);
     }

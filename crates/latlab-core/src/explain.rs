@@ -1,7 +1,7 @@
 //! Explanations of late wake-ups from kernel events.
 //!
 //! A [`Window`] is one late wake-up with the events from when the task should have run until it
-//! ran. [`segments`](stretch::segments) cuts its time wherever the activity of the CPU changes.
+//! ran. [`segments`](segment::segments) cuts its time wherever the activity of the CPU changes.
 //! Each segment is charged to one cause or to none ([`charge`]), so that charges never overlap, and
 //! charges and unexplained time add up to the latency.
 
@@ -12,7 +12,7 @@ pub mod evidence;
 pub mod names;
 pub mod pairing;
 mod stolen;
-pub mod stretch;
+pub mod segment;
 pub mod summary;
 pub mod threshold;
 
@@ -43,7 +43,7 @@ pub struct Event {
     /// The current task.
     pub task: Task,
     /// The kind of event.
-    pub what: What,
+    pub kind: EventKind,
     /// Lower bound of the time stolen by the hypervisor since the event before; 0 where the
     /// hypervisor does not report it exactly.
     pub stolen: Nanos,
@@ -51,7 +51,7 @@ pub struct Event {
 
 /// Kinds of events, one for each tracepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// Context switch from the current task to another (`sched:sched_switch`).
     Switch {
         /// The next task.
@@ -85,7 +85,7 @@ pub enum What {
         /// Its source.
         line: Line,
         /// The context it interrupted.
-        upon: Upon,
+        context: InterruptedContext,
     },
     /// The interrupt handler ends.
     InterruptEnd,
@@ -138,7 +138,7 @@ pub enum Line {
 
 /// The context that an interrupt interrupted, where the kernel's registers could be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Upon {
+pub struct InterruptedContext {
     /// The instruction pointer; 0 if unknown.
     pub ip: u64,
     /// Whether it was in user mode, else in kernel mode.
@@ -198,7 +198,7 @@ impl Window {
     }
 }
 
-impl Upon {
+impl InterruptedContext {
     /// Whether it is known to be in kernel mode.
     pub fn is_kernel(&self) -> bool {
         self.ip != 0 && !self.user

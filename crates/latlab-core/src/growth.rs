@@ -13,7 +13,7 @@ pub enum Growth {
 
 /// A number, such as a number of tasks, and the value measured for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct GrowthPoint {
     /// The number; at least 0.
     pub number: f64,
     /// The measured value.
@@ -39,12 +39,12 @@ impl Growth {
     ///
     /// It is flat if the fitted increase from the smallest to the largest number is below a twentieth
     /// of the mean, or if no kind of growth explains at least half of the variance.
-    pub fn of(points: &[Point]) -> Option<Growth> {
+    pub fn of(points: &[GrowthPoint]) -> Option<Growth> {
         if different_numbers(points) < 3 {
             return None;
         }
-        let doublings = |point: &Point| Point { number: (1.0 + point.number).log2(), ..*point };
-        let logarithms: Vec<Point> = points.iter().map(doublings).collect();
+        let doublings = |point: &GrowthPoint| GrowthPoint { number: (1.0 + point.number).log2(), ..*point };
+        let logarithms: Vec<GrowthPoint> = points.iter().map(doublings).collect();
         let (straight, bent) = (Fit::through(points)?, Fit::through(&logarithms)?);
         let (growth, fit, points) = if straight.residual < bent.residual {
             (Growth::Linear, straight, points)
@@ -70,12 +70,12 @@ impl Growth {
 
 /// Returns the least-squares slope: the increase of the value per increment of the number. None if all
 /// numbers are equal.
-pub fn slope(points: &[Point]) -> Option<f64> {
+pub fn slope(points: &[GrowthPoint]) -> Option<f64> {
     Fit::through(points).map(|fit| fit.slope)
 }
 
 impl Fit {
-    fn through(points: &[Point]) -> Option<Fit> {
+    fn through(points: &[GrowthPoint]) -> Option<Fit> {
         let (number, value) = (mean(points, |p| p.number), mean(points, |p| p.value));
         let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
             points.iter().map(|point| of(point.number - number, point.value - value)).sum()
@@ -90,16 +90,16 @@ impl Fit {
     }
 }
 
-fn mean(points: &[Point], of: impl Fn(&Point) -> f64) -> f64 {
+fn mean(points: &[GrowthPoint], of: impl Fn(&GrowthPoint) -> f64) -> f64 {
     points.iter().map(of).sum::<f64>() / points.iter().map(|_| 1.0).sum::<f64>().max(1.0)
 }
 
-fn ends(points: &[Point]) -> (f64, f64) {
+fn ends(points: &[GrowthPoint]) -> (f64, f64) {
     let numbers = || points.iter().map(|point| point.number);
     (numbers().fold(f64::INFINITY, f64::min), numbers().fold(f64::NEG_INFINITY, f64::max))
 }
 
-fn different_numbers(points: &[Point]) -> usize {
+fn different_numbers(points: &[GrowthPoint]) -> usize {
     let mut numbers: Vec<f64> = points.iter().map(|point| point.number).collect();
     numbers.sort_by(f64::total_cmp);
     numbers.dedup();
@@ -113,8 +113,8 @@ mod tests {
 
     const NUMBERS: [f64; 8] = [0.0, 10.0, 25.0, 50.0, 75.0, 100.0, 150.0, 200.0];
 
-    fn points(value: impl Fn(f64) -> f64) -> Vec<Point> {
-        NUMBERS.iter().map(|number| Point { number: *number, value: value(*number) }).collect()
+    fn points(value: impl Fn(f64) -> f64) -> Vec<GrowthPoint> {
+        NUMBERS.iter().map(|number| GrowthPoint { number: *number, value: value(*number) }).collect()
     }
 
     /// The schedulers of Linux 2.4 (Heursch et al. 2001, table 3), in microseconds.
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn growth_of_linux_2_4_scheduler_is_linear_with_260_ns_per_task() {
-        let points = TABLE_3.map(|(number, value)| Point { number, value });
+        let points = TABLE_3.map(|(number, value)| GrowthPoint { number, value });
         assert_eq!(Growth::of(&points), Some(Growth::Linear));
         let slope = slope(&points).expect("the numbers differ");
         assert!((0.255..0.265).contains(&slope), "{slope}");
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn growth_of_fewer_than_three_numbers_is_unknown() {
-        let at = |number, value| Point { number, value };
+        let at = |number, value| GrowthPoint { number, value };
         assert_eq!(Growth::of(&[]), None);
         assert_eq!(Growth::of(&[at(0.0, 1.0), at(9.0, 5.0), at(9.0, 6.0)]), None);
         assert_eq!(slope(&[at(3.0, 1.0), at(3.0, 2.0)]), None);
@@ -163,7 +163,7 @@ mod tests {
         (1.0..1e6, 0.1..50.0, prop::array::uniform8(-0.02..0.02))
     }
 
-    fn with_noise(points: &mut [Point], amount: f64, noise: &[f64; 8]) {
+    fn with_noise(points: &mut [GrowthPoint], amount: f64, noise: &[f64; 8]) {
         for (point, noise) in points.iter_mut().zip(noise) {
             point.value += amount * noise;
         }
@@ -200,10 +200,10 @@ mod tests {
             values in prop::array::uniform8(1.0..1e4),
             unit in prop::sample::select(vec![0.125, 0.5, 2.0, 1024.0]),
         ) {
-            let mut points: Vec<Point> = NUMBERS
+            let mut points: Vec<GrowthPoint> = NUMBERS
                 .iter()
                 .zip(values)
-                .map(|(number, value)| Point { number: *number, value })
+                .map(|(number, value)| GrowthPoint { number: *number, value })
                 .collect();
             let growth = Growth::of(&points);
             for point in &mut points {

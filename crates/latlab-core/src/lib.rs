@@ -26,7 +26,7 @@ pub mod size;
 pub mod study;
 pub mod suggest;
 pub mod symbols;
-pub mod tally;
+pub mod atomic_histogram;
 pub mod time;
 pub mod timeline;
 pub mod worst;

@@ -16,8 +16,8 @@ pub use counters::Counters;
 pub use isolation::Isolation;
 pub use memory::Memory;
 pub use processor::{Frequency, Idle, IdleState, Processor};
-pub use rights::{Limit, Rights};
-pub use scheduling::{Cgroup, FairServer, Scheduling, Thread};
+pub use rights::{ResourceLimit, Rights};
+pub use scheduling::{Cgroup, FairServer, Scheduling, RealtimeThread};
 
 /// The time base of a record's samples. Two time domains are never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! They decide, from observations alone, which knobs are set and when.
 
 mod adaptation;
-pub mod asking;
+pub mod protocol;
 pub mod configuration;
 mod decision;
 mod history;
@@ -22,7 +22,7 @@ mod tests;
 mod threads;
 pub mod transparent;
 pub mod watchdog;
-pub mod watching;
+pub mod violations;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;

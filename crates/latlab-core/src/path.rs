@@ -10,7 +10,7 @@ mod trace;
 mod walk;
 
 pub use frames::Frame;
-pub use trace::{DamagedTrace, Effect, Run, Watched};
+pub use trace::{DamagedTrace, Effect, Run, Trace};
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ pub struct Path {
     /// The instructions of each function itself, without callees, the most expensive first.
     pub functions: Vec<Spent>,
     /// The sections with interrupts or preemption disabled, the longest first.
-    pub held: Vec<Held>,
+    pub held: Vec<DisabledSection>,
 }
 
 /// A part of the path in one function.
@@ -61,7 +61,7 @@ pub struct Spent {
 
 /// A section with interrupts or preemption disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct DisabledSection {
     /// What was disabled.
     pub what: Off,
     /// The function that began it, or that took the lock which did; the first function of the path
@@ -85,7 +85,7 @@ pub enum Off {
 
 /// The function that contains an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// Its name.
     pub function: &'a str,
     /// The offset of the address in it.
@@ -94,7 +94,7 @@ pub struct Place<'a> {
 
 impl Path {
     /// Returns the path of a sample. `place` finds the kernel function of an address.
-    pub fn of<'a>(trace: &Watched, place: impl Fn(u64) -> Option<Place<'a>>) -> Path {
+    pub fn of<'a>(trace: &Trace, place: impl Fn(u64) -> Option<Location<'a>>) -> Path {
         let runs = trace.last(trace.latency.0);
         let seen: u64 = runs.iter().map(Run::length).sum();
         let mut walk = Walk::default();

@@ -34,7 +34,7 @@ pub struct Measurement {
 
 /// A non-preemptible section that is known beforehand: a loop of the test driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct LoopSection {
     /// When it begins.
     pub begin: Offset,
     /// When it ends.
@@ -62,11 +62,11 @@ pub struct Scan {
     /// PDLT and IRT over the moment of the interrupt, in order of the moment.
     pub points: Vec<Point>,
     /// The non-preemptible sections, in order of their starts.
-    pub regions: Vec<Region>,
+    pub regions: Vec<Section>,
     /// The first 64 sections of the test driver's loop by its own clock, which the scan should
     /// find.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub parts: Vec<Part>,
+    pub parts: Vec<LoopSection>,
 }
 
 /// Repeated measurements of one value.
@@ -96,7 +96,7 @@ pub struct Point {
 
 /// A non-preemptible section of a call: the task that an interrupt wakes in it runs after its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Region {
+pub struct Section {
     /// The first moment known to lie in it.
     pub start: Offset,
     /// Its end.
@@ -111,7 +111,7 @@ pub struct Region {
     pub nth: Option<u64>,
 }
 
-impl Region {
+impl Section {
     /// Returns its length.
     pub fn length(&self) -> Nanos {
         Nanos(self.start.abs_diff(self.end))
@@ -134,7 +134,7 @@ impl Spread {
 impl Scan {
     /// Gives each section the sample index of the measurement that is nearest to its peak. The
     /// first of `measured` has the index after `before`.
-    pub fn number(&mut self, measured: &[Measurement], before: u64) {
+    pub fn index_peaks(&mut self, measured: &[Measurement], before: u64) {
         for section in &mut self.regions {
             let within = |one: &&Measurement| (section.start..=section.end).contains(&one.offset);
             let numbered = measured.iter().zip(before + 1..).filter(|(one, _)| within(one));
@@ -150,7 +150,7 @@ impl Scan {
     }
 
     /// Returns the longest section, if there is one.
-    pub fn longest(&self) -> Option<&Region> {
+    pub fn longest(&self) -> Option<&Section> {
         self.regions.iter().max_by_key(|section| section.length())
     }
 
@@ -159,7 +159,7 @@ impl Scan {
     /// A missed section begins after one point at the earliest, and the latency of the next point
     /// tells when it ends. So it is at most as long as the time between the two points and the
     /// latency of the second one above the baseline.
-    pub fn longest_unseen(&self) -> Nanos {
+    pub fn detection_limit(&self) -> Nanos {
         let unseen = |pair: &[Point]| {
             let apart = Nanos(pair[0].offset.abs_diff(pair[1].offset));
             apart + (pair[1].pdlt.min - self.baseline)

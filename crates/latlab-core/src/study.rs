@@ -13,7 +13,7 @@ pub mod quantity;
 mod tests;
 
 use self::claim::{Claim, Fault, NamedValue};
-use self::figure::{Figure, Of, SCAN};
+use self::figure::{StudyFigure, FigureSource, SCAN};
 use self::picture::Picture;
 use crate::plan::Length;
 use crate::time::Nanos;
@@ -33,13 +33,13 @@ pub struct Study {
     /// Wall-clock time limit of a cell that may take longer than its plan says.
     pub limit: Option<Nanos>,
     /// The length of each cell, if the user overrides that of the file.
-    pub lasting: Option<Nanos>,
+    pub length_override: Option<Nanos>,
     /// Names of the axes, one for each part of the cells' labels.
     pub axes: Vec<String>,
     /// The cells, in the order of the table.
     pub cells: Vec<Cell>,
     /// The figures of each cell: the columns of the table.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<StudyFigure>,
     /// Published values as printed, by cell and figure.
     pub published: BTreeMap<(String, String), String>,
     /// Where in the paper these values are.
@@ -63,23 +63,23 @@ pub struct Cell {
 
 impl Cell {
     /// Whether this cell measures the source of this figure.
-    pub fn measures(&self, figure: &Figure) -> bool {
-        let has = |all: &Option<Vec<Words>>, name: &str| {
+    pub fn measures(&self, figure: &StudyFigure) -> bool {
+        let has = |all: &Option<Vec<SpannedText>>, name: &str| {
             all.iter().flatten().any(|words| words.name() == name)
         };
         match &figure.of {
-            Of::Series { probe, .. } | Of::Value { probe, .. } => match probe.strip_prefix(SCAN) {
+            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => match probe.strip_prefix(SCAN) {
                 Some(call) => has(&self.terms.scans, call),
                 None => !self.probes_with(probe).is_empty(),
             },
-            Of::Work { load } => has(&self.terms.loads, load),
+            FigureSource::Work { load } => has(&self.terms.loads, load),
         }
     }
 
     /// Returns the probes that give samples of this name, as written: probes with this name or else
     /// those of which it is a component, as `rhealstone` has `rhealstone.message`.
-    pub fn probes_with(&self, name: &str) -> Vec<&Words> {
-        let those = |has: &dyn Fn(&str) -> bool| -> Vec<&Words> {
+    pub fn probes_with(&self, name: &str) -> Vec<&SpannedText> {
+        let those = |has: &dyn Fn(&str) -> bool| -> Vec<&SpannedText> {
             let all = self.terms.probes.iter().flatten();
             all.filter(|words| has(words.name())).collect()
         };
@@ -95,14 +95,14 @@ impl Cell {
 
 /// A text of the file and its byte offset, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct SpannedText {
     /// The text.
     pub text: String,
     /// Byte offset of its beginning.
     pub at: usize,
 }
 
-impl Words {
+impl SpannedText {
     /// The name of the part, without its keys.
     fn name(&self) -> &str {
         self.text.split(':').next().unwrap_or_default()
@@ -113,21 +113,21 @@ impl Words {
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// The target.
-    pub on: Option<Words>,
+    pub on: Option<SpannedText>,
     /// Probes with their keys, as on the command line.
-    pub probes: Option<Vec<Words>>,
+    pub probes: Option<Vec<SpannedText>>,
     /// Calls to scan with their keys.
-    pub scans: Option<Vec<Words>>,
+    pub scans: Option<Vec<SpannedText>>,
     /// Loads with their keys.
-    pub loads: Option<Vec<Words>>,
+    pub loads: Option<Vec<SpannedText>>,
     /// How long each probe measures.
     pub length: Option<Length>,
     /// Time before samples count.
     pub warm_up: Option<Nanos>,
     /// Knobs to set, as KNOB=VALUE.
-    pub settings: Option<Vec<Words>>,
+    pub settings: Option<Vec<SpannedText>>,
     /// Adaptation mechanisms, separated by commas; all of them if the text is empty.
-    pub adapt: Option<Option<Words>>,
+    pub adapt: Option<Option<SpannedText>>,
     /// Seed of the first repetition; the next repetition has the next seed.
     pub seed: Option<u64>,
     /// Number of repetitions with different seeds, whose samples are merged.
@@ -164,7 +164,7 @@ impl Study {
 
     /// Sets the length of all cells, overriding the file. Fails if it is more than a week, or if a cell
     /// scans calls: a scan ends by itself.
-    pub fn last(&mut self, time: Nanos) -> Result<(), String> {
+    pub fn set_length(&mut self, time: Nanos) -> Result<(), String> {
         pieces::check_length(time)?;
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
         if let Some(cell) = self.cells.iter().find(scans) {
@@ -177,7 +177,7 @@ impl Study {
         // Each piece gets the file's time limit plus 50 times its own length.
         let piece = time.min(pieces::LONGEST);
         self.limit = self.limit.map(|limit| limit + Nanos(piece.0.saturating_mul(50)));
-        self.lasting = Some(time);
+        self.length_override = Some(time);
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Study {
     }
 
     /// Returns the same with values, by the index of the cell and the figure.
-    fn known(&self, value: impl Fn(usize, &Figure) -> Option<f64>) -> Vec<NamedValue> {
+    fn known(&self, value: impl Fn(usize, &StudyFigure) -> Option<f64>) -> Vec<NamedValue> {
         let mut known = Vec::new();
         for (nth, cell) in self.cells.iter().enumerate() {
             for figure in self.figures.iter().filter(|figure| self.can_have(cell, figure)) {
@@ -200,14 +200,14 @@ impl Study {
 
     /// Whether this cell can have a value of this figure. If no cell measures its source, that is
     /// another error ([`Study::unmeasured`]), and every cell is accepted.
-    fn can_have(&self, cell: &Cell, figure: &Figure) -> bool {
+    fn can_have(&self, cell: &Cell, figure: &StudyFigure) -> bool {
         cell.measures(figure) || !self.cells.iter().any(|cell| cell.measures(figure))
     }
 
     /// Returns an error for the first figure whose source no cell measures. Call it after the parts of
     /// all cells have been checked, since those may be misspelt as well.
     pub fn unmeasured(&self) -> Option<Fault> {
-        let none = |figure: &&Figure| !self.cells.iter().any(|cell| cell.measures(figure));
+        let none = |figure: &&StudyFigure| !self.cells.iter().any(|cell| cell.measures(figure));
         let figure = self.figures.iter().find(none)?;
         Some(Fault { at: figure.at, why: format!("no cell measures {}", figure.of.words()) })
     }

@@ -27,7 +27,7 @@ struct NameSlot {
 
 /// A line of /proc/kallsyms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct KallsymsLine<'a> {
     /// Its address, 0 where the kernel hides it; of a per-CPU variable, its offset.
     pub address: u64,
     /// Its name.
@@ -75,15 +75,15 @@ pub fn preemption_counter(variable: &str) -> Option<u32> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> KallsymsLine<'a> {
     /// Parses a line; none if it is not a symbol.
-    pub fn parse(line: &'a str) -> Option<Entry<'a>> {
+    pub fn parse(line: &'a str) -> Option<KallsymsLine<'a>> {
         let mut words = line.split_ascii_whitespace();
         let address = u64::from_str_radix(words.next()?, 16).ok()?;
         let kind = words.next()?.chars().next()?;
         let name = words.next()?;
         let module = words.next().map(|word| word.trim_matches(['[', ']']));
-        Some(Entry { address, name, module, kind })
+        Some(KallsymsLine { address, name, module, kind })
     }
 
     /// Whether it is code, not data.
@@ -99,7 +99,7 @@ impl Symbols {
         let mut symbols = Symbols::default();
         for (number, line) in text.lines().enumerate() {
             let damaged = || NoSymbols::Damaged(number + 1);
-            let entry = Entry::parse(line).ok_or_else(damaged)?;
+            let entry = KallsymsLine::parse(line).ok_or_else(damaged)?;
             if entry.is_function() {
                 let name = symbols.keep(entry.name, entry.module).ok_or_else(damaged)?;
                 found.push((entry.address, entry.kind.is_lowercase(), name));

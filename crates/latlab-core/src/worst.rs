@@ -7,9 +7,9 @@ pub const KEPT: usize = 10;
 
 /// A sample among the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Late {
+pub struct WorstSample {
     /// Sample index, from 1: the number of its mark (`latlab_sys::mark`).
-    pub nth: u64,
+    pub index: u64,
     /// When the thread ran, since the run began.
     pub at: Nanos,
     /// Its latency.
@@ -18,7 +18,7 @@ pub struct Late {
 
 /// The [`KEPT`] worst samples, worst first, in constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Worst(Vec<Late>);
+pub struct Worst(Vec<WorstSample>);
 
 impl Default for Worst {
     fn default() -> Worst {
@@ -35,21 +35,21 @@ impl Worst {
     /// Records a sample if it is among the worst. Of equal samples the earlier stays. Does not
     /// allocate.
     #[inline]
-    pub fn record(&mut self, nth: u64, at: Nanos, latency: Nanos) {
+    pub fn record(&mut self, index: u64, at: Nanos, latency: Nanos) {
         if self.0.len() < KEPT || self.0[KEPT - 1].latency < latency {
-            self.insert(Late { nth, at, latency });
+            self.insert(WorstSample { index, at, latency });
         }
     }
 
     #[cold]
-    fn insert(&mut self, late: Late) {
+    fn insert(&mut self, late: WorstSample) {
         self.0.truncate(KEPT - 1);
         let index = self.0.partition_point(|other| other.latency >= late.latency);
         self.0.insert(index, late);
     }
 
     /// Iterates over the samples, worst first.
-    pub fn iter(&self) -> impl Iterator<Item = Late> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = WorstSample> + '_ {
         self.0.iter().copied()
     }
 }

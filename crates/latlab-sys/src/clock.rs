@@ -15,17 +15,17 @@ pub fn now() -> Nanos {
 }
 
 /// Wall-clock time since 1970. Dates records; never used to measure.
-pub fn since_1970() -> Nanos {
+pub fn wall_clock() -> Nanos {
     read(libc::CLOCK_REALTIME)
 }
 
 /// CPU time that the calling thread has used.
-pub fn of_thread() -> Nanos {
+pub fn thread_cpu_time() -> Nanos {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CPU time that all threads of this process have used, including those that have ended.
-pub fn of_process() -> Nanos {
+pub fn process_cpu_time() -> Nanos {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 

@@ -30,22 +30,22 @@ pub fn allowed() -> io::Result<CpuList> {
 
 /// Binds the calling thread, and the threads and children that it starts, to `cpus`.
 pub fn pin(cpus: &CpuList) -> io::Result<()> {
-    Binding::to(cpus).take()
+    Affinity::to(cpus).take()
 }
 
 /// CPUs to bind a thread to, in the kernel's format: converted before the call, whose duration is
 /// measured.
 #[derive(Clone, Debug)]
-pub struct Binding(Mask);
+pub struct Affinity(Mask);
 
-impl Binding {
+impl Affinity {
     /// These CPUs.
-    pub fn to(cpus: &CpuList) -> Binding {
+    pub fn to(cpus: &CpuList) -> Affinity {
         let mut mask: Mask = [0; WORDS];
         for cpu in cpus.iter() {
             mask[cpu as usize / 64] |= 1 << (cpu % 64);
         }
-        Binding(mask)
+        Affinity(mask)
     }
 
     /// Binds the calling thread, and what it starts from now on. It runs on one of the CPUs when

@@ -93,7 +93,7 @@ impl Default for Pieces {
 
 /// The source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum InterruptSource {
     /// A timer on the CPU of the caller, at this time: at once if it has passed, refused if it is
     /// more than 10 s away. Without high-resolution timers, at the next tick.
     Timer(Nanos),
@@ -105,12 +105,12 @@ pub enum Source {
     /// The same device, at once.
     DeviceAtOnce {
         /// The time for which its handler keeps the CPU, with interrupts off; at most
-        /// [`Source::BUSIEST`].
+        /// [`InterruptSource::BUSIEST`].
         busy: Nanos,
     },
 }
 
-impl Source {
+impl InterruptSource {
     /// The longest time for which a handler keeps the CPU.
     pub const BUSIEST: Nanos = Nanos(1_000_000);
 }
@@ -159,7 +159,7 @@ struct Watch {
 /// The cause of an injected delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Cause {
+pub enum DelayCause {
     /// Interrupts are off.
     InterruptsOff,
     /// Preemption is off.
@@ -196,7 +196,7 @@ impl Version {
     /// The version that this program needs.
     pub const OURS: u32 = 4;
 
-    /// Whether the machine has the device of [`Source::Device`].
+    /// Whether the machine has the device of [`InterruptSource::Device`].
     pub fn has_device(&self) -> bool {
         self.device != 0
     }
@@ -292,12 +292,12 @@ impl Driver {
     /// interrupt armed before is cancelled; that of a device can't be cancelled, and is awaited
     /// first, for at most 100 ms (`ResourceBusy`). EINVAL for a time too far away or a handler busy
     /// for too long, ENODEV where there is no device, `Unsupported` where the time can't be known.
-    pub fn arm(&self, source: Source) -> io::Result<Nanos> {
+    pub fn arm(&self, source: InterruptSource) -> io::Result<Nanos> {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
         let mut arm = match source {
-            Source::Timer(time) => Arm { time: time.0, source: TIMER, ..none },
-            Source::Device { threaded } => Arm { flags: u32::from(threaded) * THREADED, ..none },
-            Source::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
+            InterruptSource::Timer(time) => Arm { time: time.0, source: TIMER, ..none },
+            InterruptSource::Device { threaded } => Arm { flags: u32::from(threaded) * THREADED, ..none },
+            InterruptSource::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
         };
         self.ask(ARM, &mut arm)?;
         Ok(Nanos(arm.time))
@@ -333,7 +333,7 @@ impl Driver {
     /// `CLOCK_MONOTONIC`, and then returns. EINVAL if the delay or the time until it begins exceeds
     /// [`Driver::LONGEST_DELAY`], or if it ends before it begins.
     #[inline]
-    pub fn inject(&self, cause: Cause, at: Nanos, until: Nanos) -> io::Result<()> {
+    pub fn inject(&self, cause: DelayCause, at: Nanos, until: Nanos) -> io::Result<()> {
         let mut inject = Inject { at: at.0, until: until.0, cause: cause as u32, zero: 0 };
         self.ask(INJECT, &mut inject)
     }

@@ -29,7 +29,7 @@ pub fn free_space(directory: &Path) -> io::Result<u64> {
 
 /// Switches direct I/O, which bypasses the page cache, on or off (`O_DIRECT`). With it, buffers,
 /// offsets and lengths must be multiples of 4096 bytes. EINVAL where the file system has none.
-pub fn pass_cache_by(file: &File, direct: bool) -> io::Result<()> {
+pub fn set_direct_io(file: &File, direct: bool) -> io::Result<()> {
     let direct = if direct { OFlags::DIRECT } else { OFlags::empty() };
     Ok(rustix::fs::fcntl_setfl(file, OFlags::RDWR | direct)?)
 }

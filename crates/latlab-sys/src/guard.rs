@@ -11,8 +11,8 @@ mod recovery;
 mod threads;
 
 pub use error::GuardError;
-pub use recovery::Mended;
-pub use threads::Wanted;
+pub use recovery::Recovery;
+pub use threads::ThreadPolicy;
 
 use crate::console;
 use crate::knob::{KNOBS, Knob, KnobPlace};
@@ -58,12 +58,12 @@ impl Guard {
     }
 
     /// Restores what killed runs have left changed. Returns a sentence for each knob.
-    pub fn mend(root: &Root) -> Vec<String> {
-        Guard::mend_all(root).said
+    pub fn recover(root: &Root) -> Vec<String> {
+        Guard::recover_all(root).said
     }
 
-    /// Restores as [`Guard::mend`] does, and also reports whether everything was restored.
-    pub fn mend_all(root: &Root) -> Mended {
+    /// Restores as [`Guard::recover`] does, and also reports whether everything was restored.
+    pub fn recover_all(root: &Root) -> Recovery {
         recovery::recover(root)
     }
 
@@ -83,12 +83,12 @@ impl Guard {
 
     /// Journals the value of a knob that a part of the run is about to change again and again:
     /// whatever value it has at the end, this one is restored.
-    pub fn keep(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
+    pub fn save(&mut self, name: &str, because: &str) -> Result<(), GuardError> {
         let knob = Knob::any_named(name)
             .ok_or_else(|| GuardError::Unknown(name.to_owned(), String::new()))?;
         let paths = knob.paths(&self.root).into_iter().map(|path| (path, None)).collect();
         let entries = self.journal_all(knob, paths).map_err(|error| match error {
-            GuardError::NotAllowed(name) => GuardError::NotKept(name),
+            GuardError::NotAllowed(name) => GuardError::NotSaved(name),
             other => other,
         })?;
         let change = change(knob.name, &summary(&entries), "various");
@@ -98,27 +98,27 @@ impl Guard {
 
     /// Restores one knob before the end. Returns whether it has its old value: a knob that another
     /// program has changed meanwhile stays as it is.
-    pub fn release(&mut self, name: &str) -> Result<bool, GuardError> {
+    pub fn restore_knob(&mut self, name: &str) -> Result<bool, GuardError> {
         let restored = self.restore_those(name, |entry| entry.knob == name);
         self.behind.push(name.to_owned());
-        self.settle()?;
+        self.update_journal()?;
         Ok(restored)
     }
 
     /// Leaves a knob as it is, now and at the end: another program has changed it.
-    pub fn forget(&mut self, name: &str) -> Result<(), GuardError> {
+    pub fn leave_alone(&mut self, name: &str) -> Result<(), GuardError> {
         self.left_alone.push(name.to_owned());
         self.remove_those(name, |entry| entry.knob == name)
     }
 
     /// Brings the journal up to date, if it lists knobs that were restored.
-    pub fn settle(&mut self) -> Result<(), GuardError> {
+    pub fn update_journal(&mut self) -> Result<(), GuardError> {
         if self.behind.is_empty() {
             return Ok(());
         }
         let knobs = self.behind.join(", ");
         let folder = self.root.path(FOLDER).display().to_string();
-        self.rewrite().map_err(|error| GuardError::Behind { knobs, folder, error })
+        self.rewrite().map_err(|error| GuardError::JournalOutdated { knobs, folder, error })
     }
 
     /// Restores everything, and returns the changes that were made. A knob that another program has
@@ -161,7 +161,7 @@ impl Guard {
     ) -> Result<(), GuardError> {
         self.content.entries.retain(|entry| !matches(entry));
         self.behind.push(name.to_owned());
-        self.settle()
+        self.update_journal()
     }
 
     /// Adds a change for the record. One that is made again and again is added once.

@@ -40,7 +40,7 @@ const FEATURES: &str = "sys/kernel/debug/sched/features";
 
 /// The present state of a knob that is one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct KnobState {
     /// The file, below the root.
     pub path: PathBuf,
     /// The value it has.
@@ -216,7 +216,7 @@ impl Knob {
 }
 
 /// The present state of the knob of this name, which must be one file.
-pub fn standing(root: &Root, name: &str) -> Result<Standing, Unreadable> {
+pub fn state(root: &Root, name: &str) -> Result<KnobState, Unreadable> {
     let knob = Knob::named(name).ok_or_else(|| Unreadable::Missing(name.to_owned()))?;
     let (pattern, feature) = match knob.place {
         KnobPlace::Files(pattern) => (pattern, None),
@@ -226,12 +226,12 @@ pub fn standing(root: &Root, name: &str) -> Result<Standing, Unreadable> {
     let path = root.path(pattern);
     let text = std::fs::read_to_string(&path).map_err(|e| unreadable(root, pattern, e))?;
     match feature {
-        None => Ok(Standing { path, value: chosen(&text), possible: choices(&text) }),
+        None => Ok(KnobState { path, value: chosen(&text), possible: choices(&text) }),
         Some(feature) => {
             let value = listed(&text, feature)
                 .ok_or_else(|| Unreadable::Unknown(format!("/{pattern}"), feature))?;
             let possible = ["0", "1"].map(str::to_owned).to_vec();
-            Ok(Standing { path, value, possible })
+            Ok(KnobState { path, value, possible })
         }
     }
 }
@@ -373,7 +373,7 @@ mod tests {
     fn knob_that_is_missing_says_what_would_help() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
-        let error = |name| standing(&root, name).unwrap_err().to_string();
+        let error = |name| state(&root, name).unwrap_err().to_string();
         std::fs::create_dir_all(root.path("sys/kernel/debug/sched")).unwrap();
         assert_eq!(error("preempt"), "this kernel has no /sys/kernel/debug/sched/preempt");
         std::fs::File::create(root.path(FEATURES)).unwrap().write_all(b"PLACE_LAG").unwrap();

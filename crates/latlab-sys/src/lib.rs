@@ -10,14 +10,14 @@
 pub mod bpf;
 pub mod claim;
 pub mod clock;
-pub mod comings;
+pub mod rt_task_events;
 pub mod console;
 pub mod cpu;
 pub mod descriptor;
 pub mod driver;
 pub mod file;
 pub mod futex;
-pub mod gate;
+pub mod start_barrier;
 pub mod guard;
 pub mod hpet;
 pub mod icmp;

@@ -51,7 +51,7 @@ impl Mutex {
     }
 
     /// Locks it, and waits for it at most until this wall-clock time
-    /// ([`crate::clock::since_1970`]): `TimedOut`. There is a limit because signals do not end the
+    /// ([`crate::clock::wall_clock`]): `TimedOut`. There is a limit because signals do not end the
     /// wait.
     #[inline]
     pub fn lock_until(&self, limit: Nanos) -> io::Result<Held<'_>> {
@@ -92,7 +92,7 @@ mod tests {
     fn mutex_wait_ends_at_the_limit_or_when_it_is_unlocked() {
         for protocol in [Protocol::None, Protocol::Inherit] {
             let mutex = Mutex::new(protocol).unwrap();
-            let soon = || clock::since_1970() + Nanos::from_millis(20);
+            let soon = || clock::wall_clock() + Nanos::from_millis(20);
             let held = mutex.lock_until(soon()).unwrap();
             let other = || mutex.lock_until(soon()).map(drop).map_err(|error| error.kind());
             let refused = std::thread::scope(|scope| scope.spawn(other).join().unwrap());

@@ -6,22 +6,22 @@ use std::io;
 
 /// Moves the calling thread into a network namespace of its own. Its only interface is the loopback
 /// interface, which is up.
-pub fn own_network() -> io::Result<()> {
+pub fn unshare_network() -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)?;
     crate::init::loopback_up()
 }
 
-/// Whether [`own_network`] is permitted: a thread calls it, and the namespace ends with that
+/// Whether [`unshare_network`] is permitted: a thread calls it, and the namespace ends with that
 /// thread.
-pub fn try_network() -> io::Result<()> {
-    let tried = std::thread::Builder::new().spawn(own_network)?.join();
+pub fn check_network() -> io::Result<()> {
+    let tried = std::thread::Builder::new().spawn(unshare_network)?.join();
     tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
 /// Moves the calling thread, and those that it starts from now on, into an IPC namespace of their
 /// own (`ipc_namespaces(7)`). Needs root. Where the kernel has no IPC namespaces, process 1 goes on
 /// without one: it is the only user of the machine.
-pub fn own_ipc() -> io::Result<()> {
+pub fn unshare_ipc() -> io::Result<()> {
     match unshare(UnshareFlags::NEWIPC) {
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) && std::process::id() == 1 => Ok(()),
         moved => moved,

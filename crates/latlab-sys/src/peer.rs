@@ -114,7 +114,7 @@ fn option(connection: &UnixStream, name: libc::c_int, words: &mut [u32]) -> io::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::{self, Awaited};
+    use crate::poll::{self, Interest};
     use latlab_core::time::Nanos;
 
     #[test]
@@ -122,15 +122,15 @@ mod tests {
         let (near, _far) = UnixStream::pair().unwrap();
         let peer = Peer::of(&near).unwrap();
         assert_eq!(u32::try_from(peer.process).unwrap(), std::process::id());
-        let ended = poll::wait(&[(peer.as_fd(), Awaited::Reading)], Some(Nanos(1000))).unwrap();
+        let ended = poll::wait(&[(peer.as_fd(), Interest::Reading)], Some(Nanos(1000))).unwrap();
         assert_eq!(ended, [false]);
     }
 
     #[test]
     fn peer_pidfd_is_readable_when_the_process_ends() {
-        let mut child = crate::process::tied("/bin/true").spawn().unwrap();
+        let mut child = crate::process::command("/bin/true").spawn().unwrap();
         let pidfd = pidfd_of(child.id().try_into().unwrap()).unwrap();
-        assert_eq!(poll::wait(&[(pidfd.as_fd(), Awaited::Reading)], None).unwrap(), [true]);
+        assert_eq!(poll::wait(&[(pidfd.as_fd(), Interest::Reading)], None).unwrap(), [true]);
         child.wait().unwrap();
         assert!(pidfd_of(child.id().try_into().unwrap()).is_err(), "it is reaped");
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _};
 
 /// A hardware event that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HardwareEvent {
     /// Data loads that missed the translation lookaside buffer.
     TlbMisses,
     /// Accesses that missed the last-level cache.
@@ -56,10 +56,10 @@ const SET_BPF: libc::Ioctl = 8;
 
 impl Counter {
     /// Starts to count.
-    pub fn open(event: Event) -> io::Result<Counter> {
+    pub fn open(event: HardwareEvent) -> io::Result<Counter> {
         let (kind, config) = match event {
-            Event::TlbMisses => (HARDWARE_CACHE, DTLB_READ_MISSES),
-            Event::CacheMisses => (HARDWARE, HW_CACHE_MISSES),
+            HardwareEvent::TlbMisses => (HARDWARE_CACHE, DTLB_READ_MISSES),
+            HardwareEvent::CacheMisses => (HARDWARE, HW_CACHE_MISSES),
         };
         let attributes = Attributes {
             kind,
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn perf_counter_counts_or_fails_with_an_error_number() {
-        match Counter::open(Event::CacheMisses) {
+        match Counter::open(HardwareEvent::CacheMisses) {
             Ok(counter) => drop(counter.count().unwrap()),
             Err(e) => assert!(e.raw_os_error().is_some(), "{e}"),
         }

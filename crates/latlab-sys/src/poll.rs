@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// The event that is awaited at a descriptor. A hang-up of the other side is always reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub enum Interest {
     /// There is something to read, a connection to accept, or the process of a pidfd has ended.
     Reading,
     /// There is room to write.
@@ -17,7 +17,7 @@ pub enum Awaited {
 
 /// Waits until one of these descriptors is ready, at most this long; without a limit where there is
 /// none. Returns which are ready, in the same order; none where the time was up or a signal came.
-pub fn wait(all: &[(BorrowedFd<'_>, Awaited)], at_most: Option<Nanos>) -> io::Result<Vec<bool>> {
+pub fn wait(all: &[(BorrowedFd<'_>, Interest)], at_most: Option<Nanos>) -> io::Result<Vec<bool>> {
     let mut entries: Vec<PollFd<'_>> =
         all.iter().map(|(fd, awaited)| entry(*fd, *awaited)).collect();
     poll(&mut entries, at_most)?;
@@ -30,10 +30,10 @@ pub(crate) fn readable(file: &impl AsFd, at_most: Option<Nanos>) -> io::Result<b
     poll(&mut [PollFd::new(file, PollFlags::IN)], at_most)
 }
 
-fn entry(fd: BorrowedFd<'_>, awaited: Awaited) -> PollFd<'_> {
+fn entry(fd: BorrowedFd<'_>, awaited: Interest) -> PollFd<'_> {
     let events = match awaited {
-        Awaited::Reading => PollFlags::IN,
-        Awaited::Writing => PollFlags::OUT,
+        Interest::Reading => PollFlags::IN,
+        Interest::Writing => PollFlags::OUT,
     };
     PollFd::from_borrowed_fd(fd, events)
 }
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn poll_returns_the_descriptors_that_are_ready() {
         let (mut near, far) = UnixStream::pair().unwrap();
-        let all = [(far.as_fd(), Awaited::Reading), (far.as_fd(), Awaited::Writing)];
+        let all = [(far.as_fd(), Interest::Reading), (far.as_fd(), Interest::Writing)];
         assert_eq!(wait(&all[..1], Some(Nanos(1000))).unwrap(), [false]);
         assert_eq!(wait(&all, None).unwrap(), [false, true]);
         near.write_all(b"x").unwrap();
@@ -68,6 +68,6 @@ mod tests {
     fn poll_reports_a_hang_up() {
         let (near, far) = UnixStream::pair().unwrap();
         drop(near);
-        assert_eq!(wait(&[(far.as_fd(), Awaited::Reading)], None).unwrap(), [true]);
+        assert_eq!(wait(&[(far.as_fd(), Interest::Reading)], None).unwrap(), [true]);
     }
 }

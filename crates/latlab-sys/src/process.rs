@@ -7,9 +7,9 @@ mod running;
 mod worker;
 
 pub use crate::descriptor::{inherited, pipe};
-pub use command::{inherit, schedule, sheltered, tied};
-pub use forked::{Forked, SingleThread, all_at_work, await_all, end_all};
-pub use reexec::{Itself, become_program, is_for_nothing};
+pub use command::{inherit, schedule, command_ignoring_signals, command};
+pub use forked::{Forked, SingleThread, check_all_running, wait_for_all, kill_all};
+pub use reexec::{SelfExec, exec_program, is_no_op};
 pub use running::Running;
 pub use worker::Worker;
 
@@ -24,7 +24,7 @@ pub fn is_root() -> bool {
 
 /// Has the kernel kill this process when the thread that started it ends
 /// (`PR_SET_PDEATHSIG(2const)`). `NotFound` where the parent process has ended already.
-pub fn die_with(parent: u32) -> io::Result<()> {
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // The parent may have ended before the signal was set.
     let ours = std::os::unix::process::parent_id();
@@ -33,13 +33,13 @@ pub fn die_with(parent: u32) -> io::Result<()> {
 
 /// Sets the name (`comm`) of the calling thread and of what it forks from now on. The kernel keeps
 /// 15 bytes; a zero byte ends the name.
-pub fn call_itself(name: &str) -> io::Result<()> {
+pub fn set_thread_name(name: &str) -> io::Result<()> {
     let bytes = name.bytes().take_while(|byte| *byte != 0).collect::<Vec<_>>();
     Ok(rustix::thread::set_name(&CString::new(bytes)?)?)
 }
 
 /// Raises the limit of open files of this process to its hard limit.
-pub fn allow_many_files() -> io::Result<()> {
+pub fn raise_file_limit() -> io::Result<()> {
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     Ok(rustix::process::setrlimit(Resource::Nofile, limit)?)

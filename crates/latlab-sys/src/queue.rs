@@ -35,7 +35,7 @@ struct Message {
 
 impl Queue {
     /// A System V queue. The whole IPC namespace sees it, and it stays there if this process is
-    /// killed: [`crate::namespace::own_ipc`] comes first.
+    /// killed: [`crate::namespace::unshare_ipc`] comes first.
     pub fn system_v() -> io::Result<Queue> {
         // SAFETY: msgget takes no pointers.
         let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | 0o600) };

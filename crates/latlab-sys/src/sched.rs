@@ -85,13 +85,13 @@ pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
 }
 
 /// Gives the calling thread the lowest priority of ordinary threads: `SCHED_OTHER`, nice 19.
-pub fn stand_back() -> io::Result<()> {
+pub fn lower_priority() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
 /// Gives the calling thread a larger share of the CPU than most ordinary threads have:
 /// `SCHED_OTHER`, nice -10. Needs `CAP_SYS_NICE`.
-pub fn step_forward() -> io::Result<()> {
+pub fn raise_priority() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn sched_lowest_priority_is_nice_19() {
         std::thread::spawn(|| {
-            stand_back().unwrap();
+            lower_priority().unwrap();
             assert_eq!(policy().unwrap(), Policy::Other);
             assert_eq!(attributes(OURS).unwrap().nice, 19);
         })

@@ -24,7 +24,7 @@ unsafe impl Sync for Semaphore {}
 
 impl Semaphore {
     /// A System V semaphore with this value. The whole IPC namespace sees it, and it stays there if
-    /// this process is killed: [`crate::namespace::own_ipc`] comes first.
+    /// this process is killed: [`crate::namespace::unshare_ipc`] comes first.
     pub fn system_v(value: u16) -> io::Result<Semaphore> {
         // SAFETY: semget takes no pointers.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | 0o600) };

@@ -20,7 +20,7 @@ const INTERRUPT: libc::c_int = libc::SIGUSR1;
 pub enum Event {
     /// A request to end: SIGINT, SIGTERM or SIGHUP.
     End,
-    /// [`tell`] was called.
+    /// [`notify`] was called.
     News,
     /// The time was up, or another signal came.
     Timeout,
@@ -38,7 +38,7 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks the signals. Must be called before any thread is started.
-    pub fn hold() -> io::Result<Signals> {
+    pub fn block() -> io::Result<Signals> {
         set_handler(INTERRUPT, ignore)?;
         set_handler(NOTIFY, ignore)?;
         let ending: Vec<libc::c_int> =
@@ -75,30 +75,30 @@ impl Drop for Signals {
 }
 
 /// Has [`Signals::wait`] in this process return [`Event::News`].
-pub fn tell() {
+pub fn notify() {
     let _ = kill_process(getpid(), Signal::USR2);
 }
 
 /// Sends this process SIGTERM: [`Signals::wait`] returns [`Event::End`].
-pub fn end() {
+pub fn request_end() {
     let _ = kill_process(getpid(), Signal::TERM);
 }
 
 /// Interrupts the sleep of a thread of this process. A thread that has ended is ignored.
-pub fn nudge(thread_id: i32) {
+pub fn interrupt_thread(thread_id: i32) {
     send(thread_id, INTERRUPT);
 }
 
-/// Sends a thread of this process the signal that [`await_passed`] waits for.
+/// Sends a thread of this process the signal that [`await_thread_signal`] waits for.
 #[inline]
-pub fn pass_to(thread_id: i32) {
+pub fn send_to_thread(thread_id: i32) {
     send(thread_id, thread_signal());
 }
 
-/// Waits until another thread sends this one the signal of [`pass_to`]. False if another signal
+/// Waits until another thread sends this one the signal of [`send_to_thread`]. False if another signal
 /// ended the wait.
 #[inline]
-pub fn await_passed() -> bool {
+pub fn await_thread_signal() -> bool {
     wait_for(thread_signal())
 }
 
@@ -113,16 +113,16 @@ pub(crate) fn wait_for(signal: libc::c_int) -> bool {
 /// Whether this process was asked to terminate.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGTERM no longer kills: [`terminated`] reports it. SIGINT is ignored: a terminal's
+/// From now on SIGTERM no longer kills: [`termination_requested`] reports it. SIGINT is ignored: a terminal's
 /// Ctrl-C goes to all its processes, and the one that started this one decides what it means.
-pub fn note_termination() -> io::Result<()> {
+pub fn record_termination() -> io::Result<()> {
     set_handler(libc::SIGTERM, record_request)?;
     set_handler(libc::SIGINT, ignore)
 }
 
 /// Whether this process was asked to terminate.
 #[inline]
-pub fn terminated() -> bool {
+pub fn termination_requested() -> bool {
     TERMINATED.load(Relaxed)
 }
 

@@ -1,6 +1,6 @@
 //! Periodic timers: `setitimer(2)`, `timer_create(2)` and `timerfd_create(2)` behind one type.
 //!
-//! Their signals are waited for, never handled: [`crate::signal::Signals::hold`] comes first. The
+//! Their signals are waited for, never handled: [`crate::signal::Signals::block`] comes first. The
 //! waits are measured and go through the C library; rustix has neither of the first two timers.
 
 use crate::clock::{rustix_timespec, timespec};

@@ -2,7 +2,7 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_core::doctor::{Severity, diagnose};
-use latlab_core::machine::{Limit, Machine};
+use latlab_core::machine::{ResourceLimit, Machine};
 use latlab_sys::machine::read;
 use latlab_sys::root::Root;
 use std::path::{Path, PathBuf};
@@ -82,8 +82,8 @@ fn machine_of_a_laptop_read_by_a_user() {
     assert_eq!(machine.efi_runtime, Some(false));
     assert_eq!(machine.lockdown.as_deref(), Some("integrity"));
     assert_eq!(machine.memory.swap_used_kib, Some(524_288));
-    assert_eq!(machine.rights.rtprio, Some(Limit::At(0)));
-    assert_eq!(machine.rights.rttime, Some(Limit::Unlimited));
+    assert_eq!(machine.rights.rtprio, Some(ResourceLimit::At(0)));
+    assert_eq!(machine.rights.rttime, Some(ResourceLimit::Unlimited));
     // Each CPU has a count for its core and one for its package.
     assert_eq!(machine.counters.throttles, Some(60));
     assert_eq!(machine.scheduling.cgroup, None);

@@ -6,7 +6,7 @@
 mod sample;
 
 use latlab_core::random::Random;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use std::process::Command;
 use std::time::Instant;
@@ -18,7 +18,7 @@ fn main() {
     let path = folder.path().join("record.json");
     let mut record = sample::record(1);
     for (series, seed) in record.series.iter_mut().zip(0..) {
-        let histogram = Tally::new();
+        let histogram = AtomicHistogram::new();
         for number in Random::new(seed).take(SAMPLES / 3 + 1) {
             // A heavy tail: each further leading zero doubles the latency.
             histogram.record(Nanos((3_000 + number % 3_000) << number.leading_zeros()));

@@ -22,7 +22,7 @@ mod task_events;
 mod thread;
 mod wakes;
 
-pub(crate) use client::{ask, status};
+pub(crate) use client::{request_groups, status};
 pub(crate) use daemon::{Daemon, Options};
 pub(crate) use dry_run::dry_run;
 pub(crate) use log_file::replay;

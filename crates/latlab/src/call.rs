@@ -91,7 +91,7 @@ pub(crate) trait Call: Debug + Send + Sync {
     /// Real-time priority of the process that makes the call: above ordinary tasks, below the task
     /// that the interrupt wakes.
     fn priority(&self) -> u32 {
-        window::CONSUMER
+        window::CONSUMER_PRIORITY
     }
 
     /// Refuses what can't work here, before anything is started.

@@ -9,7 +9,7 @@ mod interrupt;
 mod interrupt_thread;
 mod interrupts_off;
 mod migration;
-mod non_preemptable;
+mod non_preemptible;
 mod overrun;
 mod page_fault;
 mod softirq;
@@ -21,8 +21,8 @@ mod unreported;
 
 use crate::part::{About, Describe};
 use clap::Command;
-use latlab_core::explain::charge::{self, Circumstances, Claim, Explanation, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{self, Circumstances, CauseRule, Explanation, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Task, Window};
 use latlab_core::time::Nanos;
 use std::cmp::Ordering;
@@ -56,7 +56,7 @@ pub(crate) static CAUSES: &[Entry] = &[
     entry::<higher_priority::HigherPriority>(),
     entry::<equal_priority::EqualPriority>(),
     entry::<stalled::Stalled>(),
-    entry::<non_preemptable::NonPreemptable>(),
+    entry::<non_preemptible::NonPreemptible>(),
     entry::<dispatch::Dispatch>(),
 ];
 
@@ -64,7 +64,7 @@ pub(crate) static CAUSES: &[Entry] = &[
 /// source; it has no parameters.
 pub(crate) trait Cause: Describe + clap::Args {
     /// The culprit, if this cause made the segment.
-    fn claim(stretch: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who>;
+    fn claim(stretch: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit>;
 }
 
 /// One line of the table of causes.
@@ -73,7 +73,7 @@ pub(crate) struct Entry {
     pub(crate) about: About,
     /// The cause as clap knows it, for its help.
     pub(crate) keys: fn() -> Command,
-    claim: Claim,
+    claim: CauseRule,
 }
 
 /// Explains one late wake-up.
@@ -95,10 +95,10 @@ const DELIVERY: Nanos = Nanos::from_micros(1);
 
 /// The task that has the CPU instead of the woken one, and how its priority compares: `Less` runs
 /// before the woken task. Ordinary tasks take turns, so that none has a lower priority than another.
-fn instead(stretch: &Stretch, window: &Window) -> Option<(Task, Ordering)> {
-    let (doing, ours) = (&stretch.doing, window.task);
-    let task = doing.task.filter(|task| task.pid != ours.pid || task.is_idle())?;
-    if stretch.phase < Phase::Runnable || doing.interrupt.is_some() || doing.softirq.is_some() {
+fn instead(stretch: &Segment, window: &Window) -> Option<(Task, Ordering)> {
+    let (activity, ours) = (&stretch.activity, window.task);
+    let task = activity.task.filter(|task| task.pid != ours.pid || task.is_idle())?;
+    if stretch.phase < Phase::Runnable || activity.interrupt.is_some() || activity.softirq.is_some() {
         return None;
     }
     let order = match task.prio.cmp(&ours.prio) {
@@ -110,16 +110,16 @@ fn instead(stretch: &Stretch, window: &Window) -> Option<(Task, Ordering)> {
 }
 
 /// The task that has the CPU instead of the woken one, as culprit, if its priority compares so.
-fn culprit(order: Ordering, stretch: &Stretch, window: &Window) -> Option<Who> {
+fn culprit(order: Ordering, stretch: &Segment, window: &Window) -> Option<Culprit> {
     let (task, found) = instead(stretch, window)?;
-    (found == order).then_some(Who { task: Some(task), ..Who::default() })
+    (found == order).then_some(Culprit { task: Some(task), ..Culprit::default() })
 }
 
 /// Whether the CPU was idle, without an interrupt or softirq.
-fn is_idle(stretch: &Stretch) -> bool {
-    let doing = &stretch.doing;
-    let idle = doing.idle.is_some() || doing.task.is_some_and(|task| task.is_idle());
-    idle && doing.interrupt.is_none() && doing.softirq.is_none()
+fn is_idle(stretch: &Segment) -> bool {
+    let activity = &stretch.activity;
+    let idle = activity.idle.is_some() || activity.task.is_some_and(|task| task.is_idle());
+    idle && activity.interrupt.is_none() && activity.softirq.is_none()
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) fn run(
     let mut warnings = Vec::new();
     let probes = usable::probes(plan, &mut warnings)?;
     check(plan)?;
-    let started = clock::since_1970();
+    let started = clock::wall_clock();
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)?;
     let (scanned, scan_failure) = scans::run(plan, signals, watch)?;
     let mut rig = Rig::new(plan.plan(), signals, watch);

@@ -7,9 +7,9 @@ mod proc;
 mod summary;
 mod tasks;
 
-pub(crate) use probes::ProbeExplainer as Lanes;
+pub(crate) use probes::ProbeExplainer;
 pub(crate) use summary::Explanations;
-pub(crate) use tasks::TaskExplainer as Others;
+pub(crate) use tasks::TaskExplainer;
 
 use crate::failure::{Failure, Result, failed};
 use latlab_bpf::{Recorder, RecorderError, Watch};

@@ -20,7 +20,7 @@ mod page_cache;
 mod ping;
 mod procfs;
 mod realfeel;
-mod room;
+mod space;
 mod wilshire_disk;
 
 mod context;

@@ -27,7 +27,7 @@ mod workload;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if latlab_sys::process::is_for_nothing() {
+    if latlab_sys::process::is_no_op() {
         return ExitCode::SUCCESS;
     }
     if lab::is_init() {

@@ -6,7 +6,7 @@ use crate::rig::Watch;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use latlab_core::record::Record;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -127,7 +127,7 @@ impl<W: Write> Messenger<W> {
 }
 
 impl<W: Write> Watch for Messenger<W> {
-    fn begin(&mut self, probe: &str, _: &[(String, Arc<Tally>)]) {
+    fn begin(&mut self, probe: &str, _: &[(String, Arc<AtomicHistogram>)]) {
         self.say(&Message::Begin { probe: probe.to_owned() });
     }
     fn update(&mut self, elapsed: Nanos, total: Nanos) {

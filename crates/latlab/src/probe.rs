@@ -20,7 +20,7 @@ use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{self, Built, Describe, Entry, Params};
 use crate::rig::Rig;
-use crate::workload::worker::Post;
+use crate::workload::worker::WorkerChannel;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
@@ -62,12 +62,12 @@ pub(crate) trait Probe: Debug + Send + Sync {
     }
 
     /// How many times the run's length it measures.
-    fn lengths(&self) -> u64 {
+    fn length_factor(&self) -> u64 {
         1
     }
 
     /// Whether a number of samples is sure to be reached; otherwise only a time ends the probe.
-    fn comes(&self) -> bool {
+    fn supports_count(&self) -> bool {
         true
     }
 
@@ -80,22 +80,22 @@ pub(crate) trait Probe: Debug + Send + Sync {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 
     /// What its worker process does, if it starts one.
-    fn work(&self, _post: &Post) -> io::Result<()> {
+    fn run_worker(&self, _channel: &WorkerChannel) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
 /// Runs a worker process: `latlab probe-worker ORDERS`.
 pub(crate) fn serve(orders: &str) -> Result<()> {
-    let (part, post) = Post::take_up(orders)?;
+    let (part, channel) = WorkerChannel::open(orders)?;
     let probe = part::build("probe", PROBES, &part)?;
     // The parent reports a failure: it is the answer.
-    probe.work(&post).or_else(|why| Post::complain(&why))
+    probe.run_worker(&channel).or_else(|why| WorkerChannel::report_error(&why))
 }
 
 /// Refuses a number of samples for a probe that may never reach it.
 pub(crate) fn check_length(probe: &Built<dyn Probe>, length: Length) -> Result<()> {
-    if probe.comes() || matches!(length, Length::For(_)) {
+    if probe.supports_count() || matches!(length, Length::For(_)) {
         return Ok(());
     }
     let why = "it may never reach a number of samples: give a time with --for instead of --count";

@@ -1,41 +1,41 @@
 //! The measuring threads of a probe: one pinned thread per CPU, each with a sampler.
 //!
-//! The code between two samples is in [`Lane`] and is short: no allocation, no lock, no formatting,
+//! The code between two samples is in [`Sampler`] and is short: no allocation, no lock, no formatting,
 //! no system call but the probe's own.
 
 mod conditions;
 mod cost;
-mod crowd;
-mod lane;
+mod runnable_tasks;
+mod sampler;
 mod life;
-mod looking;
-mod meeting;
+mod monitor;
+mod coordination;
 mod observer;
-mod partner;
+mod second_task;
 mod scheduling;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use conditions::Rhythm;
+pub(crate) use conditions::Pacing;
 pub(crate) use cost::{Cost, record_cost};
-pub(crate) use lane::{Lane, Share};
+pub(crate) use sampler::{Sampler, Share};
 pub(crate) use observer::Observer;
-pub(crate) use partner::Partner;
-pub(crate) use scheduling::{Phase, Scheduling, Tasks};
+pub(crate) use second_task::SecondTask;
+pub(crate) use scheduling::{Phase, Scheduling, TaskScheduling};
 
 use crate::failure::{Result, failed};
 use conditions::Conditions;
-use lane::Recording;
+use sampler::Recording;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Schedule, Warning};
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
 use life::run_thread;
-use looking::Looking;
-use meeting::Meeting;
+use monitor::Monitor;
+use coordination::Coordination;
 use std::io;
 use std::sync::{Arc, LockResult, PoisonError};
 
@@ -45,7 +45,7 @@ pub(crate) type Span = (&'static str, &'static str);
 /// Shows the progress of a measurement.
 pub(crate) trait Watch {
     /// A probe starts with these samplers: the CPUs of each, and the histogram it records into.
-    fn begin(&mut self, probe: &str, samplers: &[(String, Arc<Tally>)]);
+    fn begin(&mut self, probe: &str, samplers: &[(String, Arc<AtomicHistogram>)]);
     /// `elapsed` has passed of about `total`.
     fn update(&mut self, elapsed: Nanos, total: Nanos);
     /// The probe has ended.
@@ -63,16 +63,16 @@ pub(crate) trait Watch {
 }
 
 /// Results of one measuring thread of a probe, on one CPU or on several CPUs together.
-pub(crate) struct Measured {
+pub(crate) struct ProbeResults {
     pub(crate) probe: &'static str,
     pub(crate) spans: Vec<Span>,
-    pub(crate) rhythm: Rhythm,
+    pub(crate) pacing: Pacing,
     pub(crate) cpus: CpuList,
     pub(crate) schedule: Schedule,
-    pub(crate) lane: Recording,
+    pub(crate) recording: Recording,
 }
 
-impl Measured {
+impl ProbeResults {
     /// Returns the CPU, or the first of several.
     pub(crate) fn first_cpu(&self) -> u32 {
         self.cpus.iter().next().unwrap_or_default()
@@ -88,7 +88,7 @@ pub(crate) struct Rig<'a> {
     /// Receives each sample while it is measured.
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// Results of each measuring thread, probe by probe.
-    pub(crate) measured: Vec<Measured>,
+    pub(crate) measured: Vec<ProbeResults>,
     /// Single values that probes found.
     pub(crate) figures: Vec<Figure>,
     /// Warnings for the reader of the results.
@@ -119,7 +119,7 @@ impl<'a> Rig<'a> {
 
     /// Whether the user or a sample above the limit has ended the measurement.
     pub(crate) fn is_over(&self) -> bool {
-        self.interrupted || self.measured.iter().any(|m| m.lane.tripped.is_some())
+        self.interrupted || self.measured.iter().any(|m| m.recording.tripped.is_some())
     }
 
     /// The measured CPUs.
@@ -128,7 +128,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Adds a single value that a probe found.
-    pub(crate) fn figure(&mut self, probe: &str, name: &str, value: f64, unit: &str) {
+    pub(crate) fn add_figure(&mut self, probe: &str, name: &str, value: f64, unit: &str) {
         self.figures.push(Figure {
             probe: probe.to_owned(),
             name: name.to_owned(),
@@ -164,12 +164,12 @@ impl<'a> Rig<'a> {
         &mut self,
         probe: &'static str,
         spans: &[Span],
-        pacing: Rhythm,
+        pacing: Pacing,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
     where
-        F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+        F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
         let each: Vec<CpuList> = self.cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
         self.on_cpu_sets(&each, probe, spans, pacing, scheduling, body)
@@ -180,12 +180,12 @@ impl<'a> Rig<'a> {
         &mut self,
         probe: &'static str,
         spans: &[Span],
-        pacing: Rhythm,
+        pacing: Pacing,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
     where
-        F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+        F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
         let all = self.cpus.clone();
         self.on_cpu_sets(std::slice::from_ref(&all), probe, spans, pacing, scheduling, body)
@@ -197,22 +197,22 @@ impl<'a> Rig<'a> {
         cpu_sets: &[CpuList],
         probe: &'static str,
         spans: &[Span],
-        pacing: Rhythm,
+        pacing: Pacing,
         scheduling: &Scheduling,
         body: F,
     ) -> Result<()>
     where
-        F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+        F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
-        let meeting = Meeting::new(cpu_sets.len());
+        let meeting = Coordination::new(cpu_sets.len());
         let interval = pacing.interval();
-        let samplers: Vec<Lane<'_>> = (0..cpu_sets.len())
-            .map(|index| Lane::new(index, spans.len(), interval, self.conditions, &meeting))
+        let samplers: Vec<Sampler<'_>> = (0..cpu_sets.len())
+            .map(|index| Sampler::new(index, spans.len(), interval, self.conditions, &meeting))
             .collect();
-        let histograms: Vec<(String, Arc<Tally>)> = cpu_sets
+        let histograms: Vec<(String, Arc<AtomicHistogram>)> = cpu_sets
             .iter()
             .map(CpuList::to_string)
-            .zip(samplers.iter().map(Lane::shared_histogram))
+            .zip(samplers.iter().map(Sampler::shared_histogram))
             .collect();
         let observer = self.observer.clone();
         let finished = std::thread::scope(|scope| {
@@ -233,7 +233,7 @@ impl<'a> Rig<'a> {
             }
             self.watch.begin(probe, &histograms);
             let warm_up = self.conditions.warm_up;
-            let mut looking = Looking::new(&meeting, cpu_sets, &histograms, threads.len(), warm_up);
+            let mut looking = Monitor::new(&meeting, cpu_sets, &histograms, threads.len(), warm_up);
             self.monitor(probe, &mut looking, pacing);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
@@ -244,7 +244,7 @@ impl<'a> Rig<'a> {
         let finished = finished.into_iter().flatten().filter(|(_, _, one)| is_result(one));
         self.measured.extend(finished.map(|(cpus, schedule, recording)| {
             let spans = spans.to_vec();
-            Measured { probe, spans, rhythm: pacing, cpus, schedule, lane: recording }
+            ProbeResults { probe, spans, pacing, cpus, schedule, recording }
         }));
         failure.map_or(Ok(()), Err)
     }

@@ -16,7 +16,7 @@ use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::plan::ScanPlan;
 use latlab_core::record::{Counts, Schedule, Series, Warning};
-use latlab_core::scan::{Interrupt, Measurement, Offset, Part, Scan, Spread, Survey};
+use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection, Scan, Spread, Survey};
 use latlab_core::time::Nanos;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::shared::SharedPage;
@@ -187,7 +187,7 @@ impl<'a> ScanRun<'a> {
     }
 
     /// The scan as a record has it.
-    fn result(&self, survey: &Survey, duration: Spread, parts: Vec<Part>) -> Scan {
+    fn result(&self, survey: &Survey, duration: Spread, parts: Vec<LoopSection>) -> Scan {
         let findings = survey.findings();
         let mut scan = Scan {
             call: self.plan.call.clone(),
@@ -201,12 +201,12 @@ impl<'a> ScanRun<'a> {
             regions: findings.regions,
             parts,
         };
-        scan.number(&self.measured, self.producer.before());
+        scan.index_peaks(&self.measured, self.producer.before());
         scan
     }
 
     /// Measures how long the call takes without an interrupt, and its parts if it reports them.
-    fn undisturbed(&mut self) -> Result<(Spread, Vec<Part>)> {
+    fn undisturbed(&mut self) -> Result<(Spread, Vec<LoopSection>)> {
         let mut all: Vec<Measured> = Vec::new();
         // Repetitions of a long call use at most an eighth of the time limit.
         while all.len() < UNDISTURBED

@@ -11,7 +11,7 @@ use crate::part::{self, Built};
 use crate::{mechanism, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting, SettingError};
-use latlab_core::study::{self, Cell, Study, Words, pieces};
+use latlab_core::study::{self, Cell, Study, SpannedText, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
 use latlab_sys::knob::Knob;
@@ -72,8 +72,8 @@ impl StudyFile {
     pub(crate) fn plans(&self) -> Result<Vec<Vec<Plan>>> {
         let plans = self.study.cells.iter().map(|cell| self.plans_of(cell));
         let plans = plans.collect::<Result<Vec<_>>>()?;
-        let kind = |on: &Words| on.text.split(':').next().unwrap_or_default().to_owned();
-        let targets: Vec<&Words> =
+        let kind = |on: &SpannedText| on.text.split(':').next().unwrap_or_default().to_owned();
+        let targets: Vec<&SpannedText> =
             self.study.cells.iter().filter_map(|cell| cell.terms.on.as_ref()).collect();
         if let Some(other) = targets.iter().find(|on| kind(on) != kind(targets[0])) {
             let why = format!(
@@ -134,7 +134,7 @@ impl StudyFile {
 
     fn parts(
         &self,
-        all: Option<&[Words]>,
+        all: Option<&[SpannedText]>,
         parse: impl Fn(&str) -> Result<Part>,
     ) -> Result<Vec<Part>> {
         let all = all.unwrap_or_default().iter();
@@ -142,7 +142,7 @@ impl StudyFile {
     }
 
     /// Adds the place of some words in the file to the failure of parsing them.
-    fn locate<T>(&self, words: &Words, parsed: Result<T>) -> Result<T> {
+    fn locate<T>(&self, words: &SpannedText, parsed: Result<T>) -> Result<T> {
         parsed.map_err(|failure| self.fault_at(words.at, &failure.to_string()))
     }
 

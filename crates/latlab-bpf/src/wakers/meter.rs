@@ -2,7 +2,7 @@
 //! waits for them.
 
 use crate::object::number;
-use latlab_core::mechanism::watching::{Programs, Task, Violation, Violations};
+use latlab_core::mechanism::violations::{BpfCost, NamedTask, Violation, Violations};
 use latlab_core::time::Nanos;
 use libbpf_rs::MapHandle;
 use std::sync::Arc;
@@ -50,16 +50,16 @@ impl Meter {
 
     /// What the programs cost, as counted in the first second and in one of each minute; none before
     /// the first has ended, and where runs can't be counted.
-    pub fn programs(&self) -> Option<Programs> {
+    pub fn programs(&self) -> Option<BpfCost> {
         let [counted, taken] =
             [&self.spent.counted, &self.spent.taken].map(|ns| Nanos(ns.load(Relaxed)));
-        (counted > Nanos(0)).then_some(Programs { counted, taken })
+        (counted > Nanos(0)).then_some(BpfCost { counted, taken })
     }
 }
 
 /// Who woke whom, as the kernel's side keeps it: 0 before there was any.
 fn violation(last: u64) -> Option<Violation> {
-    let task = |id: u64| Task { id: i32::try_from(id).unwrap_or_default(), name: None };
+    let task = |id: u64| NamedTask { id: i32::try_from(id).unwrap_or_default(), name: None };
     let (waker, woken) = (last >> 32, last & u64::from(u32::MAX));
     (last != 0).then(|| Violation { waker: task(waker), woken: task(woken) })
 }

@@ -4,7 +4,7 @@
 use super::judging::BEYOND;
 use super::scans::ScanPair;
 use super::{Comparison, Latency, Method, Row};
-use crate::study::claim::{Claim, Fault, NamedValue, Verdict};
+use crate::study::claim::{Claim, Fault, NamedValue, ClaimVerdict};
 use crate::time::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Limit {
 
 /// The result of checking a limit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Held {
+pub struct CheckedLimit {
     /// The text as written.
     pub limit: String,
     /// The result.
@@ -61,23 +61,23 @@ impl Limit {
 impl Comparison {
     /// Checks these limits. A limit over an unknown figure is not measured. An error gives the index
     /// of the limit and what is wrong with it.
-    pub fn hold(&self, limits: &[Limit]) -> Result<Vec<Held>, (usize, Fault)> {
+    pub fn check_limits(&self, limits: &[Limit]) -> Result<Vec<CheckedLimit>, (usize, Fault)> {
         let figures = self.figures();
         let known: Vec<NamedValue> = figures.iter().map(|figure| figure.known.clone()).collect();
         let held = limits.iter().enumerate().map(|(nth, limit)| {
             if let Some(fault) = limit.claim.unknown(&known) {
                 let ground = self.unmatched.iter().fold(fault.why, |why, one| why + "; " + one);
                 let (limit, outcome) = (limit.text.clone(), Outcome::NotMeasured);
-                return Ok(Held { limit, outcome, ground });
+                return Ok(CheckedLimit { limit, outcome, ground });
             }
             limit.claim.check(&known).map_err(|fault| (nth, fault))?;
             let judgement = limit.claim.judge(&known);
             let (outcome, ground) = match &judgement.verdict {
-                Verdict::Holds => (Outcome::Over, judgement.ground()),
-                Verdict::Differs | Verdict::NoMore => (Outcome::Within, judgement.ground()),
-                Verdict::NotMeasured(missing) => (Outcome::NotMeasured, without(missing, &figures)),
+                ClaimVerdict::Holds => (Outcome::Over, judgement.ground()),
+                ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => (Outcome::Within, judgement.ground()),
+                ClaimVerdict::NotMeasured(missing) => (Outcome::NotMeasured, without(missing, &figures)),
             };
-            Ok(Held { limit: limit.text.clone(), outcome, ground })
+            Ok(CheckedLimit { limit: limit.text.clone(), outcome, ground })
         });
         held.collect()
     }

@@ -2,7 +2,7 @@
 
 use super::Row;
 use crate::plan::Part;
-use crate::scan::{Region, Scan};
+use crate::scan::{Section, Scan};
 use crate::time::Nanos;
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ fn figures(scan: &Scan) -> [(&'static str, Nanos); 4] {
         ("call", scan.duration.median),
         ("baseline", scan.baseline),
         ("worst PDLT", scan.peak().unwrap_or_default()),
-        ("longest section", scan.longest().map(Region::length).unwrap_or_default()),
+        ("longest section", scan.longest().map(Section::length).unwrap_or_default()),
     ]
 }
 
@@ -69,7 +69,7 @@ mod tests {
             baseline: Nanos(4_000),
             noise: Nanos(0),
             points: Vec::new(),
-            regions: vec![Region { start: 0, end, peak: Nanos(0), function: None, nth: None }],
+            regions: vec![Section { start: 0, end, peak: Nanos(0), function: None, nth: None }],
             parts: Vec::new(),
         }
     }

@@ -10,11 +10,11 @@ impl Latency {
             self.rows.iter().filter_map(|row| row.judged.as_ref()).map(|j| j.verdict).collect();
         let has = |verdict| all.contains(&verdict);
         match (has(Verdict::Faster), has(Verdict::Slower)) {
-            _ if all.is_empty() => Verdict::Unknown,
+            _ if all.is_empty() => Verdict::Inconclusive,
             (false, false) => Verdict::Same,
             (true, false) => Verdict::Faster,
             (false, true) => Verdict::Slower,
-            (true, true) => Verdict::Both,
+            (true, true) => Verdict::Mixed,
         }
     }
 
@@ -27,9 +27,9 @@ impl Latency {
         let alike = if exact { "the same" } else { "no difference found" };
         let rest = if same.is_empty() { String::new() } else { format!("; {alike} at {same}") };
         match self.verdict() {
-            Verdict::Unknown => format!("inconclusive: {}", self.unknown),
+            Verdict::Inconclusive => format!("inconclusive: {}", self.unknown),
             Verdict::Same => format!("{alike} at {same}"),
-            Verdict::Both => format!("mixed: {faster} improved; {slower} regressed{rest}"),
+            Verdict::Mixed => format!("mixed: {faster} improved; {slower} regressed{rest}"),
             verdict => format!("{}: {faster}{slower}{rest}", verdict.word()),
         }
     }

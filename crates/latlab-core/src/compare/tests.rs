@@ -103,7 +103,7 @@ fn few_runs_are_inconclusive_and_sequential_runs_have_a_caveat() {
     let (a, b) = sides(5, 2);
     let comparison = compare(&a, &b).unwrap();
     assert_eq!(comparison.design.method, Method::None);
-    assert_eq!(comparison.latencies[0].verdict(), Verdict::Unknown);
+    assert_eq!(comparison.latencies[0].verdict(), Verdict::Inconclusive);
     let sentence = comparison.latencies[0].sentence();
     assert!(
         sentence.starts_with("inconclusive: 5 and 5 runs; at least 6 interleaved"),
@@ -139,7 +139,7 @@ fn exact_times_are_judged_without_chance() {
     // An exact ratio has no interval.
     for (limit, outcome) in [("low > 1.004", Over), ("high > 1.006", Within)] {
         let limit = limit::Limit::read(&format!("cyclic.p50.ratio.{limit}")).unwrap();
-        assert_eq!(comparison.hold(&[limit]).unwrap()[0].outcome, outcome);
+        assert_eq!(comparison.check_limits(&[limit]).unwrap()[0].outcome, outcome);
     }
     let empty = compare(&a, &exactly(0, &[])).unwrap();
     assert_eq!(empty.latencies[0].unknown, "one side has no samples");
@@ -236,7 +236,7 @@ fn limits_are_checked_over_both_sides() {
     let comparison = compare(&a, &b).unwrap();
     let held = |text: &str| {
         let limit = limit::Limit::read(text).unwrap_or_else(|fault| panic!("{text}: {fault}"));
-        comparison.hold(&[limit]).unwrap().remove(0)
+        comparison.check_limits(&[limit]).unwrap().remove(0)
     };
     for (text, outcome) in [
         ("cyclic.p99 > baseline * 1.1", Over),
@@ -265,7 +265,7 @@ fn limits_are_checked_over_both_sides() {
     assert!(short.starts_with("unknown result 'p99': did you mean cyclic.p99"), "{short}");
     // Unequal numbers of samples: maxima are not comparable, but each has a value.
     let uneven = compare(&a[..7], &b).unwrap();
-    let judged = |text: &str| uneven.hold(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
+    let judged = |text: &str| uneven.check_limits(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
     assert_eq!(judged("cyclic.max > baseline").outcome, NotMeasured);
     assert!(judged("cyclic.max > baseline").ground.contains("unequal numbers"));
     assert_eq!(judged("cyclic.max > 1us").outcome, Over);
@@ -285,7 +285,7 @@ fn wrong_limit_is_refused_with_its_position() {
         let read = limit::Limit::read(text);
         let fault = match read {
             Err(fault) => fault,
-            Ok(limit) => comparison.hold(&[limit]).unwrap_err().1,
+            Ok(limit) => comparison.check_limits(&[limit]).unwrap_err().1,
         };
         assert!(fault.why.contains(why), "{text}: {fault}");
         assert_eq!(fault.at, at, "{text}: {fault}");

@@ -21,10 +21,10 @@ pub enum Verdict {
     Slower,
     /// Some quantiles are faster, others slower.
     #[serde(rename = "mixed")]
-    Both,
+    Mixed,
     /// Too few runs or samples.
     #[serde(rename = "inconclusive")]
-    Unknown,
+    Inconclusive,
 }
 
 impl Verdict {
@@ -34,8 +34,8 @@ impl Verdict {
             Verdict::Same => "no difference",
             Verdict::Faster => "faster",
             Verdict::Slower => "slower",
-            Verdict::Both => "mixed",
-            Verdict::Unknown => "inconclusive",
+            Verdict::Mixed => "mixed",
+            Verdict::Inconclusive => "inconclusive",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Permissions and resource limits of latlab, and of real-time tasks started in the same way.
 
 use super::{Check, Diagnosis, Severity};
-use crate::machine::{Limit, Machine};
+use crate::machine::{ResourceLimit, Machine};
 
 pub(super) const CHECKS: &[Check] = &[
     ("no-realtime-right", missing_realtime_permission),
@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// Returns the highest real-time priority of a process without `CAP_SYS_NICE`.
 fn limited_priority(machine: &Machine) -> Option<u64> {
     match (machine.rights.can("CAP_SYS_NICE")?, machine.rights.rtprio?) {
-        (false, Limit::At(priority)) => Some(priority),
+        (false, ResourceLimit::At(priority)) => Some(priority),
         _ => None,
     }
 }
@@ -48,7 +48,7 @@ fn priority_limit(machine: &Machine) -> Option<Diagnosis> {
 
 fn memory_lock_limit(machine: &Machine) -> Option<Diagnosis> {
     let locked = machine.rights.can("CAP_IPC_LOCK")?;
-    let (false, Limit::At(bytes)) = (locked, machine.rights.memlock?) else {
+    let (false, ResourceLimit::At(bytes)) = (locked, machine.rights.memlock?) else {
         return None;
     };
     Diagnosis::new(
@@ -61,7 +61,7 @@ fn memory_lock_limit(machine: &Machine) -> Option<Diagnosis> {
 }
 
 fn realtime_limit(machine: &Machine) -> Option<Diagnosis> {
-    let Limit::At(us) = machine.rights.rttime? else {
+    let ResourceLimit::At(us) = machine.rights.rttime? else {
         return None;
     };
     Diagnosis::new(

@@ -1,7 +1,7 @@
 //! Competing tasks, watchdogs, and limits on real-time tasks.
 
 use super::{Check, Diagnosis, Severity, count, few};
-use crate::machine::{Machine, Thread};
+use crate::machine::{Machine, RealtimeThread};
 
 pub(super) const CHECKS: &[Check] = &[
     ("rt-group", rt_group),
@@ -76,8 +76,8 @@ fn rt_unthrottled(machine: &Machine) -> Option<Diagnosis> {
     )
 }
 
-fn described(threads: &[&Thread]) -> String {
-    let describe = |thread: &&Thread| match thread.policy.as_str() {
+fn described(threads: &[&RealtimeThread]) -> String {
+    let describe = |thread: &&RealtimeThread| match thread.policy.as_str() {
         "deadline" => format!("{}[{}] deadline", thread.comm, thread.tid),
         policy => format!("{}[{}] {policy} {}", thread.comm, thread.tid, thread.priority),
     };
@@ -86,7 +86,7 @@ fn described(threads: &[&Thread]) -> String {
 
 /// User threads at the highest real-time priority.
 fn highest_priority_taken(machine: &Machine) -> Option<Diagnosis> {
-    let highest: Vec<&Thread> = users(machine).filter(|thread| thread.priority >= 99).collect();
+    let highest: Vec<&RealtimeThread> = users(machine).filter(|thread| thread.priority >= 99).collect();
     let first = highest.first()?;
     Diagnosis::new(
         Severity::High,
@@ -101,7 +101,7 @@ fn highest_priority_taken(machine: &Machine) -> Option<Diagnosis> {
 }
 
 fn rt_rivals(machine: &Machine) -> Option<Diagnosis> {
-    let mut rivals: Vec<&Thread> = users(machine).filter(|thread| thread.priority < 99).collect();
+    let mut rivals: Vec<&RealtimeThread> = users(machine).filter(|thread| thread.priority < 99).collect();
     if rivals.is_empty() {
         return None;
     }
@@ -115,7 +115,7 @@ fn rt_rivals(machine: &Machine) -> Option<Diagnosis> {
     )
 }
 
-fn users(machine: &Machine) -> impl Iterator<Item = &Thread> {
+fn users(machine: &Machine) -> impl Iterator<Item = &RealtimeThread> {
     machine.scheduling.rt_threads.iter().filter(|thread| !thread.kernel)
 }
 

@@ -1,6 +1,6 @@
 //! Windows with arbitrary events, for property tests.
 
-use super::{Comm, Event, Line, Task, Upon, What, Window};
+use super::{Comm, Event, Line, Task, InterruptedContext, EventKind, Window};
 use crate::time::Nanos;
 use proptest::prelude::*;
 
@@ -10,19 +10,19 @@ pub(super) fn task(pid: u32) -> Task {
 }
 
 /// An event during an ordinary task, without stolen time.
-pub(super) fn event(at: u64, what: What) -> Event {
-    Event { at: Nanos(at), task: task(1), what, stolen: Nanos(0) }
+pub(super) fn event(at: u64, what: EventKind) -> Event {
+    Event { at: Nanos(at), task: task(1), kind: what, stolen: Nanos(0) }
 }
 
-fn any_what() -> impl Strategy<Value = What> {
+fn any_what() -> impl Strategy<Value = EventKind> {
     prop_oneof![
-        Just(What::Interrupt { line: Line::Device(3), upon: Upon::default() }),
-        Just(What::InterruptEnd),
-        Just(What::Softirq(2)),
-        Just(What::SoftirqEnd),
-        Just(What::Switch { next: task(2), preempted: false }),
-        Just(What::Idle { state: 1 }),
-        Just(What::IdleEnd),
+        Just(EventKind::Interrupt { line: Line::Device(3), context: InterruptedContext::default() }),
+        Just(EventKind::InterruptEnd),
+        Just(EventKind::Softirq(2)),
+        Just(EventKind::SoftirqEnd),
+        Just(EventKind::Switch { next: task(2), preempted: false }),
+        Just(EventKind::Idle { state: 1 }),
+        Just(EventKind::IdleEnd),
     ]
 }
 

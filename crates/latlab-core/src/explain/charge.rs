@@ -1,6 +1,6 @@
 //! Charging: each segment of a window goes to the first cause that applies to it.
 
-use super::stretch::{Phase, Stretch, segments};
+use super::segment::{Phase, Segment, segments};
 use super::{Line, Task, Window};
 use crate::time::Nanos;
 
@@ -16,7 +16,7 @@ pub struct Circumstances {
 
 /// The culprit of a charge, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Who {
+pub struct Culprit {
     /// The task.
     pub task: Option<Task>,
     /// The interrupt.
@@ -37,7 +37,7 @@ pub struct Charge {
     /// When it ends.
     pub to: Nanos,
     /// The culprit.
-    pub who: Who,
+    pub culprit: Culprit,
 }
 
 /// The charges of a latency. They do not overlap, and with the unexplained time they add up to it.
@@ -50,7 +50,7 @@ pub struct Explanation {
 }
 
 /// Returns the culprit of a segment, or none if the cause does not apply to it.
-pub type Claim = fn(&Stretch, &Window, &Circumstances) -> Option<Who>;
+pub type CauseRule = fn(&Segment, &Window, &Circumstances) -> Option<Culprit>;
 
 /// One cause.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub struct Cause {
     /// Its name, as users read it.
     pub name: &'static str,
     /// Decides whether it applies to a segment.
-    pub claim: Claim,
+    pub claim: CauseRule,
 }
 
 impl Circumstances {
@@ -81,10 +81,10 @@ pub fn explain(window: &Window, circumstances: &Circumstances, causes: &[Cause])
     let mut explanation = Explanation::default();
     for segment in cut_at_tick(segments(window), window, circumstances) {
         let claims = causes.iter().filter_map(|cause| {
-            (cause.claim)(&segment, window, circumstances).map(|who| (cause.name, who))
+            (cause.claim)(&segment, window, circumstances).map(|culprit| (cause.name, culprit))
         });
         match { claims }.next() {
-            Some((cause, who)) => explanation.charge(cause, &segment, who),
+            Some((cause, culprit)) => explanation.charge(cause, &segment, culprit),
             None => explanation.unexplained = explanation.unexplained + segment.length(),
         }
     }
@@ -92,24 +92,24 @@ pub fn explain(window: &Window, circumstances: &Circumstances, causes: &[Cause])
 }
 
 impl Explanation {
-    fn charge(&mut self, cause: &'static str, segment: &Stretch, who: Who) {
+    fn charge(&mut self, cause: &'static str, segment: &Segment, culprit: Culprit) {
         match self.charges.last_mut() {
-            Some(last) if last.to == segment.from && last.cause == cause && last.who == who => {
+            Some(last) if last.to == segment.from && last.cause == cause && last.culprit == culprit => {
                 last.to = segment.to;
             }
-            _ => self.charges.push(Charge { cause, from: segment.from, to: segment.to, who }),
+            _ => self.charges.push(Charge { cause, from: segment.from, to: segment.to, culprit }),
         }
     }
 }
 
 /// Cuts segments at the last tick that may fire the timer: time after it is not the timer's fault.
-fn cut_at_tick(all: Vec<Stretch>, window: &Window, circumstances: &Circumstances) -> Vec<Stretch> {
+fn cut_at_tick(all: Vec<Segment>, window: &Window, circumstances: &Circumstances) -> Vec<Segment> {
     let Nanos(expiry) = window.expiry;
     let tick = Nanos(expiry.saturating_add(circumstances.timer_resolution.0));
-    let cut = |segment: Stretch| {
+    let cut = |segment: Segment| {
         let across = segment.phase == Phase::Due && segment.from < tick && tick < segment.to;
-        let first = Stretch { to: if across { tick } else { segment.to }, ..segment };
-        [Some(first), across.then_some(Stretch { from: tick, ..segment })]
+        let first = Segment { to: if across { tick } else { segment.to }, ..segment };
+        [Some(first), across.then_some(Segment { from: tick, ..segment })]
     };
     if circumstances.precise() { all } else { all.into_iter().flat_map(cut).flatten().collect() }
 }
@@ -120,18 +120,18 @@ mod tests {
     use crate::explain::any;
     use proptest::prelude::*;
 
-    fn idle(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
-        segment.doing.idle.map(|_| Who::default())
+    fn idle(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
+        segment.activity.idle.map(|_| Culprit::default())
     }
 
-    fn interrupt(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
-        let (line, _) = segment.doing.interrupt?;
-        Some(Who { line: Some(line), ..Who::default() })
+    fn interrupt(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
+        let (line, _) = segment.activity.interrupt?;
+        Some(Culprit { line: Some(line), ..Culprit::default() })
     }
 
-    fn tick(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn tick(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
         let tick = window.expiry + machine.timer_resolution;
-        (segment.phase == Phase::Due && segment.to <= tick).then(Who::default)
+        (segment.phase == Phase::Due && segment.to <= tick).then(Culprit::default)
     }
 
     const CAUSES: [Cause; 3] = [
@@ -173,7 +173,7 @@ mod tests {
             prop_assert_eq!(sum, window.latency());
             for pair in explained.charges.windows(2) {
                 let joined = pair[0].to == pair[1].from;
-                prop_assert!(!joined || (pair[0].cause, &pair[0].who) != (pair[1].cause, &pair[1].who));
+                prop_assert!(!joined || (pair[0].cause, &pair[0].culprit) != (pair[1].cause, &pair[1].culprit));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Evidence in a window beyond its segments, as causes need it.
 
-use super::stretch::{Doing, Phase, Stretch, segments};
-use super::{Event, Line, Upon, What, Window};
+use super::segment::{Activity, Phase, Segment, segments};
+use super::{Event, Line, InterruptedContext, EventKind, Window};
 use crate::time::Nanos;
 
 /// The longest time from the end of a handler to the next one if that has been pending, or to the
@@ -14,7 +14,7 @@ pub struct Arrival {
     /// Its source.
     pub line: Line,
     /// The context it interrupted.
-    pub upon: Upon,
+    pub context: InterruptedContext,
     /// Its delay since the CPU could have taken it: since the task was due or woken, and since the
     /// end of the handler before.
     pub late: Nanos,
@@ -22,7 +22,7 @@ pub struct Arrival {
     pub stolen: Nanos,
 }
 
-impl Stretch {
+impl Segment {
     /// Returns all events on the CPU of this segment, before and after it.
     pub fn events<'a>(&self, window: &'a Window) -> &'a [Event] {
         if self.phase <= Phase::Due { window.before_waking() } else { &window.events }
@@ -41,20 +41,20 @@ impl Stretch {
         let (before, after) = events.split_at(events.partition_point(|event| event.at < self.to));
         let after = &after[..after.partition_point(|event| event.at <= end)];
         let place = after.iter().position(|event| interrupt(event).is_some());
-        let place = place.filter(|_| self.doing.interrupt.is_none())?;
-        let (at, line, upon) = interrupt(&after[place])?;
-        let upon =
-            if upon.ip == 0 && at >= begin { infer_from_next(&after[place..]) } else { upon };
-        let handled = before.iter().filter(|event| event.what == What::InterruptEnd);
+        let place = place.filter(|_| self.activity.interrupt.is_none())?;
+        let (at, line, context) = interrupt(&after[place])?;
+        let context =
+            if context.ip == 0 && at >= begin { infer_from_next(&after[place..]) } else { context };
+        let handled = before.iter().filter(|event| event.kind == EventKind::InterruptEnd);
         let free = handled.map(|event| event.at).filter(|at| *at <= self.from).max();
         let since = free.unwrap_or_default().max(begin);
         let stolen = window.stolen_between(events, since, at);
-        Some(Arrival { line, upon, late: at - since, stolen })
+        Some(Arrival { line, context, late: at - since, stolen })
     }
 
     /// Whether it lies in the handler of the timer interrupt.
     pub fn is_in_timer_interrupt(&self) -> bool {
-        self.doing.interrupt.is_some_and(|(line, _)| line == Line::Timer)
+        self.activity.interrupt.is_some_and(|(line, _)| line == Line::Timer)
     }
 
     /// Whether the timer callback that runs here is the one that wakes the task.
@@ -65,8 +65,8 @@ impl Stretch {
         }
         let events = window.before_waking();
         let begin =
-            |event: &Event| matches!(event.what, What::Timer { .. } | What::Callback { .. });
-        let end = |event: &Event| matches!(event.what, What::TimerEnd | What::CallbackEnd);
+            |event: &Event| matches!(event.kind, EventKind::Timer { .. } | EventKind::Callback { .. });
+        let end = |event: &Event| matches!(event.kind, EventKind::TimerEnd | EventKind::CallbackEnd);
         let until = |moment| &events[..events.partition_point(|event| event.at <= moment)];
         let at_waking = until(window.waking).iter().rposition(begin);
         let at_segment = until(self.from).iter().rposition(begin);
@@ -85,11 +85,11 @@ impl Window {
     pub fn woken_by(&self) -> Option<Line> {
         let mut handler = None;
         for event in self.before_waking().iter().take_while(|event| event.at <= self.waking) {
-            match event.what {
-                What::Interrupt { line, .. } => handler = Some(line),
+            match event.kind {
+                EventKind::Interrupt { line, .. } => handler = Some(line),
                 // A timer callback implies the timer interrupt, whose own event may be missing.
-                What::Timer { .. } => handler = handler.or(Some(Line::Timer)),
-                What::InterruptEnd | What::Softirq(_) | What::Switch { .. } => handler = None,
+                EventKind::Timer { .. } => handler = handler.or(Some(Line::Timer)),
+                EventKind::InterruptEnd | EventKind::Softirq(_) | EventKind::Switch { .. } => handler = None,
                 _ => {}
             }
         }
@@ -99,17 +99,17 @@ impl Window {
     /// Whether a task woke this one by a system call, without an interrupt or a softirq on top of
     /// it.
     pub fn was_woken_by_task(&self) -> bool {
-        let doing = Doing::at(self.waking, self.before_waking());
-        doing.interrupt.is_none() && doing.timer.is_none() && doing.softirq.is_none()
+        let activity = Activity::at(self.waking, self.before_waking());
+        activity.interrupt.is_none() && activity.timer.is_none() && activity.softirq.is_none()
     }
 
     /// Whether a timer woke the task: from the timer interrupt, or from a softirq or thread that
     /// this interrupt started.
     pub fn waits_for_timer(&self) -> bool {
         let until = self.before_waking().iter().take_while(|event| event.at <= self.waking);
-        let came = until.filter_map(|event| match event.what {
-            What::Interrupt { line, .. } => Some(line),
-            What::Timer { .. } => Some(Line::Timer),
+        let came = until.filter_map(|event| match event.kind {
+            EventKind::Interrupt { line, .. } => Some(line),
+            EventKind::Timer { .. } => Some(Line::Timer),
             _ => None,
         });
         self.expiry > self.due || came.last() == Some(Line::Timer)
@@ -117,21 +117,21 @@ impl Window {
 
     /// Returns the kernel functions that the waking interrupt interrupted, innermost first: none in
     /// user mode, and only the instruction pointer where the stack does not contain it.
-    pub fn interrupted(&self, upon: Upon) -> Vec<u64> {
-        if upon.user || upon.ip == 0 {
+    pub fn interrupted(&self, context: InterruptedContext) -> Vec<u64> {
+        if context.user || context.ip == 0 {
             return Vec::new();
         }
-        match self.waking_stack.iter().position(|address| *address == upon.ip) {
+        match self.waking_stack.iter().position(|address| *address == context.ip) {
             Some(place) => self.waking_stack[place..].to_vec(),
-            None => vec![upon.ip],
+            None => vec![context.ip],
         }
     }
 
     /// Returns when the task was put on the run queue of the CPU it then ran on, if that was
     /// reported.
     pub fn queued(&self) -> Option<Nanos> {
-        let here = |event: &&Event| match event.what {
-            What::Queued { pid, cpu } | What::Migrated { pid, cpu } => {
+        let here = |event: &&Event| match event.kind {
+            EventKind::Queued { pid, cpu } | EventKind::Migrated { pid, cpu } => {
                 pid == self.task.pid && cpu == self.cpu
             }
             _ => false,
@@ -142,8 +142,8 @@ impl Window {
 
     /// Whether the task was migrated to its CPU after it had been woken.
     pub fn was_moved(&self) -> bool {
-        let ours = |event: &Event| match event.what {
-            What::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
+        let ours = |event: &Event| match event.kind {
+            EventKind::Migrated { pid, cpu } => pid == self.task.pid && cpu == self.cpu,
             _ => false,
         };
         { self.events.iter().chain(&self.elsewhere) }
@@ -156,7 +156,7 @@ impl Window {
         let known = self.ready_here();
         known.is_some_and(|queued| {
             let since = self.events.iter().filter(|event| event.at > queued && event.at <= moment);
-            { since }.any(|event| matches!(event.what, What::Switch { .. }))
+            { since }.any(|event| matches!(event.kind, EventKind::Switch { .. }))
         })
     }
 
@@ -170,7 +170,7 @@ impl Window {
         // The first interrupt after a wake-up from another CPU is the one that makes the kernel
         // check.
         let unchecked = usize::from(self.waker_cpu != self.cpu);
-        { came.skip(unchecked) }.any(|(at, _, upon)| at >= moment && upon.user)
+        { came.skip(unchecked) }.any(|(at, _, context)| at >= moment && context.user)
     }
 
     /// The time from which the CPU that then ran the task knew that it is runnable.
@@ -182,20 +182,20 @@ impl Window {
     /// or of the one handled when it was due. An interrupt whose context is unknown has that of the
     /// last one with a known context if the task was runnable when that one's handler ended: the
     /// kernel can't have returned to user mode in between.
-    pub fn last_interrupt(&self, moment: Nanos) -> Option<Upon> {
+    pub fn last_interrupt(&self, moment: Nanos) -> Option<InterruptedContext> {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
         let since: Vec<_> = until.iter().filter(|event| event.at >= self.due).collect();
         let mut came = since.iter().filter_map(|event| interrupt(event));
-        let last = came.clone().next_back().map(|(_, _, upon)| upon);
+        let last = came.clone().next_back().map(|(_, _, context)| context);
         let Some(last) = last else {
-            return Doing::at(self.due, &self.events).interrupt.map(|(_, upon)| upon);
+            return Activity::at(self.due, &self.events).interrupt.map(|(_, context)| context);
         };
-        let known = came.rfind(|(_, _, upon)| upon.ip != 0);
-        let Some((at, _, upon)) = known.filter(|_| last.ip == 0) else { return Some(last) };
-        let handled = until.iter().find(|e| e.at >= at && e.what == What::InterruptEnd);
+        let known = came.rfind(|(_, _, context)| context.ip != 0);
+        let Some((at, _, context)) = known.filter(|_| last.ip == 0) else { return Some(last) };
+        let handled = until.iter().find(|e| e.at >= at && e.kind == EventKind::InterruptEnd);
         let ready = self.ready_here();
         let lasts = ready.zip(handled).is_some_and(|(ready, end)| end.at >= ready);
-        Some(if lasts { upon } else { last })
+        Some(if lasts { context } else { last })
     }
 
     /// Whether the CPU took longer than [`AT_ONCE`] to switch to this task, from the end of the
@@ -203,11 +203,11 @@ impl Window {
     /// not count: in the rest, the kernel was working for the current task.
     pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
-        let end = |event: &&Event| matches!(event.what, What::InterruptEnd | What::SoftirqEnd);
+        let end = |event: &&Event| matches!(event.kind, EventKind::InterruptEnd | EventKind::SoftirqEnd);
         let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
         let all = segments(self);
         let own = all.iter().filter(|part| {
-            let on_top = part.doing.interrupt.is_some() || part.doing.softirq.is_some();
+            let on_top = part.activity.interrupt.is_some() || part.activity.softirq.is_some();
             part.phase == Phase::Runnable && part.from >= handled && !on_top && !part.stolen
         });
         own.fold(Nanos(0), |sum, part| sum + part.length()) > AT_ONCE
@@ -217,37 +217,37 @@ impl Window {
 /// The context of an interrupt that does not report it, the first of these events. It is that of
 /// the timer interrupt after it, if that was taken at once and was due before the first, so that it
 /// was pending as well.
-fn infer_from_next(events: &[Event]) -> Upon {
+fn infer_from_next(events: &[Event]) -> InterruptedContext {
     let first = events.first().map(|event| event.at);
     let mut handled = first;
     for (place, event) in events.iter().enumerate() {
-        match event.what {
-            What::Interrupt { upon, .. } if upon.ip == 0 => {}
-            What::Interrupt { line, upon } => {
+        match event.kind {
+            EventKind::Interrupt { context, .. } if context.ip == 0 => {}
+            EventKind::Interrupt { line, context } => {
                 let at_once = handled.is_some_and(|end| event.at - end <= AT_ONCE);
                 let due = expired(&events[place + 1..]).filter(|_| line == Line::Timer);
                 let waited = due.zip(first).is_some_and(|(due, first)| due <= first);
-                return if at_once && waited { upon } else { Upon::default() };
+                return if at_once && waited { context } else { InterruptedContext::default() };
             }
-            What::InterruptEnd => handled = Some(event.at),
+            EventKind::InterruptEnd => handled = Some(event.at),
             _ => break,
         }
     }
-    Upon::default()
+    InterruptedContext::default()
 }
 
 /// When the first timer was due whose callback runs in the handler that has just begun.
 fn expired(events: &[Event]) -> Option<Nanos> {
-    let handler = events.iter().take_while(|event| event.what != What::InterruptEnd);
-    { handler }.find_map(|event| match event.what {
-        What::Timer { due, .. } => Some(due),
+    let handler = events.iter().take_while(|event| event.kind != EventKind::InterruptEnd);
+    { handler }.find_map(|event| match event.kind {
+        EventKind::Timer { due, .. } => Some(due),
         _ => None,
     })
 }
 
-fn interrupt(event: &Event) -> Option<(Nanos, Line, Upon)> {
-    match event.what {
-        What::Interrupt { line, upon } => Some((event.at, line, upon)),
+fn interrupt(event: &Event) -> Option<(Nanos, Line, InterruptedContext)> {
+    match event.kind {
+        EventKind::Interrupt { line, context } => Some((event.at, line, context)),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Names of culprits for users.
 
-use super::charge::Who;
+use super::charge::Culprit;
 use super::{Line, Task};
 use crate::symbols::Symbols;
 use std::collections::BTreeMap;
@@ -64,16 +64,16 @@ pub fn culprit<T: AsRef<str>>(stack: &[T]) -> Option<&str> {
 
 impl Names {
     /// Returns the name of a culprit: the interrupt, the softirq, or the task with its thread id.
-    pub fn culprit(&self, culprit: &Who) -> String {
+    pub fn culprit(&self, culprit: &Culprit) -> String {
         self.named(culprit, |task| format!("{} (pid {})", task.comm, task.pid))
     }
 
     /// Returns the name without the thread id, so that all runs of one program count together.
-    pub fn kind(&self, culprit: &Who) -> String {
+    pub fn kind(&self, culprit: &Culprit) -> String {
         self.named(culprit, |task| task.comm.to_string())
     }
 
-    fn named(&self, culprit: &Who, named: impl Fn(Task) -> String) -> String {
+    fn named(&self, culprit: &Culprit, named: impl Fn(Task) -> String) -> String {
         match (culprit.line, culprit.softirq, culprit.task) {
             (Some(line), ..) => self.interrupt(line),
             (None, Some(number), _) => softirq(number),
@@ -96,13 +96,13 @@ impl Names {
     }
 
     /// Returns the function to blame, where the kernel's symbols are known.
-    pub fn function(&self, culprit: &Who) -> Option<String> {
+    pub fn function(&self, culprit: &Culprit) -> Option<String> {
         let all = culprit.stack.iter().filter_map(|address| self.short(*address));
         self::culprit(&all.collect::<Vec<_>>()).map(str::to_owned)
     }
 
     /// Returns all functions with their offsets, innermost first.
-    pub fn stack(&self, culprit: &Who) -> Vec<String> {
+    pub fn stack(&self, culprit: &Culprit) -> Vec<String> {
         if self.symbols.is_empty() {
             return Vec::new();
         }
@@ -115,7 +115,7 @@ impl Names {
 
     /// Returns cause, culprit and functions, outermost first, as one line of folded stacks for
     /// flame graphs.
-    pub fn folded(&self, cause: &str, culprit: &Who) -> String {
+    pub fn folded(&self, cause: &str, culprit: &Culprit) -> String {
         let functions = culprit.stack.iter().rev().filter_map(|address| self.short(*address));
         let frames = [cause.to_owned(), self.kind(culprit)].into_iter().chain(functions);
         let frames = frames.filter(|frame| !frame.is_empty());
@@ -153,34 +153,34 @@ mod tests {
 
     #[test]
     fn culprits_of_each_kind_have_a_name() {
-        let line = |line| names().culprit(&Who { line: Some(line), ..Who::default() });
+        let line = |line| names().culprit(&Culprit { line: Some(line), ..Culprit::default() });
         assert_eq!(line(Line::Device(24)), "interrupt 24 (virtio0-input)");
         assert_eq!(line(Line::Device(9)), "interrupt 9");
         assert_eq!(line(Line::Timer), "timer interrupt");
-        let softirq = |n| names().culprit(&Who { softirq: Some(n), ..Who::default() });
+        let softirq = |n| names().culprit(&Culprit { softirq: Some(n), ..Culprit::default() });
         assert_eq!((softirq(3), softirq(77)), ("NET_RX".to_owned(), "softirq 77".to_owned()));
-        let task = |pid| Who { task: Some(task(pid)), ..Who::default() };
+        let task = |pid| Culprit { task: Some(task(pid)), ..Culprit::default() };
         assert_eq!(names().culprit(&task(7)), "task (pid 7)");
         assert_eq!(names().kind(&task(7)), "task");
         assert_eq!(names().culprit(&task(0)), "the idle task");
-        assert_eq!(names().culprit(&Who::default()), "");
+        assert_eq!(names().culprit(&Culprit::default()), "");
     }
 
     #[test]
     fn function_to_blame_is_the_one_that_called_the_scheduler() {
-        let culprit = |stack: &[u64]| Who { stack: stack.to_vec(), ..Who::default() };
+        let culprit = |stack: &[u64]| Culprit { stack: stack.to_vec(), ..Culprit::default() };
         let all = culprit(&[0x1008, 0x2004, 0x3010, 0x4000]);
         assert_eq!(names().function(&all).as_deref(), Some("copy_page_range"));
         assert_eq!(names().function(&culprit(&[0x1008])).as_deref(), Some("__schedule"));
         assert_eq!(names().function(&culprit(&[])), None);
         assert_eq!(names().stack(&culprit(&[0x3010, 5])), ["copy_page_range+0x10", "0x5"]);
-        let folded = "non-preemptable;spin_loop [latlab];copy_page_range";
-        assert_eq!(names().folded("non-preemptable", &culprit(&[0x3010, 0x4000])), folded);
+        let folded = "non-preemptible;spin_loop [latlab];copy_page_range";
+        assert_eq!(names().folded("non-preemptible", &culprit(&[0x3010, 0x4000])), folded);
     }
 
     #[test]
     fn hidden_symbols_give_no_functions() {
-        let culprit = Who { stack: vec![0x1000], ..Who::default() };
+        let culprit = Culprit { stack: vec![0x1000], ..Culprit::default() };
         let names = Names::default();
         assert_eq!((names.function(&culprit), names.stack(&culprit)), (None, vec![]));
         assert_eq!(names.folded("interrupts-off", &culprit), "interrupts-off");

@@ -1,6 +1,6 @@
 //! Lower bounds of the time that the hypervisor stole from a CPU before an event.
 
-use super::{Event, Line, What, Window};
+use super::{Event, Line, EventKind, Window};
 use crate::time::Nanos;
 
 impl Window {
@@ -36,11 +36,11 @@ impl Window {
     /// task was due, or the reschedule interrupt after another CPU woke it. Others may have been
     /// raised just before they were taken.
     fn was_pending(&self, event: &Event) -> bool {
-        match event.what {
-            What::Interrupt { line: Line::Timer, .. } => {
+        match event.kind {
+            EventKind::Interrupt { line: Line::Timer, .. } => {
                 event.at > self.expiry.max(self.due) && event.at <= self.waking
             }
-            What::Interrupt { line: Line::Reschedule, .. } => {
+            EventKind::Interrupt { line: Line::Reschedule, .. } => {
                 event.at > self.waking && event.at <= self.switched
             }
             _ => false,
@@ -50,7 +50,7 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Upon;
+    use super::super::InterruptedContext;
     use super::super::any::event;
     use super::*;
 
@@ -62,13 +62,13 @@ mod tests {
     }
 
     fn interrupt(at: u64, line: Line) -> Event {
-        let what = What::Interrupt { line, upon: Upon::default() };
+        let what = EventKind::Interrupt { line, context: InterruptedContext::default() };
         Event { stolen: Nanos(60), ..event(at, what) }
     }
 
     #[test]
     fn surely_stolen_excludes_time_that_fits_outside() {
-        let softirq = Event { stolen: Nanos(60), ..event(180, What::Softirq(1)) };
+        let softirq = Event { stolen: Nanos(60), ..event(180, EventKind::Softirq(1)) };
         let sure =
             |last, to| window().surely_stolen(&softirq, Nanos(last), (Nanos(100), Nanos(to)));
         assert_eq!(sure(100, 200), Nanos(60));
@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn stolen_between_excludes_time_before_the_first_event() {
-        let softirq = |at| Event { stolen: Nanos(60), ..event(at, What::Softirq(1)) };
-        let events = [event(10, What::SoftirqEnd), softirq(110), softirq(180), softirq(190)];
+        let softirq = |at| Event { stolen: Nanos(60), ..event(at, EventKind::Softirq(1)) };
+        let events = [event(10, EventKind::SoftirqEnd), softirq(110), softirq(180), softirq(190)];
         let between = |from, to| window().stolen_between(&events, Nanos(from), Nanos(to));
         assert_eq!(between(100, 110), Nanos(0));
         assert_eq!(between(100, 180), Nanos(60));

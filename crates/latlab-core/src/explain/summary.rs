@@ -18,7 +18,7 @@ const OTHERS: &str = "others";
 
 /// One late wake-up, with the data that a record keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct Late<'a> {
+pub struct LateWakeup<'a> {
     /// The probe, or the task that was watched.
     pub probe: &'a str,
     /// The CPU.
@@ -55,17 +55,17 @@ struct Sums {
 
 impl Summary {
     /// Adds one wake-up.
-    pub fn add(&mut self, late: Late<'_>, explanation: &Explanation, names: &Names) {
+    pub fn add(&mut self, late: LateWakeup<'_>, explanation: &Explanation, names: &Names) {
         self.late += 1;
         self.total = self.total + late.latency;
         self.unexplained = self.unexplained + explanation.unexplained;
         // A culprit that delays one wake-up twice counts once, with the sum of both charges.
         let mut shares: BTreeMap<Key, Nanos> = BTreeMap::new();
         for charge in &explanation.charges {
-            let key = (charge.cause, names.kind(&charge.who), names.function(&charge.who));
+            let key = (charge.cause, names.kind(&charge.culprit), names.function(&charge.culprit));
             let share = shares.entry(key).or_default();
             *share = *share + charge.length();
-            let stack = self.stacks.entry(names.folded(charge.cause, &charge.who)).or_default();
+            let stack = self.stacks.entry(names.folded(charge.cause, &charge.culprit)).or_default();
             *stack = *stack + charge.length();
         }
         for (key, length) in shares {
@@ -149,13 +149,13 @@ fn merged_stack(Stack { stack, ns }: Stack) -> Stack {
     Stack { stack: format!("{cause};{OTHERS}"), ns }
 }
 
-fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
+fn sample(late: LateWakeup<'_>, explanation: &Explanation, names: &Names) -> Sample {
     let causes = explanation.charges.iter().map(|charge| Charge {
         cause: charge.cause.to_owned(),
         from: charge.from - late.due,
         ns: charge.length(),
-        culprit: names.culprit(&charge.who),
-        stack: names.stack(&charge.who),
+        culprit: names.culprit(&charge.culprit),
+        stack: names.stack(&charge.culprit),
     });
     Sample {
         probe: late.probe.to_owned(),
@@ -173,7 +173,7 @@ fn sample(late: Late<'_>, explanation: &Explanation, names: &Names) -> Sample {
 mod tests {
     use super::*;
     use crate::explain::any::task;
-    use crate::explain::charge::{Charge, Who};
+    use crate::explain::charge::{Charge, Culprit};
 
     /// Two charges to one task around one without culprit, and 5 ns unexplained; due at 100.
     fn explanation(pid: u32, length: u64) -> Explanation {
@@ -181,13 +181,13 @@ mod tests {
             cause,
             from: Nanos(from),
             to: Nanos(from + length),
-            who: culprit,
+            culprit,
         };
-        let culprit = Who { task: Some(task(pid)), ..Who::default() };
+        let culprit = Culprit { task: Some(task(pid)), ..Culprit::default() };
         Explanation {
             charges: vec![
                 charge("higher-priority", 100, length, culprit.clone()),
-                charge("interrupt", 100 + length, 10, Who::default()),
+                charge("interrupt", 100 + length, 10, Culprit::default()),
                 charge("higher-priority", 110 + length, 1, culprit),
             ],
             unexplained: Nanos(5),
@@ -199,7 +199,7 @@ mod tests {
         for (at, length) in (0u64..).zip(lengths) {
             let pid = u32::try_from(at % 7).unwrap() + 1;
             let latency = Nanos(length + 16);
-            let late = Late { probe: "cyclic", cpu: 0, at: Nanos(at), due: Nanos(100), latency };
+            let late = LateWakeup { probe: "cyclic", cpu: 0, at: Nanos(at), due: Nanos(100), latency };
             summary.add(late, &explanation(pid, length), &Names::default());
         }
         summary
@@ -237,10 +237,10 @@ mod tests {
             let mut explanation = explanation(index, u64::from(index) + 1);
             for charge in &mut explanation.charges {
                 let comm = crate::explain::Comm::from(format!("task{index}").as_str());
-                charge.who.task = Some(crate::explain::Task { comm, ..task(index + 1) });
+                charge.culprit.task = Some(crate::explain::Task { comm, ..task(index + 1) });
             }
             let latency = Nanos(u64::from(index) + 17);
-            let late = Late { probe: "x", cpu: 0, at: Nanos(0), due: Nanos(100), latency };
+            let late = LateWakeup { probe: "x", cpu: 0, at: Nanos(0), due: Nanos(100), latency };
             summary.add(late, &explanation, &Names::default());
         }
         let explained = summary.explained();

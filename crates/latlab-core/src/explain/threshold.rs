@@ -18,31 +18,31 @@ const PACE: Nanos = Nanos::from_millis(500);
 
 /// Returns the latency above which wake-ups are late: the requested one, or the one that one in a
 /// thousand wake-ups, but at least ten, exceed.
-pub fn late(asked: Option<Nanos>, seen: &Histogram) -> Nanos {
+pub fn late_above(asked: Option<Nanos>, seen: &Histogram) -> Nanos {
     asked.unwrap_or_else(|| exceeded(LATE, seen))
 }
 
 /// Returns the latency above which wake-ups are watched because they may be late in the end, when
 /// the threshold may be lower. It is `before` until there are enough wake-ups to estimate it.
-pub fn suspicious(asked: Option<Nanos>, seen: &Histogram, before: Nanos) -> Nanos {
+pub fn watch_above(asked: Option<Nanos>, seen: &Histogram, before: Nanos) -> Nanos {
     let known = || if seen.count() < ENOUGH { before } else { exceeded(SUSPICIOUS, seen) };
     asked.unwrap_or_else(known)
 }
 
 /// The last update of the threshold above which wake-ups are watched.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Asked {
+pub struct Recheck {
     at: Nanos,
     count: u64,
 }
 
-impl Asked {
+impl Recheck {
     /// Whether to update the threshold after `count` wake-ups: as soon as it can be estimated, then
     /// twice a second, and earlier where the number of wake-ups has doubled.
-    pub fn again(&mut self, now: Nanos, count: u64) -> bool {
+    pub fn is_due(&mut self, now: Nanos, count: u64) -> bool {
         let again = count >= ENOUGH && (count >= 2 * self.count || now - self.at >= PACE);
         if again {
-            *self = Asked { at: now, count };
+            *self = Recheck { at: now, count };
         }
         again
     }
@@ -72,26 +72,26 @@ mod tests {
 
     #[test]
     fn late_is_one_in_a_thousand_but_at_least_ten() {
-        let above = [9, 11, 1000, 2000].map(|count| late(None, &seen(count)).0);
+        let above = [9, 11, 1000, 2000].map(|count| late_above(None, &seen(count)).0);
         assert_eq!(above, [0, 1, 990, 1990]);
-        assert_eq!(late(Some(Nanos(5)), &seen(2000)), Nanos(5));
+        assert_eq!(late_above(Some(Nanos(5)), &seen(2000)), Nanos(5));
     }
 
     #[test]
     fn suspicious_is_below_late() {
         let before = Nanos(7);
-        let above = [999, 1000, 2000].map(|count| suspicious(None, &seen(count), before).0);
+        let above = [999, 1000, 2000].map(|count| watch_above(None, &seen(count), before).0);
         assert_eq!(above, [7, 900, 1900]);
-        assert_eq!(suspicious(Some(Nanos(5)), &seen(10), before), Nanos(5));
+        assert_eq!(watch_above(Some(Nanos(5)), &seen(10), before), Nanos(5));
     }
 
     #[test]
     fn update_is_due_once_estimable_then_twice_a_second_or_at_double_count() {
-        let mut asked = Asked::default();
+        let mut asked = Recheck::default();
         let moments = [(0, 0), (900, 999), (901, 1000), (902, 1999), (903, 2000)];
         let later = [(1402, 3999), (1403, 2001), (1404, 2002)];
         let again = moments.into_iter().chain(later);
-        let again = again.map(|(ms, count)| asked.again(Nanos::from_millis(ms), count));
+        let again = again.map(|(ms, count)| asked.is_due(Nanos::from_millis(ms), count));
         let expected = [false, false, true, false, true, false, true, false];
         assert_eq!(again.collect::<Vec<_>>(), expected);
     }

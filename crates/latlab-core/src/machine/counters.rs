@@ -24,7 +24,7 @@ pub struct Counters {
 impl Counters {
     /// Describes what has disturbed the machine since `earlier`, a sentence each: steal time,
     /// throttling, and SMIs.
-    pub fn happened_since(&self, earlier: &Counters) -> Vec<String> {
+    pub fn disturbances_since(&self, earlier: &Counters) -> Vec<String> {
         let grown = |now: Option<u64>, then: Option<u64>| {
             now.zip(then).map(|(now, then)| now.saturating_sub(then)).filter(|grown| *grown > 0)
         };
@@ -46,8 +46,8 @@ mod tests {
     fn counters_report_only_growth() {
         let before = Counters { steal_ticks: Some(10), smi: Some(5), ..Counters::default() };
         let after = Counters { steal_ticks: Some(13), smi: Some(5), throttles: Some(1), ..before };
-        let told = after.happened_since(&before);
+        let told = after.disturbances_since(&before);
         assert_eq!(told, ["30 ms of steal time during the run"]);
-        assert!(before.happened_since(&after).is_empty());
+        assert!(before.disturbances_since(&after).is_empty());
     }
 }

@@ -12,14 +12,14 @@ pub struct Rights {
     pub capabilities: Option<Vec<String>>,
     /// The highest real-time priority without `CAP_SYS_NICE` (`RLIMIT_RTPRIO`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtprio: Option<Limit>,
+    pub rtprio: Option<ResourceLimit>,
     /// Memory in bytes that may be locked without `CAP_IPC_LOCK` (`RLIMIT_MEMLOCK`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memlock: Option<Limit>,
+    pub memlock: Option<ResourceLimit>,
     /// Microseconds that a real-time thread may run without sleeping before its process is killed
     /// (`RLIMIT_RTTIME`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rttime: Option<Limit>,
+    pub rttime: Option<ResourceLimit>,
 }
 
 impl Rights {
@@ -32,7 +32,7 @@ impl Rights {
 /// The soft value of a resource limit (`getrlimit(2)`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum ResourceLimit {
     /// At most this.
     At(u64),
     /// No limit.

@@ -37,7 +37,7 @@ pub struct Scheduling {
     /// Threads with a real-time or deadline policy, except for latlab's own and those counted in
     /// `rt_threads_per_cpu`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rt_threads: Vec<Thread>,
+    pub rt_threads: Vec<RealtimeThread>,
     /// Number of kernel threads that exist on every CPU of every machine: `migration/`, `watchdog/`,
     /// `idle_inject/`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,12 +64,12 @@ pub struct FairServer {
 
 /// A competing real-time thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct RealtimeThread {
     /// Name.
     pub comm: String,
     /// Process id.
     pub pid: u32,
-    /// Thread id.
+    /// RealtimeThread id.
     pub tid: u32,
     /// `fifo`, `rr` or `deadline`.
     pub policy: String,

@@ -109,7 +109,7 @@ impl Adaptation {
     }
 
     /// Returns the names of the mechanisms that decide from the real-time tasks there are.
-    pub fn counts_tasks(&self) -> Vec<&'static str> {
+    pub fn need_task_counts(&self) -> Vec<&'static str> {
         let counts = |one: &Description| one.decides_mode || one.threads != ThreadRole::None;
         self.descriptions().filter(counts).map(|one| one.name).collect()
     }
@@ -120,13 +120,13 @@ impl Adaptation {
     }
 
     /// Whether threads that handle interrupts may get another scheduling policy.
-    pub fn turns_threads(&self) -> bool {
+    pub fn schedules_threads(&self) -> bool {
         self.descriptions().any(|one| one.threads.finds())
     }
 
     /// Returns the names of the mechanisms that have no effect unless wake-ups of real-time tasks
     /// are observed.
-    pub fn hears_wakes(&self) -> Vec<&'static str> {
+    pub fn need_wakeups(&self) -> Vec<&'static str> {
         let has = |role| self.descriptions().any(|one| one.threads == role);
         let by_wakes = has(ThreadRole::FindsByWakes);
         let only_by_wakes = by_wakes && !has(ThreadRole::FindsByRequests);
@@ -151,14 +151,14 @@ impl Adaptation {
         }
         self.check_owners()?;
         let raising = self.descriptions().find(|one| one.threads == ThreadRole::Raises);
-        if let (Some(one), false) = (raising, self.turns_threads()) {
+        if let (Some(one), false) = (raising, self.schedules_threads()) {
             return Err(format!(
                 "{} only raises threads that another mechanism finds: name transparent or \
                  selective as well, or omit --mechanisms",
                 one.name
             ));
         }
-        let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.turns_threads();
+        let has_effect = !self.knobs_for(Mode::Throughput).is_empty() || self.schedules_threads();
         if let (Some(name), false) = (mode, has_effect) {
             return Err(format!(
                 "{name} only decides when other mechanisms act: name suppress as well, or omit \
@@ -223,12 +223,12 @@ impl Adaptation {
         match mode {
             // Where the threads that real-time tasks wait for are known, these run before ordinary
             // tasks, and the knobs may stay set.
-            Some((Mode::Latency, why)) if !self.turns_threads() => {
+            Some((Mode::Latency, why)) if !self.schedules_threads() => {
                 self.restore(Mode::Throughput, why)
             }
             // While ordinary tasks starve, nothing is set that they may starve for.
             _ if !seen.starved.is_empty() => Vec::new(),
-            Some((Mode::Throughput, why)) if !self.turns_threads() => {
+            Some((Mode::Throughput, why)) if !self.schedules_threads() => {
                 self.fulfil(Mode::Throughput, seen, Some(why))
             }
             _ => self.fulfil(Mode::Throughput, seen, None),

@@ -23,7 +23,7 @@ pub enum Decision {
     },
     /// Restore a knob that was set.
     #[serde(rename = "GiveBack")]
-    GiveBack {
+    Restore {
         /// The mechanism that had set it.
         mechanism: String,
         /// The knob.
@@ -54,7 +54,7 @@ impl Decision {
     pub fn mechanism(&self) -> &str {
         match self {
             Decision::Set { mechanism, .. }
-            | Decision::GiveBack { mechanism, .. }
+            | Decision::Restore { mechanism, .. }
             | Decision::Stop { mechanism, .. } => mechanism,
         }
     }
@@ -63,7 +63,7 @@ impl Decision {
     pub fn knob(&self) -> &str {
         match self {
             Decision::Set { knob, .. }
-            | Decision::GiveBack { knob, .. }
+            | Decision::Restore { knob, .. }
             | Decision::Stop { knob, .. } => knob,
         }
     }
@@ -72,7 +72,7 @@ impl Decision {
     pub fn thread(&self) -> Option<i32> {
         match self {
             Decision::Set { thread, .. }
-            | Decision::GiveBack { thread, .. }
+            | Decision::Restore { thread, .. }
             | Decision::Stop { thread, .. } => *thread,
         }
     }
@@ -86,7 +86,7 @@ impl fmt::Display for Decision {
             Decision::Set { was, to, because, .. } => {
                 write!(f, "{mechanism}: {knob} goes from {was} to {to}: {because}")
             }
-            Decision::GiveBack { because, .. } => {
+            Decision::Restore { because, .. } => {
                 write!(f, "{mechanism}: {knob} is restored: {because}")
             }
             Decision::Stop { because, .. } => {

@@ -33,7 +33,7 @@ impl History {
         let cpus: Vec<String> = starved.iter().map(u32::to_string).collect();
         let cpus =
             if cpus.len() == 1 { "CPU" } else { "the CPUs" }.to_owned() + " " + &cpus.join(", ");
-        Some(Decision::GiveBack {
+        Some(Decision::Restore {
             mechanism: newest.mechanism().to_owned(),
             knob: newest.knob().to_owned(),
             thread: newest.thread(),

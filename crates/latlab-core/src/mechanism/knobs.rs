@@ -72,7 +72,7 @@ impl Knobs {
     /// Restores a knob if it is set.
     pub(super) fn restore(&mut self, knob: &str, because: &str) -> Option<Decision> {
         let SetKnob { mechanism, .. } = self.set.remove(knob)?;
-        Some(Decision::GiveBack {
+        Some(Decision::Restore {
             mechanism: mechanism.to_owned(),
             knob: knob.to_owned(),
             thread: None,

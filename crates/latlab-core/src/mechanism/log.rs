@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// A daemon started: the following entries are its own.
-    Began(Began),
+    #[serde(rename = "began")]
+    Started(LogHeader),
     /// An observation, and the decisions that followed from it.
     Decided {
         /// The observation.
@@ -25,7 +26,7 @@ pub enum Entry {
 
 /// What decisions depend on besides observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Began {
+pub struct LogHeader {
     /// The version of latlab.
     pub latlab: String,
     /// The names of the mechanisms at work.
@@ -36,11 +37,11 @@ pub struct Began {
 
 /// Makes entries of observations, short ones where the observation is the same as before.
 #[derive(Debug, Default)]
-pub struct Short {
+pub struct Shortener {
     last: Option<Observation>,
 }
 
-impl Short {
+impl Shortener {
     /// Returns the entry for an observation and its decisions.
     pub fn entry(&mut self, seen: &Observation, decisions: &[Decision]) -> Entry {
         let again = self.last.as_mut().is_some_and(|last| {
@@ -78,7 +79,7 @@ impl Replay {
         let missing = "the log does not begin with the mechanisms at work".to_owned();
         let adaptation = self.adaptation.as_mut().ok_or(missing)?;
         let (seen, logged) = match entry {
-            Entry::Began(_) => return Err("the log begins twice".to_owned()),
+            Entry::Started(_) => return Err("the log begins twice".to_owned()),
             Entry::GaveUp(decision) => {
                 adaptation.give_up(&decision);
                 return Ok(());
@@ -127,7 +128,7 @@ mod tests {
     /// The log of a machine that carries out decisions. Each step is the milliseconds since the
     /// step before, and the number of real-time tasks.
     fn log(steps: &[(u64, usize)]) -> Vec<String> {
-        let (mut adaptation, mut short) = (adaptation(), Short::default());
+        let (mut adaptation, mut short) = (adaptation(), Shortener::default());
         let (mut at, mut value) = (Nanos(0), "1".to_owned());
         let mut lines = Vec::new();
         for (after, tasks) in steps {

@@ -1,6 +1,6 @@
 //! State of the adaptive daemon, as `latlab adapt status` shows it.
 
-use super::watching::{Programs, Violations};
+use super::violations::{BpfCost, Violations};
 use super::{Decision, Mode, Request};
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ pub struct Status {
     /// Number of programs' tasks with a real-time policy; none where they are not counted.
     pub realtime_tasks: Option<u64>,
     /// The knobs that are set, the earliest first.
-    pub changes: Vec<Turned>,
+    pub changes: Vec<ActiveChange>,
     /// The knobs that are left alone, the earliest first; at most [`MAX_LEFT_ALONE`].
-    pub left: Vec<Left>,
+    pub left: Vec<LeftAlone>,
     /// The requests of processes.
     pub requests: Vec<Request>,
     /// Number of decisions of each mechanism.
@@ -42,12 +42,12 @@ pub struct Status {
     /// CPU time of all threads of the daemon.
     pub cpu: Nanos,
     /// CPU time of its BPF programs; none where it has none, or where that is not known.
-    pub programs: Option<Programs>,
+    pub programs: Option<BpfCost>,
 }
 
 /// A knob that is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turned {
+pub struct ActiveChange {
     /// The mechanism that set it.
     pub mechanism: String,
     /// The knob.
@@ -66,7 +66,7 @@ pub struct Turned {
 
 /// A knob that is left alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub struct LeftAlone {
     /// The knob.
     pub knob: String,
     /// The thread whose policy the knob is; none for a knob that is a file.
@@ -86,7 +86,7 @@ impl Status {
         match decision {
             Decision::Set { mechanism, knob, thread, was, to, because } => {
                 let before = self.forget(decision);
-                self.changes.push(Turned {
+                self.changes.push(ActiveChange {
                     mechanism: mechanism.clone(),
                     knob: knob.clone(),
                     thread: *thread,
@@ -96,8 +96,8 @@ impl Status {
                     since: at,
                 });
             }
-            Decision::GiveBack { for_good: false, .. } => drop(self.forget(decision)),
-            Decision::GiveBack { because, .. } | Decision::Stop { because, .. } => {
+            Decision::Restore { for_good: false, .. } => drop(self.forget(decision)),
+            Decision::Restore { because, .. } | Decision::Stop { because, .. } => {
                 self.leave(decision, because);
             }
         }
@@ -109,13 +109,13 @@ impl Status {
         let (knob, thread) = (decision.knob(), decision.thread());
         self.left.retain(|left| left.knob != knob || left.thread != thread);
         if self.left.len() < MAX_LEFT_ALONE {
-            self.left.push(Left { knob: knob.to_owned(), thread, because: because.to_owned() });
+            self.left.push(LeftAlone { knob: knob.to_owned(), thread, because: because.to_owned() });
         }
     }
 
     /// Forgets that the knob of this decision is set. Returns its entry.
-    fn forget(&mut self, decision: &Decision) -> Option<Turned> {
-        let same = |one: &Turned| one.knob == decision.knob() && one.thread == decision.thread();
+    fn forget(&mut self, decision: &Decision) -> Option<ActiveChange> {
+        let same = |one: &ActiveChange| one.knob == decision.knob() && one.thread == decision.thread();
         let at = self.changes.iter().position(same)?;
         Some(self.changes.remove(at))
     }
@@ -148,7 +148,7 @@ mod tests {
 
     fn restore(knob: &str, for_good: bool) -> Decision {
         let [mechanism, because] = ["suppress", "a task is there"].map(str::to_owned);
-        Decision::GiveBack { mechanism, knob: knob.to_owned(), thread: None, because, for_good }
+        Decision::Restore { mechanism, knob: knob.to_owned(), thread: None, because, for_good }
     }
 
     #[test]

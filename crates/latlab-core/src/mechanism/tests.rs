@@ -50,7 +50,7 @@ impl TwoKnobs {
                     assert_eq!(&self.knobs[at].value, was);
                     self.knobs[at].value.clone_from(to);
                 }
-                Decision::GiveBack { .. } => self.knobs[at].value.clone_from(&self.found[at]),
+                Decision::Restore { .. } => self.knobs[at].value.clone_from(&self.found[at]),
                 Decision::Stop { .. } => {}
             }
         }
@@ -104,7 +104,7 @@ fn starvation_undoes_a_knob_and_sets_none_for_throughput() {
     starving.starved = vec![0];
     starving.knobs.insert(0, knob("sched_ext", "none"));
     let decisions = adaptation.decide(&starving);
-    let [Decision::GiveBack { knob, for_good: true, .. }] = decisions.as_slice() else {
+    let [Decision::Restore { knob, for_good: true, .. }] = decisions.as_slice() else {
         panic!("{decisions:?}")
     };
     assert_eq!(knob, "wakeup_preemption");
@@ -169,7 +169,7 @@ fn mode_restores_knobs_at_first_task_and_sets_them_a_second_after_the_last() {
     assert_eq!(machine.values(), ["full", "1"]);
     let because = "there are 2 real-time tasks".to_owned();
     let (mechanism, knob) = ("suppress".to_owned(), "preempt".to_owned());
-    let expected = Decision::GiveBack { mechanism, knob, thread: None, because, for_good: false };
+    let expected = Decision::Restore { mechanism, knob, thread: None, because, for_good: false };
     assert_eq!(decisions[1], expected);
     assert!(later(&mut machine, &mut adaptation, (MS, 0)).is_empty());
     assert!(later(&mut machine, &mut adaptation, (Nanos::from_millis(998), 0)).is_empty());
@@ -227,7 +227,7 @@ proptest! {
                 match decision {
                     Decision::Set { was, to, .. } => prop_assert!(was != to),
                     Decision::Stop { knob, .. } => { left.insert(knob.clone()); }
-                    Decision::GiveBack { .. } => prop_assert!(false, "no mechanism restores a knob here"),
+                    Decision::Restore { .. } => prop_assert!(false, "no mechanism restores a knob here"),
                 }
             }
         }

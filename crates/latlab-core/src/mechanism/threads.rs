@@ -47,7 +47,7 @@ impl Threads {
                 None => {
                     let because = "its thread has ended".to_owned();
                     let for_good = false;
-                    let ended = Decision::GiveBack { mechanism, knob, thread, because, for_good };
+                    let ended = Decision::Restore { mechanism, knob, thread, because, for_good };
                     decisions.push(ended);
                 }
             }
@@ -101,7 +101,7 @@ impl Threads {
 
     fn restore(&mut self, thread: &Thread, because: &str) -> Option<Decision> {
         let set = self.set.remove(&thread.id)?;
-        Some(Decision::GiveBack {
+        Some(Decision::Restore {
             mechanism: set.mechanism.to_owned(),
             knob: set.name,
             thread: Some(thread.id),

@@ -19,18 +19,18 @@ run 0xa0 4 1
 end
 ";
 
-fn place(address: u64) -> Option<Place<'static>> {
+fn place(address: u64) -> Option<Location<'static>> {
     let functions = [
         (0xffff_ffff_8000_1000, "asm_sysvec_apic_timer_interrupt"),
         (0xffff_ffff_8000_2000, "hrtimer_interrupt"),
         (0xffff_ffff_8000_3000, "wake_up"),
     ];
     let (begin, function) = functions.into_iter().rfind(|(begin, _)| *begin <= address)?;
-    Some(Place { function, offset: address - begin })
+    Some(Location { function, offset: address - begin })
 }
 
 fn path(latency: u64) -> Path {
-    let mut watched = Watched::read(TRACE).unwrap().remove(0);
+    let mut watched = Trace::read(TRACE).unwrap().remove(0);
     watched.latency = Nanos(latency);
     Path::of(&watched, place)
 }
@@ -74,15 +74,15 @@ fn disabled_sections_name_their_functions() {
     let wake_up = "wake_up".to_owned();
     // From the interrupt to `sti`, and from the counter's first instruction to its last.
     let (from, ns) = (Nanos(4), Nanos(26));
-    assert_eq!(held[0], Held { what: Off::Interrupts, function: entry, from, ns });
+    assert_eq!(held[0], DisabledSection { what: Off::Interrupts, function: entry, from, ns });
     let (from, ns) = (Nanos(23), Nanos(6));
-    assert_eq!(held[1], Held { what: Off::Preemption, function: wake_up, from, ns });
+    assert_eq!(held[1], DisabledSection { what: Off::Preemption, function: wake_up, from, ns });
     assert_eq!(held.len(), 2);
 }
 
 #[test]
 fn damaged_trace_is_refused_with_its_line() {
-    let refused = |text: &str| Watched::read(text).unwrap_err().to_string();
+    let refused = |text: &str| Trace::read(text).unwrap_err().to_string();
     assert!(refused("run 0xa0 4 3\n").contains("line 1"), "{}", refused("run 0xa0 4 3\n"));
     assert!(refused("sample 1 2 3\nrun 0xa0 4 3\n").contains("line 2"));
     assert!(refused("sample 1 2\n").contains("'sample 1 2'"));

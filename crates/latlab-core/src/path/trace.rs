@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 /// The trace of one sample: the instructions before it, up to its reading of the clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct Trace {
     /// The index of the sample in the run.
-    pub nth: u64,
+    pub index: u64,
     /// The latency of the sample, as it was given to the plugin.
     pub latency: Nanos,
     /// The difference between instructions and time so far, where they should be the same.
@@ -117,16 +117,16 @@ impl Run {
     }
 }
 
-impl Watched {
+impl Trace {
     /// Reads the traces of all samples from a file of the plugin.
-    pub fn read(text: &str) -> Result<Vec<Watched>, DamagedTrace> {
+    pub fn read(text: &str) -> Result<Vec<Trace>, DamagedTrace> {
         let mut all = Vec::new();
         let mut current = None;
         for (number, text) in text.lines().enumerate() {
             let damaged = || DamagedTrace { line: number + 1, text: text.to_owned() };
             let (key, rest) = text.split_once(' ').unwrap_or((text, ""));
             if key == "sample" {
-                current = Some(Watched::begin(rest).ok_or_else(damaged)?);
+                current = Some(Trace::begin(rest).ok_or_else(damaged)?);
             } else if key == "end" {
                 all.push(current.take().ok_or_else(damaged)?);
             } else {
@@ -137,10 +137,10 @@ impl Watched {
         Ok(all)
     }
 
-    fn begin(rest: &str) -> Option<Watched> {
-        let [nth, latency, apart] = numbers(rest)?;
+    fn begin(rest: &str) -> Option<Trace> {
+        let [index, latency, apart] = numbers(rest)?;
         let (blocks, runs) = (HashMap::new(), Vec::new());
-        Some(Watched { nth, latency: Nanos(latency), apart, blocks, runs })
+        Some(Trace { index, latency: Nanos(latency), apart, blocks, runs })
     }
 
     fn line(&mut self, key: &str, rest: &str) -> Option<()> {

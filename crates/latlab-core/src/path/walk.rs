@@ -2,7 +2,7 @@
 
 use super::disabled::Changes;
 use super::trace::{Block, Effect};
-use super::{Held, IDLE, PROGRAM, Path, Place, Spent, Step, fold};
+use super::{DisabledSection, IDLE, PROGRAM, Path, Location, Spent, Step, fold};
 use crate::time::Nanos;
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl Walk {
     pub(super) fn run(
         &mut self,
         block: &Block,
-        place: Option<Place<'_>>,
+        place: Option<Location<'_>>,
         part: (u64, u64),
         times: u64,
     ) {
@@ -110,7 +110,7 @@ impl Walk {
             instructions: raw.instructions,
             depth: u32::try_from(raw.depth - lowest).unwrap_or(u32::MAX),
         };
-        let held = self.changes.sections(self.at).into_iter().map(|section| Held {
+        let held = self.changes.sections(self.at).into_iter().map(|section| DisabledSection {
             what: section.what,
             function: name(section.function),
             from: Nanos(section.from),
@@ -175,7 +175,7 @@ impl Walk {
 
 /// Whether this is an entry into the kernel by an interrupt, an exception or a system call, which
 /// runs with interrupts disabled (`arch/x86/entry/entry_64.S`).
-fn enters(place: Place<'_>) -> bool {
+fn enters(place: Location<'_>) -> bool {
     let name = place.function;
     // The stubs of all device vectors have one name.
     name.ends_with("_entries_start")

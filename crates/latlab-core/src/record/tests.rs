@@ -8,7 +8,7 @@ use crate::cpulist::CpuList;
 use crate::histogram::Histogram;
 use crate::machine::TimeDomain;
 use crate::plan::{Length, Part};
-use crate::scan::{Interrupt, Point, Region, Spread};
+use crate::scan::{Interrupt, Point, Section, Spread};
 use crate::timeline::Timeline;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub(crate) fn scan() -> Scan {
         baseline: Nanos(3_200),
         noise: Nanos(1),
         points: vec![point(-1_000, 3_200), point(1_000, 52_200)],
-        regions: vec![Region {
+        regions: vec![Section {
             start: 1_000,
             end: 50_000,
             peak: Nanos(52_200),
@@ -243,7 +243,7 @@ fn assert_refused_or_usable(text: &str) {
         Ok(record) => {
             let _ = compare(std::slice::from_ref(&record), std::slice::from_ref(&record));
             for scan in &record.scans {
-                let _ = (scan.longest(), scan.longest_unseen());
+                let _ = (scan.longest(), scan.detection_limit());
             }
             let both = sum(&record, &record);
             assert!(both.series.iter().all(|series| series.timeline.points().count() <= 1024));

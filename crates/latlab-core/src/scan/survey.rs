@@ -2,7 +2,7 @@
 
 mod sections;
 
-use super::{Measurement, Offset, Point, Region, Spread};
+use super::{Measurement, Offset, Point, Section, Spread};
 use crate::plan::ScanPlan;
 use crate::time::Nanos;
 use sections::{BaseLevel, Moment, height, moments, runs, sections};
@@ -46,7 +46,7 @@ pub struct SurveyFindings {
     /// The points, in order of time.
     pub points: Vec<Point>,
     /// The non-preemptible sections, in order of their starts.
-    pub regions: Vec<Region>,
+    pub regions: Vec<Section>,
 }
 
 /// Measurements within this difference are equal: the time of a few instructions.

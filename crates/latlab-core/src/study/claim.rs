@@ -71,13 +71,13 @@ pub struct NamedValue {
 
 /// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The results agree with the claim.
     Holds,
     /// The results differ from the claim.
     Differs,
     /// The results differ, because current kernels no longer have the cause.
-    NoMore,
+    NoLongerHolds,
     /// These results are missing.
     NotMeasured(Vec<String>),
 }
@@ -86,7 +86,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The compared operands that contain a result: text and value.
     pub compared: Vec<(String, Quantity)>,
 }
@@ -125,7 +125,7 @@ impl Claim {
         let mut missing = BTreeSet::new();
         self.operands().for_each(|operand| operand.value.missing(results, &mut missing));
         if !missing.is_empty() {
-            let verdict = Verdict::NotMeasured(missing.into_iter().collect());
+            let verdict = ClaimVerdict::NotMeasured(missing.into_iter().collect());
             return Judgement { verdict, compared: Vec::new() };
         }
         let mut compared: Vec<(String, Quantity)> = Vec::new();
@@ -133,7 +133,7 @@ impl Claim {
             let value = operand.value.value(results);
             if !value.value.is_finite() {
                 let verdict =
-                    Verdict::NotMeasured(vec![format!("{} (not a number)", operand.text)]);
+                    ClaimVerdict::NotMeasured(vec![format!("{} (not a number)", operand.text)]);
                 return Judgement { verdict, compared: Vec::new() };
             }
             if !compared.iter().any(|(text, _)| *text == operand.text) {
@@ -141,7 +141,7 @@ impl Claim {
             }
         }
         let holds = self.0.iter().all(|chain| chain.holds(results));
-        Judgement { verdict: if holds { Verdict::Holds } else { Verdict::Differs }, compared }
+        Judgement { verdict: if holds { ClaimVerdict::Holds } else { ClaimVerdict::Differs }, compared }
     }
 
     fn operands(&self) -> impl Iterator<Item = &Operand> {

@@ -11,7 +11,7 @@ pub(super) const SCAN: &str = "scan.";
 
 /// A column of a study's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct StudyFigure {
     /// Name in claims.
     pub name: String,
     /// Title in the table.
@@ -19,14 +19,14 @@ pub struct Figure {
     /// Byte offset of the text that names its source.
     pub at: usize,
     /// The data it is computed from.
-    pub of: Of,
+    pub of: FigureSource,
     /// The statistic of that data.
     pub take: Statistic,
 }
 
 /// The data that a figure is computed from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum FigureSource {
     /// The samples of a probe on all CPUs: of the span with this end, or of the first span.
     Series {
         /// The probe's name.
@@ -104,45 +104,45 @@ impl Statistic {
     }
 }
 
-impl Of {
+impl FigureSource {
     /// Returns the probe, the scan or the load, in words.
     pub(super) fn words(&self) -> String {
         match self {
-            Of::Series { probe, .. } | Of::Value { probe, .. } => match probe.strip_prefix(SCAN) {
+            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => match probe.strip_prefix(SCAN) {
                 Some(call) => format!("a scan of '{call}'"),
                 None => format!("the probe '{probe}'"),
             },
-            Of::Work { load } => format!("the load '{load}'"),
+            FigureSource::Work { load } => format!("the load '{load}'"),
         }
     }
 
     /// Whether this statistic is defined for this data.
     pub fn has(&self, take: Statistic) -> bool {
         match self {
-            Of::Series { probe, .. } => match take {
+            FigureSource::Series { probe, .. } => match take {
                 Statistic::Done | Statistic::Rate => false,
                 Statistic::Sections | Statistic::Peak => probe.starts_with(SCAN),
                 _ => true,
             },
-            Of::Value { .. } => {
+            FigureSource::Value { .. } => {
                 matches!(take, Statistic::Min | Statistic::Mean | Statistic::Max)
             }
-            Of::Work { .. } => matches!(take, Statistic::Done | Statistic::Rate),
+            FigureSource::Work { .. } => matches!(take, Statistic::Done | Statistic::Rate),
         }
     }
 }
 
-impl Figure {
+impl StudyFigure {
     /// Returns its dimension: the power of time.
     pub fn kind(&self) -> i32 {
         let counts = [Statistic::Recorded, Statistic::Missed, Statistic::Sections];
         let counted = counts.contains(&self.take);
-        i32::from(matches!(self.of, Of::Series { .. }) && !counted)
+        i32::from(matches!(self.of, FigureSource::Series { .. }) && !counted)
     }
 
     /// Whether it is the maximum of a probe's samples, scans excluded.
     pub fn is_worst(&self) -> bool {
-        let sampled = matches!(&self.of, Of::Series { probe, .. } if !probe.starts_with(SCAN));
+        let sampled = matches!(&self.of, FigureSource::Series { probe, .. } if !probe.starts_with(SCAN));
         sampled && self.take == Statistic::Max
     }
 
@@ -150,15 +150,15 @@ impl Figure {
     /// lacks the data.
     pub fn of(&self, repetitions: &[Record]) -> Option<Quantity> {
         let value = match &self.of {
-            Of::Series { probe, span } => match self.take {
+            FigureSource::Series { probe, span } => match self.take {
                 Statistic::Sections => {
                     scan_maximum(repetitions, probe, |scan| Some(scan.regions.len() as u64))
                 }
                 Statistic::Peak => scan_maximum(repetitions, probe, |scan| Some(scan.peak()?.0)),
                 _ => self.series_value(repetitions, probe, span.as_deref()),
             },
-            Of::Value { probe, name } => self.reported_value(repetitions, probe, name),
-            Of::Work { load } => self.work_value(repetitions, load),
+            FigureSource::Value { probe, name } => self.reported_value(repetitions, probe, name),
+            FigureSource::Work { load } => self.work_value(repetitions, load),
         };
         value.filter(|value| value.is_finite()).map(|value| Quantity { value, time: self.kind() })
     }
@@ -166,8 +166,8 @@ impl Figure {
     /// Returns the series of a record that it is computed from, on all CPUs; none for other data.
     pub fn series<'a>(&self, record: &'a Record) -> Vec<&'a Series> {
         match &self.of {
-            Of::Series { probe, span } => series_of_span(record, probe, span.as_deref()),
-            Of::Value { .. } | Of::Work { .. } => Vec::new(),
+            FigureSource::Series { probe, span } => series_of_span(record, probe, span.as_deref()),
+            FigureSource::Value { .. } | FigureSource::Work { .. } => Vec::new(),
         }
     }
 

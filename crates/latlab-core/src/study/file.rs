@@ -5,8 +5,8 @@ mod shape;
 
 use self::shape::{Choice, ClaimText, FigureText, File, Text};
 use super::claim::{Claim, Fault, NamedValue};
-use super::figure::{Figure, Of, Statistic};
-use super::{Cell, PaperClaim, Study, Terms, Words, pieces};
+use super::figure::{StudyFigure, FigureSource, Statistic};
+use super::{Cell, PaperClaim, Study, Terms, SpannedText, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
@@ -38,7 +38,7 @@ pub(super) fn study(text: &str) -> Result<Study, Fault> {
         redoes: file.redoes,
         about: file.about.trim().to_owned(),
         limit,
-        lasting: None,
+        length_override: None,
         axes,
         cells,
         figures,
@@ -152,7 +152,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
         |all: &Option<Vec<Text>>| all.as_ref().map(|all| all.iter().map(words).collect::<Vec<_>>());
     let adapt = choice.adapt.as_ref().map(|adapt| {
         let text = adapt.get_ref().0.clone()?;
-        Some(Words { text, at: adapt.span().start })
+        Some(SpannedText { text, at: adapt.span().start })
     });
     Ok(Terms {
         on: choice.on.as_ref().map(words),
@@ -168,7 +168,7 @@ fn terms(choice: &Choice) -> Result<Terms, Fault> {
     })
 }
 
-fn figure(figure: &FigureText) -> Result<Figure, Fault> {
+fn figure(figure: &FigureText) -> Result<StudyFigure, Fault> {
     word(&figure.name)?;
     let name = figure.name.get_ref().clone();
     let take = match &figure.take {
@@ -182,12 +182,12 @@ fn figure(figure: &FigureText) -> Result<Figure, Fault> {
     };
     let (text, of) = match (&figure.probe, &figure.load, &figure.figure) {
         (Some(probe), None, None) => {
-            (probe, Of::Series { probe: probe.get_ref().clone(), span: figure.span.clone() })
+            (probe, FigureSource::Series { probe: probe.get_ref().clone(), span: figure.span.clone() })
         }
         (Some(probe), None, Some(figure)) => {
-            (probe, Of::Value { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
+            (probe, FigureSource::Value { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
         }
-        (None, Some(load), None) => (load, Of::Work { load: load.get_ref().clone() }),
+        (None, Some(load), None) => (load, FigureSource::Work { load: load.get_ref().clone() }),
         _ => {
             let why = "a figure needs either a probe (and optionally a figure of it) or a load";
             return Err(fault(&figure.name, why));
@@ -201,7 +201,7 @@ fn figure(figure: &FigureText) -> Result<Figure, Fault> {
         return Err(fault(text, &format!("take must be one of: {}", names.join(", "))));
     }
     let title = figure.title.clone().unwrap_or_else(|| name.clone());
-    Ok(Figure { name, title, at: text.span().start, of, take })
+    Ok(StudyFigure { name, title, at: text.span().start, of, take })
 }
 
 fn published(
@@ -232,8 +232,8 @@ fn time(text: &Text) -> Result<Nanos, Fault> {
     text.get_ref().parse().map_err(|e| fault(text, &format!("{e}")))
 }
 
-fn words(text: &Text) -> Words {
-    Words { text: text.get_ref().clone(), at: text.span().start }
+fn words(text: &Text) -> SpannedText {
+    SpannedText { text: text.get_ref().clone(), at: text.span().start }
 }
 
 /// Refuses names that claims could not refer to.

@@ -1,7 +1,7 @@
 //! Findings of a study: its table, and the verdict on each claim.
 
-use super::claim::{Judgement, NamedValue, Verdict};
-use super::figure::Figure;
+use super::claim::{Judgement, NamedValue, ClaimVerdict};
+use super::figure::StudyFigure;
 use super::quantity::Quantity;
 use super::{Cell, PaperClaim, Study};
 use crate::record::Record;
@@ -29,7 +29,7 @@ impl Study {
     /// Evaluates the records of each cell, in the order of the cells; none for a cell that could not
     /// be measured.
     pub fn findings<'a>(&'a self, measured: &[Option<Vec<Record>>]) -> Findings<'a> {
-        let value = |cell: usize, figure: &Figure| {
+        let value = |cell: usize, figure: &StudyFigure| {
             let records = measured.get(cell).and_then(Option::as_ref);
             records.and_then(|records| figure.of(records))
         };
@@ -72,7 +72,7 @@ pub enum Mismatch {
 impl Study {
     /// Returns the cells, by index, whose records can't be in one table with those of the cells before
     /// them: another time domain, or another kernel of the same target.
-    pub fn strangers(&self, measured: &[Option<Vec<Record>>]) -> Vec<(usize, Mismatch)> {
+    pub fn mismatches(&self, measured: &[Option<Vec<Record>>]) -> Vec<(usize, Mismatch)> {
         let mut known: Vec<(&Cell, &Record)> = Vec::new();
         let mut mismatches = Vec::new();
         for (nth, (cell, records)) in self.cells.iter().zip(measured).enumerate() {
@@ -113,7 +113,7 @@ pub struct LongestLatency<'a> {
     /// Index of its cell.
     pub cell: usize,
     /// Its figure.
-    pub figure: &'a Figure,
+    pub figure: &'a StudyFigure,
     /// The latency.
     pub latency: Nanos,
 }
@@ -145,7 +145,7 @@ impl PaperClaim {
     fn judge(&self, results: &[NamedValue]) -> Judgement {
         let judgement = self.claim.judge(results);
         match judgement.verdict {
-            Verdict::Differs if self.gone => Judgement { verdict: Verdict::NoMore, ..judgement },
+            ClaimVerdict::Differs if self.gone => Judgement { verdict: ClaimVerdict::NoLongerHolds, ..judgement },
             _ => judgement,
         }
     }
@@ -155,16 +155,16 @@ impl Judgement {
     /// Returns the verdict in words.
     pub fn word(&self) -> &'static str {
         match self.verdict {
-            Verdict::Holds => "holds",
-            Verdict::Differs => "differs",
-            Verdict::NoMore => "no longer holds",
-            Verdict::NotMeasured(_) => "not measured",
+            ClaimVerdict::Holds => "holds",
+            ClaimVerdict::Differs => "differs",
+            ClaimVerdict::NoLongerHolds => "no longer holds",
+            ClaimVerdict::NotMeasured(_) => "not measured",
         }
     }
 
     /// Returns the compared values, or the missing results, in words.
     pub fn ground(&self) -> String {
-        if let Verdict::NotMeasured(missing) = &self.verdict {
+        if let ClaimVerdict::NotMeasured(missing) = &self.verdict {
             return format!("no value for {}", missing.join(", "));
         }
         let sides = self.compared.iter().map(|(text, value)| format!("{text} is {value}"));

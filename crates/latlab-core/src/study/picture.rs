@@ -10,21 +10,21 @@ pub struct Picture {
     /// The figure of the paper that it reproduces.
     pub source: String,
     /// Its form.
-    pub kind: Kind,
+    pub kind: PictureKind,
     /// Indices of the figures shown; a distribution or a course over time shows all samples behind
     /// them. Empty for scans.
     pub figures: Vec<usize>,
     /// Indices of the cells shown.
     pub cells: Vec<usize>,
     /// The axis of bars and curves; none for other forms.
-    pub over: Option<Over>,
+    pub over: Option<CategoryAxis>,
     /// Whether the value axis is logarithmic.
     pub log: bool,
 }
 
 /// The form of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PictureKind {
     /// Cumulative distribution: the share of samples at or below each latency.
     Cdf,
     /// Density of the samples.
@@ -41,7 +41,7 @@ pub enum Kind {
 
 /// The axis of a study that bars and curves are drawn over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Over {
+pub struct CategoryAxis {
     /// Index of the axis.
     pub axis: usize,
     /// The labels shown, in order.
@@ -54,29 +54,29 @@ pub struct Over {
     pub stacked: bool,
 }
 
-impl Kind {
+impl PictureKind {
     /// All forms, by name.
-    pub const ALL: [(&'static str, Kind); 6] = [
-        ("cdf", Kind::Cdf),
-        ("density", Kind::Density),
-        ("over-time", Kind::OverTime),
-        ("bars", Kind::Bars),
-        ("curves", Kind::Curves),
-        ("pdlt", Kind::Pdlt),
+    pub const ALL: [(&'static str, PictureKind); 6] = [
+        ("cdf", PictureKind::Cdf),
+        ("density", PictureKind::Density),
+        ("over-time", PictureKind::OverTime),
+        ("bars", PictureKind::Bars),
+        ("curves", PictureKind::Curves),
+        ("pdlt", PictureKind::Pdlt),
     ];
 
     /// Returns the form of this name.
-    pub fn named(name: &str) -> Option<Kind> {
-        Kind::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
+    pub fn named(name: &str) -> Option<PictureKind> {
+        PictureKind::ALL.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
     }
 
     /// Whether it shows samples rather than single values.
     pub fn shows_samples(self) -> bool {
-        matches!(self, Kind::Cdf | Kind::Density | Kind::OverTime)
+        matches!(self, PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime)
     }
 
     /// Whether it shows values over the labels of an axis.
     pub fn has_axis(self) -> bool {
-        matches!(self, Kind::Bars | Kind::Curves)
+        matches!(self, PictureKind::Bars | PictureKind::Curves)
     }
 }

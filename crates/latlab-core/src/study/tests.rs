@@ -3,8 +3,8 @@
 mod figures;
 mod joining;
 
-use super::claim::Verdict;
-use super::figure::{Figure, Of, Statistic};
+use super::claim::ClaimVerdict;
+use super::figure::{StudyFigure, FigureSource, Statistic};
 use super::quantity::Quantity;
 use super::*;
 use crate::histogram::Histogram;
@@ -122,7 +122,7 @@ fn findings_have_measured_and_published_values() {
     assert_eq!((worst.unwrap().value, published), (90.0, Some("about 0.4 s")));
     assert_eq!(findings.rows[0].values[1].0, Some(Quantity::number(15.0)));
     assert_eq!(findings.rows[1].values[0], (None, None));
-    assert_eq!(findings.claims[0].1.verdict, Verdict::Holds);
+    assert_eq!(findings.claims[0].1.verdict, ClaimVerdict::Holds);
     assert_eq!(findings.claims[0].1.ground(), "rt.idle.worst is 90 ns");
     assert_eq!(findings.claims[1].1.word(), "not measured");
     assert_eq!(findings.claims[1].1.ground(), "no value for rt.fork.messages");
@@ -142,8 +142,8 @@ fn claim_with_a_vanished_cause_no_longer_holds_if_it_differs() {
     assert_eq!(judged("gone = \"no such loop\"\n", 50), "holds");
 }
 
-fn figure(of: Of, take: Statistic) -> Figure {
-    Figure { name: String::new(), title: String::new(), at: 0, of, take }
+fn figure(of: FigureSource, take: Statistic) -> StudyFigure {
+    StudyFigure { name: String::new(), title: String::new(), at: 0, of, take }
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn records_of_another_time_domain_or_kernel_are_mismatches() {
     };
     let lab = |target: &str, kernel: &str| on(target, kernel, TimeDomain::Instructions);
     let said = |measured: &[Option<Vec<Record>>]| {
-        let mismatches = study.strangers(measured).into_iter();
+        let mismatches = study.mismatches(measured).into_iter();
         mismatches.map(|(nth, mismatch)| format!("{nth}: {mismatch}")).collect::<Vec<_>>()
     };
     let (a, b) = (lab("lab:a", "6.12"), lab("lab:b", "6.12-rt"));
@@ -236,13 +236,13 @@ fn study_without_cells_is_refused() {
 #[test]
 fn length_set_by_the_user_applies_to_all_cells() {
     let mut study = Study::read(&STUDY.replacen("[plan]", "limit = \"1min\"\n[plan]", 1)).unwrap();
-    study.last(Nanos::from_secs(36_000)).unwrap();
+    study.set_length(Nanos::from_secs(36_000)).unwrap();
     let all = study.cells.iter().map(|cell| cell.terms.length);
     assert!(all.clone().all(|length| length == Some(Length::For(Nanos::from_secs(36_000)))));
     assert_eq!(study.limit, Some(Nanos::from_secs(60 + 50 * 300)));
     let scans = STUDY.replacen("adapt = true", "scans = [\"fork\"]", 1);
-    let refused = Study::read(&scans).unwrap().last(Nanos(1)).unwrap_err();
+    let refused = Study::read(&scans).unwrap().set_length(Nanos(1)).unwrap_err();
     assert!(refused.starts_with("the cell rt-adapted.idle scans calls"), "{refused}");
-    let refused = Study::read(STUDY).unwrap().last(Nanos::from_secs(700_000)).unwrap_err();
+    let refused = Study::read(STUDY).unwrap().set_length(Nanos::from_secs(700_000)).unwrap_err();
     assert!(refused.starts_with("a cell is measured for at most"), "{refused}");
 }

@@ -26,7 +26,7 @@ fn driver_constants_match_the_header() {
     assert_eq!(defined("LATLAB_PARTS"), Pieces::MOST.to_string());
     assert_eq!(defined("LATLAB_MAX_POINTS"), Loop::MOST_POINTS.to_string());
     assert_eq!(defined("LATLAB_SWITCHES"), WatchedSwitches::MOST.to_string());
-    assert_eq!(defined("LATLAB_BUSIEST_NS"), format!("{}ULL", Source::BUSIEST.0));
+    assert_eq!(defined("LATLAB_BUSIEST_NS"), format!("{}ULL", InterruptSource::BUSIEST.0));
     let longest = Driver::LONGEST_DELAY.0;
     assert_eq!(defined("LATLAB_LONGEST_DELAY_NS"), format!("{longest}ULL"));
     assert_eq!(defined("LATLAB_THREADED"), THREADED.to_string());
@@ -67,11 +67,11 @@ fn driver_enumerations_match_the_header() {
         assert_eq!(listed[mode as usize], name);
     }
     let causes = [
-        (Cause::InterruptsOff, "LATLAB_INTERRUPTS_OFF"),
-        (Cause::PreemptionOff, "LATLAB_PREEMPTION_OFF"),
-        (Cause::RawSpinlock, "LATLAB_RAW_SPINLOCK"),
-        (Cause::Softirq, "LATLAB_SOFTIRQ"),
-        (Cause::TimerCallback, "LATLAB_TIMER_CALLBACK"),
+        (DelayCause::InterruptsOff, "LATLAB_INTERRUPTS_OFF"),
+        (DelayCause::PreemptionOff, "LATLAB_PREEMPTION_OFF"),
+        (DelayCause::RawSpinlock, "LATLAB_RAW_SPINLOCK"),
+        (DelayCause::Softirq, "LATLAB_SOFTIRQ"),
+        (DelayCause::TimerCallback, "LATLAB_TIMER_CALLBACK"),
     ];
     let listed = names("latlab_cause");
     assert_eq!(listed.len(), causes.len() + 1, "the last name is their count");

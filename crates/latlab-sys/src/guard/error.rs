@@ -24,7 +24,7 @@ pub enum GuardError {
     #[error(
         "{0} can't be saved, so it could not be restored: run latlab as root, or leave the load out"
     )]
-    NotKept(String),
+    NotSaved(String),
     /// Another run has set it, and is running or could not restore it.
     #[error(
         "another latlab (process {pid}) has set {knob}: wait until it has ended, or run `latlab \
@@ -47,7 +47,7 @@ pub enum GuardError {
         "the journal in {folder} can't be written ({error}): it still lists {knobs} as set, which \
          does no harm"
     )]
-    Behind {
+    JournalOutdated {
         /// The knobs, separated by commas.
         knobs: String,
         /// The folder of the journal.

@@ -8,9 +8,9 @@ use crate::root::Root;
 use std::fs;
 use std::path::Path;
 
-/// The result of [`super::Guard::mend_all`].
+/// The result of [`super::Guard::recover_all`].
 #[derive(Debug)]
-pub struct Mended {
+pub struct Recovery {
     /// A sentence for each knob.
     pub said: Vec<String>,
     /// Whether everything was restored and every journal could be read.
@@ -18,18 +18,18 @@ pub struct Mended {
 }
 
 /// Restores what all killed runs have left changed below `root`, and removes their other files.
-pub(super) fn recover(root: &Root) -> Mended {
+pub(super) fn recover(root: &Root) -> Recovery {
     claim::sweep(root);
     lock::sweep(&root.path(FOLDER).join("turn"));
     journal::sweep(root);
-    let mut all = Mended { said: Vec::new(), complete: true };
+    let mut all = Recovery { said: Vec::new(), complete: true };
     for path in journals(root) {
         recover_one(&path, &mut all);
     }
     all
 }
 
-fn recover_one(path: &Path, all: &mut Mended) {
+fn recover_one(path: &Path, all: &mut Recovery) {
     let Some(journal) = Journal::abandoned(path) else { return };
     let Some(content) = read(path) else {
         let said = set_aside(path);

@@ -218,13 +218,13 @@ fn guard_recovers_a_killed_run_once() {
     guard.set("swappiness", "6", "for a test").unwrap();
     killed(&root, guard);
     knob::put("stat_interval", &root.path(STAT), "99").unwrap();
-    let changes = Guard::mend(&root);
+    let changes = Guard::recover(&root);
     assert_eq!(changes.len(), 2, "{changes:?}");
     assert!(changes[0].contains("stat_interval") && changes[0].contains("it stays"), "{changes:?}");
     assert!(changes[1].contains("swappiness") && changes[1].contains("was killed"), "{changes:?}");
     assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("99", "60"));
     assert!(journals(&root).is_empty());
-    assert!(Guard::mend(&root).is_empty());
+    assert!(Guard::recover(&root).is_empty());
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn guard_does_not_recover_a_run_that_lives() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
-    assert!(Guard::mend(&root).is_empty());
+    assert!(Guard::recover(&root).is_empty());
     assert_eq!(value(&root, SWAP), "5");
     drop(guard);
     assert_eq!(value(&root, SWAP), "60");
@@ -257,7 +257,7 @@ fn guard_sets_a_damaged_journal_aside() {
     let whole = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
     for text in ["", "{", "[]", "\0\0\0", &whole[..40], r#"{"pid":-1,"entries":[]}"#, whole] {
         let (_folder, root) = machine(&[(SWAP, "60\n"), ("run/latlab/7.journal", text)]);
-        let mended = Guard::mend_all(&root);
+        let mended = Guard::recover_all(&root);
         assert!(mended.said.len() <= 1, "{text}");
         assert_eq!(mended.complete, text.is_empty(), "{text}");
         assert_eq!(value(&root, SWAP), "60", "{text}");
@@ -276,16 +276,16 @@ fn guard_sets_a_damaged_journal_aside() {
 fn guard_restores_a_kept_knob_from_any_value() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
-    guard.keep("swappiness", "for a test").unwrap();
+    guard.save("swappiness", "for a test").unwrap();
     for value in ["5", "6"] {
         knob::put("swappiness", &root.path(SWAP), value).unwrap();
     }
     assert_eq!(guard.restore(), [change("swappiness", "60", "various", true)]);
     assert_eq!(value(&root, SWAP), "60");
-    guard.keep("swappiness", "for a test").unwrap();
+    guard.save("swappiness", "for a test").unwrap();
     killed(&root, guard);
     knob::put("swappiness", &root.path(SWAP), "7").unwrap();
-    let changes = Guard::mend(&root);
+    let changes = Guard::recover(&root);
     assert!(changes.len() == 1 && changes[0].ends_with("is 60 again"), "{changes:?}");
     assert_eq!(value(&root, SWAP), "60");
 }
@@ -294,11 +294,11 @@ fn guard_restores_a_kept_knob_from_any_value() {
 fn guard_names_a_console_that_is_missing_or_no_console() {
     let (_folder, root) = small();
     let mut guard = Guard::new(root.clone());
-    let error = guard.keep("console_leds", "for a test").unwrap_err();
+    let error = guard.save("console_leds", "for a test").unwrap_err();
     assert!(error.to_string().contains("/dev/tty0 is missing"), "{error}");
     fs::create_dir_all(root.path("dev")).unwrap();
     File::create(root.path("dev/tty0")).unwrap();
-    assert!(guard.keep("active_console", "for a test").is_err());
+    assert!(guard.save("active_console", "for a test").is_err());
     assert!(guard.set("active_console", "2", "for a test").is_err(), "users may not set it");
     assert!(journals(&root).is_empty());
 }
@@ -310,7 +310,7 @@ fn guard_restores_one_knob_early_and_sets_it_again() {
     guard.set("stat_interval", "10", "for a test").unwrap();
     for _ in 0..1000 {
         guard.set("swappiness", "5", "for a test").unwrap();
-        assert!(guard.release("swappiness").unwrap());
+        assert!(guard.restore_knob("swappiness").unwrap());
         assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
     }
     assert_eq!(guard.content.entries.len(), 1, "the journal does not grow");
@@ -326,9 +326,9 @@ fn guard_recovery_leaves_out_what_was_forgotten() {
     let mut guard = Guard::new(root.clone());
     guard.set("stat_interval", "10", "for a test").unwrap();
     guard.set("swappiness", "5", "for a test").unwrap();
-    guard.forget("stat_interval").unwrap();
+    guard.leave_alone("stat_interval").unwrap();
     killed(&root, guard);
-    let said = Guard::mend(&root);
+    let said = Guard::recover(&root);
     assert_eq!(said.len(), 1, "{said:?}");
     assert_eq!((value(&root, STAT).as_str(), value(&root, SWAP).as_str()), ("10", "60"));
 }
@@ -339,7 +339,7 @@ fn guard_returns_a_forgotten_knob_as_not_restored() {
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
     File::create(root.path(SWAP)).unwrap().write_all(b"7").unwrap();
-    guard.forget("swappiness").unwrap();
+    guard.leave_alone("swappiness").unwrap();
     assert_eq!(guard.restore(), [change("swappiness", "60", "5", false)]);
     assert_eq!(value(&root, SWAP), "7");
 }
@@ -401,11 +401,11 @@ fn guard_keeps_what_it_can_not_restore_for_the_next_run() {
         if killed_early {
             killed(&root, guard);
         } else {
-            assert!(!guard.release("swappiness").unwrap());
+            assert!(!guard.restore_knob("swappiness").unwrap());
             let changes = guard.restore();
             assert_eq!(changes.iter().filter(|change| change.restored).count(), 1, "{changes:?}");
         }
-        let mended = Guard::mend_all(&root);
+        let mended = Guard::recover_all(&root);
         assert!(!mended.complete, "{mended:?}");
         let last = mended.said.last().unwrap();
         assert!(last.contains("swappiness") && last.contains("directory"), "{mended:?}");
@@ -413,7 +413,7 @@ fn guard_keeps_what_it_can_not_restore_for_the_next_run() {
         assert_eq!(value(&root, STAT), "1");
         fs::remove_dir(root.path(SWAP)).unwrap();
         File::create(root.path(SWAP)).unwrap().write_all(b"6").unwrap();
-        let mended = Guard::mend_all(&root);
+        let mended = Guard::recover_all(&root);
         assert!(mended.complete && mended.said.len() == 1, "{mended:?}");
         assert_eq!(value(&root, SWAP), "60");
         assert!(journals(&root).is_empty());

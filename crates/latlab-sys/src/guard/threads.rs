@@ -6,7 +6,7 @@ use latlab_core::record::Change;
 
 /// A policy for a thread.
 #[derive(Clone, Debug)]
-pub struct Wanted<'a> {
+pub struct ThreadPolicy<'a> {
     /// The number of the thread.
     pub thread: i32,
     /// Its name: a thread of another name has been given the number since.
@@ -23,12 +23,12 @@ impl Guard {
     /// error of the whole means that no thread was changed.
     pub fn set_threads(
         &mut self,
-        all: &[Wanted<'_>],
+        all: &[ThreadPolicy<'_>],
     ) -> Result<Vec<Result<(), GuardError>>, GuardError> {
         let Some(first) = all.first() else { return Ok(Vec::new()) };
         let _lock = self.lock_journals(first.name)?;
         let others = self.others();
-        let entry = |one: &Wanted<'_>| {
+        let entry = |one: &ThreadPolicy<'_>| {
             let entry = Entry::of_thread(one.thread, one.name, one.policy.to_owned())?;
             super::refuse_if_taken(&others, |theirs| theirs.same_knob(&entry), one.name)?;
             Ok(entry)
@@ -40,24 +40,24 @@ impl Guard {
         Ok(results.collect())
     }
 
-    fn apply(&mut self, entry: &Entry, one: &Wanted<'_>) -> Result<(), GuardError> {
+    fn apply(&mut self, entry: &Entry, one: &ThreadPolicy<'_>) -> Result<(), GuardError> {
         entry.apply(one.policy)?;
         let change = change(one.name, &entry.was, one.policy);
         self.note(Change { reason: one.because.clone(), ..change });
         Ok(())
     }
 
-    /// Restores the policy of a thread before the end, as [`Guard::release`] does for a knob. For a
+    /// Restores the policy of a thread before the end, as [`Guard::restore_knob`] does for a knob. For a
     /// thread that has ended there is nothing to restore. The journal is brought up to date only
-    /// when it is written next, or by [`Guard::settle`]: there may be many threads, and writing it
+    /// when it is written next, or by [`Guard::update_journal`]: there may be many threads, and writing it
     /// takes longer than restoring them.
-    pub fn release_thread(&mut self, thread: i32, name: &str) -> bool {
+    pub fn restore_thread(&mut self, thread: i32, name: &str) -> bool {
         self.behind.push(name.to_owned());
         self.restore_those(name, |entry| entry.is_of(thread, name))
     }
 
-    /// Leaves the policy of a thread as it is, as [`Guard::forget`] does for a knob.
-    pub fn forget_thread(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
+    /// Leaves the policy of a thread as it is, as [`Guard::leave_alone`] does for a knob.
+    pub fn leave_thread_alone(&mut self, thread: i32, name: &str) -> Result<(), GuardError> {
         self.left_alone.push(name.to_owned());
         self.remove_those(name, |entry| entry.is_of(thread, name))
     }

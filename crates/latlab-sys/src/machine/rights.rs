@@ -1,7 +1,7 @@
 //! The rights of latlab itself: its capabilities and limits.
 
 use crate::root::Root;
-use latlab_core::machine::{Limit, Rights};
+use latlab_core::machine::{ResourceLimit, Rights};
 
 /// Bit and name (`linux/capability.h`) of the capabilities that latlab uses.
 const CAPABILITIES: &[(u32, &str)] = &[
@@ -31,10 +31,10 @@ fn capabilities(root: &Root) -> Option<Vec<String>> {
 }
 
 /// A soft limit: the first column after its name, before the hard limit and the unit.
-fn limit(limits: &str, name: &str) -> Option<Limit> {
+fn limit(limits: &str, name: &str) -> Option<ResourceLimit> {
     let columns = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match columns.split_whitespace().next()? {
-        "unlimited" => Some(Limit::Unlimited),
-        number => number.parse().ok().map(Limit::At),
+        "unlimited" => Some(ResourceLimit::Unlimited),
+        number => number.parse().ok().map(ResourceLimit::At),
     }
 }

@@ -1,12 +1,12 @@
 //! The real-time threads of a machine, from `/proc/PID/task/TID/stat`.
 
 use crate::root::Root;
-use latlab_core::machine::Thread;
+use latlab_core::machine::RealtimeThread;
 
 /// The tasks of a machine.
 pub(super) struct Tasks {
     /// The real-time threads that may compete with a measurement.
-    pub(super) realtime: Vec<Thread>,
+    pub(super) realtime: Vec<RealtimeThread>,
     /// The number of real-time threads left out, because every machine has them.
     pub(super) per_cpu: u32,
     /// Whether irqbalance runs, which moves interrupts between CPUs.
@@ -49,7 +49,7 @@ impl Tasks {
     }
 }
 
-fn is_per_cpu(thread: &Thread) -> bool {
+fn is_per_cpu(thread: &RealtimeThread) -> bool {
     thread.kernel && PER_CPU.iter().any(|name| thread.comm.starts_with(name))
 }
 
@@ -59,7 +59,7 @@ fn number(stat: &str) -> Option<u32> {
 
 /// The thread of a line as in `proc_pid_stat(5)`, if it is a real-time thread. Its name, in
 /// parentheses, may contain blanks and parentheses: columns are counted from the last parenthesis.
-fn thread(pid: u32, stat: &str) -> Option<Thread> {
+fn thread(pid: u32, stat: &str) -> Option<RealtimeThread> {
     let (head, tail) = stat.rsplit_once(')')?;
     let columns: Vec<&str> = tail.split_whitespace().collect();
     // The first column here is the third there.
@@ -70,7 +70,7 @@ fn thread(pid: u32, stat: &str) -> Option<Thread> {
         6 => "deadline",
         _ => return None,
     };
-    Some(Thread {
+    Some(RealtimeThread {
         comm: head.split_once('(')?.1.to_owned(),
         pid,
         tid: number(head)?,

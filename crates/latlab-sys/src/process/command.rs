@@ -1,6 +1,6 @@
 //! Commands whose program the kernel kills when the thread that started it ends.
 
-use super::die_with;
+use super::die_with_parent;
 use crate::sched::Policy;
 use crate::{descriptor, sched, signal};
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Prepares to start a program. The kernel kills it when the calling thread ends, and no signal is
 /// blocked in it.
-pub fn tied(program: impl AsRef<OsStr>) -> Command {
+pub fn command(program: impl AsRef<OsStr>) -> Command {
     #[expect(
         clippy::disallowed_methods,
         reason = "this is the function that all programs are started with"
@@ -22,10 +22,10 @@ pub fn tied(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Prepares to start a program as [`tied`] does; it also ignores SIGINT, SIGTERM and SIGHUP. It may
+/// Prepares to start a program as [`command`] does; it also ignores SIGINT, SIGTERM and SIGHUP. It may
 /// share the terminal of this process, which handles these signals and decides when it ends.
-pub fn sheltered(program: impl AsRef<OsStr>) -> Command {
-    let mut command = tied(program);
+pub fn command_ignoring_signals(program: impl AsRef<OsStr>) -> Command {
+    let mut command = command(program);
     before_exec(&mut command, Step::IgnoreEndingSignals);
     command
 }
@@ -57,7 +57,7 @@ impl Step {
     fn run(self) -> io::Result<()> {
         match self {
             Step::UnblockSignals => signal::unblock_all(),
-            Step::DieWith(parent) => die_with(parent)?,
+            Step::DieWith(parent) => die_with_parent(parent)?,
             Step::IgnoreEndingSignals => signal::ignore_ending_signals()?,
             Step::KeepOpen(fd) => descriptor::keep_open(fd)?,
             Step::SetPolicy(policy) => sched::set_policy(policy)?,

@@ -1,6 +1,6 @@
 //! Children that go on running this program after a fork.
 
-use super::die_with;
+use super::die_with_parent;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions};
 use std::io;
 use std::marker::PhantomData;
@@ -43,7 +43,7 @@ impl SingleThread {
 
 /// Runs `body` in a forked child, and returns its exit code.
 fn run_in_child(parent: u32, body: impl FnOnce() -> io::Result<()>) -> i32 {
-    if die_with(parent).is_err() {
+    if die_with_parent(parent).is_err() {
         return 1;
     }
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
@@ -83,7 +83,7 @@ impl Drop for Forked {
 /// Waits until all these children have ended by themselves, in any order. When one fails, the
 /// others are killed: those that wait for it would wait for ever. The process must have no other
 /// children.
-pub fn await_all(mut children: Vec<Forked>) -> io::Result<()> {
+pub fn wait_for_all(mut children: Vec<Forked>) -> io::Result<()> {
     while !children.is_empty() {
         let status = match rustix::process::wait(WaitOptions::empty()).map_err(io::Error::from) {
             Ok(Some((pid, status))) => {
@@ -97,7 +97,7 @@ pub fn await_all(mut children: Vec<Forked>) -> io::Result<()> {
             Err(e) => return Err(e),
         };
         if status != 0 {
-            end_all(children);
+            kill_all(children);
             let status = ExitStatus::from_raw(status);
             return Err(io::Error::other(format!("a child process has ended ({status})")));
         }
@@ -106,7 +106,7 @@ pub fn await_all(mut children: Vec<Forked>) -> io::Result<()> {
 }
 
 /// Fails where a child of this process has ended; does not wait, and leaves it to be reaped.
-pub fn all_at_work() -> io::Result<()> {
+pub fn check_all_running() -> io::Result<()> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match rustix::process::waitid(WaitId::All, options)? {
         Some(_) => Err(io::Error::other("a child process has ended")),
@@ -116,7 +116,7 @@ pub fn all_at_work() -> io::Result<()> {
 
 /// Kills all these children before it reaps any: one that still runs could keep another from
 /// ending.
-pub fn end_all(children: Vec<Forked>) {
+pub fn kill_all(children: Vec<Forked>) {
     children.iter().for_each(Forked::kill);
     drop(children);
 }

@@ -7,29 +7,29 @@ use std::process::Command;
 
 /// This program with arguments, prepared so that execve(2) is the only call that is left.
 #[derive(Debug)]
-pub struct Itself {
+pub struct SelfExec {
     arguments: Vec<CString>,
     pointers: Vec<*const libc::c_char>,
 }
 
-impl Itself {
-    /// This program as one that ends at once: see [`is_for_nothing`].
-    pub fn for_nothing() -> io::Result<Itself> {
-        Itself::with(&[NOTHING])
+impl SelfExec {
+    /// This program as one that ends at once: see [`is_no_op`].
+    pub fn no_op() -> io::Result<SelfExec> {
+        SelfExec::with(&[NOTHING])
     }
 
     /// This program with these arguments and an empty environment.
-    fn with(words: &[&str]) -> io::Result<Itself> {
+    fn with(words: &[&str]) -> io::Result<SelfExec> {
         let all = std::iter::once("latlab").chain(words.iter().copied());
         let arguments = all.map(CString::new).collect::<Result<Vec<_>, _>>()?;
         let pointers = arguments.iter().map(|word| word.as_ptr());
         let pointers = pointers.chain([std::ptr::null()]).collect();
-        Ok(Itself { arguments, pointers })
+        Ok(SelfExec { arguments, pointers })
     }
 
     /// Replaces the calling process with it. Returns only where that failed.
     #[inline]
-    pub fn become_it(&self) -> io::Error {
+    pub fn exec(&self) -> io::Error {
         debug_assert_eq!(self.pointers.len(), self.arguments.len() + 1);
         let environment = [std::ptr::null()];
         let path = c"/proc/self/exe".as_ptr();
@@ -42,14 +42,14 @@ impl Itself {
 /// The argument with which this program does nothing.
 const NOTHING: &str = "nothing-worker";
 
-/// Whether this process was started only to end at once ([`Itself::for_nothing`]).
-pub fn is_for_nothing() -> bool {
+/// Whether this process was started only to end at once ([`SelfExec::no_op`]).
+pub fn is_no_op() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == NOTHING)
 }
 
 /// Replaces the calling process with another program. Returns only where that failed. Signal
 /// dispositions stay, except that SIGPIPE has its default again.
-pub fn become_program(program: &OsString, arguments: &[OsString]) -> io::Error {
+pub fn exec_program(program: &OsString, arguments: &[OsString]) -> io::Error {
     #[expect(clippy::disallowed_methods, reason = "the program replaces this process")]
     let mut command = Command::new(program);
     command.args(arguments).exec()

@@ -1,6 +1,6 @@
 //! A load's worker: this program once more, in a process of its own.
 
-use crate::process::{inherit, tied};
+use crate::process::{inherit, command};
 use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;
@@ -25,7 +25,7 @@ impl Worker {
     /// worker finds its [`SharedPage`].
     pub fn start(arguments: impl FnOnce(i32) -> Vec<String>) -> io::Result<Worker> {
         let page = SharedPage::new()?;
-        let mut command = tied("/proc/self/exe");
+        let mut command = command("/proc/self/exe");
         command.args(arguments(page.as_raw_fd()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.process_group(0);
@@ -62,7 +62,7 @@ impl Worker {
     }
 
     /// The text that it wrote to stderr before it ended, or its exit status where it wrote none.
-    pub fn last_words(&mut self) -> String {
+    pub fn failure_message(&mut self) -> String {
         let Some((status, _)) = self.ended else {
             return String::new();
         };

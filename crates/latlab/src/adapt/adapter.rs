@@ -12,7 +12,7 @@ use crate::mechanism;
 use latlab_bpf::wakers::Meter;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
-use latlab_core::mechanism::watching::Violations;
+use latlab_core::mechanism::violations::Violations;
 use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation};
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
@@ -99,7 +99,7 @@ impl Adapter {
 
     /// Observes, decides and applies once more.
     pub(super) fn step(&mut self) {
-        let begin = clock::of_thread();
+        let begin = clock::thread_cpu_time();
         let seen = self.observe();
         self.warn_of_problem();
         let decisions = self.decide(&seen);
@@ -109,7 +109,7 @@ impl Adapter {
         if let Err(error) = self.applier.settle() {
             self.reporter.warn(error.to_string());
         }
-        let cost = clock::of_thread() - begin;
+        let cost = clock::thread_cpu_time() - begin;
         self.pause = Nanos(cost.0 * SHARE).min(LONGEST_PAUSE);
     }
 

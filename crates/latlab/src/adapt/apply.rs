@@ -5,7 +5,7 @@ use super::scheduler::Scheduler;
 use latlab_core::mechanism::Decision;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::record::Change;
-use latlab_sys::guard::{Guard, GuardError, Wanted};
+use latlab_sys::guard::{Guard, GuardError, ThreadPolicy};
 use latlab_sys::root::Root;
 
 /// Sets knobs as decided. Dropping it restores all of them.
@@ -52,7 +52,7 @@ impl Applier {
         decisions: &'a [Decision],
         reporter: &Reporter,
     ) -> Vec<Unapplied<'a>> {
-        let wanted: Vec<Wanted<'_>> = decisions.iter().filter_map(wanted_policy).collect();
+        let wanted: Vec<ThreadPolicy<'_>> = decisions.iter().filter_map(wanted_policy).collect();
         let results = match self.guard.set_threads(&wanted) {
             Ok(results) => results,
             Err(error) => return vec![Unapplied { decisions, error }],
@@ -80,7 +80,7 @@ impl Applier {
                 self.set(knob, to, &format!("{mechanism}: {because}"))?;
                 reporter.log(&decision.to_string());
             }
-            Decision::GiveBack { mechanism, knob, thread, because, .. } => {
+            Decision::Restore { mechanism, knob, thread, because, .. } => {
                 let restored = self.restore_one(knob, *thread)?;
                 let outcome = if restored { "restored" } else { "could not be restored" };
                 reporter.log(&format!("{mechanism}: {knob} {outcome}: {because}"));
@@ -104,30 +104,30 @@ impl Applier {
     /// Restores a knob or a thread's policy. Whether it is as it was found.
     fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<bool, GuardError> {
         match thread {
-            Some(id) => Ok(self.guard.release_thread(id, knob)),
+            Some(id) => Ok(self.guard.restore_thread(id, knob)),
             None if knob == SCHED_EXT => {
                 self.scheduler.detach();
                 Ok(true)
             }
-            None => self.guard.release(knob),
+            None => self.guard.restore_knob(knob),
         }
     }
 
     /// Leaves a knob or a thread's policy as another program has set it.
     fn forget(&mut self, knob: &str, thread: Option<i32>) -> Result<(), GuardError> {
         match thread {
-            Some(id) => self.guard.forget_thread(id, knob),
+            Some(id) => self.guard.leave_thread_alone(id, knob),
             None if knob == SCHED_EXT => {
                 self.scheduler.detach();
                 Ok(())
             }
-            None => self.guard.forget(knob),
+            None => self.guard.leave_alone(knob),
         }
     }
 
     /// Brings the guard's journal up to date.
     pub(super) fn settle(&mut self) -> Result<(), GuardError> {
-        self.guard.settle()
+        self.guard.update_journal()
     }
 
     /// Restores everything. Returns what had been changed.
@@ -143,9 +143,9 @@ fn sets_thread(decision: &Decision) -> bool {
 }
 
 /// The policy that a decision gives to a thread.
-fn wanted_policy(decision: &Decision) -> Option<Wanted<'_>> {
+fn wanted_policy(decision: &Decision) -> Option<ThreadPolicy<'_>> {
     let Decision::Set { mechanism, knob: name, thread, to: policy, because, .. } = decision else {
         return None;
     };
-    Some(Wanted { thread: (*thread)?, name, policy, because: format!("{mechanism}: {because}") })
+    Some(ThreadPolicy { thread: (*thread)?, name, policy, because: format!("{mechanism}: {because}") })
 }

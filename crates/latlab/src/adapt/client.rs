@@ -2,7 +2,7 @@
 
 use super::daemon::NAME;
 use crate::failure::{Failure, Result};
-use latlab_core::mechanism::asking::Answer;
+use latlab_core::mechanism::protocol::Answer;
 use latlab_core::mechanism::status::Status;
 use latlab_sys::listener;
 use latlab_sys::root::Root;
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST: u64 = 16 << 20;
 
 /// Requests these device groups for this process, until it ends, whatever program it executes.
-pub(crate) fn ask(groups: &str) -> Result<()> {
+pub(crate) fn request_groups(groups: &str) -> Result<()> {
     let line = query(&format!("groups {groups}"))?;
     match Answer::read(&line) {
         Some(Answer::Ok(_)) => Ok(()),

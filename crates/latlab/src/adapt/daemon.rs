@@ -11,7 +11,7 @@ use super::starvation::HeartbeatThreads;
 use super::thread::Adapting;
 use crate::failure::{Result, failed};
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::log::Began;
+use latlab_core::mechanism::log::LogHeader;
 use latlab_core::mechanism::status::Status;
 use latlab_sys::clock;
 use latlab_sys::listener::Listener;
@@ -103,7 +103,7 @@ fn groups_refused(names: &[String]) -> Option<String> {
 }
 
 fn decision_log(options: &Options<'_>, mailbox: &Arc<Mailbox>) -> DecisionLog {
-    let began = || Began {
+    let began = || LogHeader {
         latlab: env!("CARGO_PKG_VERSION").to_owned(),
         mechanisms: options.names.to_vec(),
         configuration: options.text.to_owned(),

@@ -81,7 +81,7 @@ fn mode(tasks: usize, adaptation: &Adaptation) -> String {
         1 => "there is 1 real-time task now".to_owned(),
         many => format!("there are {many} real-time tasks now"),
     };
-    if adaptation.turns_threads() {
+    if adaptation.schedules_threads() {
         format!("{running}: IRQ threads would keep their priority")
     } else {
         format!("{running}: knobs for throughput would be set once there is none")

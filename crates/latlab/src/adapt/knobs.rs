@@ -3,7 +3,7 @@
 use super::scheduler;
 use latlab_core::mechanism::Knob;
 use latlab_core::mechanism::suppress::SCHED_EXT;
-use latlab_sys::knob::{self, Standing, Unreadable};
+use latlab_sys::knob::{self, KnobState, Unreadable};
 use latlab_sys::root::Root;
 
 /// Reads the knobs called `names`. Returns those that could be read, and why others could not.
@@ -17,8 +17,8 @@ pub(super) fn read(
             knobs.extend(scheduler::current(root));
             continue;
         }
-        match knob::standing(root, name) {
-            Ok(Standing { path, value, possible }) => {
+        match knob::state(root, name) {
+            Ok(KnobState { path, value, possible }) => {
                 let path = path.display().to_string();
                 knobs.push(Knob { name: name.to_owned(), path, value, possible });
             }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result, failed};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::log::{Began, Entry, Replay, Short};
+use latlab_core::mechanism::log::{LogHeader, Entry, Replay, Short};
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct PlannedLog {
     pub(super) path: PathBuf,
-    pub(super) began: Began,
+    pub(super) began: LogHeader,
 }
 
 /// An open log file, to which entries are appended.
@@ -31,7 +31,7 @@ impl LogFile {
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(|e| failed(&name, e))?;
         let mut log = LogFile { file, path, short: Short::default() };
-        log.append(&Entry::Began(began)).map_err(|e| failed(&name, e))?;
+        log.append(&Entry::Started(began)).map_err(|e| failed(&name, e))?;
         Ok(log)
     }
 
@@ -72,7 +72,7 @@ pub(crate) fn replay(path: &Path) -> Result<String> {
         let entry: Entry = serde_json::from_str(&line)
             .map_err(|e| failed(&place, format!("not a line of a latlab adapt log: {e}")))?;
         match entry {
-            Entry::Began(began) => {
+            Entry::Started(began) => {
                 replay.begin(adaptation(&began).map_err(|failure| failure.about(&place))?);
             }
             entry => replay.take(entry).map_err(|why| Failure::Worse(format!("{place}: {why}")))?,
@@ -83,7 +83,7 @@ pub(crate) fn replay(path: &Path) -> Result<String> {
 }
 
 /// The mechanisms that a log was written with.
-fn adaptation(began: &Began) -> Result<Adaptation> {
+fn adaptation(began: &LogHeader) -> Result<Adaptation> {
     let configuration = Configuration::read(&began.configuration).map_err(Failure::Failed)?;
     mechanism::adaptation(&began.mechanisms, &configuration)
 }

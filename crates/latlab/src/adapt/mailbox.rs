@@ -29,7 +29,7 @@ impl Mailbox {
         *lock(&self.requests) = requests;
         match self.adaptation_thread.load(Relaxed) {
             0 => {}
-            thread => signal::nudge(thread),
+            thread => signal::interrupt_thread(thread),
         }
     }
 

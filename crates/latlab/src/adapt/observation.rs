@@ -37,7 +37,7 @@ impl ObservationSource {
         names: &[String],
         root: &Root,
     ) -> Result<ObservationSource> {
-        let threads = adaptation.turns_threads().then(|| InterruptThreads::new(root.clone()));
+        let threads = adaptation.schedules_threads().then(|| InterruptThreads::new(root.clone()));
         Ok(ObservationSource {
             root: root.clone(),
             knobs: adaptation.knobs(),
@@ -147,7 +147,7 @@ fn realtime_tasks(
     names: &[String],
     root: &Root,
 ) -> Result<Option<RealTimeTasks>> {
-    let needing = adaptation.counts_tasks();
+    let needing = adaptation.need_task_counts();
     if needing.is_empty() {
         return Ok(None);
     }
@@ -156,7 +156,7 @@ fn realtime_tasks(
 
 /// The BPF program that reports wake-ups, where mechanisms need it.
 fn wakers(adaptation: &Adaptation, names: &[String]) -> Result<Option<Wakers>> {
-    let needing = adaptation.hears_wakes();
+    let needing = adaptation.need_wakeups();
     if needing.is_empty() {
         return Ok(None);
     }

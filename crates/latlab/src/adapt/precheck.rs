@@ -32,7 +32,7 @@ pub(super) fn unsupported(
 /// sentence for each limitation.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
     let (readable, unreadable) = throughput_knobs(adaptation, root);
-    let sets_threads = adaptation.turns_threads();
+    let sets_threads = adaptation.schedules_threads();
     let mut limitations: Vec<String> = unreadable.iter().map(knob_limitation).collect();
     if sets_threads && !irq::all_in_threads(root) {
         limitations.push(FEW_THREADS.to_owned());

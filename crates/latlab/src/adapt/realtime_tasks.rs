@@ -4,7 +4,7 @@
 use super::task_events::TaskEvents;
 use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
-use latlab_sys::comings::{self, Deaf};
+use latlab_sys::rt_task_events::{self, RtTaskEventsError};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, process};
 use std::os::fd::BorrowedFd;
@@ -31,10 +31,10 @@ const SHARE: u64 = 10;
 
 impl RealTimeTasks {
     /// Starts to receive events, and scans for the first time.
-    pub(super) fn start(root: &Root) -> Result<RealTimeTasks, Deaf> {
+    pub(super) fn start(root: &Root) -> Result<RealTimeTasks, RtTaskEventsError> {
         // Events take up to four descriptors per CPU. If the limit can't be raised, opening them
         // fails and says so.
-        let _ = process::allow_many_files();
+        let _ = process::raise_file_limit();
         let events = TaskEvents::start(root)?;
         let (tasks, scanned, scan_cost) = (Vec::new(), Nanos(0), Nanos(0));
         let mut all = RealTimeTasks { events, outdated: true, tasks, scanned, scan_cost };
@@ -67,7 +67,7 @@ impl RealTimeTasks {
     pub(super) fn wait(&mut self, at_most: Nanos, other: Option<BorrowedFd<'_>>) -> bool {
         if self.outdated {
             // Tasks change faster than they may be scanned.
-            comings::wait_for(other, self.pause().min(at_most));
+            rt_task_events::wait_for(other, self.pause().min(at_most));
         } else {
             self.outdated = self.events.wait(at_most, other);
         }
@@ -94,7 +94,7 @@ impl RealTimeTasks {
         let begin = clock::now();
         // An event during the scan may come too late for it.
         self.outdated = false;
-        if let Ok(tasks) = comings::realtime() {
+        if let Ok(tasks) = rt_task_events::realtime_tasks() {
             self.tasks = tasks;
         }
         self.scanned = clock::now();

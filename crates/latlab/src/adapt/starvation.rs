@@ -5,7 +5,7 @@ use crate::failure::{Result, failed};
 use latlab_core::cpulist::CpuList;
 use latlab_core::mechanism::watchdog::Watchdog;
 use latlab_core::time::Nanos;
-use latlab_sys::cpu::Binding;
+use latlab_sys::cpu::Affinity;
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Drop for HeartbeatThreads {
 
 fn beat((cpu, last): &(u32, AtomicU64), stop: &AtomicBool) {
     // A thread that can't be bound to its CPU still shows that ordinary tasks run on some CPU.
-    let _ = Binding::to(&CpuList::from_iter([*cpu])).take();
+    let _ = Affinity::to(&CpuList::from_iter([*cpu])).take();
     while !stop.load(Relaxed) {
         last.store(clock::now().0, Relaxed);
         std::thread::park_timeout(std::time::Duration::from_nanos(PERIOD.0));

@@ -2,7 +2,7 @@
 
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::comings::{Comings, Deaf};
+use latlab_sys::rt_task_events::{RtTaskEvents, RtTaskEventsError};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 #[derive(Debug)]
 pub(super) struct TaskEvents {
     root: Root,
-    events: Comings,
+    events: RtTaskEvents,
     /// CPUs whose events are received.
     cpus: CpuList,
     /// Time at which `cpus` was last compared with the online CPUs.
@@ -32,9 +32,9 @@ struct Unwatched {
 const CHECK_CPUS: Nanos = Nanos::from_secs(1);
 
 impl TaskEvents {
-    pub(super) fn start(root: &Root) -> Result<TaskEvents, Deaf> {
+    pub(super) fn start(root: &Root) -> Result<TaskEvents, RtTaskEventsError> {
         let (root, cpus) = (root.clone(), cpu::online(root));
-        let events = Comings::listen(&root, &cpus)?;
+        let events = RtTaskEvents::listen(&root, &cpus)?;
         let slow_calls = slow_calls(&events);
         let cpus_checked = clock::now();
         Ok(TaskEvents { root, events, cpus, cpus_checked, slow_calls, unwatched: None })
@@ -53,7 +53,7 @@ impl TaskEvents {
         if cpus == self.cpus {
             return false;
         }
-        match Comings::listen(&self.root, &cpus) {
+        match RtTaskEvents::listen(&self.root, &cpus) {
             Ok(events) => {
                 self.replace(events, cpus);
                 return true;
@@ -73,7 +73,7 @@ impl TaskEvents {
         false
     }
 
-    fn replace(&mut self, events: Comings, cpus: CpuList) {
+    fn replace(&mut self, events: RtTaskEvents, cpus: CpuList) {
         // Whatever slowed calls down from the beginning has been reported.
         if self.events.slows_calls().is_none() {
             self.slow_calls = slow_calls(&events);
@@ -98,7 +98,7 @@ impl TaskEvents {
     }
 }
 
-fn slow_calls(events: &Comings) -> Option<String> {
+fn slow_calls(events: &RtTaskEvents) -> Option<String> {
     let fallback = "falling back to sys_exit tracepoints to detect sched_setscheduler(), which \
                     slows all system calls down";
     events.slows_calls().map(|why| format!("{fallback}: {why}"))

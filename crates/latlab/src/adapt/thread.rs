@@ -104,7 +104,7 @@ impl Drop for SetEnded<'_> {
     fn drop(&mut self) {
         self.0.ended.store(true, Relaxed);
         if !self.0.stop.load(Relaxed) {
-            signal::tell();
+            signal::notify();
         }
     }
 }
@@ -119,7 +119,7 @@ fn run(mut adapter: Adapter, stop: &AtomicBool) -> Adapted {
             adapter.step();
         }
     }
-    let (cpu, time) = (clock::of_thread(), clock::now() - began);
+    let (cpu, time) = (clock::thread_cpu_time(), clock::now() - began);
     let (changes, warnings) = adapter.finish();
     logger.log(&format!("adapting took {cpu} of CPU time in {time}"));
     Adapted { changes, warnings }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn end_is_reported_even_after_panic() {
         // Otherwise the signal that reports it would kill this process.
-        let _signals = Signals::hold().unwrap();
+        let _signals = Signals::block().unwrap();
         let ends = |asked: bool| {
             let flags = Arc::new(Flags { stop: AtomicBool::new(asked), ..Flags::default() });
             let shared = Arc::clone(&flags);

@@ -79,7 +79,7 @@ impl Stage for DriverStage {
         window.enter()?;
         driver.run(wanted, &mut self.pieces)?;
         window.leave();
-        window.made_of(&self.pieces);
+        window.set_parts(&self.pieces);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::{Call, Stage};
 use crate::part::{About, Describe};
 use crate::call::window::Window;
-use latlab_sys::process::Itself;
+use latlab_sys::process::SelfExec;
 use std::io;
 
 /// Executes a program that exits at once, in a child, and waits for it.
@@ -19,17 +19,17 @@ impl Describe for Exec {
 
 impl Call for Exec {
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
-        Ok(Box::new(ExecStage(Itself::for_nothing()?)))
+        Ok(Box::new(ExecStage(SelfExec::no_op()?)))
     }
 }
 
-struct ExecStage(Itself);
+struct ExecStage(SelfExec);
 
 impl Stage for ExecStage {
     fn play(&mut self, window: &Window) -> io::Result<()> {
         let child = window.single().fork(|| {
             let failed = match window.enter() {
-                Ok(()) => self.0.become_it(),
+                Ok(()) => self.0.exec(),
                 Err(failed) => failed,
             };
             // Without a message: the parent gets the exit status.

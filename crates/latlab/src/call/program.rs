@@ -2,7 +2,7 @@
 
 use super::{Call, Stage};
 use crate::part::{About, Describe};
-use crate::call::window::{CONSUMER, MARKS, Window};
+use crate::call::window::{CONSUMER_PRIORITY, MARK_READER_PRIORITY, Window};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::sched::Policy;
@@ -37,7 +37,7 @@ impl Describe for Program {
 impl Call for Program {
     /// Higher than that of the program, so that it does not run on between its mark and the window.
     fn priority(&self) -> u32 {
-        MARKS
+        MARK_READER_PRIORITY
     }
 
     fn stage(&self) -> io::Result<Box<dyn Stage>> {
@@ -124,9 +124,9 @@ impl MarkedProcess {
     fn start(words: &[String]) -> io::Result<MarkedProcess> {
         let (marks, theirs) = UnixStream::pair()?;
         marks.set_read_timeout(Some(PATIENCE))?;
-        let mut command = process::tied(&words[0]);
+        let mut command = process::command(&words[0]);
         let number = process::inherit(&mut command, &theirs);
-        process::schedule(&mut command, Policy::Fifo(CONSUMER));
+        process::schedule(&mut command, Policy::Fifo(CONSUMER_PRIORITY));
         command.args(&words[1..]).env(VARIABLE, number.to_string());
         // stdout is for the result of the scan.
         command.stdin(Stdio::null()).stdout(Stdio::null());

@@ -4,10 +4,10 @@
 //! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes when
 //! it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
 
-use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
+use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Piece, Pieces, Source};
+use latlab_sys::driver::{Driver, Piece, Pieces, InterruptSource};
 use latlab_sys::process::SingleThread;
 use latlab_sys::shared::SharedPage;
 use std::cell::RefCell;
@@ -15,9 +15,9 @@ use std::fs::File;
 use std::io::{self, Write as _};
 
 /// Real-time priority of the task that makes the call.
-pub(crate) const CONSUMER: u32 = 50;
+pub(crate) const CONSUMER_PRIORITY: u32 = 50;
 /// Real-time priority of the task that reads the marks of a program that makes the call.
-pub(crate) const MARKS: u32 = 80;
+pub(crate) const MARK_READER_PRIORITY: u32 = 80;
 
 /// Indices of the times in the shared page.
 const BEGIN: usize = 0;
@@ -55,7 +55,7 @@ pub(crate) struct Window {
     single: SingleThread,
     /// Wanted offset of the interrupt from the begin of the call; none for no interrupt.
     offset: Option<Offset>,
-    parts: RefCell<Vec<Part>>,
+    parts: RefCell<Vec<LoopSection>>,
 }
 
 /// The interrupt, and the means of arming it.
@@ -113,9 +113,9 @@ impl Window {
                 let mut producer = &self.alarm.producer;
                 producer.write_all(&wanted.0.to_ne_bytes()).map(|()| wanted)?
             }
-            Interrupt::Driver => self.driver()?.arm(Source::Timer(wanted))?,
-            Interrupt::Device => self.driver()?.arm(Source::Device { threaded: false })?,
-            Interrupt::DeviceThread => self.driver()?.arm(Source::Device { threaded: true })?,
+            Interrupt::Driver => self.driver()?.arm(InterruptSource::Timer(wanted))?,
+            Interrupt::Device => self.driver()?.arm(InterruptSource::Device { threaded: false })?,
+            Interrupt::DeviceThread => self.driver()?.arm(InterruptSource::Device { threaded: true })?,
         };
         self.times.0.note(DUE, due);
         let begin = if offset < 0 { due + ahead } else { due - ahead };
@@ -136,9 +136,9 @@ impl Window {
     }
 
     /// Notes the parts of the call, by the call's own account.
-    pub(crate) fn made_of(&self, pieces: &Pieces) {
+    pub(crate) fn set_parts(&self, pieces: &Pieces) {
         let began = signed(self.times.0.noted(BEGIN));
-        let part = |piece: &Piece| Part {
+        let part = |piece: &Piece| LoopSection {
             begin: signed(piece.begin) - began,
             end: signed(piece.end) - began,
         };
@@ -148,7 +148,7 @@ impl Window {
     }
 
     /// Returns the parts of the last call, if it has noted them.
-    pub(crate) fn parts(&self) -> Vec<Part> {
+    pub(crate) fn parts(&self) -> Vec<LoopSection> {
         self.parts.borrow().clone()
     }
 

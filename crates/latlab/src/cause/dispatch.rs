@@ -3,8 +3,8 @@
 use super::{Cause, instead};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The scheduler switched to the task, and the task returned to user space.
 ///
@@ -22,21 +22,21 @@ impl Describe for Dispatch {
 }
 
 impl Cause for Dispatch {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let other = instead(segment, window).map(|(task, _)| task);
         let claimed = match segment.phase {
             Phase::Slack | Phase::Due => false,
             Phase::Running => other.is_none(),
             Phase::Runnable => match other {
                 Some(task) => {
-                    let upon = window.last_interrupt(segment.from);
+                    let context = window.last_interrupt(segment.from);
                     let straight = !window.is_slow_to_switch(segment.from);
-                    !task.is_idle() && upon.is_some_and(|upon| upon.user || straight)
+                    !task.is_idle() && context.is_some_and(|context| context.user || straight)
                 }
-                None => segment.doing.task.is_some(),
+                None => segment.activity.task.is_some(),
             },
         };
-        claimed.then(Who::default)
+        claimed.then(Culprit::default)
     }
 }
 
@@ -54,9 +54,9 @@ mod tests {
     fn dispatch_after_reschedule_ipi_is_charged_up_to_ten_microseconds() {
         let called = |at| {
             let mut window = scene(&[
-                (1_000, STRESS, What::SoftirqEnd),
+                (1_000, STRESS, EventKind::SoftirqEnd),
                 (at, STRESS, CALL),
-                (at + 500, STRESS, What::InterruptEnd),
+                (at + 500, STRESS, EventKind::InterruptEnd),
             ]);
             (window.waker_cpu, window.waking) = (1, Nanos(at));
             (window.due, window.expiry) = (window.waking, window.waking);
@@ -64,13 +64,13 @@ mod tests {
         };
         assert_eq!(charged(&called(19_500), METAL)[1], ("dispatch", 11_000));
         let long = called(19_499);
-        assert_eq!(charged(&long, METAL)[1], ("non-preemptable", 10_001));
-        assert_eq!(blamed(&long, METAL, "non-preemptable").task, Some(task(STRESS)));
+        assert_eq!(charged(&long, METAL)[1], ("non-preemptible", 10_001));
+        assert_eq!(blamed(&long, METAL, "non-preemptible").task, Some(task(STRESS)));
     }
 
     /// A reschedule IPI comes at 19 500 and is handled for half a microsecond; then come these events.
-    fn after_call(seen: &[(u64, u32, What)]) -> Window {
-        let call = [(19_500, STRESS, CALL), (20_000, STRESS, What::InterruptEnd)];
+    fn after_call(seen: &[(u64, u32, EventKind)]) -> Window {
+        let call = [(19_500, STRESS, CALL), (20_000, STRESS, EventKind::InterruptEnd)];
         let mut window = scene(&[&call[..], seen].concat());
         (window.waker_cpu, window.waking) = (1, Nanos(19_500));
         (window.due, window.expiry) = (window.waking, window.waking);
@@ -86,22 +86,22 @@ mod tests {
 
     #[test]
     fn time_of_softirqs_and_host_does_not_count_as_slow_switch() {
-        let softirq = [(21_000, STRESS, What::Softirq(3)), (29_000, STRESS, What::SoftirqEnd)];
+        let softirq = [(21_000, STRESS, EventKind::Softirq(3)), (29_000, STRESS, EventKind::SoftirqEnd)];
         let fast = switched_at(38_000, after_call(&softirq));
         let expected =
             [("interrupt", 500), ("dispatch", 1_000), ("softirq", 8_000), ("dispatch", 9_000)];
         assert_eq!(charged(&fast, METAL), expected);
         let mut stolen = switched_at(35_000, after_call(&[]));
-        assert_eq!(charged(&stolen, GUEST)[1], ("non-preemptable", 15_000));
+        assert_eq!(charged(&stolen, GUEST)[1], ("non-preemptible", 15_000));
         stolen.events[2].stolen = Nanos(5_000);
         assert_eq!(charged(&stolen, GUEST)[1..], [("dispatch", 10_000), ("host", 5_000)]);
     }
 
     #[test]
     fn end_of_long_wait_is_not_charged_to_dispatch() {
-        let cut = (32_000, STRESS, What::Queued { pid: PEER, cpu: 0 });
+        let cut = (32_000, STRESS, EventKind::Queued { pid: PEER, cpu: 0 });
         let mut window = switched_at(35_000, after_call(&[]));
-        window.events.insert(2, Event { at: Nanos(cut.0), what: cut.2, ..window.events[1] });
+        window.events.insert(2, Event { at: Nanos(cut.0), kind: cut.2, ..window.events[1] });
         assert!(charged(&window, METAL).iter().all(|(cause, _)| *cause != "dispatch"));
     }
 

@@ -3,8 +3,8 @@
 use super::{Cause, culprit};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::Stretch;
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::Segment;
 use std::cmp::Ordering;
 
 /// A task of the same priority had the CPU, and the task had to wait for its turn.
@@ -22,7 +22,7 @@ impl Describe for EqualPriority {
 }
 
 impl Cause for EqualPriority {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         culprit(Ordering::Equal, segment, window)
     }
 }
@@ -33,7 +33,7 @@ mod tests {
 
     #[test]
     fn tasks_of_same_priority_are_charged_and_all_sched_other_tasks_are_equal() {
-        let event = |pid| [(15_000, pid, timer_upon(PROGRAM)), (21_000, pid, What::InterruptEnd)];
+        let event = |pid| [(15_000, pid, timer_upon(PROGRAM)), (21_000, pid, EventKind::InterruptEnd)];
         let window = scene(&event(PEER));
         assert!(charged(&window, METAL).contains(&("equal-priority", 9_000)));
         let mut ordinary = scene(&event(STRESS));

@@ -3,8 +3,8 @@
 use super::{Cause, culprit};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::Stretch;
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::Segment;
 use std::cmp::Ordering;
 
 /// A task of higher priority had the CPU while the task was runnable.
@@ -21,7 +21,7 @@ impl Describe for HigherPriority {
 }
 
 impl Cause for HigherPriority {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         culprit(Ordering::Less, segment, window)
     }
 }

@@ -3,8 +3,8 @@
 use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The host of this virtual machine ran something else on the CPU, or delivered an interrupt late.
 ///
@@ -26,7 +26,7 @@ impl Describe for Host {
 }
 
 impl Cause for Host {
-    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
         if !machine.hypervisor {
             return None;
         }
@@ -36,8 +36,8 @@ impl Cause for Host {
             && !is_idle(segment)
             && segment
                 .next_interrupt(window)
-                .is_some_and(|next| next.upon.user && next.late >= DELIVERY);
-        (segment.stolen || stolen || late).then(Who::default)
+                .is_some_and(|next| next.context.user && next.late >= DELIVERY);
+        (segment.stolen || stolen || late).then(Culprit::default)
     }
 }
 
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn late_interrupt_of_kernel_is_charged_to_host_up_to_stolen_time() {
         let mut window =
-            scene(&[(1_000, STRESS, What::SoftirqEnd), (18_000, STRESS, timer_upon(KERNEL))]);
+            scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (18_000, STRESS, timer_upon(KERNEL))]);
         window.events[1].stolen = Nanos(6_000);
         let expected = [("interrupts-off", 2_000), ("host", 6_000), ("interrupt", 12_000)];
         assert_eq!(charged(&window, GUEST)[..3], expected);
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn stolen_time_at_tick_does_not_count_after_remote_wake_up() {
         let charged_at = |what| {
-            let mut window = scene(&[(1_000, PEER, What::SoftirqEnd), (25_000, PEER, what)]);
+            let mut window = scene(&[(1_000, PEER, EventKind::SoftirqEnd), (25_000, PEER, what)]);
             (window.waker_cpu, window.due, window.expiry) = (1, window.waking, window.waking);
             window.events[1].stolen = Nanos(15_000);
             charged(&window, GUEST)[0]
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn stolen_time_is_charged_once() {
         let mut window =
-            scene(&[(10_500, STRESS, timer_upon(KERNEL)), (12_000, STRESS, What::InterruptEnd)]);
+            scene(&[(10_500, STRESS, timer_upon(KERNEL)), (12_000, STRESS, EventKind::InterruptEnd)]);
         window.waking = Nanos(11_000);
         assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "host"));
         window.stolen = Nanos(18_500);

@@ -3,8 +3,8 @@
 use super::{Cause, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The CPU was in an idle state, or ran the idle task, and had to leave it.
 ///
@@ -21,9 +21,9 @@ impl Describe for IdleExit {
 }
 
 impl Cause for IdleExit {
-    fn claim(segment: &Stretch, _: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, _: &Window, _: &Circumstances) -> Option<Culprit> {
         let waits = matches!(segment.phase, Phase::Due | Phase::Runnable);
-        (waits && is_idle(segment)).then(Who::default)
+        (waits && is_idle(segment)).then(Culprit::default)
     }
 }
 
@@ -34,10 +34,10 @@ mod tests {
     #[test]
     fn idle_exit_is_charged_before_and_after_interrupt() {
         let window = scene(&[
-            (5_000, IDLE, What::Idle { state: 3 }),
+            (5_000, IDLE, EventKind::Idle { state: 3 }),
             (18_000, IDLE, timer_upon(KERNEL)),
-            (22_000, IDLE, What::InterruptEnd),
-            (22_500, IDLE, What::IdleEnd),
+            (22_000, IDLE, EventKind::InterruptEnd),
+            (22_500, IDLE, EventKind::IdleEnd),
         ]);
         for machine in [METAL, GUEST] {
             let charges = charged(&window, machine);

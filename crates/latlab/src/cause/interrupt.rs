@@ -2,8 +2,8 @@
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Line, Window};
 
 /// An interrupt handler ran: that of any interrupt, the waking one included.
@@ -23,22 +23,22 @@ impl Describe for Interrupt {
 }
 
 impl Cause for Interrupt {
-    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
-        let doing = &segment.doing;
-        let alone = doing.timer.filter(|_| doing.softirq.is_none()).map(|_| Line::Timer);
-        let handled = doing.interrupt.map(|(line, _)| line).or(alone);
+    fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
+        let alone = activity.timer.filter(|_| activity.softirq.is_none()).map(|_| Line::Timer);
+        let handled = activity.interrupt.map(|(line, _)| line).or(alone);
         let line = handled.or_else(|| delivered(segment, window, machine))?;
-        Some(Who { line: Some(line), ..Who::default() })
+        Some(Culprit { line: Some(line), ..Culprit::default() })
     }
 }
 
 /// The interrupt that is being delivered, if nothing delays it.
-fn delivered(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Line> {
+fn delivered(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Line> {
     if segment.phase != Phase::Due || is_idle(segment) {
         return None;
     }
     let next = segment.next_interrupt(window)?;
-    let free = next.late < DELIVERY || (next.upon.user && !machine.hypervisor);
+    let free = next.late < DELIVERY || (next.context.user && !machine.hypervisor);
     free.then_some(next.line)
 }
 
@@ -51,9 +51,9 @@ mod tests {
         let nvme = Line::Device(24);
         let window = scene(&[
             (10_300, STRESS, timer_upon(KERNEL)),
-            (21_000, STRESS, What::InterruptEnd),
-            (22_000, STRESS, What::Interrupt { line: nvme, upon: KERNEL }),
-            (25_000, STRESS, What::InterruptEnd),
+            (21_000, STRESS, EventKind::InterruptEnd),
+            (22_000, STRESS, EventKind::Interrupt { line: nvme, context: KERNEL }),
+            (25_000, STRESS, EventKind::InterruptEnd),
         ]);
         let charges = charged(&window, METAL);
         assert_eq!(charges[0], ("interrupt", 11_000));
@@ -62,17 +62,17 @@ mod tests {
             .charges
             .iter()
             .filter(|charge| charge.cause == "interrupt")
-            .map(|charge| charge.who.line)
+            .map(|charge| charge.culprit.line)
             .collect();
         assert_eq!(lines, [Some(Line::Timer), Some(nvme)]);
     }
 
     #[test]
     fn timer_callback_without_interrupt_event_is_charged_to_timer_interrupt() {
-        let expire = What::Timer { function: 8, due: Nanos(10_000) };
-        let window = scene(&[(19_000, STRESS, expire), (21_000, STRESS, What::TimerEnd)]);
+        let expire = EventKind::Timer { function: 8, due: Nanos(10_000) };
+        let window = scene(&[(19_000, STRESS, expire), (21_000, STRESS, EventKind::TimerEnd)]);
         let explained = explain(&window, &METAL);
-        assert_eq!(explained.charges[0].who.line, Some(Line::Timer));
+        assert_eq!(explained.charges[0].culprit.line, Some(Line::Timer));
         assert_eq!(explained.unexplained, Nanos(18_000));
     }
 }

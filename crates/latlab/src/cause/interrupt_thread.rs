@@ -2,9 +2,9 @@
 
 use super::Cause;
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
-use latlab_core::explain::{Task, What, Window};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::{Task, EventKind, Window};
 use latlab_core::time::Nanos;
 
 /// The interrupt had come, and its handler is threaded: the thread had not woken the task yet.
@@ -25,14 +25,14 @@ impl Describe for InterruptThread {
 }
 
 impl Cause for InterruptThread {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let thread = window.waker;
         let chain = segment.phase == Phase::Due
-            && segment.doing.interrupt.is_none()
+            && segment.activity.interrupt.is_none()
             && handles_interrupts(thread)
             && window.woken_by().is_none()
             && segment.from >= woken(thread, window);
-        chain.then_some(Who { task: Some(thread), ..Who::default() })
+        chain.then_some(Culprit { task: Some(thread), ..Culprit::default() })
     }
 }
 
@@ -44,8 +44,8 @@ fn handles_interrupts(task: Task) -> bool {
 /// Time at which the thread itself was woken; 0 if that was before the first event.
 fn woken(thread: Task, window: &Window) -> Nanos {
     let until = window.before_waking().iter().take_while(|event| event.at <= window.waking);
-    let begins = until.filter(|event| match event.what {
-        What::Waking { task, .. } => task.pid == thread.pid,
+    let begins = until.filter(|event| match event.kind {
+        EventKind::Waking { task, .. } => task.pid == thread.pid,
         _ => false,
     });
     begins.map(|event| event.at).last().unwrap_or_default()
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn interrupt_thread_is_charged_from_its_own_wake_up() {
         let mut window = scene(&[
-            (10_400, STRESS, What::Interrupt { line: Line::Device(24), upon: PROGRAM }),
-            (11_000, STRESS, What::Waking { task: task(THREAD), cpu: 0 }),
-            (12_000, STRESS, What::InterruptEnd),
-            (15_000, STRESS, What::Switch { next: task(THREAD), preempted: true }),
+            (10_400, STRESS, EventKind::Interrupt { line: Line::Device(24), context: PROGRAM }),
+            (11_000, STRESS, EventKind::Waking { task: task(THREAD), cpu: 0 }),
+            (12_000, STRESS, EventKind::InterruptEnd),
+            (15_000, STRESS, EventKind::Switch { next: task(THREAD), preempted: true }),
         ]);
         window.waker = task(THREAD);
         let charges = charged(&window, METAL);

@@ -3,8 +3,8 @@
 use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::time::Nanos;
 
 /// The kernel had interrupts disabled, which delayed the interrupt that was to wake the task.
@@ -30,15 +30,15 @@ impl Describe for InterruptsOff {
 }
 
 impl Cause for InterruptsOff {
-    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
         if is_idle(segment) || segment.phase != Phase::Due {
             return None;
         }
-        let next = segment.next_interrupt(window).filter(|next| next.upon.is_kernel())?;
-        let (task, stack) = (segment.doing.task, window.interrupted(next.upon));
+        let next = segment.next_interrupt(window).filter(|next| next.context.is_kernel())?;
+        let (task, stack) = (segment.activity.task, window.interrupted(next.context));
         let plausible = next.late - next.stolen <= LONGEST_IN_GUEST;
         let delayed = next.late >= DELIVERY && (plausible || !machine.hypervisor);
-        delayed.then_some(Who { task, stack, ..Who::default() })
+        delayed.then_some(Culprit { task, stack, ..Culprit::default() })
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn interrupts_off_in_softirq_is_not_charged_to_softirq() {
         let window = scene(&[
-            (5_000, STRESS, What::Softirq(3)),
-            (17_000, STRESS, What::SoftirqEnd),
+            (5_000, STRESS, EventKind::Softirq(3)),
+            (17_000, STRESS, EventKind::SoftirqEnd),
             (19_000, STRESS, timer_upon(KERNEL)),
         ]);
         assert_eq!(charged(&window, METAL)[0], ("interrupts-off", 9_000));
@@ -78,15 +78,15 @@ mod tests {
 
     #[test]
     fn context_of_ipi_is_taken_from_timer_interrupt_that_was_delayed_too() {
-        let expired = |upon, again, due| {
+        let expired = |context, again, due| {
             scene(&[
                 (18_000, STRESS, CALL),
-                (18_500, STRESS, What::InterruptEnd),
-                (again, STRESS, timer_upon(upon)),
-                (again + 100, STRESS, What::Timer { function: 8, due: Nanos(due) }),
+                (18_500, STRESS, EventKind::InterruptEnd),
+                (again, STRESS, timer_upon(context)),
+                (again + 100, STRESS, EventKind::Timer { function: 8, due: Nanos(due) }),
             ])
         };
-        let both = |upon, again| expired(upon, again, 18_000);
+        let both = |context, again| expired(context, again, 18_000);
         let at_once = both(KERNEL, 19_500);
         assert_eq!(charged(&at_once, METAL)[0], ("interrupts-off", 8_000));
         assert_eq!(blamed(&at_once, METAL, "interrupts-off").stack, [KERNEL.ip]);
@@ -97,13 +97,13 @@ mod tests {
         let just_came = expired(KERNEL, 19_500, 18_001);
         assert_ne!(charged(&just_came, METAL)[0].0, "interrupts-off");
         let mut device = both(KERNEL, 19_500);
-        device.events[2].what = What::Interrupt { line: Line::Device(3), upon: KERNEL };
+        device.events[2].kind = EventKind::Interrupt { line: Line::Device(3), context: KERNEL };
         assert_ne!(charged(&device, METAL)[0].0, "interrupts-off");
     }
 
     #[test]
     fn interrupt_of_unknown_context_is_unexplained() {
-        let window = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
+        let window = scene(&[(19_000, STRESS, timer_upon(InterruptedContext::default()))]);
         assert_eq!(explain(&window, &METAL).unexplained, Nanos(9_000));
     }
 
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(charged(&more, GUEST), [("stalled", 1_000_001)]);
         let mut stolen = late(Nanos(1_200_000));
         stolen.events.insert(0, Event { at: Nanos(1), ..stolen.events[0] });
-        stolen.events[0].what = What::SoftirqEnd;
+        stolen.events[0].kind = EventKind::SoftirqEnd;
         stolen.events[1].stolen = Nanos(300_000);
         let expected = [("interrupts-off", 900_000), ("host", 300_000)];
         assert_eq!(charged(&stolen, GUEST), expected);

@@ -2,9 +2,9 @@
 
 use super::{Cause, is_idle};
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::evidence::AT_ONCE;
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Line, Window};
 
 /// The task was runnable and on its way to the CPU on which it then ran.
@@ -22,18 +22,18 @@ impl Describe for Migration {
 }
 
 impl Cause for Migration {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        if segment.phase != Phase::Runnable || segment.doing.interrupt.is_some() {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        if segment.phase != Phase::Runnable || segment.activity.interrupt.is_some() {
             return None;
         }
         let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
         if elsewhere && window.queued().is_some_and(|queued| segment.to <= queued) {
-            return Some(Who::default());
+            return Some(Culprit::default());
         }
         let next = segment.next_interrupt(window).filter(|_| elsewhere && !is_idle(segment))?;
         let asked =
-            next.line == Line::Reschedule && next.late < AT_ONCE && segment.doing.softirq.is_none();
-        asked.then_some(Who { line: Some(Line::Reschedule), ..Who::default() })
+            next.line == Line::Reschedule && next.late < AT_ONCE && segment.activity.softirq.is_none();
+        asked.then_some(Culprit { line: Some(Line::Reschedule), ..Culprit::default() })
     }
 }
 
@@ -44,10 +44,10 @@ mod tests {
     #[test]
     fn migration_lasts_until_task_is_queued_and_reschedule_ipi_arrives() {
         let mut window = scene(&[
-            (1_000, STRESS, What::SoftirqEnd),
-            (22_000, STRESS, What::Queued { pid: OURS, cpu: 0 }),
+            (1_000, STRESS, EventKind::SoftirqEnd),
+            (22_000, STRESS, EventKind::Queued { pid: OURS, cpu: 0 }),
             (24_000, STRESS, CALL),
-            (24_500, STRESS, What::InterruptEnd),
+            (24_500, STRESS, EventKind::InterruptEnd),
         ]);
         (window.waker_cpu, window.due, window.expiry) = (1, window.waking, window.waking);
         let charges = charged(&window, METAL);
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn reschedule_ipi_delayed_by_ten_microseconds_is_unexplained() {
         let called = |waking| {
-            let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd), (25_000, STRESS, CALL)]);
+            let mut window = scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
             (window.due, window.expiry) = (window.waking, window.waking);
             window
@@ -73,8 +73,8 @@ mod tests {
     #[test]
     fn migration_lasts_until_task_is_pulled_to_its_cpu() {
         let mut window = scene(&[
-            (20_500, STRESS, What::Queued { pid: OURS, cpu: 1 }),
-            (27_000, STRESS, What::Migrated { pid: OURS, cpu: 0 }),
+            (20_500, STRESS, EventKind::Queued { pid: OURS, cpu: 1 }),
+            (27_000, STRESS, EventKind::Migrated { pid: OURS, cpu: 0 }),
         ]);
         (window.due, window.expiry) = (window.waking, window.waking);
         assert_eq!(charged(&window, METAL)[0], ("migration", 7_000));

@@ -3,8 +3,8 @@
 use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The task had the CPU and was still running when it was due again, so that it did not sleep.
 ///
@@ -20,10 +20,10 @@ impl Describe for Overrun {
 }
 
 impl Cause for Overrun {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let is_own = segment.doing.task.is_some_and(|task| task.pid == window.task.pid);
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let is_own = segment.activity.task.is_some_and(|task| task.pid == window.task.pid);
         let claimed = segment.phase == Phase::Running && window.switched <= window.due && is_own;
-        claimed.then_some(Who { task: Some(window.task), ..Who::default() })
+        claimed.then_some(Culprit { task: Some(window.task), ..Culprit::default() })
     }
 }
 

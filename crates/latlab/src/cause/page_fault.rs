@@ -2,9 +2,9 @@
 
 use super::Cause;
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
-use latlab_core::explain::{Task, What, Window};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
+use latlab_core::explain::{Task, EventKind, Window};
 
 /// The task had been switched to, and had a page fault before it ran on.
 ///
@@ -19,19 +19,19 @@ impl Describe for PageFault {
 }
 
 impl Cause for PageFault {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let is_own = |task: Task| task.pid == window.task.pid;
-        let since: Vec<What> = { window.events.iter() }
+        let since: Vec<EventKind> = { window.events.iter() }
             .filter(|event| event.at >= window.switched && event.at <= segment.from)
             .filter(|event| is_own(event.task))
-            .map(|event| event.what)
+            .map(|event| event.kind)
             .collect();
-        let faulted = since.iter().any(|what| matches!(what, What::PageFault { .. }));
-        let last_left = since.iter().rfind(|what| matches!(what, What::Switch { .. }));
-        let preempted = !segment.doing.task.is_some_and(is_own)
-            && matches!(last_left, Some(What::Switch { preempted: true, .. }));
+        let faulted = since.iter().any(|what| matches!(what, EventKind::PageFault { .. }));
+        let last_left = since.iter().rfind(|what| matches!(what, EventKind::Switch { .. }));
+        let preempted = !segment.activity.task.is_some_and(is_own)
+            && matches!(last_left, Some(EventKind::Switch { preempted: true, .. }));
         let faulting = segment.phase == Phase::Running && faulted && !preempted;
-        faulting.then_some(Who { task: Some(window.task), ..Who::default() })
+        faulting.then_some(Culprit { task: Some(window.task), ..Culprit::default() })
     }
 }
 
@@ -42,9 +42,9 @@ mod tests {
     #[test]
     fn time_after_page_fault_is_charged_to_it() {
         let mut window = scene(&[
-            (30_400, OURS, What::PageFault { address: 4_096 }),
-            (31_000, OURS, What::Switch { next: task(URGENT), preempted: false }),
-            (32_000, URGENT, What::Switch { next: task(OURS), preempted: false }),
+            (30_400, OURS, EventKind::PageFault { address: 4_096 }),
+            (31_000, OURS, EventKind::Switch { next: task(URGENT), preempted: false }),
+            (32_000, URGENT, EventKind::Switch { next: task(OURS), preempted: false }),
         ]);
         window.ran = Nanos(33_000);
         let charges = charged(&window, METAL);
@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn preemption_during_page_fault_is_not_charged_to_it() {
         let mut window = scene(&[
-            (30_400, OURS, What::PageFault { address: 4_096 }),
-            (31_000, OURS, What::Switch { next: task(URGENT), preempted: true }),
-            (34_000, URGENT, What::Switch { next: task(OURS), preempted: false }),
+            (30_400, OURS, EventKind::PageFault { address: 4_096 }),
+            (31_000, OURS, EventKind::Switch { next: task(URGENT), preempted: true }),
+            (34_000, URGENT, EventKind::Switch { next: task(OURS), preempted: false }),
         ]);
         window.ran = Nanos(35_000);
         let charges = charged(&window, METAL);

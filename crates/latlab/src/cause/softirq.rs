@@ -3,8 +3,8 @@
 use super::{Cause, instead};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::Stretch;
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::Segment;
 use std::cmp::Ordering;
 
 /// A softirq ran: on top of a task, or in ksoftirqd, the thread that runs softirqs which were left over.
@@ -21,17 +21,17 @@ impl Describe for Softirq {
 }
 
 impl Cause for Softirq {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &segment.doing;
-        if doing.interrupt.is_some() {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
+        if activity.interrupt.is_some() {
             return None;
         }
-        if doing.softirq.is_some() {
-            return Some(Who { softirq: doing.softirq, ..Who::default() });
+        if activity.softirq.is_some() {
+            return Some(Culprit { softirq: activity.softirq, ..Culprit::default() });
         }
         let (task, order) = instead(segment, window)?;
         let waits = order != Ordering::Greater && task.comm.to_string().starts_with("ksoftirqd/");
-        waits.then_some(Who { task: Some(task), ..Who::default() })
+        waits.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }
 
@@ -43,9 +43,9 @@ mod tests {
     fn softirq_on_top_of_task_is_named_by_number() {
         let window = scene(&[
             (10_200, STRESS, timer_upon(PROGRAM)),
-            (21_000, STRESS, What::InterruptEnd),
-            (21_000, STRESS, What::Softirq(3)),
-            (29_000, STRESS, What::SoftirqEnd),
+            (21_000, STRESS, EventKind::InterruptEnd),
+            (21_000, STRESS, EventKind::Softirq(3)),
+            (29_000, STRESS, EventKind::SoftirqEnd),
         ]);
         assert_eq!(charged(&window, METAL)[1], ("softirq", 8_000));
         assert_eq!(blamed(&window, METAL, "softirq").softirq, Some(3));
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn ksoftirqd_of_lower_priority_is_not_charged() {
-        let mut window = scene(&[(1_000, KSOFTIRQD, What::SoftirqEnd)]);
+        let mut window = scene(&[(1_000, KSOFTIRQD, EventKind::SoftirqEnd)]);
         let has_softirq =
             |window: &Window| charged(window, METAL).iter().any(|(name, _)| *name == "softirq");
         assert!(!has_softirq(&window));

@@ -2,9 +2,9 @@
 
 use super::{Cause, DELIVERY, is_idle};
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
+use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::evidence::AT_ONCE;
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Line, Window};
 
 /// An interrupt had been sent to the CPU, which took it late: the kernel had interrupts disabled, or
@@ -24,21 +24,21 @@ impl Describe for Stalled {
 }
 
 impl Cause for Stalled {
-    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
         if !machine.hypervisor || is_idle(segment) {
             return None;
         }
         let next = segment.next_interrupt(window)?;
         let late = match segment.phase {
-            Phase::Due => next.late >= DELIVERY && !next.upon.user,
+            Phase::Due => next.late >= DELIVERY && !next.context.user,
             Phase::Runnable => {
                 let elsewhere = window.waker_cpu != window.cpu || window.was_moved();
                 elsewhere && next.line == Line::Reschedule && next.late >= AT_ONCE
             }
             Phase::Slack | Phase::Running => false,
         };
-        let (task, stack) = (segment.doing.task, window.interrupted(next.upon));
-        late.then_some(Who { task, stack, ..Who::default() })
+        let (task, stack) = (segment.activity.task, window.interrupted(next.context));
+        late.then_some(Culprit { task, stack, ..Culprit::default() })
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn reschedule_ipi_delayed_in_guest_is_charged_to_stalled() {
         let called = |waking| {
-            let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd), (25_000, STRESS, CALL)]);
+            let mut window = scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
             (window.due, window.expiry) = (window.waking, window.waking);
             window
@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn late_timer_of_unknown_context_is_charged_to_stalled_in_guest_only() {
-        let late = scene(&[(19_000, STRESS, timer_upon(Upon::default()))]);
+        let late = scene(&[(19_000, STRESS, timer_upon(InterruptedContext::default()))]);
         assert_eq!(charged(&late, GUEST)[0], ("stalled", 9_000));
         assert!(charged(&late, METAL).iter().all(|(cause, _)| *cause != "stalled"));
-        for upon in [KERNEL, PROGRAM] {
-            let known = scene(&[(19_000, STRESS, timer_upon(upon))]);
+        for context in [KERNEL, PROGRAM] {
+            let known = scene(&[(19_000, STRESS, timer_upon(context))]);
             assert!(charged(&known, GUEST).iter().all(|(cause, _)| *cause != "stalled"));
         }
     }

@@ -1,8 +1,8 @@
 //! Fixtures for the tests of causes, and a property test of all causes together.
 
 pub(super) use super::explain;
-pub(super) use latlab_core::explain::charge::{Circumstances, Who};
-pub(super) use latlab_core::explain::{Line, Task, Upon, What, Window};
+pub(super) use latlab_core::explain::charge::{Circumstances, Culprit};
+pub(super) use latlab_core::explain::{Line, Task, InterruptedContext, EventKind, Window};
 pub(super) use latlab_core::time::Nanos;
 
 use super::CAUSES;
@@ -23,16 +23,16 @@ pub(super) const METAL: Circumstances =
 pub(super) const GUEST: Circumstances =
     Circumstances { timer_resolution: Nanos(1), hypervisor: true };
 
-pub(super) const PROGRAM: Upon = Upon { ip: 400, user: true };
-pub(super) const KERNEL: Upon = Upon { ip: 900, user: false };
+pub(super) const PROGRAM: InterruptedContext = InterruptedContext { ip: 400, user: true };
+pub(super) const KERNEL: InterruptedContext = InterruptedContext { ip: 900, user: false };
 
 /// A reschedule IPI, the context of which is not known.
-pub(super) const CALL: What =
-    What::Interrupt { line: Line::Reschedule, upon: Upon { ip: 0, user: false } };
+pub(super) const CALL: EventKind =
+    EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext { ip: 0, user: false } };
 
 /// The end of the waking interrupt, just after the wake-up.
-pub(super) const ENDS: (u64, u32, What) = (21_000, URGENT, What::InterruptEnd);
-pub(super) const ENDS_OF_STRESS: (u64, u32, What) = (21_000, STRESS, What::InterruptEnd);
+pub(super) const ENDS: (u64, u32, EventKind) = (21_000, URGENT, EventKind::InterruptEnd);
+pub(super) const ENDS_OF_STRESS: (u64, u32, EventKind) = (21_000, STRESS, EventKind::InterruptEnd);
 
 /// The task with this id in all windows of the tests.
 pub(super) fn task(pid: u32) -> Task {
@@ -50,17 +50,17 @@ pub(super) fn task(pid: u32) -> Task {
 
 /// A wake-up due at 10 000, woken at 20 000, switched to at 30 000 and running at 31 000, with these
 /// events. The CPU switches to the task from the task of the last event.
-pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
-    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), what, stolen: Nanos(0) };
+pub(super) fn scene(seen: &[(u64, u32, EventKind)]) -> Window {
+    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), kind: what, stolen: Nanos(0) };
     let mut events: Vec<Event> =
         seen.iter().map(|(at, pid, what)| event(*at, *pid, *what)).collect();
     let last =
         seen.iter().rfind(|(at, ..)| *at < 30_000).map_or(STRESS, |(_, pid, what)| match what {
-            What::Switch { next, .. } => next.pid,
+            EventKind::Switch { next, .. } => next.pid,
             _ => *pid,
         });
     let place = events.partition_point(|event| event.at.0 < 30_000);
-    let switch = What::Switch { next: task(OURS), preempted: true };
+    let switch = EventKind::Switch { next: task(OURS), preempted: true };
     events.insert(place, event(30_000, last, switch));
     Window {
         task: task(OURS),
@@ -75,8 +75,8 @@ pub(super) fn scene(seen: &[(u64, u32, What)]) -> Window {
     }
 }
 
-pub(super) fn timer_upon(upon: Upon) -> What {
-    What::Interrupt { line: Line::Timer, upon }
+pub(super) fn timer_upon(context: InterruptedContext) -> EventKind {
+    EventKind::Interrupt { line: Line::Timer, context }
 }
 
 /// The charges of a window, without their culprits.
@@ -86,31 +86,31 @@ pub(super) fn charged(window: &Window, machine: Circumstances) -> Vec<(&'static 
 }
 
 /// The culprit of the first charge to this cause.
-pub(super) fn blamed(window: &Window, machine: Circumstances, cause: &str) -> Who {
+pub(super) fn blamed(window: &Window, machine: Circumstances, cause: &str) -> Culprit {
     let explained = explain(window, &machine);
     let charge = explained.charges.into_iter().find(|charge| charge.cause == cause);
-    charge.expect("it is charged").who
+    charge.expect("it is charged").culprit
 }
 
-fn any_event() -> impl Strategy<Value = What> {
+fn any_event() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         prop_oneof![Just(Line::Timer), Just(Line::Device(3)), Just(Line::Reschedule)]
-            .prop_flat_map(|line| prop_oneof![Just(PROGRAM), Just(KERNEL), Just(Upon::default())]
-                .prop_map(move |upon| What::Interrupt { line, upon })),
-        Just(What::InterruptEnd),
-        (0u8..10).prop_map(What::Softirq),
-        Just(What::SoftirqEnd),
-        (0u32..7).prop_map(|pid| What::Switch { next: task(pid), preempted: true }),
-        (0u32..7).prop_map(|pid| What::Waking { task: task(pid), cpu: 0 }),
-        (0u32..2).prop_map(|cpu| What::Queued { pid: OURS, cpu }),
-        (0u32..2).prop_map(|cpu| What::Migrated { pid: OURS, cpu }),
-        Just(What::Timer { function: 8, due: Nanos(500) }),
-        Just(What::TimerEnd),
-        Just(What::Callback { function: 9 }),
-        Just(What::CallbackEnd),
-        Just(What::Idle { state: 1 }),
-        Just(What::IdleEnd),
-        Just(What::PageFault { address: 4_096 }),
+            .prop_flat_map(|line| prop_oneof![Just(PROGRAM), Just(KERNEL), Just(InterruptedContext::default())]
+                .prop_map(move |context| EventKind::Interrupt { line, context })),
+        Just(EventKind::InterruptEnd),
+        (0u8..10).prop_map(EventKind::Softirq),
+        Just(EventKind::SoftirqEnd),
+        (0u32..7).prop_map(|pid| EventKind::Switch { next: task(pid), preempted: true }),
+        (0u32..7).prop_map(|pid| EventKind::Waking { task: task(pid), cpu: 0 }),
+        (0u32..2).prop_map(|cpu| EventKind::Queued { pid: OURS, cpu }),
+        (0u32..2).prop_map(|cpu| EventKind::Migrated { pid: OURS, cpu }),
+        Just(EventKind::Timer { function: 8, due: Nanos(500) }),
+        Just(EventKind::TimerEnd),
+        Just(EventKind::Callback { function: 9 }),
+        Just(EventKind::CallbackEnd),
+        Just(EventKind::Idle { state: 1 }),
+        Just(EventKind::IdleEnd),
+        Just(EventKind::PageFault { address: 4_096 }),
     ]
 }
 
@@ -133,7 +133,7 @@ proptest! {
         let mut events: Vec<Event> = happened
             .into_iter()
             .map(|(at, pid, what, stolen)| {
-                Event { at: Nanos(at), task: task(pid), what, stolen: Nanos(stolen) }
+                Event { at: Nanos(at), task: task(pid), kind: what, stolen: Nanos(stolen) }
             })
             .collect();
         events.sort_by_key(|event| event.at);

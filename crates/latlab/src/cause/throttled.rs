@@ -3,8 +3,8 @@
 use super::{Cause, instead};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 use std::cmp::Ordering;
 
 /// The task was runnable, and the CPU switched or returned to a lower-priority task all the same: the
@@ -24,12 +24,12 @@ impl Describe for Throttled {
 }
 
 impl Cause for Throttled {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let (task, order) = instead(segment, window)?;
         let passed_over = segment.phase == Phase::Runnable
             && order == Ordering::Greater
             && (window.was_passed_over(segment.from) || window.was_left_waiting(segment.to));
-        passed_over.then_some(Who { task: Some(task), ..Who::default() })
+        passed_over.then_some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }
 
@@ -39,8 +39,8 @@ mod tests {
 
     fn passed_over(next: u32) -> Window {
         scene(&[
-            (20_200, STRESS, What::Queued { pid: OURS, cpu: 0 }),
-            (21_000, URGENT, What::Switch { next: task(next), preempted: true }),
+            (20_200, STRESS, EventKind::Queued { pid: OURS, cpu: 0 }),
+            (21_000, URGENT, EventKind::Switch { next: task(next), preempted: true }),
         ])
     }
 
@@ -54,12 +54,12 @@ mod tests {
     }
 
     /// The task is woken while the deadline server of SCHED_OTHER tasks has the CPU.
-    fn left_waiting(upon: Upon) -> Window {
+    fn left_waiting(context: InterruptedContext) -> Window {
         scene(&[
             (10_200, STRESS, timer_upon(PROGRAM)),
-            (20_500, STRESS, What::InterruptEnd),
-            (27_000, STRESS, timer_upon(upon)),
-            (28_000, STRESS, What::InterruptEnd),
+            (20_500, STRESS, EventKind::InterruptEnd),
+            (27_000, STRESS, timer_upon(context)),
+            (28_000, STRESS, EventKind::InterruptEnd),
         ])
     }
 
@@ -75,11 +75,11 @@ mod tests {
 
     #[test]
     fn reschedule_ipi_of_waker_is_no_evidence_of_throttling() {
-        let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
+        let call = EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
         let mut window = scene(&[
-            (20_100, STRESS, What::Queued { pid: OURS, cpu: 0 }),
+            (20_100, STRESS, EventKind::Queued { pid: OURS, cpu: 0 }),
             (24_000, STRESS, call),
-            (25_000, STRESS, What::InterruptEnd),
+            (25_000, STRESS, EventKind::InterruptEnd),
         ]);
         window.waker_cpu = 1;
         assert!(!charged(&window, METAL).iter().any(|(cause, _)| *cause == "throttled"));

@@ -2,8 +2,8 @@
 
 use super::Cause;
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::Stretch;
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::Segment;
 use latlab_core::explain::{Line, Window};
 
 /// The callbacks of other timers ran, one after another in one interrupt or softirq.
@@ -21,14 +21,14 @@ impl Describe for TimerCallbacks {
 }
 
 impl Cause for TimerCallbacks {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &segment.doing;
-        let function = match doing.interrupt {
-            None => doing.callback.or(doing.timer),
-            Some((Line::Timer, _)) => doing.timer,
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
+        let function = match activity.interrupt {
+            None => activity.callback.or(activity.timer),
+            Some((Line::Timer, _)) => activity.timer,
             Some(_) => None,
         }?;
-        let culprit = Who { softirq: doing.softirq, stack: vec![function], ..Who::default() };
+        let culprit = Culprit { softirq: activity.softirq, stack: vec![function], ..Culprit::default() };
         (!segment.is_in_waking_callback(window)).then_some(culprit)
     }
 }
@@ -39,16 +39,16 @@ mod tests {
 
     #[test]
     fn callbacks_before_and_after_waking_one_are_charged() {
-        let expire = |function| What::Timer { function, due: Nanos(10_000) };
+        let expire = |function| EventKind::Timer { function, due: Nanos(10_000) };
         let window = scene(&[
             (10_000, STRESS, timer_upon(PROGRAM)),
             (11_000, STRESS, expire(7)),
-            (14_000, STRESS, What::TimerEnd),
+            (14_000, STRESS, EventKind::TimerEnd),
             (19_000, STRESS, expire(8)),
-            (21_000, STRESS, What::TimerEnd),
+            (21_000, STRESS, EventKind::TimerEnd),
             (21_500, STRESS, expire(9)),
-            (23_500, STRESS, What::TimerEnd),
-            (24_000, STRESS, What::InterruptEnd),
+            (23_500, STRESS, EventKind::TimerEnd),
+            (24_000, STRESS, EventKind::InterruptEnd),
         ]);
         let charges = charged(&window, METAL);
         let expected = [
@@ -65,10 +65,10 @@ mod tests {
     #[test]
     fn callback_in_softirq_is_charged_with_its_function_and_softirq() {
         let window = scene(&[
-            (20_500, STRESS, What::Softirq(1)),
-            (21_000, STRESS, What::Callback { function: 5 }),
-            (25_000, STRESS, What::CallbackEnd),
-            (26_000, STRESS, What::SoftirqEnd),
+            (20_500, STRESS, EventKind::Softirq(1)),
+            (21_000, STRESS, EventKind::Callback { function: 5 }),
+            (25_000, STRESS, EventKind::CallbackEnd),
+            (26_000, STRESS, EventKind::SoftirqEnd),
         ]);
         assert!(charged(&window, METAL).contains(&("timer-callbacks", 4_000)));
         assert_eq!(blamed(&window, METAL, "timer-callbacks").softirq, Some(1));

@@ -3,8 +3,8 @@
 use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The timer was not due earlier: the kernel gave it slack, or it fires at ticks only.
 ///
@@ -22,14 +22,14 @@ impl Describe for TimerResolution {
 }
 
 impl Cause for TimerResolution {
-    fn claim(segment: &Stretch, window: &Window, machine: &Circumstances) -> Option<Who> {
+    fn claim(segment: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit> {
         let tick = window.expiry + machine.timer_resolution;
         let at_tick = segment.phase == Phase::Due
             && !machine.precise()
             && window.waits_for_timer()
             && segment.to <= tick
             && !segment.is_in_timer_interrupt();
-        (segment.phase == Phase::Slack || at_tick).then(Who::default)
+        (segment.phase == Phase::Slack || at_tick).then(Culprit::default)
     }
 }
 
@@ -40,8 +40,8 @@ mod tests {
     /// A timer set to 13 000, with the tick at 15 000.
     fn at_tick() -> Window {
         let mut window = scene(&[
-            (5_000, STRESS, What::Softirq(3)),
-            (14_000, STRESS, What::SoftirqEnd),
+            (5_000, STRESS, EventKind::Softirq(3)),
+            (14_000, STRESS, EventKind::SoftirqEnd),
             (15_000, STRESS, timer_upon(PROGRAM)),
         ]);
         window.expiry = Nanos(13_000);
@@ -59,7 +59,7 @@ mod tests {
     fn delay_beyond_one_tick_is_not_charged_to_resolution() {
         let mut window = at_tick();
         window.events.remove(0);
-        window.events[1].what = timer_upon(KERNEL);
+        window.events[1].kind = timer_upon(KERNEL);
         let machine = Circumstances { timer_resolution: Nanos(1_500), hypervisor: false };
         let charges = charged(&window, machine);
         assert_eq!(charges[..2], [("timer-resolution", 4_500), ("interrupts-off", 500)]);

@@ -3,8 +3,8 @@
 use super::{Cause, instead};
 use crate::part::{About, Describe};
 use latlab_core::explain::Window;
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 
 /// The kernel did not report a switch: a task had the CPU, and what came next is not known, neither
 /// that the task was woken nor that the CPU switched to it.
@@ -23,15 +23,15 @@ impl Describe for Unreported {
 }
 
 impl Cause for Unreported {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
-        let doing = &segment.doing;
-        let alone = doing.interrupt.is_none() && doing.softirq.is_none() && doing.idle.is_none();
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
+        let activity = &segment.activity;
+        let alone = activity.interrupt.is_none() && activity.softirq.is_none() && activity.idle.is_none();
         let task = match segment.phase {
-            Phase::Due => doing.task.filter(|task| !task.is_idle() && task.pid != window.task.pid),
+            Phase::Due => activity.task.filter(|task| !task.is_idle() && task.pid != window.task.pid),
             _ => instead(segment, window).map(|(task, _)| task).filter(|task| !task.is_idle()),
         };
         let task = task.filter(|_| window.unreported && alone)?;
-        Some(Who { task: Some(task), ..Who::default() })
+        Some(Culprit { task: Some(task), ..Culprit::default() })
     }
 }
 

@@ -117,11 +117,11 @@ impl Adapt {
         if self.dry_run {
             return format::put(&adapt::dry_run(names, &configuration)?);
         }
-        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
         // Dropped last: the last messages are still written.
         let log_thread = LogThread::start(say)?;
         let logger = log_thread.logger();
-        for mended in Guard::mend(&Root::default()) {
+        for mended in Guard::recover(&Root::default()) {
             logger.log(&mended);
         }
         let daemon = Daemon::start(Options {
@@ -189,7 +189,7 @@ fn restore() -> Result<()> {
         let why = "only root can restore knobs: run latlab as root";
         return Err(Failure::Unsupported(why.to_owned()));
     }
-    let mended = Guard::mend_all(&Root::default());
+    let mended = Guard::recover_all(&Root::default());
     if mended.said.is_empty() {
         return format::put("no knob needs to be restored\n");
     }

@@ -27,7 +27,7 @@ const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
-        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
         let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
             listen(acknowledged)?;
@@ -76,12 +76,12 @@ fn listen(acknowledged: Sender<()>) -> Result<()> {
     let read = move || {
         for line in io::stdin().lock().lines().map_while(io::Result::ok) {
             match line.as_str() {
-                END => signal::end(),
+                END => signal::request_end(),
                 RECEIVED => drop(acknowledged.send(())),
                 _ => {}
             }
         }
-        signal::end();
+        signal::request_end();
     };
     let thread = std::thread::Builder::new().name("client".to_owned()).stack_size(64 * 1024);
     thread.spawn(read).map(drop).map_err(|e| failed("a thread could not be started", e))

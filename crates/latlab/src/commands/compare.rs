@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, comparison, junit, ktap, testcase};
-use latlab_core::compare::limit::{Held, Limit, Outcome};
+use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
 use latlab_core::compare::{self, Comparison};
 use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
@@ -63,9 +63,9 @@ impl Compare {
         let (a, b) = (super::runs(&self.a)?, super::runs(&self.b)?);
         let both = format!("{} and {}", self.a.display(), self.b.display());
         let comparison = compare::compare(&a, &b).map_err(|e| failed(&both, e))?;
-        let held = comparison.hold(&limits);
+        let held = comparison.check_limits(&limits);
         let held = held.map_err(|(nth, fault)| invalid_claim(&self.fail_if[nth], &fault))?;
-        let cases = testcase::of(&comparison, &held);
+        let cases = testcase::cases(&comparison, &held);
         if let Some(path) = &self.junit {
             let xml = junit::xml(&cases);
             write_atomically(path, xml.as_bytes())
@@ -96,7 +96,7 @@ fn remove_stale(path: &Path) -> Result<()> {
 }
 
 /// The comparison as JSON, with the verdict of each latency.
-fn json(comparison: &Comparison, held: &[Held]) -> String {
+fn json(comparison: &Comparison, held: &[CheckedLimit]) -> String {
     let mut value = serde_json::to_value(comparison).expect("it is plain data");
     let names = comparison.latency_names();
     if let Some(Value::Array(latencies)) = value.get_mut("latencies") {
@@ -111,7 +111,7 @@ fn json(comparison: &Comparison, held: &[Held]) -> String {
 }
 
 /// Fails where a limit is exceeded or, failing that, where one could not be evaluated.
-fn check_limits(held: &[Held]) -> Result<()> {
+fn check_limits(held: &[CheckedLimit]) -> Result<()> {
     let limits = |outcome| {
         let limits = held.iter().filter(move |one| one.outcome == outcome);
         limits.map(|one| format!("{} ({})", one.limit, one.ground)).collect::<Vec<_>>()

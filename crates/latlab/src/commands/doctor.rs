@@ -44,7 +44,7 @@ struct Diagnosis<'a> {
 impl Doctor {
     pub(crate) fn run(&self) -> Result<()> {
         let root = Root::default();
-        for mended in Guard::mend(&root) {
+        for mended in Guard::recover(&root) {
             format::say(&mended);
         }
         let machine = latlab_sys::machine::read(&root);

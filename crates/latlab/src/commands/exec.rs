@@ -86,14 +86,14 @@ impl Exec {
             return self.run_on(target);
         }
         self.options.refuse_any()?;
-        self.become_program()
+        self.exec_program()
     }
 
     fn run_on(&self, name: &str) -> Result<u8> {
         let target = target::find(name)?;
         let path = locate(&self.command[0])?;
         let program = Program { words: self.arguments(&path)?, path, with: self.with.clone() };
-        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
@@ -131,7 +131,7 @@ impl Exec {
         Ok(words)
     }
 
-    fn become_program(&self) -> Result<u8> {
+    fn exec_program(&self) -> Result<u8> {
         if let Some(cpus) = &self.cpus {
             // sched_setaffinity() succeeds if only one of the CPUs exists.
             engine::check_cpus(cpus, &cpu::online(&Root::default()))?;
@@ -144,13 +144,13 @@ impl Exec {
             file::hold_cpu_dma_latency(latency).map_err(|e| no_cpu_dma_latency(&e))?;
         }
         if let Some(groups) = &self.irq_group {
-            adapt::ask(groups)?;
+            adapt::request_groups(groups)?;
         }
         if let Some((name, policy)) = self.policy() {
             sched::set_policy(policy).map_err(|e| permission::refused(name, &e, ""))?;
         }
         let program = &self.command[0];
-        let error = process::become_program(program, &self.command[1..]);
+        let error = process::exec_program(program, &self.command[1..]);
         Err(failed(&program.to_string_lossy(), error))
     }
 

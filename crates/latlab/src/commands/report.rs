@@ -2,7 +2,7 @@
 
 use crate::failure::{Result, failed};
 use crate::format::output::{Contents, Outputs};
-use crate::format::picture::{Source, charts};
+use crate::format::picture::{NamedRecord, charts};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -41,8 +41,8 @@ impl Report {
 }
 
 /// Reads the records, which must all be of the same time domain.
-fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut sources: Vec<Source> = Vec::new();
+fn sources(paths: &[PathBuf]) -> Result<Vec<NamedRecord>> {
+    let mut sources: Vec<NamedRecord> = Vec::new();
     for path in paths {
         let place = path.display().to_string();
         let runs = super::runs(path)?;
@@ -62,7 +62,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         }
         let name = name(path, paths);
         let runs = if path.is_file() { Vec::new() } else { runs };
-        sources.push(Source { name, record, runs });
+        sources.push(NamedRecord { name, record, runs });
     }
     Ok(sources)
 }

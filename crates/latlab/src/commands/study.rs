@@ -150,7 +150,7 @@ impl Study {
     fn read(&self) -> Result<StudyFile> {
         let mut file = study::find(&self.name)?;
         if let Some(time) = self.time {
-            let last = file.study.last(time);
+            let last = file.study.set_length(time);
             last.map_err(|why| failed(&self.name, format!("--for is not possible: {why}")))?;
         }
         Ok(file)
@@ -297,7 +297,7 @@ fn separate(
         }
     });
     let mut records: Vec<CellRecords> = records.collect();
-    for (nth, why) in file.study.strangers(&records) {
+    for (nth, why) in file.study.mismatches(&records) {
         records[nth] = None;
         failures.push((nth, Failure::Failed(format!("{why}: measure it again"))));
     }

@@ -48,7 +48,7 @@ impl Environment {
         warnings: &mut Vec<Warning>,
     ) -> Result<Environment> {
         let root = Root::default();
-        let mended = Guard::mend(&root).into_iter();
+        let mended = Guard::recover(&root).into_iter();
         warnings.extend(mended.map(|text| Warning::new("mended", text)));
         let adapting = start_adapting(plan.plan())?;
         let mut guard = set_knobs(plan.plan(), &root)?;
@@ -67,7 +67,7 @@ impl Environment {
         memory::unlock_all();
         let (work, ended_early) = self.workers.stop();
         let counters = counters::read(&self.root, &self.machine);
-        let happened = counters.happened_since(&self.machine.counters);
+        let happened = counters.disturbances_since(&self.machine.counters);
         let mut changes = self.guard.restore();
         let adapted = self.adapting.map(Adapting::end).unwrap_or_default();
         changes.extend(adapted.changes);

@@ -89,6 +89,6 @@ impl Prepared {
                 Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
             }
         };
-        Nanos((once + self.plan.warm_up).0.saturating_mul(probe.lengths()))
+        Nanos((once + self.plan.warm_up).0.saturating_mul(probe.length_factor()))
     }
 }

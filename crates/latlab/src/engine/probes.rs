@@ -1,6 +1,6 @@
 //! The probes of a plan, measured, and their late wake-ups explained where the plan asks for that.
 
-use crate::explain::{Explanations, Lanes, Others};
+use crate::explain::{Explanations, ProbeExplainer, TaskExplainer};
 use crate::failure::{Failure, Result};
 use crate::part::Built;
 use crate::probe::Probe;
@@ -20,8 +20,8 @@ pub(super) fn run(
 ) -> Result<(Option<Failure>, Option<Explanations>)> {
     let Some(explain) = &plan.explain else { return Ok((measure(probes, rig)?, None)) };
     if let Some(watched) = &explain.watch {
-        let explanations = rig.while_watching(|signals, watch| {
-            Others::explain(plan, (watched, explain.above), machine, signals, watch)
+        let explanations = rig.observe_others(|signals, watch| {
+            TaskExplainer::explain(plan, (watched, explain.above), machine, signals, watch)
         })?;
         return Ok((None, Some(explanations)));
     }
@@ -30,7 +30,7 @@ pub(super) fn run(
         return Ok((None, None));
     }
     let above = explain.above;
-    let (measured, explanations) = Lanes::explain(above, usual, machine, |observer| {
+    let (measured, explanations) = ProbeExplainer::explain(above, usual, machine, |observer| {
         rig.observer = Some(observer);
         let measured = measure(probes, rig);
         rig.observer = None;
@@ -47,21 +47,21 @@ pub(super) fn run(
 /// 90th percentile.
 #[expect(clippy::cast_precision_loss, reason = "a latency is far below 2^52 ns")]
 fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Nanos> {
-    rig.briefly(|rig| measure(probes, rig))?;
+    rig.measure_briefly(|rig| measure(probes, rig))?;
     let measured = std::mem::take(&mut rig.measured);
     rig.figures.clear();
-    if rig.interrupted || measured.iter().any(|one| one.lane.tripped.is_some()) {
+    if rig.interrupted || measured.iter().any(|one| one.recording.tripped.is_some()) {
         rig.measured = measured;
         return Ok(Nanos(0));
     }
     rig.warnings.clear();
     let mut all = Histogram::new();
     for one in &measured {
-        let seen = one.lane.first().histogram();
+        let seen = one.recording.first().histogram();
         all.add(&seen);
         let median = seen.quantile(0.5);
         let what = format!("median on CPU {} without explaining", one.cpus);
-        rig.figure(one.probe, &what, median.0 as f64, "ns");
+        rig.add_figure(one.probe, &what, median.0 as f64, "ns");
     }
     Ok(all.quantile(0.9))
 }

@@ -4,7 +4,7 @@ use super::Outcome;
 use super::environment::Aftermath;
 use crate::explain::Explanations;
 use crate::failure::Failure;
-use crate::rig::{Measured, Rhythm, Rig};
+use crate::rig::{ProbeResults, Pacing, Rig};
 use crate::scan::Scanned;
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
@@ -66,9 +66,9 @@ impl Results<'_> {
 }
 
 /// The first sample above the limit, in a sentence.
-fn verdict(plan: &Plan, measured: &[Measured], loads: &[String]) -> Option<String> {
+fn verdict(plan: &Plan, measured: &[ProbeResults], loads: &[String]) -> Option<String> {
     let limit = plan.stop_above?;
-    let tripped = measured.iter().filter_map(|m| Some((m, m.lane.tripped?)));
+    let tripped = measured.iter().filter_map(|m| Some((m, m.recording.tripped?)));
     let (first, tripped) = tripped.min_by_key(|(_, tripped)| tripped.late.at)?;
     let load = if loads.is_empty() { "no load".to_owned() } else { loads.join(", ") };
     Some(format!(
@@ -90,19 +90,19 @@ fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
 
 /// The distributions of all samplers, and the worst samples.
 fn distributions(
-    measured: Vec<Measured>,
+    measured: Vec<ProbeResults>,
     loads: &[String],
     warnings: &mut Vec<Warning>,
 ) -> (Vec<Series>, Vec<Sample>) {
     let (mut series, mut worst) = (Vec::new(), Vec::new());
     for one in measured {
         warnings.extend(lane_warnings(&one));
-        worst.extend(one.lane.worst.iter().map(|late| Sample {
+        worst.extend(one.recording.worst.iter().map(|late| Sample {
             probe: one.probe.to_owned(),
             cpu: one.first_cpu(),
             at: late.at,
             latency: late.latency,
-            index: one.lane.marked.then_some(late.nth),
+            index: one.recording.marked.then_some(late.index),
             causes: Vec::new(),
             unexplained: None,
             path: None,
@@ -114,8 +114,8 @@ fn distributions(
     (series, worst)
 }
 
-fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[String]) -> Series {
-    let (tally, timeline) = &one.lane.series[channel];
+fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[String]) -> Series {
+    let (tally, timeline) = &one.recording.series[channel];
     let mut series = Series {
         probe: one.probe.to_owned(),
         span: (span.0.to_owned(), span.1.to_owned()),
@@ -123,16 +123,16 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
         together: (one.cpus.len() > 1).then(|| one.cpus.clone()),
         load: loads.to_vec(),
         schedule: one.schedule.clone(),
-        interval: one.rhythm.interval(),
+        interval: one.pacing.interval(),
         counts: Counts {
             recorded: tally.recorded(),
             missed: tally.missed(),
             below_zero: tally.below_zero(),
         },
-        first: one.lane.first.filter(|_| channel == 0),
-        warm_up: (channel == 0).then_some(one.lane.warm_up),
-        disturbed: one.lane.disturbed,
-        cpu_ns: one.lane.cpu_ns,
+        first: one.recording.first.filter(|_| channel == 0),
+        warm_up: (channel == 0).then_some(one.recording.warm_up),
+        disturbed: one.recording.disturbed,
+        cpu_ns: one.recording.cpu_ns,
         timeline: timeline.clone(),
         // Set from the histogram below.
         ..Series::default()
@@ -141,8 +141,8 @@ fn make_series(one: &Measured, channel: usize, span: (&str, &str), loads: &[Stri
     series
 }
 
-fn lane_warnings(one: &Measured) -> Vec<Warning> {
-    let (probe, cpu, disturbed) = (one.probe, &one.cpus, one.lane.disturbed);
+fn lane_warnings(one: &ProbeResults) -> Vec<Warning> {
+    let (probe, cpu, disturbed) = (one.probe, &one.cpus, one.recording.disturbed);
     let mut warnings = Vec::new();
     let faults = disturbed.minor_faults + disturbed.major_faults;
     if faults > 0 {
@@ -163,8 +163,8 @@ fn lane_warnings(one: &Measured) -> Vec<Warning> {
         warnings.push(Warning::new("not-bound", text));
     }
     // For an irregular probe no sample is a result.
-    let quiet = matches!(one.rhythm, Rhythm::Irregular);
-    if one.lane.series[0].0.recorded() == 0 && !quiet {
+    let quiet = matches!(one.pacing, Pacing::Irregular);
+    if one.recording.series[0].0.recorded() == 0 && !quiet {
         let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended during its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));
     }

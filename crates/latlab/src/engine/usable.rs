@@ -56,7 +56,7 @@ pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
     changes.sort_by_key(|(knob, _)| *knob == "active_console");
     for (knob, load) in changes {
         let reason = format!("the load {load} changes it");
-        guard.keep(knob, &reason).map_err(|e| denied(&e))?;
+        guard.save(knob, &reason).map_err(|e| denied(&e))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::probes::ProbeExplainer;
 use super::summary::Summarizer;
 use crate::failure::Result;
 use latlab_core::explain::Window;
-use latlab_core::explain::threshold::Asked;
+use latlab_core::explain::threshold::Recheck;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -39,7 +39,7 @@ impl<'a> Collector<'a> {
     pub(super) fn new(probes: &'a ProbeExplainer, summarizer: Summarizer) -> Collector<'a> {
         let suspicious = probes.suspicious_threshold();
         let thresholds = Thresholds {
-            computed: Asked::default(),
+            computed: Recheck::default(),
             suspicious,
             recorder: suspicious,
             highest: suspicious,
@@ -87,7 +87,7 @@ impl<'a> Collector<'a> {
 
     fn update_thresholds(&mut self, now: Nanos) -> Result<()> {
         let thresholds = &mut self.thresholds;
-        if self.probes.has_moving_threshold() && thresholds.computed.again(now, self.probes.count())
+        if self.probes.has_moving_threshold() && thresholds.computed.is_due(now, self.probes.count())
         {
             thresholds.suspicious = self.probes.suspicious_threshold();
         }

@@ -46,7 +46,7 @@ struct MeasuringThread {
 const PATIENCE: Nanos = Nanos::from_millis(20);
 
 impl Observer for ProbeExplainer {
-    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
+    fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>> {
         lock(&self.recorder).watch(thread).map_err(recorder_failed)?;
         let feed = Arc::new(Feed::new());
         let (pairing, samples) = (Pairing::default(), Histogram::new());
@@ -83,7 +83,7 @@ impl ProbeExplainer {
         let (measured, collected) = std::thread::scope(|scope| {
             let collecting = scope.spawn(|| {
                 // Without permission for this, more is lost under load, which is counted.
-                let _ = sched::step_forward();
+                let _ = sched::raise_priority();
                 Collector::new(&probes, summarizer).run(&ended)
             });
             // The collector ends even if `measure` panics.
@@ -101,7 +101,7 @@ impl ProbeExplainer {
     /// The explanations of all samples. Samples up to `kept_above` were not kept.
     fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
         let samples = self.samples();
-        let above = threshold::late(self.above, &samples).max(kept_above);
+        let above = threshold::late_above(self.above, &samples).max(kept_above);
         let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
         explanations
             .add_lost_samples(lock(&self.threads).values().map(|one| one.feed.lost()).sum());
@@ -122,12 +122,12 @@ impl ProbeExplainer {
 
     /// Threshold above which a sample is late, as far as known now.
     pub(super) fn late_threshold(&self) -> Nanos {
-        threshold::late(self.above, &self.samples())
+        threshold::late_above(self.above, &self.samples())
     }
 
     /// Threshold above which a sample may turn out to be late in the end, as far as known now.
     pub(super) fn suspicious_threshold(&self) -> Nanos {
-        threshold::suspicious(self.above, &self.samples(), self.initial)
+        threshold::watch_above(self.above, &self.samples(), self.initial)
     }
 
     /// Whether the threshold depends on the samples.

@@ -237,8 +237,8 @@ impl Gaps {
 }
 
 impl LateWakeUp {
-    fn sample(&self) -> summary::Late<'_> {
-        summary::Late {
+    fn sample(&self) -> summary::LateWakeup<'_> {
+        summary::LateWakeup {
             probe: &self.name,
             cpu: self.cpu,
             at: self.at - self.origin,

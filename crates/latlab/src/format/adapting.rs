@@ -4,7 +4,7 @@ use super::printable;
 use super::text::plain_table;
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
-use latlab_core::mechanism::watching::{Violation, Violations};
+use latlab_core::mechanism::violations::{Violation, Violations};
 use std::fmt::Write as _;
 
 /// Returns the whole status.
@@ -104,13 +104,13 @@ fn decisions(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::mechanism::status::Turned;
-    use latlab_core::mechanism::watching::{Programs, Task};
+    use latlab_core::mechanism::status::ActiveChange;
+    use latlab_core::mechanism::violations::{BpfCost, NamedTask};
     use latlab_core::mechanism::{Decision, Request};
     use latlab_core::time::Nanos;
 
     fn status() -> Status {
-        let turned = Turned {
+        let turned = ActiveChange {
             mechanism: "suppress".to_owned(),
             knob: "preempt".to_owned(),
             thread: None,
@@ -153,11 +153,11 @@ overhead: 1 ms of CPU time, 0.010 % of a CPU
 
     #[test]
     fn status_has_violations_and_overhead_if_watched() {
-        let task = |id, name: Option<&str>| Task { id, name: name.map(str::to_owned) };
+        let task = |id, name: Option<&str>| NamedTask { id, name: name.map(str::to_owned) };
         let last = Violation { waker: task(24, Some("irq/24-eth0")), woken: task(7, None) };
         let violations =
             Violations { by_interrupts: 3, last_by_interrupt: Some(last), ..Violations::default() };
-        let programs = Programs { counted: Nanos::from_secs(2), taken: Nanos::from_millis(1) };
+        let programs = BpfCost { counted: Nanos::from_secs(2), taken: Nanos::from_millis(1) };
         let status = Status { violations: Some(violations), programs: Some(programs), ..status() };
         let expected = "\
 decisions: none

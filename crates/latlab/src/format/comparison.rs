@@ -2,7 +2,7 @@
 
 use super::text::plain_table;
 use super::{grouped, scan};
-use latlab_core::compare::limit::{Held, Outcome};
+use latlab_core::compare::limit::{CheckedLimit, Outcome};
 use latlab_core::compare::{
     Bound, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair, Verdict,
 };
@@ -10,7 +10,7 @@ use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
 /// Returns the whole comparison. `a` and `b` are the names of the sides.
-pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[Held]) -> String {
+pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLimit]) -> String {
     let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
     let (of_a, of_b) = comparison.design.runs;
     let mut text = format!("A  {a} ({})\nB  {b} ({})\n", runs(of_a), runs(of_b));
@@ -31,7 +31,7 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[Held]) -> 
     text + &of_differences("plans", &comparison.plan)
 }
 
-fn limits(held: &[Held]) -> String {
+fn limits(held: &[CheckedLimit]) -> String {
     let mut text = String::new();
     for one in held {
         let word = match one.outcome {
@@ -80,7 +80,7 @@ fn of_latency(latency: &Latency, name: &str) -> String {
 fn verdict(latency: &Latency) -> String {
     match latency.verdict() {
         Verdict::Faster | Verdict::Slower => format!("B is {}", latency.sentence()),
-        Verdict::Same | Verdict::Both | Verdict::Unknown => {
+        Verdict::Same | Verdict::Mixed | Verdict::Inconclusive => {
             format!("B against A: {}", latency.sentence())
         }
     }

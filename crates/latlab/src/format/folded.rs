@@ -2,7 +2,7 @@
 //! (Gregg, "The Flame Graph", 2016). flamegraph.pl, inferno and speedscope read them.
 
 use super::output::{self, Destination, Format};
-use super::picture::Source;
+use super::picture::NamedRecord;
 use super::printable;
 use crate::part::About;
 use latlab_core::time::Nanos;
@@ -23,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// Returns the stacks of all records and the unexplained rest. Of several records, the outermost
 /// frame is the record's name.
-fn stacks(sources: &[Source]) -> String {
+fn stacks(sources: &[NamedRecord]) -> String {
     let mut text = String::new();
     for source in sources {
         let Some(explained) = &source.record.explained else { continue };
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use crate::format::picture::tests::sample_explained;
 
-    fn source(name: &str) -> Source {
-        Source::of_run(name.to_owned(), sample_explained::record())
+    fn source(name: &str) -> NamedRecord {
+        NamedRecord::from_run(name.to_owned(), sample_explained::record())
     }
 
     /// Reads lines as flamegraph.pl does: all but the last word is the stack.

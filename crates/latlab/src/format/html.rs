@@ -15,7 +15,7 @@ mod table;
 mod warnings;
 
 use super::output::{self, Destination, Format};
-use super::picture::{Chart, Source};
+use super::picture::{Chart, NamedRecord};
 use crate::part::About;
 use document::document;
 use figure::{Level, chart, hint};
@@ -37,12 +37,12 @@ pub(super) const FORMAT: Format = Format {
 /// Records on a page, and the level of the headings of their tables and figures.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
-    sources: &'a [Source],
+    sources: &'a [NamedRecord],
     level: Level,
 }
 
 /// Returns the page of a report.
-pub(crate) fn page(sources: &[Source], charts: &[Chart]) -> String {
+pub(crate) fn page(sources: &[NamedRecord], charts: &[Chart]) -> String {
     let names: Vec<&str> = sources.iter().map(|s| s.name.as_str()).collect();
     let title = format!("{} – latlab report", names.join(", "));
     let scope = Scope { sources, level: Level::Section };

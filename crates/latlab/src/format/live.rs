@@ -9,7 +9,7 @@ pub(crate) use cells::cells;
 use crate::rig::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use latlab_core::record::explained::Explained;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::terminal;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn view() -> Box<dyn Watch> {
 struct NoView;
 
 impl Watch for NoView {
-    fn begin(&mut self, _: &str, _: &[(String, Arc<Tally>)]) {}
+    fn begin(&mut self, _: &str, _: &[(String, Arc<AtomicHistogram>)]) {}
     fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
     fn note(&mut self, _: &str) {}
@@ -48,7 +48,7 @@ struct LiveView {
 struct Screen {
     all: MultiProgress,
     head: ProgressBar,
-    cpus: Vec<(String, Arc<Tally>, ProgressBar)>,
+    cpus: Vec<(String, Arc<AtomicHistogram>, ProgressBar)>,
     bar: ProgressBar,
     /// The lines with the causes, and when to update them next.
     causes: Vec<ProgressBar>,
@@ -56,7 +56,7 @@ struct Screen {
 }
 
 impl Watch for LiveView {
-    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<Tally>)]) {
+    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<AtomicHistogram>)]) {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
@@ -163,7 +163,7 @@ fn heading(probe: &str) -> String {
     format!("{probe:<9}{columns}")
 }
 
-fn line(cpus: &str, tally: &Tally) -> String {
+fn line(cpus: &str, tally: &AtomicHistogram) -> String {
     let seen = tally.histogram();
     let quantiles = seen.quantiles();
     let values = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];

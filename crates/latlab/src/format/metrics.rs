@@ -2,7 +2,7 @@
 
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
-use latlab_core::mechanism::watching::Violations;
+use latlab_core::mechanism::violations::Violations;
 use std::fmt::{Display, Write as _};
 
 /// Returns the page that Prometheus scrapes.
@@ -71,7 +71,7 @@ fn each(
 mod tests {
     use super::*;
     use latlab_core::mechanism::Request;
-    use latlab_core::mechanism::watching::Programs;
+    use latlab_core::mechanism::violations::BpfCost;
     use latlab_core::time::Nanos;
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
                 ..Violations::default()
             }),
             cpu: Nanos::from_millis(1500),
-            programs: Some(Programs { counted: Nanos::from_secs(1), taken: Nanos::from_millis(3) }),
+            programs: Some(BpfCost { counted: Nanos::from_secs(1), taken: Nanos::from_millis(3) }),
             ..Status::default()
         };
         let page = page(&status);

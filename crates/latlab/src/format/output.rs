@@ -1,6 +1,6 @@
 //! Output formats of `latlab report`, and the options that ask for them.
 
-use super::picture::{Chart, Source};
+use super::picture::{Chart, NamedRecord};
 use super::{folded, html, parquet, perfetto, png, say, svg};
 use crate::failure::{Failure, Result, failed};
 use crate::part::About;
@@ -43,7 +43,7 @@ pub(crate) enum Destination {
 /// Everything that formats show.
 #[derive(Debug)]
 pub(crate) struct Contents<'a> {
-    pub(crate) sources: &'a [Source],
+    pub(crate) sources: &'a [NamedRecord],
     pub(crate) charts: &'a [Chart],
 }
 
@@ -66,7 +66,7 @@ impl Outputs {
     }
 
     /// Returns an error if a format needs explanations and no record has any.
-    pub(crate) fn check_explained(&self, sources: &[Source]) -> Result<()> {
+    pub(crate) fn check_explained(&self, sources: &[NamedRecord]) -> Result<()> {
         let needed = self.0.iter().any(|(format, _)| format.needs_explanation);
         if !needed || sources.iter().any(|source| source.record.explained.is_some()) {
             return Ok(());

@@ -4,7 +4,7 @@
 mod tables;
 
 use super::output::{self, Destination, Format};
-use super::picture::Source;
+use super::picture::NamedRecord;
 use crate::failure::{self, failed};
 use crate::part::About;
 use ::parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
@@ -40,7 +40,7 @@ const TABLES: [&str; 4] = ["series", "samples", "worst", "figures"];
 
 /// Writes a file for each table that has rows, and removes the files of the others: those would be
 /// of other records.
-fn write_tables(folder: &Path, sources: &[Source]) -> failure::Result<()> {
+fn write_tables(folder: &Path, sources: &[NamedRecord]) -> failure::Result<()> {
     let metadata = metadata(sources);
     let file = |name: &str| folder.join(format!("{name}.parquet"));
     let tables = tables(sources);
@@ -56,8 +56,8 @@ fn write_tables(folder: &Path, sources: &[Source]) -> failure::Result<()> {
 }
 
 /// Returns plan, machine and warnings of all records, as key and value for every file.
-fn metadata(sources: &[Source]) -> [(&'static str, String); 2] {
-    let record = |source: &Source| {
+fn metadata(sources: &[NamedRecord]) -> [(&'static str, String); 2] {
+    let record = |source: &NamedRecord| {
         let record = &source.record;
         json!({
             "record": source.name,

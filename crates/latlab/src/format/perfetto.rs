@@ -6,7 +6,7 @@
 //! readers add durations in binary, and then a part may end after the whole.
 
 use super::output::{self, Destination, Format};
-use super::picture::Source;
+use super::picture::NamedRecord;
 use super::{micro, printable};
 use crate::part::About;
 use latlab_core::record::{Charge, Sample};
@@ -27,14 +27,14 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Returns the trace, in which each record is a process.
-fn trace(sources: &[Source]) -> String {
+fn trace(sources: &[NamedRecord]) -> String {
     let records = (1u32..).zip(sources).flat_map(|(pid, source)| record(pid, source));
     let events: Vec<Value> = records.collect();
     let trace = json!({ "displayTimeUnit": "ns", "traceEvents": events });
     format!("{trace}\n")
 }
 
-fn record(pid: u32, source: &Source) -> Vec<Value> {
+fn record(pid: u32, source: &NamedRecord) -> Vec<Value> {
     let mut events = vec![name("process_name", pid, 0, &source.name)];
     let mut tracks: Vec<Track<'_>> = Vec::new();
     let explained = source.record.worst.iter().filter(|sample| sample.unexplained.is_some());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn events() -> Vec<Event> {
-        let sources = [Source::of_run("run".to_owned(), sample_explained::record())];
+        let sources = [NamedRecord::from_run("run".to_owned(), sample_explained::record())];
         let mut trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
         serde_json::from_value(trace["traceEvents"].take()).unwrap()
     }
@@ -199,7 +199,7 @@ mod tests {
         meanwhile.at = first.at + Nanos(1);
         after.at = first.at + first.latency;
         record.worst = vec![first, meanwhile, after];
-        let sources = [Source::of_run("run".to_owned(), record)];
+        let sources = [NamedRecord::from_run("run".to_owned(), record)];
         let trace: Value = serde_json::from_str(&trace(&sources)).unwrap();
         let wake_ups = trace["traceEvents"].as_array().unwrap().iter();
         let wake_ups = wake_ups.filter(|event| event["args"]["latency_ns"].is_u64());

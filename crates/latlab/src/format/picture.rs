@@ -22,17 +22,17 @@ pub(crate) mod tests;
 
 /// A record with the name under which it is shown.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct NamedRecord {
     pub(crate) name: String,
     pub(crate) record: Record,
     /// The runs that are merged into it, if there are several.
     pub(crate) runs: Vec<Record>,
 }
 
-impl Source {
+impl NamedRecord {
     /// Returns a source of a single run.
-    pub(crate) fn of_run(name: String, record: Record) -> Source {
-        Source { name, record, runs: Vec::new() }
+    pub(crate) fn from_run(name: String, record: Record) -> NamedRecord {
+        NamedRecord { name, record, runs: Vec::new() }
     }
 
     /// Returns its runs.
@@ -152,7 +152,7 @@ pub(crate) const COLOURS: [&str; 12] = [
 
 /// Returns the charts of a report: three of the latencies and one of each scanned call, as far as there
 /// are measurements.
-pub(crate) fn charts(sources: &[Source]) -> Vec<Chart> {
+pub(crate) fn charts(sources: &[NamedRecord]) -> Vec<Chart> {
     let mut charts = Vec::new();
     let curves = curve::curves(sources);
     if !curves.is_empty() {

@@ -39,7 +39,7 @@ pub(crate) fn interrupt(interrupt: Interrupt) -> &'static str {
 /// Returns the result of a scan as a sentence. `shown` formats times.
 pub(crate) fn finding(scan: &Scan, shown: impl Fn(Nanos) -> String) -> String {
     let Some(longest) = scan.longest() else {
-        let unseen = shown(scan.longest_unseen());
+        let unseen = shown(scan.detection_limit());
         return format!("no non-preemptible section > {unseen} found (detection limit)");
     };
     let length = shown(longest.length());

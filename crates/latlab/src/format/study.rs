@@ -15,7 +15,7 @@ use super::grouped;
 use latlab_core::plan::Length;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
-use latlab_core::study::claim::{Judgement, Verdict};
+use latlab_core::study::claim::{Judgement, ClaimVerdict};
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;
@@ -87,21 +87,21 @@ pub(crate) fn shown(value: Quantity) -> String {
 pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<String> {
     let ground = judgement.ground();
     match judgement.verdict {
-        Verdict::Differs | Verdict::NoMore => {
+        ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
             let mut lines = vec![format!("{ground}; not {claim}")];
             if !why.is_empty() {
                 lines.push(why.to_owned());
             }
             lines
         }
-        Verdict::Holds | Verdict::NotMeasured(_) => vec![ground],
+        ClaimVerdict::Holds | ClaimVerdict::NotMeasured(_) => vec![ground],
     }
 }
 
 /// Returns the option of `latlab study` for the length of the measurements, if it is not the study's
 /// own.
 pub(crate) fn duration_option(study: &Study) -> String {
-    study.lasting.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
+    study.length_override.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
 }
 
 /// Returns length and repetitions of the measurements as a sentence, if they are the same for all

@@ -1,6 +1,6 @@
 //! Comparisons as test cases: one for each limit or, without limits, for each latency.
 
-use latlab_core::compare::limit::{self, Held};
+use latlab_core::compare::limit::{self, CheckedLimit};
 use latlab_core::compare::{Comparison, Verdict};
 
 /// A test case and its outcome.
@@ -24,7 +24,7 @@ pub(crate) enum TestOutcome {
 }
 
 /// Returns a test case for each limit or, without limits, for each verdict.
-pub(crate) fn of(comparison: &Comparison, held: &[Held]) -> Vec<TestCase> {
+pub(crate) fn cases(comparison: &Comparison, held: &[CheckedLimit]) -> Vec<TestCase> {
     if !held.is_empty() {
         return held.iter().map(of_limit).collect();
     }
@@ -32,8 +32,8 @@ pub(crate) fn of(comparison: &Comparison, held: &[Held]) -> Vec<TestCase> {
     let of_latency = |(latency, name): (&latlab_core::compare::Latency, String)| {
         let outcome = match latency.verdict() {
             Verdict::Same | Verdict::Faster => TestOutcome::Passed,
-            Verdict::Slower | Verdict::Both => TestOutcome::Failed,
-            Verdict::Unknown => TestOutcome::Skipped,
+            Verdict::Slower | Verdict::Mixed => TestOutcome::Failed,
+            Verdict::Inconclusive => TestOutcome::Skipped,
         };
         TestCase { name, outcome, reason: latency.sentence() }
     };
@@ -49,7 +49,7 @@ fn unmatched(result: &str) -> TestCase {
     TestCase { name: result.to_owned(), outcome: TestOutcome::Skipped, reason }
 }
 
-fn of_limit(held: &Held) -> TestCase {
+fn of_limit(held: &CheckedLimit) -> TestCase {
     let outcome = match held.outcome {
         limit::Outcome::Within => TestOutcome::Passed,
         limit::Outcome::Over => TestOutcome::Failed,

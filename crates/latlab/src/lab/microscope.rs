@@ -8,9 +8,9 @@ use super::symbols::Symbols;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
-use latlab_core::path::{Path, Watched};
+use latlab_core::path::{Path, Trace};
 use latlab_core::record::{Record, Sample};
-use latlab_core::scan::{Region, Scan};
+use latlab_core::scan::{Section, Scan};
 use latlab_core::time::Nanos;
 
 /// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples the
@@ -32,7 +32,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
     let cell = prepare::plan(plan, GuestTime::Instructions, session)?;
     let cell = Cell { plugin: Some(plugin), ..cell };
     let answer = carry_out_one(cell, session, &mut |_, _| Ok(()))?;
-    let trace = Watched::read(&answer.trace).map_err(|e| failed(target, e))?;
+    let trace = Trace::read(&answer.trace).map_err(|e| failed(target, e))?;
     let again = answer.outcome(plan.plan())?.record;
     check_same(target, &outcome.record, &again)?;
     add_paths(target, &mut outcome.record, &trace, &symbols)?;
@@ -43,10 +43,10 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
 fn add_paths(
     target: &str,
     record: &mut Record,
-    trace: &[Watched],
+    trace: &[Trace],
     symbols: &Symbols,
 ) -> Result<()> {
-    let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.nth) == index);
+    let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.index) == index);
     let mut missing = Vec::new();
     for sample in &mut record.worst {
         match recorded(sample.index) {
@@ -94,10 +94,10 @@ fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
 }
 
 /// The sections of a scan that get a function's name: the longest, if longer than a plain wake-up.
-fn longest(scan: &Scan) -> Vec<&Region> {
+fn longest(scan: &Scan) -> Vec<&Section> {
     const NAMED: usize = 10;
-    let long = |section: &&Region| section.length() > scan.baseline;
-    let mut sections: Vec<&Region> = scan.regions.iter().filter(long).collect();
+    let long = |section: &&Section| section.length() > scan.baseline;
+    let mut sections: Vec<&Section> = scan.regions.iter().filter(long).collect();
     sections.sort_by_key(|section| std::cmp::Reverse(section.length()));
     sections.truncate(NAMED);
     sections
@@ -119,7 +119,7 @@ fn check_same(target: &str, without: &Record, with: &Record) -> Result<()> {
     )))
 }
 
-fn path(target: &str, watched: &Watched, symbols: &Symbols) -> Result<Path> {
+fn path(target: &str, watched: &Trace, symbols: &Symbols) -> Result<Path> {
     if watched.apart > 0 {
         let why = format!("the plugin's count of instructions is off by {}", watched.apart);
         return Err(Failure::Failed(format!("{target}: {why}: nothing is explained")));

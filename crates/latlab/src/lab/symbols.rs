@@ -8,8 +8,8 @@ use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
 use flate2::read::GzDecoder;
-use latlab_core::path::Place;
-use latlab_core::symbols::{Entry, preemption_counter};
+use latlab_core::path::Location;
+use latlab_core::symbols::{KallsymsLine, preemption_counter};
 use latlab_sys::file;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ impl Symbols {
 
     fn parse(text: &str) -> Symbols {
         let mut symbols = Symbols { functions: Vec::new(), preempt_count: None };
-        for entry in text.lines().filter_map(Entry::parse) {
+        for entry in text.lines().filter_map(KallsymsLine::parse) {
             match preemption_counter(entry.name) {
                 Some(offset) => symbols.preempt_count = Some(entry.address + u64::from(offset)),
                 None if entry.is_function() => {
@@ -68,13 +68,13 @@ impl Symbols {
     }
 
     /// The function at an address.
-    pub(super) fn place(&self, address: u64) -> Option<Place<'_>> {
+    pub(super) fn place(&self, address: u64) -> Option<Location<'_>> {
         let after = self.functions.partition_point(|(begin, _)| *begin <= address);
         let (begin, function) = self.functions.get(after.checked_sub(1)?)?;
-        Some(Place { function, offset: address - begin })
+        Some(Location { function, offset: address - begin })
     }
 
-    /// Entry addresses of exceptions after which the interrupted instruction starts again;
+    /// KallsymsLine addresses of exceptions after which the interrupted instruction starts again;
     /// breakpoints follow their instruction and are left out.
     pub(super) fn faults(&self) -> impl Iterator<Item = u64> {
         let is_fault = |name: &str| {

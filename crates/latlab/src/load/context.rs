@@ -41,7 +41,7 @@ impl LoadContext {
     /// Whether to continue.
     #[expect(clippy::unused_self, reason = "only a worker may ask")]
     pub(crate) fn running(&self) -> bool {
-        !signal::terminated()
+        !signal::termination_requested()
     }
 
     /// Counts work.
@@ -56,9 +56,9 @@ impl LoadContext {
         let mut at_work = Ok(());
         while at_work.is_ok() && self.running() {
             clock::sleep_for(Nanos::from_millis(100));
-            at_work = process::all_at_work();
+            at_work = process::check_all_running();
         }
-        process::end_all(children);
+        process::kill_all(children);
         at_work
     }
 
@@ -73,12 +73,12 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let broken = |e: &dyn std::fmt::Display| Failure::Failed(format!("a worker's orders: {e}"));
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
     // The kernel resets this when it executes a program with file capabilities.
-    process::die_with(orders.parent).map_err(|e| broken(&e))?;
+    process::die_with_parent(orders.parent).map_err(|e| broken(&e))?;
     // Without this the process would have the name of the link by which it was started.
-    process::call_itself(&orders.part.name).map_err(|e| broken(&e))?;
+    process::set_thread_name(&orders.part.name).map_err(|e| broken(&e))?;
     let load = part::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
-    signal::note_termination().map_err(|e| broken(&e))?;
+    signal::record_termination().map_err(|e| broken(&e))?;
     affinity::pin(&orders.cpus).map_err(|e| failed(&orders.part.name, e))?;
     let single = SingleThread::prove().ok_or_else(|| broken(&"more than one thread"))?;
     let context = LoadContext { progress, seed: orders.seed, single };

@@ -3,7 +3,7 @@
 use super::{LoadContext, Load, Place};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::Tasks;
+use crate::rig::TaskScheduling;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
@@ -33,7 +33,7 @@ pub(super) struct Cpu {
     every: Option<Nanos>,
     #[command(flatten)]
     #[serde(flatten)]
-    tasks: Tasks,
+    tasks: TaskScheduling,
 }
 
 impl Describe for Cpu {
@@ -51,7 +51,7 @@ impl Load for Cpu {
 
     fn check(&self, _workers: u64) -> Result<()> {
         self.cycle()?;
-        self.tasks.check_or("; or use policy=other")
+        self.tasks.check_with_alternative("; or use policy=other")
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
@@ -59,7 +59,7 @@ impl Load for Cpu {
         let (a, b) = (filled(n, context.seed), filled(n, context.seed + 1));
         let mut product = vec![0.0; n * n];
         let mut cycle = self.cycle().map_err(io::Error::other)?;
-        sched::set_policy(self.tasks.scheduling().policy_at(0))?;
+        sched::set_policy(self.tasks.scheduling().policy_with_offset(0))?;
         context.ready();
         cycle.iter_mut().for_each(Cycle::begin);
         let mut go_on = || {
@@ -114,18 +114,18 @@ struct Cycle {
 
 impl Cycle {
     fn begin(&mut self) {
-        (self.wake, self.until) = (clock::now(), clock::of_thread() + self.busy);
+        (self.wake, self.until) = (clock::now(), clock::thread_cpu_time() + self.busy);
     }
 
     /// Sleeps until the next planned wake-up in the future, if the CPU time is used up.
     fn sleep_if_used_up(&mut self) {
-        if clock::of_thread() < self.until {
+        if clock::thread_cpu_time() < self.until {
             return;
         }
         let passed = (clock::now() - self.wake).0 / self.every.0;
         self.wake = self.wake + Nanos(self.every.0 * (passed + 1));
         clock::sleep_until(self.wake);
-        self.until = clock::of_thread() + self.busy;
+        self.until = clock::thread_cpu_time() + self.busy;
     }
 }
 
@@ -176,11 +176,11 @@ mod tests {
         let began = cycle.wake;
         cycle.sleep_if_used_up();
         assert_eq!(cycle.wake, began, "the CPU time is not used up");
-        while clock::of_thread() < cycle.until {}
+        while clock::thread_cpu_time() < cycle.until {}
         let computed = clock::now();
         cycle.sleep_if_used_up();
         assert!(cycle.wake > computed && clock::now() >= cycle.wake);
         assert_eq!((cycle.wake - began).0 % every.0, 0);
-        assert!(cycle.until > clock::of_thread());
+        assert!(cycle.until > clock::thread_cpu_time());
     }
 }

@@ -1,6 +1,6 @@
 //! Disk load: a scratch file is written and synced repeatedly.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -19,7 +19,7 @@ pub(super) struct Disk {
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of each worker's file
-    #[arg(long, default_value = "16MiB", value_parser = room::file_size)]
+    #[arg(long, default_value = "16MiB", value_parser = space::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -45,11 +45,11 @@ impl Load for Disk {
 
     fn check(&self, workers: u64) -> Result<()> {
         let wanted = Bytes(self.size.0.saturating_mul(workers));
-        room::check_folder(Self::ABOUT.name, &self.dir, wanted)
+        space::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
-        let chunk = room::random_chunk(context.seed);
+        let chunk = space::random_chunk(context.seed);
         let mut file = file::scratch(&self.dir)?;
         context.ready();
         while context.running() {
@@ -57,7 +57,7 @@ impl Load for Disk {
             let mut written = 0;
             while written < self.size.0 && context.running() {
                 let part =
-                    chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(room::CHUNK));
+                    chunk.len().min(usize::try_from(self.size.0 - written).unwrap_or(space::CHUNK));
                 file.write_all(&chunk[..part])?;
                 written += part as u64;
             }

@@ -1,6 +1,6 @@
 //! Network load: a large file is downloaded over TCP repeatedly.
 
-use super::{LoadContext, Load, Place, network, room};
+use super::{LoadContext, Load, Place, network, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
@@ -17,7 +17,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Download {
     /// Size of the file; each download is a new connection
-    #[arg(long, default_value = "700MB", value_parser = room::file_size)]
+    #[arg(long, default_value = "700MB", value_parser = space::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -48,7 +48,7 @@ impl Load for Download {
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
-        namespace::own_network()?;
+        namespace::unshare_network()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let _server = context.single().fork(|| self.serve(&listener))?;

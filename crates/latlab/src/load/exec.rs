@@ -2,7 +2,7 @@
 
 use super::{LoadContext, Load, Place};
 use crate::part::{About, Describe};
-use latlab_sys::process::Itself;
+use latlab_sys::process::SelfExec;
 use std::io;
 
 /// Forks a child that executes a program (execve), which exits at once, and waits for it, repeatedly,
@@ -32,14 +32,14 @@ impl Load for Exec {
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
-        let program = Itself::for_nothing()?;
+        let program = SelfExec::no_op()?;
         context.ready();
         while context.running() {
-            let become_it = || {
+            let exec = || {
                 // Without a message: the parent gets the exit status.
-                std::panic::resume_unwind(Box::new(program.become_it()));
+                std::panic::resume_unwind(Box::new(program.exec()));
             };
-            context.single().fork(become_it)?.wait()?;
+            context.single().fork(exec)?.wait()?;
             context.done(1);
         }
         Ok(())

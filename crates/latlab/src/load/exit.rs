@@ -1,6 +1,6 @@
 //! Exit load: large processes end, and the kernel frees all of their memory.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
@@ -15,7 +15,7 @@ use std::io;
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exit {
     /// Memory of each child when it exits
-    #[arg(long, default_value = "64MiB", value_parser = room::page_aligned_size)]
+    #[arg(long, default_value = "64MiB", value_parser = space::page_aligned_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -36,7 +36,7 @@ impl Load for Exit {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
+        space::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {

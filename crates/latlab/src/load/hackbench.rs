@@ -1,7 +1,7 @@
 //! Messaging load: groups of processes in which every sender writes to every receiver.
 
 use super::{LoadContext, Load, Place};
-use crate::workload::hackbench::{self, Groups, Over, Role};
+use crate::workload::hackbench::{self, Groups, Transport, Role};
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use std::fs::File;
@@ -21,7 +21,7 @@ pub(super) struct Hackbench {
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=500))]
     fan: u32,
     /// Length of a message
-    #[arg(long, default_value = "100B", value_parser = hackbench::length)]
+    #[arg(long, default_value = "100B", value_parser = hackbench::message_length)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -47,7 +47,7 @@ impl Load for Hackbench {
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
-        let groups = Groups { number: self.groups, fan: self.fan, over: Over::Sockets };
+        let groups = Groups { number: self.groups, fan: self.fan, over: Transport::Sockets };
         let children = groups.fork(context.single(), |role| {
             let mut message = hackbench::message(self.size);
             match role {

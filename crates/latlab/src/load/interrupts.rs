@@ -8,7 +8,7 @@ use crate::part::{About, Describe};
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Source};
+use latlab_sys::driver::{Driver, InterruptSource};
 use latlab_sys::timer::Alarm;
 use std::io;
 
@@ -25,7 +25,7 @@ use std::io;
 /// timers.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Interrupts {
-    /// Source: the test driver's device, timers, or (auto) the device if there is one, else timers
+    /// InterruptSource: the test driver's device, timers, or (auto) the device if there is one, else timers
     #[arg(long, default_value = "auto")]
     source: From,
     /// Time that the device's handler keeps the CPU busy, 0 to 1ms
@@ -63,12 +63,12 @@ fn interval(text: &str) -> std::result::Result<Nanos, String> {
 
 fn busy(text: &str) -> std::result::Result<Nanos, String> {
     let busy: Nanos = text.parse().map_err(|e| format!("{e}"))?;
-    if busy <= Source::BUSIEST {
+    if busy <= InterruptSource::BUSIEST {
         Ok(busy)
     } else {
         Err(format!(
             "{text} is out of range: a handler may be busy for {} at most",
-            Source::BUSIEST
+            InterruptSource::BUSIEST
         ))
     }
 }
@@ -135,7 +135,7 @@ fn repeat(context: &LoadContext, mut interrupt: impl FnMut() -> io::Result<u64>)
 /// Causes one interrupt of the device. Its handler runs before this returns, or on another CPU soon
 /// after.
 fn interrupt_by_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
-    match driver.arm(Source::DeviceAtOnce { busy }) {
+    match driver.arm(InterruptSource::DeviceAtOnce { busy }) {
         Ok(_) => Ok(1),
         Err(e) if e.kind() == io::ErrorKind::ResourceBusy => Ok(0),
         Err(e) => Err(e),

@@ -1,6 +1,6 @@
 //! I/O load: large copies between user space, the page cache and a device.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -23,7 +23,7 @@ pub(super) struct Io {
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Bytes that one call copies
-    #[arg(long, default_value = "16MiB", value_parser = room::page_aligned_size)]
+    #[arg(long, default_value = "16MiB", value_parser = space::page_aligned_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -50,9 +50,9 @@ impl Load for Io {
 
     fn check(&self, workers: u64) -> Result<()> {
         let wanted = Bytes(self.size.0.saturating_mul(workers));
-        room::check_memory(Self::ABOUT.name, wanted)?;
-        room::check_folder(Self::ABOUT.name, &self.dir, wanted)?;
-        let set_direct = |file: File| file::pass_cache_by(&file, true);
+        space::check_memory(Self::ABOUT.name, wanted)?;
+        space::check_folder(Self::ABOUT.name, &self.dir, wanted)?;
+        let set_direct = |file: File| file::set_direct_io(&file, true);
         file::scratch(&self.dir).and_then(set_direct).map_err(|e| {
             let dir = self.dir.display();
             Failure::Unsupported(format!(
@@ -64,14 +64,14 @@ impl Load for Io {
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
         let size = usize::try_from(self.size.0).map_err(io::Error::other)?;
-        let mut buffer = room::random_chunk(context.seed).repeat(size.div_ceil(room::CHUNK) + 1);
+        let mut buffer = space::random_chunk(context.seed).repeat(size.div_ceil(space::CHUNK) + 1);
         let start = buffer.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut buffer[start..start + size];
         let file = file::scratch(&self.dir)?;
         context.ready();
         while context.running() {
             for direct in [false, true] {
-                file::pass_cache_by(&file, direct)?;
+                file::set_direct_io(&file, direct)?;
                 copy(context, |done| file.write_at(&buffer[done..], done as u64), size)?;
                 copy(context, |done| file.read_at(&mut buffer[done..], done as u64), size)?;
             }

@@ -55,7 +55,7 @@ impl Load for Ipi {
             let on = |cpu| {
                 move || {
                     // If one thread fails, all end, so that the error is reported.
-                    broadcast(progress, cpu, barriers).inspect_err(|_| signal::end())
+                    broadcast(progress, cpu, barriers).inspect_err(|_| signal::request_end())
                 }
             };
             let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(on(cpu))).collect();
@@ -70,7 +70,7 @@ impl Load for Ipi {
 fn broadcast(progress: &SharedPage, cpu: u32, barriers: bool) -> io::Result<()> {
     const PAGE: Bytes = Bytes(4096);
     cpu::pin(&CpuList::from_iter([cpu]))?;
-    while !signal::terminated() {
+    while !signal::termination_requested() {
         Mapping::new(PAGE)?.touch();
         if barriers {
             membarrier::everywhere()?;

@@ -1,6 +1,6 @@
 //! Memory load: pages are mapped, touched and unmapped.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
@@ -14,7 +14,7 @@ use std::io;
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Memory {
     /// Memory that each worker maps at a time
-    #[arg(long, default_value = "64MiB", value_parser = room::buffer_size)]
+    #[arg(long, default_value = "64MiB", value_parser = space::buffer_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -35,7 +35,7 @@ impl Load for Memory {
     }
 
     fn check(&self, workers: u64) -> Result<()> {
-        room::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
+        space::check_memory(Self::ABOUT.name, Bytes(self.size.0.saturating_mul(workers)))
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {

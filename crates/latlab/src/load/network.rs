@@ -6,7 +6,7 @@ use std::io::ErrorKind::PermissionDenied;
 
 /// Refuses a load where it can't have a network namespace.
 pub(super) fn check(load: &str) -> Result<()> {
-    let why = match namespace::try_network() {
+    let why = match namespace::check_network() {
         Ok(()) => return Ok(()),
         Err(e) if e.kind() == PermissionDenied => "needs root: run latlab as root".to_owned(),
         Err(e) => {

@@ -1,6 +1,6 @@
 //! Write-back load: pages of a file are dirtied faster than they are written.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -23,7 +23,7 @@ pub(super) struct PageCache {
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of each worker's file
-    #[arg(long, default_value = "32MiB", value_parser = room::page_aligned_size)]
+    #[arg(long, default_value = "32MiB", value_parser = space::page_aligned_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -52,18 +52,18 @@ impl Load for PageCache {
 
     fn check(&self, workers: u64) -> Result<()> {
         let wanted = Bytes(self.size.0.saturating_mul(workers));
-        room::check_memory(Self::ABOUT.name, wanted)?;
-        room::check_folder(Self::ABOUT.name, &self.dir, wanted)
+        space::check_memory(Self::ABOUT.name, wanted)?;
+        space::check_folder(Self::ABOUT.name, &self.dir, wanted)
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
-        let chunk = room::random_chunk(context.seed);
+        let chunk = space::random_chunk(context.seed);
         let file = file::scratch(&self.dir)?;
         context.ready();
         while context.running() {
             let mut offset = 0;
             while offset < self.size.0 && context.running() {
-                let left = usize::try_from(self.size.0 - offset).unwrap_or(room::CHUNK);
+                let left = usize::try_from(self.size.0 - offset).unwrap_or(space::CHUNK);
                 let length = chunk.len().min(left);
                 file.write_all_at(&chunk[..length], offset)?;
                 offset += length as u64;

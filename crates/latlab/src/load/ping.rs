@@ -51,7 +51,7 @@ impl Load for Ping {
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {
         const PATIENCE: Nanos = Nanos::from_millis(10);
-        namespace::own_network()?;
+        namespace::unshare_network()?;
         let data = usize::try_from(self.size.0).map_err(io::Error::other)?;
         let mut pinger = Pinger::new(Ipv4Addr::LOCALHOST, data, PATIENCE)?;
         context.ready();

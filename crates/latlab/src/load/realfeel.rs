@@ -62,7 +62,7 @@ impl Load for Realfeel {
     fn check(&self, _: u64) -> Result<()> {
         let (policy, priority) = ("fifo".to_owned(), self.priority);
         Scheduling { policy, priority, slack: None, runtime: None }
-            .check_ranks(Self::ABOUT.name, 0)?;
+            .check_priorities(Self::ABOUT.name, 0)?;
         let rtc = Rtc::open().map_err(|error| not_opened(&error))?;
         rtc.set_rate(self.frequency).map_err(|error| {
             let hertz = self.frequency;

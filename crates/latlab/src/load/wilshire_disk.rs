@@ -1,6 +1,6 @@
 //! The disk load of Rapid Reaction Linux: dd and sync in turns.
 
-use super::{LoadContext, Load, Place, room};
+use super::{LoadContext, Load, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
@@ -22,7 +22,7 @@ pub(super) struct WilshireDisk {
     #[arg(long, default_value = "/var/tmp")]
     dir: PathBuf,
     /// Size of the file
-    #[arg(long, default_value = "64MiB", value_parser = room::file_size)]
+    #[arg(long, default_value = "64MiB", value_parser = space::file_size)]
     size: Bytes,
     #[command(flatten)]
     #[serde(flatten)]
@@ -57,7 +57,7 @@ impl Load for WilshireDisk {
     }
 
     fn check(&self, _: u64) -> Result<()> {
-        room::check_folder(Self::ABOUT.name, &self.dir, self.size)
+        space::check_folder(Self::ABOUT.name, &self.dir, self.size)
     }
 
     fn work(&self, context: &LoadContext) -> io::Result<()> {

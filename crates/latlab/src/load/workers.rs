@@ -57,7 +57,7 @@ impl Loads {
 fn wait_for(worker: &mut Worker, name: &str, deadline: Nanos, signals: &Signals) -> Result<()> {
     while !worker.progress().is_ready() {
         if !worker.is_alive() {
-            return Err(Failure::Failed(last_words(worker)));
+            return Err(Failure::Failed(failure_message(worker)));
         }
         if clock::now() > deadline {
             return Err(Failure::Failed(format!("{name}: it was not ready within 20 s")));
@@ -70,8 +70,8 @@ fn wait_for(worker: &mut Worker, name: &str, deadline: Nanos, signals: &Signals)
 }
 
 /// The last line that a worker wrote to stderr, without latlab's own name.
-fn last_words(worker: &mut Worker) -> String {
-    worker.last_words().trim_start_matches("latlab: ").to_owned()
+fn failure_message(worker: &mut Worker) -> String {
+    worker.failure_message().trim_start_matches("latlab: ").to_owned()
 }
 
 impl Workers {
@@ -88,7 +88,7 @@ impl Workers {
         let (mut done, mut cpu_ns) = (0, Nanos(0));
         for worker in &mut self.workers {
             if worker.ended_by_itself() {
-                let why = last_words(worker);
+                let why = failure_message(worker);
                 let text = format!("the load {} ended before the run did: {why}", self.name);
                 warnings.push(Warning::new("load-ended", text));
             }

@@ -45,7 +45,7 @@ fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::machine::{Cgroup, Limit, Machine};
+    use latlab_core::machine::{Cgroup, ResourceLimit, Machine};
 
     fn refusal(machine: &Machine) -> String {
         missing("fifo", &doctor::diagnose(machine), "").to_string()
@@ -55,7 +55,7 @@ mod tests {
     fn refusal_names_capability_limit_or_cgroup() {
         let mut machine = Machine::default();
         machine.rights.capabilities = Some(Vec::new());
-        machine.rights.rtprio = Some(Limit::At(0));
+        machine.rights.rtprio = Some(ResourceLimit::At(0));
         let text = refusal(&machine);
         assert!(text.contains("CAP_SYS_NICE") && text.contains("RLIMIT_RTPRIO"), "{text}");
         machine.scheduling.cgroup =

@@ -5,9 +5,9 @@ mod ring_result;
 use super::Probe;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
+use crate::rig::{Sampler, Pacing, Rig, TaskScheduling, unpoisoned};
 use crate::workload::token_ring::{self, Ring};
-use crate::workload::worker::{Post, Worker};
+use crate::workload::worker::{WorkerChannel, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
 use latlab_core::list::List;
@@ -44,7 +44,7 @@ pub(super) struct Context {
     size: List<Bytes>,
     #[command(flatten)]
     #[serde(flatten)]
-    scheduling: Tasks,
+    scheduling: TaskScheduling,
 }
 
 impl Describe for Context {
@@ -63,7 +63,7 @@ impl Probe for Context {
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
-            Rhythm::BackToBack(Nanos::from_secs(20)),
+            Pacing::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
             |sampler| {
                 let mut results = unpoisoned(results.lock());
@@ -74,7 +74,7 @@ impl Probe for Context {
         done
     }
 
-    fn work(&self, channel: &Post) -> io::Result<()> {
+    fn run_worker(&self, channel: &WorkerChannel) -> io::Result<()> {
         let samples = channel.samples()?;
         samples.touch(0);
         let clock_read = clock::read_cost();
@@ -98,7 +98,7 @@ impl Context {
     }
 
     /// Measures one ring after another.
-    fn measure(&self, sampler: &mut Lane<'_>, results: &mut Vec<RingResult>) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Sampler<'_>, results: &mut Vec<RingResult>) -> io::Result<()> {
         sampler.set_collecting();
         let shared = Samples::of(1)?;
         let mut worker = Worker::start(Self::ABOUT.name, self, Some(&shared))?;
@@ -132,12 +132,12 @@ impl Context {
             let mut overheads: Vec<Nanos> = of_size.iter().map(|ring| ring.overhead).collect();
             overheads.sort_unstable();
             let overhead = overheads[overheads.len() / 2].0 as f64;
-            rig.figure(name, &format!("pipe and {size} alone"), overhead, "ns");
+            rig.add_figure(name, &format!("pipe and {size} alone"), overhead, "ns");
             for ring in of_size.iter().filter(|ring| ring.switches.count() > 0) {
                 let what = format!("{} processes, {size}", ring.processes);
                 match ring.switches.quantile(0.5) {
                     Nanos(0) => rig.warnings.push(below_overhead(&what)),
-                    switch => rig.figure(name, &what, switch.0 as f64, "ns"),
+                    switch => rig.add_figure(name, &what, switch.0 as f64, "ns"),
                 }
             }
         }

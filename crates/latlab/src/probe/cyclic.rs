@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, Phase, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -42,7 +42,7 @@ impl Probe for Cyclic {
         rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Periodic(self.interval),
+            Pacing::Periodic(self.interval),
             &self.scheduling,
             |sampler| {
                 self.cycle(sampler);
@@ -53,7 +53,7 @@ impl Probe for Cyclic {
 }
 
 impl Cyclic {
-    fn cycle(&self, sampler: &mut Lane<'_>) {
+    fn cycle(&self, sampler: &mut Sampler<'_>) {
         let mut due = sampler.first_due(self.phase);
         while sampler.running() {
             if clock::sleep_until(due) {

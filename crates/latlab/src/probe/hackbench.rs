@@ -2,16 +2,16 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::workload::hackbench::{self, Groups, Over, Role};
+use crate::workload::hackbench::{self, Groups, Transport, Role};
 use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
-use crate::workload::worker::{Post, Worker};
+use crate::rig::{Sampler, Pacing, Rig, TaskScheduling, unpoisoned};
+use crate::workload::worker::{WorkerChannel, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::gate::Gate;
+use latlab_sys::start_barrier::StartBarrier;
 use latlab_sys::process::{self, SingleThread};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -38,17 +38,17 @@ pub(super) struct Hackbench {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     loops: u32,
     /// Length of a message
-    #[arg(long, default_value = "100B", value_parser = hackbench::length)]
+    #[arg(long, default_value = "100B", value_parser = hackbench::message_length)]
     size: Bytes,
     /// Kind of tasks
     #[arg(long, default_value = "processes")]
     tasks: TaskKind,
     /// Transport of the messages
     #[arg(long, default_value = "sockets")]
-    over: Over,
+    over: Transport,
     #[command(flatten)]
     #[serde(flatten)]
-    scheduling: Tasks,
+    scheduling: TaskScheduling,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ impl Probe for Hackbench {
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
-            Rhythm::BackToBack(timeout),
+            Pacing::BackToBack(timeout),
             &self.scheduling.scheduling(),
             |sampler| self.repeat(sampler, &repetitions),
         );
@@ -92,8 +92,8 @@ impl Probe for Hackbench {
         done
     }
 
-    fn work(&self, channel: &Post) -> io::Result<()> {
-        process::allow_many_files()?;
+    fn run_worker(&self, channel: &WorkerChannel) -> io::Result<()> {
+        process::raise_file_limit()?;
         let message = hackbench::message(self.size);
         while channel.next_order::<()>()?.is_some() {
             let meter = Meter::start();
@@ -120,7 +120,7 @@ impl Hackbench {
 
     fn repeat(
         &self,
-        sampler: &mut Lane<'_>,
+        sampler: &mut Sampler<'_>,
         repetitions: &Mutex<Vec<Repetition>>,
     ) -> io::Result<()> {
         sampler.set_collecting();
@@ -143,26 +143,26 @@ impl Hackbench {
         let time: u64 = repetitions.iter().map(|one| (one.end - one.begin).0).sum();
         if time > 0 {
             let rate = (count * self.messages()) as f64 * 1e9 / time as f64;
-            rig.figure(Self::ABOUT.name, "messages", rate, "per second");
+            rig.add_figure(Self::ABOUT.name, "messages", rate, "per second");
         }
         let costs: Vec<Reading> = repetitions.iter().map(|one| one.cost.clone()).collect();
         perf_counters::report(rig, Self::ABOUT.name, &costs, count, "per repetition");
     }
 
     fn in_processes(&self, single: &SingleThread, message: &[u8]) -> io::Result<(Nanos, Nanos)> {
-        let barrier = Gate::new()?;
+        let barrier = StartBarrier::new()?;
         let body = |role| run_task(self.loops, self.fan, &barrier, role, &mut message.to_vec());
         let children = self.groups().fork(single, body)?;
-        barrier.gather(children.len(), process::all_at_work)?;
+        barrier.gather(children.len(), process::check_all_running)?;
         let begin = clock::now();
         barrier.open()?;
-        process::await_all(children)?;
+        process::wait_for_all(children)?;
         Ok((begin, clock::now()))
     }
 
     /// If not all threads can be created, the others are left waiting: the error ends the process.
     fn in_threads(&self, message: &[u8]) -> io::Result<(Nanos, Nanos)> {
-        let barrier = Arc::new(Gate::new()?);
+        let barrier = Arc::new(StartBarrier::new()?);
         let mut threads = Vec::with_capacity(self.groups().tasks());
         self.groups().start(|role| {
             let (barrier, mut message) = (Arc::clone(&barrier), message.to_vec());
@@ -185,7 +185,7 @@ impl Hackbench {
 fn run_task(
     loops: u32,
     fan: u32,
-    barrier: &Gate,
+    barrier: &StartBarrier,
     role: Role,
     message: &mut [u8],
 ) -> io::Result<()> {

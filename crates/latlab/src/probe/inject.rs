@@ -6,14 +6,14 @@ use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Partner, Phase, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, SecondTask, Phase, Pacing, Rig, Scheduling};
 use delay::{InjectedCause, Injector};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Source};
+use latlab_sys::driver::{Driver, InterruptSource};
 use latlab_sys::mapping::{Mapping, Pages};
 use latlab_sys::semaphore::Semaphore;
 use std::io;
@@ -85,7 +85,7 @@ impl Probe for Inject {
 
     fn check(&self, _: &CpuList) -> Result<()> {
         self.check_times()?;
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)?;
         if self.cause == InjectedCause::HigherPriority && self.scheduling.priority == 99 {
             let why = "cause=higher-priority needs a priority above priority=99: use priority=98 \
                        or less";
@@ -97,13 +97,13 @@ impl Probe for Inject {
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         let late = AtomicU64::new(0);
         let (name, spans) = (Self::ABOUT.name, [("timer expiry", "thread running")]);
-        let pacing = Rhythm::Periodic(self.interval);
+        let pacing = Pacing::Periodic(self.interval);
         let done = rig.on_each_cpu(name, &spans, pacing, &self.scheduling, |sampler| {
             let request = DelayRequest { sent: Semaphore::futex(0), due: AtomicU64::new(0) };
             let driver = self.cause.needs().driver.then(Driver::open).transpose();
             let injector = self.cause.injector(driver.map_err(io::Error::other)?);
             sampler.with_second_task(
-                self.scheduling.policy_at(injector.priority_offset()),
+                self.scheduling.policy_with_offset(injector.priority_offset()),
                 |task| self.inject(task, &request, &injector, &late),
                 |sampler| self.measure(sampler, &request),
             )
@@ -129,7 +129,7 @@ impl Inject {
                 self.interval, self.time
             )));
         }
-        let longest = Source::BUSIEST - Nanos::from_micros(100);
+        let longest = InterruptSource::BUSIEST - Nanos::from_micros(100);
         if self.cause == InjectedCause::Interrupt && self.time > longest {
             return Err(Failure::Failed(format!(
                 "inject: the handler of cause=interrupt runs for at most {longest}: use \
@@ -139,7 +139,7 @@ impl Inject {
         Ok(())
     }
 
-    fn measure(&self, sampler: &mut Lane<'_>, request: &DelayRequest) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Sampler<'_>, request: &DelayRequest) -> io::Result<()> {
         let mut memory = match self.cause {
             InjectedCause::PageFault => Some(UntouchedMemory::new()?),
             _ => None,
@@ -164,7 +164,7 @@ impl Inject {
     /// Body of the injecting task.
     fn inject(
         &self,
-        task: &Partner<'_>,
+        task: &SecondTask<'_>,
         request: &DelayRequest,
         injector: &Injector,
         late: &AtomicU64,

@@ -3,11 +3,11 @@
 use super::Probe;
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::cpu::{self, Binding};
+use latlab_sys::cpu::{self, Affinity};
 use latlab_sys::futex::Futex;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
@@ -57,13 +57,13 @@ impl Probe for Migrate {
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
         const TIMEOUT: Nanos = Nanos::from_secs(10);
-        let bindings: Vec<(u32, Binding)> =
-            rig.cpus().iter().map(|cpu| (cpu, Binding::to(&CpuList::from_iter([cpu])))).collect();
+        let bindings: Vec<(u32, Affinity)> =
+            rig.cpus().iter().map(|cpu| (cpu, Affinity::to(&CpuList::from_iter([cpu])))).collect();
         let spans = match self.by {
             Trigger::Affinity => [("asked to move", "running on the other CPU")],
             Trigger::Wakeup => [("woken from another CPU", "running")],
         };
-        let (name, pacing) = (Self::ABOUT.name, Rhythm::BackToBack(TIMEOUT));
+        let (name, pacing) = (Self::ABOUT.name, Pacing::BackToBack(TIMEOUT));
         rig.on_all_cpus(name, &spans, pacing, &self.scheduling, |sampler| match self.by {
             Trigger::Affinity => migrate(sampler, &bindings),
             Trigger::Wakeup => self.wake(sampler, &bindings),
@@ -72,7 +72,7 @@ impl Probe for Migrate {
 }
 
 /// Migrates from each CPU to the next, and from the last to the first.
-fn migrate(sampler: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
+fn migrate(sampler: &mut Sampler<'_>, bindings: &[(u32, Affinity)]) -> io::Result<()> {
     let (last, _) = bindings.split_last().ok_or(io::ErrorKind::InvalidInput)?;
     last.1.take()?;
     sampler.start_at(clock::now());
@@ -92,12 +92,12 @@ fn migrate(sampler: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()
 
 impl Migrate {
     /// Wakes, from the first CPU, a task that sleeps on each of the others in turn.
-    fn wake(&self, sampler: &mut Lane<'_>, bindings: &[(u32, Binding)]) -> io::Result<()> {
+    fn wake(&self, sampler: &mut Sampler<'_>, bindings: &[(u32, Affinity)]) -> io::Result<()> {
         let (first, others) = bindings.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (futex, ran) = (Futex::new()?, AtomicU64::new(0));
         first.1.take()?;
-        let sleep = |task: &Partner<'_>| sleep_on_each(task, others, &futex, &ran);
-        sampler.with_second_task(self.scheduling.policy_at(0), sleep, |sampler| {
+        let sleep = |task: &SecondTask<'_>| sleep_on_each(task, others, &futex, &ran);
+        sampler.with_second_task(self.scheduling.policy_with_offset(0), sleep, |sampler| {
             sampler.start_at(clock::now());
             while sampler.running() {
                 let Some((woken, ran)) = wake_once(sampler, &futex, &ran) else { break };
@@ -112,7 +112,7 @@ impl Migrate {
 /// Wakes the task once it sleeps. Until then this thread sleeps itself, since the task may have to
 /// run on this CPU first. Returns when the task was woken and when it ran; none at the end of the
 /// run.
-fn wake_once(sampler: &mut Lane<'_>, futex: &Futex, ran: &AtomicU64) -> Option<(Nanos, Nanos)> {
+fn wake_once(sampler: &mut Sampler<'_>, futex: &Futex, ran: &AtomicU64) -> Option<(Nanos, Nanos)> {
     let mut woken = clock::now();
     while futex.wake_all() == 0 {
         if !sampler.running() {
@@ -131,8 +131,8 @@ fn wake_once(sampler: &mut Lane<'_>, futex: &Futex, ran: &AtomicU64) -> Option<(
 }
 
 fn sleep_on_each(
-    task: &Partner<'_>,
-    bindings: &[(u32, Binding)],
+    task: &SecondTask<'_>,
+    bindings: &[(u32, Affinity)],
     futex: &Futex,
     ran: &AtomicU64,
 ) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use super::{Probe, check_inheritance};
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -47,7 +47,7 @@ impl Describe for Mutex {
 
 impl Probe for Mutex {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)?;
         check_inheritance(Self::ABOUT.name)
     }
 
@@ -59,7 +59,7 @@ impl Probe for Mutex {
         let clock = Cost::of_clock_read();
         let name = Self::ABOUT.name;
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 let shared = Shared {
                     mutexes: [
                         mutex::Mutex::new(Protocol::Inherit)?,
@@ -72,7 +72,7 @@ impl Probe for Mutex {
                 };
                 let cost = clock.measure_clock_read();
                 sampler.with_second_task(
-                    self.scheduling.policy_at(-1),
+                    self.scheduling.policy_with_offset(-1),
                     |task| shared.unlock(task),
                     |sampler| shared.wait(sampler, cost),
                 )
@@ -83,7 +83,7 @@ impl Probe for Mutex {
 }
 
 impl Shared {
-    fn wait(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn wait(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             let mut now = Nanos(0);
@@ -93,7 +93,7 @@ impl Shared {
                 if !sampler.wait_for(|| self.held.wait())? {
                     return Ok(());
                 }
-                let limit = clock::since_1970() + TIMEOUT;
+                let limit = clock::wall_clock() + TIMEOUT;
                 let asked = clock::now();
                 let held = mutex.lock_until(limit)?;
                 now = clock::now();
@@ -110,10 +110,10 @@ impl Shared {
     }
 
     /// Body of the holder.
-    fn unlock(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn unlock(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.wait_for(|| self.lock.wait())? {
             let mutex = &self.mutexes[self.turn.load(Relaxed)];
-            let held = mutex.lock_until(clock::since_1970() + TIMEOUT)?;
+            let held = mutex.lock_until(clock::wall_clock() + TIMEOUT)?;
             self.held.post()?;
             // The measuring task has run and waits for this mutex.
             self.unlocked.store(clock::now().0, Relaxed);

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Phase, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, Phase, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -53,7 +53,7 @@ impl Probe for Nanosleep {
         rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Periodic(self.interval),
+            Pacing::Periodic(self.interval),
             &self.scheduling,
             |sampler| {
                 self.sleep_repeatedly(sampler);
@@ -64,7 +64,7 @@ impl Probe for Nanosleep {
 }
 
 impl Nanosleep {
-    fn sleep_repeatedly(&self, sampler: &mut Lane<'_>) {
+    fn sleep_repeatedly(&self, sampler: &mut Sampler<'_>) {
         let asleep = self.interval - self.spin;
         clock::sleep_until(sampler.first_due(self.phase) - self.interval);
         while sampler.running() {

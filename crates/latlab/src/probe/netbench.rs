@@ -4,12 +4,12 @@ use super::Probe;
 use crate::failure::Result;
 use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Tasks, unpoisoned};
+use crate::rig::{Sampler, Pacing, Rig, TaskScheduling, unpoisoned};
 use crate::workload::netbench::{self, Client, Exchange};
-use crate::workload::worker::{Post, Worker};
+use crate::workload::worker::{WorkerChannel, Worker};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::gate::Gate;
+use latlab_sys::start_barrier::StartBarrier;
 use latlab_sys::samples::{Sample, Samples};
 use latlab_sys::{clock, process};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub(super) struct Netbench {
     clients: u32,
     #[command(flatten)]
     #[serde(flatten)]
-    scheduling: Tasks,
+    scheduling: TaskScheduling,
 }
 
 /// File data transferred while samples counted, and the cost of all requests.
@@ -64,7 +64,7 @@ impl Probe for Netbench {
         let done = rig.on_all_cpus(
             Self::ABOUT.name,
             &spans,
-            Rhythm::BackToBack(Nanos::from_secs(20)),
+            Pacing::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
             |sampler| {
                 let mut transferred = unpoisoned(transferred.lock());
@@ -75,25 +75,25 @@ impl Probe for Netbench {
         done
     }
 
-    fn work(&self, channel: &Post) -> io::Result<()> {
+    fn run_worker(&self, channel: &WorkerChannel) -> io::Result<()> {
         let clients = self.clients as usize;
-        let (barrier, meter) = (Gate::new()?, Meter::start());
+        let (barrier, meter) = (StartBarrier::new()?, Meter::start());
         let (mix, samples) = (netbench::mix(), channel.samples()?);
         let children = netbench::start(channel.single(), clients, |nth, client| {
             samples.touch(nth);
             barrier.wait()?;
             send_requests(nth, client, &mix, samples)
         })?;
-        barrier.gather(clients, process::all_at_work)?;
+        barrier.gather(clients, process::check_all_running)?;
         barrier.open()?;
-        process::await_all(children)?;
+        process::wait_for_all(children)?;
         channel.answer(meter.read())
     }
 }
 
 impl Netbench {
     /// Records the samples of the clients until the end of the run.
-    fn collect(&self, sampler: &mut Lane<'_>, transferred: &mut Transferred) -> io::Result<()> {
+    fn collect(&self, sampler: &mut Sampler<'_>, transferred: &mut Transferred) -> io::Result<()> {
         const PACE: Nanos = Nanos::from_millis(10);
         sampler.set_collecting();
         let shared = Samples::of(self.clients as usize)?;
@@ -118,7 +118,7 @@ impl Netbench {
 }
 
 /// Records a sample. Returns whether to go on.
-fn record(sampler: &mut Lane<'_>, sample: Sample, transferred: &mut Transferred) -> bool {
+fn record(sampler: &mut Sampler<'_>, sample: Sample, transferred: &mut Transferred) -> bool {
     sampler.record(0, sample.at, sample.latency);
     sampler.advance(sample.at, 0);
     if let Some(since) = sampler.counting_since() {
@@ -155,7 +155,7 @@ fn report(rig: &mut Rig<'_>, transferred: &Transferred) {
     let name = Netbench::ABOUT.name;
     let time = (transferred.until - transferred.since).0 as f64;
     if time > 0.0 {
-        rig.figure(name, "throughput", transferred.bytes as f64 * 1e3 / time, "MB/s");
+        rig.add_figure(name, "throughput", transferred.bytes as f64 * 1e3 / time, "MB/s");
     }
     let cost = transferred.cost.as_slice();
     perf_counters::report(rig, name, cost, transferred.requests, "per request");

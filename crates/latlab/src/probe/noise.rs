@@ -6,7 +6,7 @@ mod steal;
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Scheduling, Share, unpoisoned};
+use crate::rig::{Sampler, Pacing, Rig, Scheduling, Share, unpoisoned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
@@ -48,7 +48,7 @@ pub(super) struct Noise {
 const NAME: &str = "noise";
 
 /// Returns when the run ends, beyond which the loop must not sleep.
-fn end_of(sampler: &Lane<'_>) -> Nanos {
+fn end_of(sampler: &Sampler<'_>) -> Nanos {
     match sampler.next_share(1) {
         Share::Until(end) => end,
         Share::Samples(_) => Nanos::MAX,
@@ -61,7 +61,7 @@ impl Describe for Noise {
 }
 
 impl Probe for Noise {
-    fn comes(&self) -> bool {
+    fn supports_count(&self) -> bool {
         false
     }
 
@@ -83,7 +83,7 @@ impl Probe for Noise {
         let before = StealAndSmi::read(&root, &machine, &cpus);
         let losses = Mutex::new(Vec::new());
         let each: Vec<CpuList> = cpus.iter().map(|cpu| CpuList::from_iter([cpu])).collect();
-        let (name, pacing) = (Self::ABOUT.name, Rhythm::Irregular);
+        let (name, pacing) = (Self::ABOUT.name, Pacing::Irregular);
         let done = rig.on_cpu_sets(&each, name, &[span], pacing, &self.scheduling, |sampler| {
             let lost = self.measure(sampler, cpu::current()?);
             unpoisoned(losses.lock()).push(lost);
@@ -100,7 +100,7 @@ impl Probe for Noise {
 }
 
 impl Noise {
-    fn measure(&self, sampler: &mut Lane<'_>, cpu: u32) -> LostTime {
+    fn measure(&self, sampler: &mut Sampler<'_>, cpu: u32) -> LostTime {
         let mut lost = LostTime::on(cpu);
         let mut begin = clock::now();
         sampler.start_at(begin);
@@ -116,7 +116,7 @@ impl Noise {
     }
 
     /// Runs the loop until `end`. The time that recording a gap takes is left out.
-    fn spin(&self, sampler: &mut Lane<'_>, end: Nanos, lost: &mut LostTime) {
+    fn spin(&self, sampler: &mut Sampler<'_>, end: Nanos, lost: &mut LostTime) {
         let mut before = clock::now();
         while before < end && sampler.running() {
             let mut now = clock::now();

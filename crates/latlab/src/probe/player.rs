@@ -6,7 +6,7 @@ use super::Probe;
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Partner, Rhythm, Rig, Scheduling, Span};
+use crate::rig::{Sampler, SecondTask, Pacing, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::sink::Published;
 use latlab_core::time::Nanos;
@@ -128,7 +128,7 @@ impl Probe for Player {
             &cpu_sets,
             Self::ABOUT.name,
             &SPANS,
-            Rhythm::Periodic(self.shown_at(1)),
+            Pacing::Periodic(self.shown_at(1)),
             &self.scheduling,
             |sampler| self.play(sampler, &counts),
         );
@@ -142,12 +142,12 @@ impl Player {
         Buffer { device: self.device, period: self.period, periods: self.periods }
     }
 
-    fn play(&self, sampler: &mut Lane<'_>, counts: &PlaybackCounts) -> io::Result<()> {
+    fn play(&self, sampler: &mut Sampler<'_>, counts: &PlaybackCounts) -> io::Result<()> {
         let mut sound = Sound::start(self.buffer())?;
         let heard = Published::default();
         heard.publish(sound.playing());
         sampler.with_second_task(
-            self.scheduling.policy_at(1),
+            self.scheduling.policy_with_offset(1),
             |task| play_sound(&mut sound, &heard, task, counts),
             |sampler| {
                 self.show_frames(&heard, sampler, counts);
@@ -167,7 +167,7 @@ impl Player {
     }
 
     /// Decodes and shows one frame after another, each when the sound has reached it.
-    fn show_frames(&self, heard: &Published, sampler: &mut Lane<'_>, counts: &PlaybackCounts) {
+    fn show_frames(&self, heard: &Published, sampler: &mut Sampler<'_>, counts: &PlaybackCounts) {
         let frame_time = self.shown_at(1);
         let mut before = heard.get().origin;
         sampler.start_at(before);
@@ -207,7 +207,7 @@ impl Player {
 fn play_sound(
     sound: &mut Sound,
     heard: &Published,
-    task: &Partner<'_>,
+    task: &SecondTask<'_>,
     counts: &PlaybackCounts,
 ) -> io::Result<()> {
     while task.running() {
@@ -225,9 +225,9 @@ fn play_sound(
 fn decode(work: Nanos) {
     // Reading the thread's CPU time is a system call, so it is not done too often.
     const SPIN: Nanos = Nanos::from_micros(50);
-    let end = clock::of_thread() + work;
+    let end = clock::thread_cpu_time() + work;
     loop {
-        let left = end - clock::of_thread();
+        let left = end - clock::thread_cpu_time();
         if left == Nanos(0) {
             return;
         }
@@ -261,7 +261,7 @@ impl PlaybackCounts {
             return;
         }
         for (name, value, unit) in figures {
-            rig.figure(Player::ABOUT.name, name, value.load(Relaxed) as f64, unit);
+            rig.add_figure(Player::ABOUT.name, name, value.load(Relaxed) as f64, unit);
         }
     }
 }

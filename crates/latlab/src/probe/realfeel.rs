@@ -6,7 +6,7 @@ use super::Probe;
 use crate::failure::{Failure, Result, failed};
 use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Scheduling, Span, unpoisoned};
+use crate::rig::{Sampler, Pacing, Rig, Scheduling, Span, unpoisoned};
 use device::{HpetInterrupts, InterruptDevice, RtcInterrupts};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
@@ -124,7 +124,7 @@ impl Realfeel {
             &[CpuList::from_iter([cpu])],
             Self::ABOUT.name,
             &SPANS,
-            Rhythm::External { period, timeout: TIMEOUT },
+            Pacing::External { period, timeout: TIMEOUT },
             &self.scheduling,
             |sampler| self.measure(&mut *unpoisoned(device.lock()), sampler, &seen),
         );
@@ -148,7 +148,7 @@ impl Realfeel {
     fn measure<D: InterruptDevice>(
         &self,
         device: &mut D,
-        sampler: &mut Lane<'_>,
+        sampler: &mut Sampler<'_>,
         seen: &InterruptFigures,
     ) -> io::Result<()> {
         seen.uncertainty.store(device.start(self.frequency)?.0, Relaxed);
@@ -241,7 +241,7 @@ impl InterruptFigures {
         if interrupts == 0 {
             return;
         }
-        rig.figure(name, "interrupts", interrupts as f64, "in all");
-        rig.figure(name, "phase known within", self.uncertainty.load(Relaxed) as f64, "ns");
+        rig.add_figure(name, "interrupts", interrupts as f64, "in all");
+        rig.add_figure(name, "phase known within", self.uncertainty.load(Relaxed) as f64, "ns");
     }
 }

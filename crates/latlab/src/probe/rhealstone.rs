@@ -12,7 +12,7 @@ use super::Probe;
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Measured, Rig, Scheduling};
+use crate::rig::{ProbeResults, Rig, Scheduling};
 use interrupt::InterruptSource;
 use latlab_core::cpulist::CpuList;
 use latlab_core::histogram::Histogram;
@@ -67,7 +67,7 @@ impl Probe for Rhealstone {
         self.components().iter().fold(Needs::default(), |all, one| all.and(one.needs()))
     }
 
-    fn lengths(&self) -> u64 {
+    fn length_factor(&self) -> u64 {
         COMPONENTS as u64
     }
 
@@ -87,7 +87,7 @@ impl Probe for Rhealstone {
         }
         let figure = self.figure.as_ref().and_then(|weights| weights.per_second(means));
         if let Some(figure) = figure {
-            rig.figure(Self::ABOUT.name, "Rhealstone figure", figure, "rhealstones/s");
+            rig.add_figure(Self::ABOUT.name, "Rhealstone figure", figure, "rhealstones/s");
         }
         Ok(())
     }
@@ -109,10 +109,10 @@ impl Rhealstone {
 
 /// Returns the mean of the first series of all CPUs. Of several kinds the first is System V, as in
 /// the paper.
-fn mean_of(measured: &[Measured]) -> Nanos {
+fn mean_of(measured: &[ProbeResults]) -> Nanos {
     let mut all = Histogram::new();
     for one in measured {
-        all.add(&one.lane.first().histogram());
+        all.add(&one.recording.first().histogram());
     }
     all.mean()
 }

@@ -5,9 +5,9 @@ use crate::part::driver;
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
-use latlab_core::growth::{self, Growth, Point};
+use latlab_core::growth::{self, Growth, GrowthPoint};
 use latlab_core::histogram::Histogram;
 use latlab_core::list::List;
 use latlab_core::record::Warning;
@@ -90,7 +90,7 @@ impl Probe for Schedule {
         let done = rig.for_each_step(self.tasks.get().iter().copied(), |rig, tasks| {
             let before = rig.measured.len();
             let done = self.step(rig, tasks, driver.as_ref());
-            let measured = rig.measured.get(before).map(|one| one.lane.first().histogram());
+            let measured = rig.measured.get(before).map(|one| one.recording.first().histogram());
             steps.extend(measured.filter(|of| of.count() > 0).map(|of| (tasks, of)));
             done
         });
@@ -125,7 +125,7 @@ impl Schedule {
         // Spans are static: this leaks a few bytes per step.
         let spans = [(from, &*format!("{to}, {tasks} runnable").leak())];
         let last: CpuList = rig.cpus().iter().last().into_iter().collect();
-        let pacing = Rhythm::BackToBack(self.interval + TIMEOUT);
+        let pacing = Pacing::BackToBack(self.interval + TIMEOUT);
         rig.on_cpu_sets(&[last], Self::ABOUT.name, &spans, pacing, &self.scheduling, |sampler| {
             sampler.with_runnable_tasks(tasks, |sampler| {
                 if let Some(driver) = driver {
@@ -137,7 +137,7 @@ impl Schedule {
         })
     }
 
-    fn measure_scheduler(&self, sampler: &mut Lane<'_>, driver: &Driver) -> io::Result<()> {
+    fn measure_scheduler(&self, sampler: &mut Sampler<'_>, driver: &Driver) -> io::Result<()> {
         let cost = driver.watch()?;
         sampler.start_at(clock::now());
         while sampler.running() {
@@ -157,7 +157,7 @@ impl Schedule {
         Ok(())
     }
 
-    fn measure_dispatch(&self, sampler: &mut Lane<'_>) {
+    fn measure_dispatch(&self, sampler: &mut Sampler<'_>) {
         sampler.start_at(clock::now());
         while sampler.running() {
             let due = clock::now() + self.interval;
@@ -191,7 +191,7 @@ fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
     let mut points = Vec::new();
     for (tasks, of) in &steps {
         let mut figure = |what: &str, value, unit| {
-            rig.figure(name, &format!("{what} at {tasks} tasks"), value, unit);
+            rig.add_figure(name, &format!("{what} at {tasks} tasks"), value, unit);
         };
         let (mean, stddev) = (mean(of), of.stddev().0 as f64);
         figure("mean", mean, "ns");
@@ -205,15 +205,15 @@ fn report(rig: &mut Rig<'_>, mut steps: Vec<(u32, Histogram)>) {
         if base > 0.0 {
             figure("ratio", mean / base, &format!("× {least} tasks"));
         }
-        points.push(Point { number: f64::from(*tasks), value: mean });
+        points.push(GrowthPoint { number: f64::from(*tasks), value: mean });
     }
     if let Some(slope) = growth::slope(&points) {
-        rig.figure(name, "slope", slope, "ns per task");
+        rig.add_figure(name, "slope", slope, "ns per task");
     }
     points.retain(|point| point.number > 0.0);
     if let (Some(growth), Some(slope)) = (Growth::of(&points), growth::slope(&points)) {
         let name_of = format!("growth from {} tasks on: {}", points[0].number, growth.word());
-        rig.figure(name, &name_of, slope, "ns per task");
+        rig.add_figure(name, &name_of, slope, "ns per task");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Probe;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched, signal};
@@ -43,7 +43,7 @@ impl Describe for Signal {
 
 impl Probe for Signal {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -54,7 +54,7 @@ impl Probe for Signal {
         let clock = Cost::of_clock_read();
         let name = Self::ABOUT.name;
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 let cost = clock.measure_clock_read();
                 let relay = Relay {
                     threads: (0..self.tasks).map(|_| AtomicI32::new(0)).collect(),
@@ -72,7 +72,7 @@ impl Signal {
     /// Starts the tasks from this index on, and measures.
     fn with_tasks_from(
         &self,
-        sampler: &mut Lane<'_>,
+        sampler: &mut Sampler<'_>,
         relay: &Relay,
         index: usize,
         cost: Nanos,
@@ -81,7 +81,7 @@ impl Signal {
             return relay.measure(sampler, cost);
         }
         sampler.with_second_task(
-            self.scheduling.policy_at(-1),
+            self.scheduling.policy_with_offset(-1),
             |task| relay.pass_on(task, index),
             |sampler| self.with_tasks_from(sampler, relay, index + 1, cost),
         )
@@ -98,7 +98,7 @@ impl Relay {
         self.threads[(index + 1) % self.threads.len()].load(Relaxed)
     }
 
-    fn measure(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         const STEP: Nanos = Nanos::from_millis(1);
         let all_have_started = || {
             clock::sleep_for(STEP);
@@ -110,8 +110,8 @@ impl Relay {
         sampler.start_at(clock::now());
         while sampler.running() {
             let begin = clock::now();
-            signal::pass_to(self.next(0));
-            if !sampler.wait_for(|| Ok(signal::await_passed()))? {
+            signal::send_to_thread(self.next(0));
+            if !sampler.wait_for(|| Ok(signal::await_thread_signal()))? {
                 return Ok(());
             }
             let now = clock::now();
@@ -123,12 +123,12 @@ impl Relay {
     }
 
     /// Body of each task but the measuring one.
-    fn pass_on(&self, task: &Partner<'_>, index: usize) -> io::Result<()> {
+    fn pass_on(&self, task: &SecondTask<'_>, index: usize) -> io::Result<()> {
         self.join(index);
-        while task.wait_for(|| Ok(signal::await_passed()))? {
+        while task.wait_for(|| Ok(signal::await_thread_signal()))? {
             let next = self.next(index);
             self.sent.store(clock::now().0, Relaxed);
-            signal::pass_to(next);
+            signal::send_to_thread(next);
         }
         Ok(())
     }

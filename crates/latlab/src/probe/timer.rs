@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Lane, Rhythm, Rig, Scheduling};
+use crate::rig::{Sampler, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, timer};
@@ -67,7 +67,7 @@ impl Probe for Timer {
         rig.on_each_cpu(
             Self::ABOUT.name,
             &spans,
-            Rhythm::Periodic(self.interval),
+            Pacing::Periodic(self.interval),
             &self.scheduling,
             |sampler| self.activate(sampler),
         )
@@ -75,7 +75,7 @@ impl Probe for Timer {
 }
 
 impl Timer {
-    fn activate(&self, sampler: &mut Lane<'_>) -> io::Result<()> {
+    fn activate(&self, sampler: &mut Sampler<'_>) -> io::Result<()> {
         let timer = match self.source {
             TimerKind::Posix => timer::Timer::posix(self.interval)?,
             TimerKind::Itimer => timer::Timer::interval(self.interval)?,

@@ -23,7 +23,7 @@ impl Conditions {
 
     /// Estimates the duration of a run of which `elapsed` has passed and `recorded` samples have
     /// been taken.
-    pub(super) fn estimate(self, pacing: Rhythm, elapsed: Nanos, recorded: u64) -> Nanos {
+    pub(super) fn estimate(self, pacing: Pacing, elapsed: Nanos, recorded: u64) -> Nanos {
         match (self.length, pacing.interval()) {
             (Length::For(time), _) => self.warm_up + time,
             (Length::Count(count), Some(interval)) => {
@@ -40,7 +40,7 @@ impl Conditions {
 
 /// When the samples of a probe are expected.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rhythm {
+pub(crate) enum Pacing {
     /// One per period.
     Periodic(Nanos),
     /// One after another. No sample for this long means that a wake-up was lost or that a task of
@@ -58,23 +58,23 @@ pub(crate) enum Rhythm {
     },
 }
 
-impl Rhythm {
+impl Pacing {
     /// Repetitions of a few microseconds each. The timeout allows for a very busy machine.
-    pub(crate) const REPETITIONS: Rhythm = Rhythm::BackToBack(Nanos::from_secs(5));
+    pub(crate) const REPETITIONS: Pacing = Pacing::BackToBack(Nanos::from_secs(5));
 
     /// Returns the period, if there is one.
     pub(crate) fn interval(self) -> Option<Nanos> {
         match self {
-            Rhythm::Periodic(period) | Rhythm::External { period, .. } => Some(period),
-            Rhythm::BackToBack(_) | Rhythm::Irregular => None,
+            Pacing::Periodic(period) | Pacing::External { period, .. } => Some(period),
+            Pacing::BackToBack(_) | Pacing::Irregular => None,
         }
     }
 
     /// Returns the longest time without a sample, if it is limited.
     pub(super) fn timeout(self) -> Option<Nanos> {
         match self {
-            Rhythm::Periodic(_) | Rhythm::Irregular => None,
-            Rhythm::BackToBack(timeout) | Rhythm::External { timeout, .. } => Some(timeout),
+            Pacing::Periodic(_) | Pacing::Irregular => None,
+            Pacing::BackToBack(timeout) | Pacing::External { timeout, .. } => Some(timeout),
         }
     }
 }

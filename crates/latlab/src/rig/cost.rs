@@ -1,8 +1,8 @@
 //! Costs of measuring: the clock, recording a sample, and whatever else a probe subtracts.
 
 use super::conditions::Conditions;
-use super::meeting::Meeting;
-use super::{Lane, Phase, Rig};
+use super::coordination::Coordination;
+use super::{Sampler, Phase, Rig};
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
@@ -63,7 +63,7 @@ impl Rig<'_> {
     pub(crate) fn add_cost(&mut self, probe: &str, cost: &Cost) {
         let min = cost.min.load(Relaxed);
         if min != u64::MAX {
-            self.figure(probe, cost.name, min as f64, "ns");
+            self.add_figure(probe, cost.name, min as f64, "ns");
         }
     }
 }
@@ -72,10 +72,10 @@ impl Rig<'_> {
 /// own. The samples vary as real ones do, so that not all buckets are in the cache.
 pub(crate) fn record_cost() -> Nanos {
     const SAMPLES: u16 = 2_000;
-    let meeting = Meeting::new(1);
+    let meeting = Coordination::new(1);
     let conditions =
         Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
-    let mut sampler = Lane::new(0, 1, Some(Nanos::from_millis(1)), conditions, &meeting);
+    let mut sampler = Sampler::new(0, 1, Some(Nanos::from_millis(1)), conditions, &meeting);
     let mut due = sampler.first_due(Phase::Aligned);
     let delays: Vec<Nanos> =
         Random::new(0).map(|n| Nanos(3_000 + n % 30_000)).take(SAMPLES.into()).collect();

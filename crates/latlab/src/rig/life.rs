@@ -1,8 +1,8 @@
 //! The body of a measuring thread, from its scheduling policy to its recording.
 
-use super::Lane;
-use super::lane::Recording;
-use super::meeting::{FinishGuard, Meeting};
+use super::Sampler;
+use super::sampler::Recording;
+use super::coordination::{FinishGuard, Coordination};
 use super::observer::{Observer, attach};
 use super::scheduling::{self, Scheduling};
 use crate::failure::failed;
@@ -15,16 +15,16 @@ use std::io;
 /// Sets the thread up, measures with `body`, and returns the recording. Returns none if this thread
 /// or another one could not be set up.
 pub(super) fn run_thread<F>(
-    mut sampler: Lane<'_>,
+    mut sampler: Sampler<'_>,
     cpus: &CpuList,
     interval: Option<Nanos>,
     scheduling: &Scheduling,
     observer: Option<(&dyn Observer, &'static str)>,
-    meeting: &Meeting,
+    meeting: &Coordination,
     body: &F,
 ) -> Option<(CpuList, Schedule, Recording)>
 where
-    F: Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+    F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
 {
     let index = sampler.index();
     let _finish = FinishGuard(meeting, index);

@@ -1,6 +1,6 @@
 //! The observer of a measurement: it receives each sample, to explain the late ones.
 
-use super::{Lane, Rig, Watch};
+use super::{Sampler, Rig, Watch};
 use crate::failure::Result;
 use latlab_core::cpulist::CpuList;
 use latlab_core::feed::Feed;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Receives each sample while it is measured.
 pub(crate) trait Observer: Send + Sync {
     /// Registers a measuring thread by its thread ID and CPU. Returns the feed for its samples.
-    fn joins(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
+    fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
     /// Returns the causes of late samples found since the last call; none if nothing is new.
     fn so_far(&self) -> Option<Explained>;
 }
@@ -22,7 +22,7 @@ pub(crate) trait Observer: Send + Sync {
 impl Rig<'_> {
     /// Measures for a quarter of the run's length, at most two seconds or two thousand
     /// repetitions.
-    pub(crate) fn briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn measure_briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
         let whole = self.conditions;
         self.conditions.length = match whole.share(4) {
             Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
@@ -35,7 +35,7 @@ impl Rig<'_> {
 
     /// Runs `observe` to watch tasks that belong to no probe. It returns whether the user ended it
     /// early, which the rig keeps, and its result.
-    pub(crate) fn while_watching<T>(
+    pub(crate) fn observe_others<T>(
         &mut self,
         observe: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
     ) -> Result<T> {
@@ -47,13 +47,13 @@ impl Rig<'_> {
 
 /// Sends the samples of the calling thread to the observer, if there is one.
 pub(super) fn attach(
-    sampler: &mut Lane<'_>,
+    sampler: &mut Sampler<'_>,
     cpus: &CpuList,
     observer: Option<(&dyn Observer, &'static str)>,
 ) -> Result<()> {
     if let Some((observer, probe)) = observer {
         let cpu = cpus.iter().next().unwrap_or_default();
-        sampler.set_feed(observer.joins(probe, cpu, sched::thread_id().unsigned_abs())?);
+        sampler.set_feed(observer.add_thread(probe, cpu, sched::thread_id().unsigned_abs())?);
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(crate) struct Scheduling {
 
 /// Scheduling parameters of throughput probes and loads, whose tasks are `SCHED_OTHER` by default.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Tasks {
+pub(crate) struct TaskScheduling {
     /// Scheduling policy of all tasks of the workload
     #[arg(long, default_value = "other", value_parser = ["other", "fifo", "rr"])]
     policy: String,
@@ -39,10 +39,10 @@ pub(crate) struct Tasks {
     priority: u32,
 }
 
-impl Tasks {
+impl TaskScheduling {
     /// Returns the scheduling of the thread that starts the tasks, which inherit its policy.
     pub(crate) fn scheduling(&self) -> Scheduling {
-        let Tasks { policy, priority } = self.clone();
+        let TaskScheduling { policy, priority } = self.clone();
         Scheduling { policy, priority, slack: None, runtime: None }
     }
 
@@ -52,7 +52,7 @@ impl Tasks {
     }
 
     /// Fails if the kernel refuses the policy; the message ends with what to do `instead`.
-    pub(crate) fn check_or(&self, instead: &str) -> Result<()> {
+    pub(crate) fn check_with_alternative(&self, instead: &str) -> Result<()> {
         self.scheduling().try_policy(instead)
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn set_up(
 
 fn policy(interval: Option<Nanos>, wanted: &Scheduling) -> Result<Policy> {
     if wanted.policy != "deadline" {
-        return Ok(wanted.policy_at(0));
+        return Ok(wanted.policy_with_offset(0));
     }
     let Some(period) = interval else {
         let why = "policy=deadline needs a probe with an interval, and this one has none: use policy=fifo";
@@ -120,7 +120,7 @@ impl Scheduling {
     /// Fails unless the policy has real-time priorities, of which `below` are left below that of
     /// the measuring threads, or if the kernel refuses it. The message does not offer policy=other,
     /// which can't replace them here.
-    pub(crate) fn check_ranks(&self, probe: &str, below: u32) -> Result<()> {
+    pub(crate) fn check_priorities(&self, probe: &str, below: u32) -> Result<()> {
         if !matches!(self.policy.as_str(), "fifo" | "rr") {
             return Err(Failure::Failed(format!(
                 "{probe}: tasks of policy={} have no priorities, which this probe needs: use \
@@ -159,7 +159,7 @@ impl Scheduling {
     /// to do `instead`.
     fn try_policy(&self, instead: &str) -> Result<()> {
         let tried = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| sched::set_policy(self.policy_at(0)));
+            let thread = scope.spawn(|| sched::set_policy(self.policy_with_offset(0)));
             thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         });
         tried.map_err(|e| permission::refused(&self.policy, &e, instead))
@@ -167,7 +167,7 @@ impl Scheduling {
 
     /// Returns the policy of a task whose real-time priority differs by `offset` from that of the
     /// measuring threads. `SCHED_OTHER` has no such offset.
-    pub(crate) fn policy_at(&self, offset: i32) -> Policy {
+    pub(crate) fn policy_with_offset(&self, offset: i32) -> Policy {
         let priority = self.priority.saturating_add_signed(offset).clamp(1, 99);
         match self.policy.as_str() {
             "fifo" => Policy::Fifo(priority),

@@ -9,7 +9,7 @@ use latlab_sys::sched::Policy;
 struct NoDisplay;
 
 impl Watch for NoDisplay {
-    fn begin(&mut self, _: &str, _: &[(String, Arc<Tally>)]) {}
+    fn begin(&mut self, _: &str, _: &[(String, Arc<AtomicHistogram>)]) {}
     fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
     fn note(&mut self, _: &str) {}
@@ -22,7 +22,7 @@ const TIMEOUT: Nanos = Nanos::from_millis(200);
 
 /// Runs `body` on CPU 0 for 100 samples. Returns its outcome and the number of samples.
 fn run(
-    body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+    body: impl Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
     run_samplers(1, body)
 }
@@ -30,22 +30,22 @@ fn run(
 /// As [`run`], with this number of samplers.
 fn run_samplers(
     samplers: usize,
-    body: impl Fn(&mut Lane<'_>) -> io::Result<()> + Sync,
+    body: impl Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
 ) -> (std::result::Result<(), String>, u64) {
     let plan = Plan::bare("", CpuList::from_iter([0]), Length::Count(100));
     let cpu_sets = vec![plan.cpus.clone(); samplers];
-    let signals = Signals::hold().unwrap();
+    let signals = Signals::block().unwrap();
     let mut watch = NoDisplay;
     let mut rig = Rig::new(&plan, &signals, &mut watch);
-    let (spans, pacing) = ([("a", "b")], Rhythm::BackToBack(TIMEOUT));
+    let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(TIMEOUT));
     let scheduling =
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };
     let ended = rig.on_cpu_sets(&cpu_sets, "test", &spans, pacing, &scheduling, body);
-    let recorded = rig.measured.iter().map(|one| one.lane.series[0].0.recorded()).sum();
+    let recorded = rig.measured.iter().map(|one| one.recording.series[0].0.recorded()).sum();
     (ended.map_err(|failure| failure.to_string()), recorded)
 }
 
-fn record(sampler: &mut Lane<'_>) {
+fn record(sampler: &mut Sampler<'_>) {
     let now = clock::now();
     sampler.record(0, now, Nanos(1));
     sampler.advance_and_pause(now);
@@ -62,7 +62,7 @@ fn wait_while(running: impl Fn() -> bool) -> io::Result<()> {
 #[test]
 fn count_of_repetitions_ends_probe_and_interrupts_second_task() {
     let (ended, recorded) = run(|sampler| {
-        let task = |task: &Partner<'_>| wait_while(|| task.running());
+        let task = |task: &SecondTask<'_>| wait_while(|| task.running());
         sampler.with_second_task(Policy::Other, task, |sampler| {
             while sampler.running() {
                 record(sampler);
@@ -104,7 +104,7 @@ fn finished_sampler_is_not_taken_for_stalled() {
 
 #[test]
 fn second_task_that_ends_early_fails_probe() {
-    let measure = |sampler: &mut Lane<'_>| {
+    let measure = |sampler: &mut Sampler<'_>| {
         while sampler.running() {
             clock::sleep_for(Nanos::from_secs(60));
         }
@@ -113,7 +113,7 @@ fn second_task_that_ends_early_fails_probe() {
     let (ended, _) = run(|sampler| sampler.with_second_task(Policy::Other, |_| Ok(()), measure));
     let early = "a second task of the probe ended before it was told to stop";
     assert_eq!(ended, Err(early.to_owned()));
-    let refuse = |_: &Partner<'_>| Err(io::Error::other("no more"));
+    let refuse = |_: &SecondTask<'_>| Err(io::Error::other("no more"));
     let (ended, _) = run(|sampler| sampler.with_second_task(Policy::Other, refuse, measure));
     assert_eq!(ended, Err("a second task of the probe: no more".to_owned()));
 }

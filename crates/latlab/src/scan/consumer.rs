@@ -7,7 +7,7 @@ use crate::call::window::{Alarm, Times, Window};
 use crate::part::{self, driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan;
-use latlab_core::scan::{Interrupt, Measurement, Offset, Part};
+use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running, SingleThread};
 use latlab_sys::sched::{self, Policy};
@@ -41,7 +41,7 @@ pub(super) type Answer = std::result::Result<Measured, Failure>;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub(super) measurement: Measurement,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<LoopSection>,
 }
 
 /// A running Consumer. Dropping it ends its process.
@@ -61,7 +61,7 @@ impl Consumer {
         alarm: &File,
     ) -> Result<Consumer> {
         let start = || -> io::Result<Consumer> {
-            let mut command = process::tied("/proc/self/exe");
+            let mut command = process::command("/proc/self/exe");
             let page = process::inherit(&mut command, times.page());
             let alarm = process::inherit(&mut command, alarm);
             let parent = std::process::id();
@@ -87,10 +87,10 @@ impl Consumer {
                     if sender.send(answer).is_err() {
                         break;
                     }
-                    signal::tell();
+                    signal::notify();
                 }
                 drop(sender);
-                signal::tell();
+                signal::notify();
             };
             std::thread::Builder::new().name("listener".to_owned()).spawn(listen)?;
             Ok(Consumer { running, requests, answers })
@@ -127,8 +127,8 @@ pub(crate) fn serve(arguments: &str) -> Result<()> {
     let arguments: ConsumerArguments =
         serde_json::from_str(arguments).map_err(|e| failed("the arguments of scan-worker", e))?;
     // Set again, as the kernel resets it when it executes a program with file capabilities.
-    process::die_with(arguments.parent).map_err(|e| failed("the parent process", e))?;
-    process::call_itself(&arguments.call.name).map_err(|e| failed("the process name", e))?;
+    process::die_with_parent(arguments.parent).map_err(|e| failed("the parent process", e))?;
+    process::set_thread_name(&arguments.call.name).map_err(|e| failed("the process name", e))?;
     let call = part::build("call", CALLS, &arguments.call)?;
     // A failure is the answer to the first request, so that the parent reports it.
     let mut ready = window(&arguments, call.as_ref()).and_then(|window| {

@@ -128,7 +128,7 @@ impl Drop for Producer {
         let Some(thread) = self.thread.take() else { return };
         while !thread.is_finished() {
             // Repeated, as a thread that is about to wait misses the signal.
-            signal::nudge(self.thread_id);
+            signal::interrupt_thread(self.thread_id);
             clock::sleep_for(STEP);
         }
         let _ = thread.join();

@@ -14,7 +14,7 @@ use std::sync::Arc;
     Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Over {
+pub(crate) enum Transport {
     /// Unix stream sockets.
     Sockets,
     /// Pipes.
@@ -27,7 +27,7 @@ pub(crate) struct Groups {
     pub(crate) number: u32,
     /// Senders in each group; the number of receivers is the same.
     pub(crate) fan: u32,
-    pub(crate) over: Over,
+    pub(crate) over: Transport,
 }
 
 /// Role of a task in its group.
@@ -88,12 +88,12 @@ impl Groups {
     }
 }
 
-impl Over {
+impl Transport {
     /// Returns the end to read from and the end to write to.
     fn pair(self) -> io::Result<(File, File)> {
         match self {
-            Over::Pipes => process::pipe(),
-            Over::Sockets => {
+            Transport::Pipes => process::pipe(),
+            Transport::Sockets => {
                 let (from, to) = UnixStream::pair()?;
                 Ok((OwnedFd::from(from).into(), OwnedFd::from(to).into()))
             }
@@ -119,7 +119,7 @@ pub(crate) fn receive(mut from: &File, message: &mut [u8]) -> io::Result<()> {
 }
 
 /// Parses the length of a message.
-pub(crate) fn length(text: &str) -> Result<Bytes, String> {
+pub(crate) fn message_length(text: &str) -> Result<Bytes, String> {
     let size: Bytes = text.parse().map_err(|e| format!("{e}"))?;
     if (1..=65536).contains(&size.0) {
         Ok(size)
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn sender_reaches_every_receiver_of_its_group_only() {
-        for over in [Over::Sockets, Over::Pipes] {
+        for over in [Transport::Sockets, Transport::Pipes] {
             let groups = Groups { number: 2, fan: 3, over };
             let mut roles = Vec::new();
             groups

@@ -72,13 +72,13 @@ pub(crate) fn report(rig: &mut Rig<'_>, probe: &str, costs: &[Reading], units: u
     }
     let each = |total: u64| total as f64 / units as f64;
     let voluntary = costs.iter().map(|cost| cost.voluntary).sum();
-    rig.figure(probe, "voluntary context switches", each(voluntary), per);
+    rig.add_figure(probe, "voluntary context switches", each(voluntary), per);
     let involuntary = costs.iter().map(|cost| cost.involuntary).sum();
-    rig.figure(probe, "involuntary context switches", each(involuntary), per);
+    rig.add_figure(probe, "involuntary context switches", each(involuntary), per);
     for (nth, (name, _)) in MISSES.iter().enumerate() {
         let total: Result<u64, &String> = costs.iter().map(|cost| cost.misses[nth].as_ref()).sum();
         match total {
-            Ok(total) => rig.figure(probe, name, each(total), per),
+            Ok(total) => rig.add_figure(probe, name, each(total), per),
             Err(why) => {
                 let text = format!("{probe}: {name} are not available here: {why}");
                 rig.warnings.push(Warning::new("not-available", text));

@@ -1,7 +1,7 @@
 //! A token that processes in a ring pass on through pipes, as in lmbench.
 
 use latlab_core::size::Bytes;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Forked, SingleThread, pipe};
@@ -54,7 +54,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        process::end_all(std::mem::take(&mut self.others));
+        process::kill_all(std::mem::take(&mut self.others));
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn overhead(pipes: u32, size: Bytes, clock_read: Nanos) -> io::Result
     const MIN_TIME: Nanos = Nanos::from_millis(10);
     const MIN_REPETITIONS: u64 = 1_000;
     let pipes = (0..pipes).map(|_| pipe()).collect::<io::Result<Vec<_>>>()?;
-    let (set, mut token, tally) = (WorkingSet::new(size), Token::default(), Tally::new());
+    let (set, mut token, tally) = (WorkingSet::new(size), Token::default(), AtomicHistogram::new());
     let first = clock::now();
     let mut begin = first;
     for (from, to) in pipes.iter().cycle() {

@@ -2,7 +2,7 @@
 
 use crate::failure::{Result, failed};
 use crate::part::Params;
-use crate::rig::Lane;
+use crate::rig::Sampler;
 use latlab_core::plan::Part;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running, SingleThread};
@@ -47,7 +47,7 @@ impl Worker {
         let Value::Object(params) = serde_json::to_value(probe)? else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let mut command = process::tied("/proc/self/exe");
+        let mut command = process::command("/proc/self/exe");
         let samples = samples.map(|all| (process::inherit(&mut command, all), all.writers()));
         let probe = Part { name: name.to_owned(), params };
         let orders = WorkerOrders { probe, samples, parent: std::process::id() };
@@ -73,7 +73,7 @@ impl Worker {
     /// Waits for the answer to the last order. Returns none if the sampler is to stop before.
     pub(crate) fn receive<T: DeserializeOwned>(
         &mut self,
-        sampler: &mut Lane<'_>,
+        sampler: &mut Sampler<'_>,
     ) -> io::Result<Option<T>> {
         // A request to stop interrupts the wait.
         const PATIENCE: Nanos = Nanos::from_secs(1);
@@ -105,7 +105,7 @@ impl Worker {
         patience: Nanos,
     ) -> io::Result<Option<T>> {
         let buffered = !self.answers.buffer().is_empty();
-        if !buffered && !gate::readable(self.answers.get_ref(), Some(patience))? {
+        if !buffered && !start_barrier::readable(self.answers.get_ref(), Some(patience))? {
             return Ok(None);
         }
         let mut line = String::new();
@@ -125,26 +125,26 @@ impl Worker {
 }
 
 /// The worker's own side: it reads orders from stdin and answers on stdout.
-pub(crate) struct Post {
+pub(crate) struct WorkerChannel {
     single: SingleThread,
     samples: Option<Samples>,
 }
 
-impl Post {
+impl WorkerChannel {
     /// Reads the start parameters. Returns the probe and the worker's channel to it.
-    pub(crate) fn take_up(orders: &str) -> Result<(Part, Post)> {
+    pub(crate) fn open(orders: &str) -> Result<(Part, WorkerChannel)> {
         let orders: WorkerOrders =
             serde_json::from_str(orders).map_err(|e| failed("the orders of the worker", e))?;
         // The kernel clears the parent-death signal when it executes a program with capabilities of
         // its own, so it is set again.
-        process::die_with(orders.parent).map_err(|e| failed("the parent-death signal", e))?;
-        process::call_itself(&orders.probe.name).map_err(|e| failed("the worker's name", e))?;
+        process::die_with_parent(orders.parent).map_err(|e| failed("the parent-death signal", e))?;
+        process::set_thread_name(&orders.probe.name).map_err(|e| failed("the worker's name", e))?;
         let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
         let samples = samples.transpose();
         let samples = samples.map_err(|e| failed("the inherited samples", e))?;
         let single = SingleThread::prove();
         let single = single.ok_or_else(|| failed("the worker", "has more than one thread"))?;
-        Ok((orders.probe, Post { single, samples }))
+        Ok((orders.probe, WorkerChannel { single, samples }))
     }
 
     /// Waits for the next order. Returns none at the end of the orders.
@@ -164,7 +164,7 @@ impl Post {
     }
 
     /// Answers with the error that ends the worker.
-    pub(crate) fn complain(error: &io::Error) -> Result<()> {
+    pub(crate) fn report_error(error: &io::Error) -> Result<()> {
         write_answer(&WorkerAnswer::<()>::Err(error.to_string()))
             .map_err(|e| failed("the worker's answer", e))
     }

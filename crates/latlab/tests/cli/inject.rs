@@ -20,7 +20,7 @@ const TIME: u64 = 300_000;
 
 const TRUTHS: [Truth; 9] = [
     Truth { cause: "interrupts-off", called: "interrupts-off", rest: 7_000 },
-    Truth { cause: "preemption-off", called: "non-preemptable", rest: 5_000 },
+    Truth { cause: "preemption-off", called: "non-preemptible", rest: 5_000 },
     Truth { cause: "raw-spinlock", called: "interrupts-off", rest: 7_000 },
     Truth { cause: "softirq", called: "softirq", rest: 5_000 },
     Truth { cause: "timer-callback", called: "timer-callbacks", rest: 7_000 },

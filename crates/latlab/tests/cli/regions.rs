@@ -3,7 +3,7 @@
 
 use super::program::latlab;
 use latlab_core::record::Record;
-use latlab_core::scan::{Interrupt, Offset, Point, Region, Scan};
+use latlab_core::scan::{Interrupt, Offset, Point, Section, Scan};
 use latlab_core::time::Nanos;
 
 /// Scans of the driver's loop, 482 µs long, in each of these ways.
@@ -28,7 +28,7 @@ fn worst_irt(scan: &Scan) -> Nanos {
 }
 
 /// Asserts that two moments are closer than a hundredth of a region.
-fn is_at(found: Offset, known: Offset, region: &Region) {
+fn is_at(found: Offset, known: Offset, region: &Section) {
     assert!(found.abs_diff(known) <= region.length().0 / 100, "{found} for {known}: {region:?}");
 }
 

@@ -222,7 +222,7 @@ fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
     until("the other task spins", spins);
     for probe in ["rhealstone.semaphore", "mutex"] {
         let said = latlab(&format!("run {probe} --cpus 0 --for 30s"));
-        said.refused(2, &[probe, "CPU 0", "nothing came for 5 s"]);
+        said.refused(2, &[probe, "CPU 0", "no sample for 5 s"]);
     }
     assert!(spins(), "it waited for the other task to end");
     drop(hog);

@@ -4,7 +4,7 @@ use super::program::{
     LATLAB, Running, command, folder, latlab, machine, pause, root, run, running, until,
 };
 use latlab_core::record::Record;
-use latlab_core::scan::{Interrupt, Region, Scan};
+use latlab_core::scan::{Interrupt, Section, Scan};
 use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn records(text: &str) -> Vec<Record> {
 
 /// The length of the longest region.
 fn longest(scan: &Scan) -> Nanos {
-    scan.longest().map(Region::length).unwrap_or_default()
+    scan.longest().map(Section::length).unwrap_or_default()
 }
 
 /// Whether the figures fit each other.

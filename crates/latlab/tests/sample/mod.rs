@@ -5,7 +5,7 @@ use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::{
     Change, Charge, Counts, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp, Warning, Work,
 };
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 
@@ -99,7 +99,7 @@ fn machine() -> Machine {
 }
 
 fn series(cpu: u32, times: u64, interval: Nanos) -> Series {
-    let (tally, mut timeline) = (Tally::new(), Timeline::new());
+    let (tally, mut timeline) = (AtomicHistogram::new(), Timeline::new());
     let mut chance = u64::from(cpu) + 1;
     let mut period = 0;
     while period < PERIODS {

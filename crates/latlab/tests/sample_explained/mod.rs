@@ -1,7 +1,7 @@
 //! Sample record with explanations for tests.
 
 use super::sample;
-use latlab_core::path::{Held, IDLE, Off, Path, Spent, Step};
+use latlab_core::path::{DisabledSection, IDLE, Off, Path, Spent, Step};
 use latlab_core::record::explained::{Cost, Explained, Share, Stack};
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
@@ -65,7 +65,7 @@ pub(crate) fn path() -> Path {
             spent("timer_handler", 1_500),
             spent("copy_page_range", 500),
         ],
-        held: vec![Held {
+        held: vec![DisabledSection {
             what: Off::Interrupts,
             function: "timer_handler".to_owned(),
             from: Nanos::from_millis(2),

@@ -47,7 +47,7 @@ impl PagesAndWakeup {
                     assert!(&self.knobs[at].value == was && was != to, "{decision}");
                     self.knobs[at].value.clone_from(to);
                 }
-                Decision::GiveBack { .. } => {
+                Decision::Restore { .. } => {
                     assert_ne!(self.knobs[at].value, FOUND[at], "{decision}");
                     FOUND[at].clone_into(&mut self.knobs[at].value);
                 }

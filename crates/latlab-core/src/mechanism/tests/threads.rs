@@ -66,7 +66,7 @@ impl FourThreads {
         for decision in &decisions {
             let Some(at) = self.threads.iter().position(|one| Some(one.id) == decision.thread())
             else {
-                assert!(matches!(decision, Decision::GiveBack { .. }), "the thread has ended");
+                assert!(matches!(decision, Decision::Restore { .. }), "the thread has ended");
                 continue;
             };
             assert_eq!(self.threads[at].name, decision.knob());
@@ -75,7 +75,7 @@ impl FourThreads {
                     assert_eq!(&self.threads[at].policy.to_string(), was);
                     self.threads[at].policy = to.parse().unwrap();
                 }
-                Decision::GiveBack { .. } => self.threads[at].policy = self.found[at].policy,
+                Decision::Restore { .. } => self.threads[at].policy = self.found[at].policy,
                 Decision::Stop { .. } => {}
             }
         }
@@ -117,7 +117,7 @@ fn transparent_raises_waking_thread_to_its_default_priority() {
     let because = "no real-time task needs it any more".to_owned();
     let (mechanism, knob) = ("transparent".to_owned(), "ktimers/0".to_owned());
     let expected =
-        Decision::GiveBack { mechanism, knob, thread: Some(TIMERS), because, for_good: false };
+        Decision::Restore { mechanism, knob, thread: Some(TIMERS), because, for_good: false };
     assert_eq!(decisions, [expected]);
     machine.step(&mut adaptation, &[wake(2, TIMERS)]);
     assert_eq!(machine.policies()[3], "fifo 30", "not above the task that it wakes");
@@ -183,7 +183,7 @@ fn interrupt_threads_but_timers_are_demoted_without_real_time_tasks() {
     machine.tasks = vec![task(1, 80)];
     let decisions = machine.step(&mut adaptation, &[]);
     assert_eq!(machine.policies(), FOUND);
-    let why = |one: &Decision| matches!(one, Decision::GiveBack { because, .. } if because == "there is 1 real-time task");
+    let why = |one: &Decision| matches!(one, Decision::Restore { because, .. } if because == "there is 1 real-time task");
     assert!(decisions.iter().all(why), "{decisions:?}");
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     machine.tasks.clear();
@@ -265,7 +265,7 @@ fn thread_that_ends_is_forgotten() {
     machine.step(&mut adaptation, &[wake(1, ETH)]);
     let gone = machine.threads.remove(0);
     let decisions = machine.step(&mut adaptation, &[]);
-    let Decision::GiveBack { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
+    let Decision::Restore { because, .. } = &decisions[0] else { panic!("{decisions:?}") };
     assert_eq!(because, "its thread has ended");
     machine.threads.insert(0, Thread { name: "irq/30-other".to_owned(), ..gone });
     assert!(machine.step(&mut adaptation, &[]).is_empty(), "the thread id is reused");

@@ -40,7 +40,7 @@ fn record_with_an_inconsistent_scan_is_refused() {
     };
     let said = spoilt(|scan| scan.points.reverse());
     let place = "the record is damaged: scan 0 (populate on CPU 1): ";
-    assert_eq!(said, format!("{place}its points are not in their order"));
+    assert_eq!(said, format!("{place}its points are not in order of time"));
     assert!(spoilt(|scan| scan.points[1].pdlt.max = Nanos(7)).ends_with("not in this order"));
     let upside_down = |scan: &mut Scan| {
         scan.points[0].irt = Some(Spread { min: Nanos(1), ..Spread::default() });
@@ -60,5 +60,5 @@ fn scan_may_have_equal_offsets_or_no_points() {
     assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
     record.scans[0].points.clear();
     assert_eq!(Record::from_json(&record.to_json()).unwrap(), record);
-    assert_eq!(record.scans[0].longest_unseen(), Nanos(50_002), "all of the call");
+    assert_eq!(record.scans[0].detection_limit(), Nanos(50_002), "all of the call");
 }

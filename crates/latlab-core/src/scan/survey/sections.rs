@@ -1,7 +1,7 @@
 //! Sections of a call that follow from the moments at which interrupts wake a task.
 
 use super::{EQUAL_SHARE, Tries, signed};
-use crate::scan::{Measurement, Offset, Region};
+use crate::scan::{Measurement, Offset, Section};
 use crate::time::Nanos;
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ pub(super) fn height(run: &[Moment], level: &BaseLevel) -> Option<Nanos> {
 }
 
 /// The runs that are sections.
-pub(super) fn sections(moments: &[Moment], level: &BaseLevel) -> Vec<Region> {
+pub(super) fn sections(moments: &[Moment], level: &BaseLevel) -> Vec<Section> {
     let runs = runs(moments, level.same);
     let section = |(index, run): (usize, &Range<usize>)| {
         let peak = height(&moments[run.clone()], level)?;
@@ -75,7 +75,7 @@ pub(super) fn sections(moments: &[Moment], level: &BaseLevel) -> Vec<Region> {
             Some(next) => end(start, moments[next.start], height(&moments[next.clone()], level)),
             None => start.woken - signed(level.baseline),
         };
-        Some(Region {
+        Some(Section {
             start: start.offset,
             end: end.max(start.offset),
             peak,

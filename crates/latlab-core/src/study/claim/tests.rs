@@ -43,7 +43,7 @@ fn true_claims_hold_and_false_claims_differ() {
         "2 + 1 == 3 and rt.switches == rt.switches >= 1000",
     ];
     for text in holds {
-        assert_eq!(judged(text).verdict, Verdict::Holds, "{text}");
+        assert_eq!(judged(text).verdict, ClaimVerdict::Holds, "{text}");
     }
     for text in [
         "rt.worst < 100us",
@@ -51,7 +51,7 @@ fn true_claims_hold_and_false_claims_differ() {
         "rt.switches == 5",
         "0 < 1 and rt.switches < 5",
     ] {
-        assert_eq!(judged(text).verdict, Verdict::Differs, "{text}");
+        assert_eq!(judged(text).verdict, ClaimVerdict::Differs, "{text}");
     }
 }
 
@@ -65,12 +65,12 @@ fn judgement_lists_the_compared_values() {
 
 #[test]
 fn claim_over_missing_results_is_not_measured() {
-    let missing = |name: &str| Verdict::NotMeasured(vec![name.to_owned()]);
+    let missing = |name: &str| ClaimVerdict::NotMeasured(vec![name.to_owned()]);
     assert_eq!(judged("standard.worst >= 0s").verdict, missing("standard.worst"));
     assert_eq!(judged("max(*.worst) > 1us").verdict, missing("standard.worst"));
     assert_eq!(judged("0 > 1 and standard.worst > 0s").verdict, missing("standard.worst"));
     let nonsense = judged("rt.worst / (rt.worst - rt.worst) > 5");
-    assert!(matches!(nonsense.verdict, Verdict::NotMeasured(_)), "{nonsense:?}");
+    assert!(matches!(nonsense.verdict, ClaimVerdict::NotMeasured(_)), "{nonsense:?}");
 }
 
 #[test]
@@ -124,19 +124,19 @@ proptest! {
         let (less, more) = (value * 0.999_999, value * 1.000_001);
         let claim = Claim::read(&format!("{less:.0}ns <= {text} <= {:.0}ns", more + 1.0)).unwrap();
         claim.check(&[]).unwrap();
-        prop_assert_eq!(claim.judge(&[]).verdict, Verdict::Holds);
+        prop_assert_eq!(claim.judge(&[]).verdict, ClaimVerdict::Holds);
         // A time can't be compared with a number.
         let number = Claim::read(&format!("{text} > 5")).unwrap();
         prop_assert!(number.check(&[]).is_err());
         // A ratio of two times is a number.
         let ratio = Claim::read(&format!("({text}) / ({text}) >= 1")).unwrap();
         prop_assert!(ratio.check(&[]).is_ok());
-        prop_assert_eq!(ratio.judge(&[]).verdict, Verdict::Holds);
+        prop_assert_eq!(ratio.judge(&[]).verdict, ClaimVerdict::Holds);
     }
 
     #[test]
     fn less_and_at_least_are_opposites(a in 0u32..1000, b in 0u32..1000) {
-        let holds = |text: String| Claim::read(&text).unwrap().judge(&[]).verdict == Verdict::Holds;
+        let holds = |text: String| Claim::read(&text).unwrap().judge(&[]).verdict == ClaimVerdict::Holds;
         prop_assert_eq!(holds(format!("{a}us < {b}us")), !holds(format!("{a}us >= {b}us")));
         prop_assert_eq!(holds(format!("{a}us < {b}us")), holds(format!("{b}us > {a}us")));
     }
@@ -147,7 +147,7 @@ proptest! {
         for claim in [format!("{text} > 0s"), format!("{text} <= 1h and 1 < 2")] {
             let claim = Claim::read(&claim).unwrap();
             claim.check(&results).unwrap();
-            prop_assert!(matches!(claim.judge(&results).verdict, Verdict::NotMeasured(_)));
+            prop_assert!(matches!(claim.judge(&results).verdict, ClaimVerdict::NotMeasured(_)));
         }
     }
 

@@ -1,8 +1,8 @@
 //! The pictures in a study's file: parsing, and checks of their contents.
 
 use super::super::claim::Fault;
-use super::super::figure::{Figure, Of};
-use super::super::picture::{Kind, Over, Picture};
+use super::super::figure::{StudyFigure, FigureSource};
+use super::super::picture::{PictureKind, CategoryAxis, Picture};
 use super::super::quantity::Quantity;
 use super::super::{Cell, Study};
 use super::shape::{PictureText, Text};
@@ -17,8 +17,8 @@ pub(super) fn picture(text: &PictureText, study: &Study) -> Result<Picture, Faul
         return Err(fault(&text.name, "this name is reserved for another file of a study"));
     }
     let name = text.kind.get_ref();
-    let kind = Kind::named(name).ok_or_else(|| {
-        let hint = suggest::hint(name, &Kind::ALL.map(|(name, _)| name));
+    let kind = PictureKind::named(name).ok_or_else(|| {
+        let hint = suggest::hint(name, &PictureKind::ALL.map(|(name, _)| name));
         fault(&text.kind, &format!("unknown kind of picture '{name}': {hint}"))
     })?;
     only_allowed_keys(text, kind)?;
@@ -27,7 +27,7 @@ pub(super) fn picture(text: &PictureText, study: &Study) -> Result<Picture, Faul
     for (text, of) in text.figures.iter().flatten().zip(&figures) {
         measured(text, &study.figures[*of], &cells, study)?;
     }
-    if kind == Kind::Pdlt && !cells.iter().any(|cell| scans(&study.cells[*cell])) {
+    if kind == PictureKind::Pdlt && !cells.iter().any(|cell| scans(&study.cells[*cell])) {
         return Err(fault(&text.kind, "none of its cells has a scan"));
     }
     let over = if kind.has_axis() { Some(over(text, &cells, &figures, study)?) } else { None };
@@ -48,20 +48,20 @@ fn is(said: Option<&toml::Spanned<bool>>) -> bool {
 }
 
 /// Refuses keys that this kind of picture does not have.
-fn only_allowed_keys(text: &PictureText, kind: Kind) -> Result<(), Fault> {
-    let (over, bars) = (kind.has_axis(), kind == Kind::Bars);
+fn only_allowed_keys(text: &PictureText, kind: PictureKind) -> Result<(), Fault> {
+    let (over, bars) = (kind.has_axis(), kind == PictureKind::Bars);
     let at = |text: &Text| text.span().start;
     let given = [
         (
             "figures",
             text.figures.as_ref().and_then(|all| Some(at(all.first()?))),
-            kind != Kind::Pdlt,
+            kind != PictureKind::Pdlt,
         ),
         ("along", text.along.as_ref().map(at), over),
-        ("at", text.at.as_ref().map(|at| at.span().start), kind == Kind::Curves),
+        ("at", text.at.as_ref().map(|at| at.span().start), kind == PictureKind::Curves),
         ("relative_to", text.relative_to.as_ref().map(at), over),
         ("stacked", text.stacked.as_ref().map(|said| said.span().start), bars),
-        ("log", text.log.as_ref().map(|said| said.span().start), kind != Kind::Pdlt),
+        ("log", text.log.as_ref().map(|said| said.span().start), kind != PictureKind::Pdlt),
     ];
     let wrong = given.iter().find_map(|(key, at, may)| at.filter(|_| !may).map(|at| (key, at)));
     if let Some((key, at)) = wrong {
@@ -99,9 +99,9 @@ fn cells(text: &PictureText, study: &Study) -> Result<Vec<usize>, Fault> {
 }
 
 /// Returns the selected figures, after checking that this kind of picture can show them together.
-fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, Fault> {
+fn figures(text: &PictureText, kind: PictureKind, study: &Study) -> Result<Vec<usize>, Fault> {
     let asked = text.figures.as_deref().unwrap_or_default();
-    if asked.is_empty() && kind != Kind::Pdlt {
+    if asked.is_empty() && kind != PictureKind::Pdlt {
         return Err(fault(&text.name, "it needs figures, as figures = [\"worst\"]"));
     }
     let names: Vec<&str> = study.figures.iter().map(|figure| figure.name.as_str()).collect();
@@ -112,7 +112,7 @@ fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, 
             return Err(fault(one, &format!("unknown figure '{}': {hint}", one.get_ref())));
         };
         let figure = &study.figures[place];
-        if kind.shows_samples() && !matches!(figure.of, Of::Series { .. }) {
+        if kind.shows_samples() && !matches!(figure.of, FigureSource::Series { .. }) {
             return Err(fault(one, "this is a single value, without a distribution of samples"));
         }
         let first = figures.first().map_or(figure, |first: &usize| &study.figures[*first]);
@@ -127,7 +127,7 @@ fn figures(text: &PictureText, kind: Kind, study: &Study) -> Result<Vec<usize>, 
 }
 
 /// Refuses a figure that no cell of the picture can have.
-fn measured(text: &Text, figure: &Figure, cells: &[usize], study: &Study) -> Result<(), Fault> {
+fn measured(text: &Text, figure: &StudyFigure, cells: &[usize], study: &Study) -> Result<(), Fault> {
     if cells.iter().any(|cell| study.can_have(&study.cells[*cell], figure)) {
         return Ok(());
     }
@@ -144,7 +144,7 @@ fn over(
     cells: &[usize],
     figures: &[usize],
     study: &Study,
-) -> Result<Over, Fault> {
+) -> Result<CategoryAxis, Fault> {
     let names: Vec<&str> = study.axes.iter().map(String::as_str).collect();
     let Some(along) = &text.along else {
         let why = format!("it needs an axis, as along = \"{}\"", names.join("\" or \""));
@@ -178,7 +178,7 @@ fn over(
         return Err(Fault { at: said.span().start, why });
     }
     let at = text.at.as_ref().map(|at| at.get_ref().clone());
-    Ok(Over { axis, labels, at, relative_to: relative_to(text, study)?, stacked })
+    Ok(CategoryAxis { axis, labels, at, relative_to: relative_to(text, study)?, stacked })
 }
 
 /// Returns the label by whose cells values are divided, and its axis.

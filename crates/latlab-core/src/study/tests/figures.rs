@@ -6,7 +6,7 @@ use super::*;
 fn figures_cover_all_repetitions() {
     let all = [record(&[10, 20]), record(&[60])];
     let taken = |take| {
-        let of = Of::Series { probe: "cyclic".to_owned(), span: None };
+        let of = FigureSource::Series { probe: "cyclic".to_owned(), span: None };
         figure(of, take).of(&all).map(|value| value.value)
     };
     let expected = [
@@ -22,13 +22,13 @@ fn figures_cover_all_repetitions() {
         assert_eq!(taken(take), Some(value), "{take:?}");
     }
     let of = |of, take| figure(of, take).of(&all);
-    let other = Of::Series { probe: "timer".to_owned(), span: None };
+    let other = FigureSource::Series { probe: "timer".to_owned(), span: None };
     assert_eq!(of(other, Statistic::Recorded), None);
-    let span = Of::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
+    let span = FigureSource::Series { probe: "cyclic".to_owned(), span: Some("c".to_owned()) };
     assert_eq!(of(span, Statistic::Recorded), None);
-    let switches = Of::Value { probe: "cyclic".to_owned(), name: "switches".to_owned() };
+    let switches = FigureSource::Value { probe: "cyclic".to_owned(), name: "switches".to_owned() };
     assert_eq!(of(switches, Statistic::Mean), None);
-    let empty = figure(Of::Series { probe: "cyclic".to_owned(), span: None }, Statistic::Max);
+    let empty = figure(FigureSource::Series { probe: "cyclic".to_owned(), span: None }, Statistic::Max);
     assert_eq!(empty.of(&[record(&[])]), None);
 }
 
@@ -66,14 +66,14 @@ fn results_exist_only_for_cells_that_measure_the_figure() {
     let claim = Claim::read("max(*.*.messages) > 5").unwrap();
     let measured = |nth: usize| (nth % 2 == 1).then(|| vec![record(&[5])]);
     let known = study.known(|cell, figure| Some(figure.of(&measured(cell)?)?.value));
-    assert_eq!(claim.judge(&known).verdict, Verdict::Holds);
+    assert_eq!(claim.judge(&known).verdict, ClaimVerdict::Holds);
 }
 
 #[test]
 fn sections_of_a_scan_are_counted_and_have_a_peak() {
     let scan = record::tests::scan();
     let mut both = [record(&[1]), record(&[1])];
-    let of = || Of::Series { probe: format!("scan.{}", scan.call.name), span: None };
+    let of = || FigureSource::Series { probe: format!("scan.{}", scan.call.name), span: None };
     let taken = |all: &[Record]| figure(of(), Statistic::Sections).of(all);
     let peak = |all: &[Record]| figure(of(), Statistic::Peak).of(all);
     assert_eq!(taken(&both), None);
@@ -85,5 +85,5 @@ fn sections_of_a_scan_are_counted_and_have_a_peak() {
     let number = |n: u8| Some(Quantity::number(f64::from(n)));
     assert_eq!(scan.regions.len(), 1);
     assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
-    assert!(!Of::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections));
+    assert!(!FigureSource::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections));
 }

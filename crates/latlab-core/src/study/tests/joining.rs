@@ -36,7 +36,7 @@ fn joined_pieces_give_the_figures_of_the_whole() {
     let joined = pieces::join(&whole, parts.clone()).unwrap().unwrap();
     assert_eq!((&joined.plan, joined.runs), (&whole, 3));
     let at_once = Record { plan: whole.clone(), ..record(&samples) };
-    let of = Of::Series { probe: "cyclic".to_owned(), span: None };
+    let of = FigureSource::Series { probe: "cyclic".to_owned(), span: None };
     for take in Statistic::ALL.map(|(_, take)| take).into_iter().filter(|take| of.has(*take)) {
         let figure = figure(of.clone(), take);
         let times = if take == Statistic::Missed { 3.0 } else { 1.0 };

@@ -14,7 +14,7 @@ impl Guard {
         because: &str,
     ) -> Result<(), GuardError> {
         let because = because.to_owned();
-        let all = self.set_threads(&[Wanted { thread, name, policy, because }])?;
+        let all = self.set_threads(&[ThreadPolicy { thread, name, policy, because }])?;
         all.into_iter().collect()
     }
 }
@@ -47,7 +47,7 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
         }
         let written = read(&journals(&root)[0]).unwrap().entries;
         assert_eq!((written.len(), written[0].was.as_str()), (2, "other"));
-        assert!(guard.release_thread(id, "raised"));
+        assert!(guard.restore_thread(id, "raised"));
         assert_eq!(policy(id), "other");
         guard.set_thread(id, "raised", "rr 7", "for a test").unwrap();
         let changes = guard.restore();
@@ -74,7 +74,7 @@ fn guard_ignores_a_thread_that_has_ended() {
     while Path::new(&format!("/proc/self/task/{id}")).exists() {
         std::thread::yield_now();
     }
-    assert!(guard.release_thread(id, "raised"));
+    assert!(guard.restore_thread(id, "raised"));
     let error = guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap_err();
     assert!(matches!(error, GuardError::Ended(_)), "{error}");
     assert!(guard.restore().iter().all(|change| change.restored));
@@ -88,7 +88,7 @@ fn guard_leaves_the_policy_that_another_program_set() {
         let mut guard = Guard::new(root.clone());
         guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
         crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(6)).unwrap();
-        assert!(!guard.release_thread(id, "raised"));
+        assert!(!guard.restore_thread(id, "raised"));
         assert!(guard.restore().iter().all(|change| !change.restored));
         assert_eq!(policy(id), "fifo 6");
     }
@@ -104,7 +104,7 @@ fn guard_journals_threads_together_and_sets_them_one_by_one() {
     let mut guard = Guard::new(root.clone());
     let wanted = |name, id| {
         let because = "for a test".to_owned();
-        Wanted { thread: id, name, policy: "fifo 5", because }
+        ThreadPolicy { thread: id, name, policy: "fifo 5", because }
     };
     // The second thread has another name.
     let names = ["first", "none", "third"];
@@ -123,9 +123,9 @@ fn guard_journals_threads_together_and_sets_them_one_by_one() {
         assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
         let next = journal.with_extension("journal.new");
         fs::create_dir(&next).unwrap();
-        assert!(guard.release_thread(threads[0].1.0, "first"));
-        assert!(guard.release_thread(threads[2].1.0, "third"));
-        let why = guard.settle().unwrap_err().to_string();
+        assert!(guard.restore_thread(threads[0].1.0, "first"));
+        assert!(guard.restore_thread(threads[2].1.0, "third"));
+        let why = guard.update_journal().unwrap_err().to_string();
         assert!(why.contains("it still lists first, third as set, which does no harm"), "{why}");
         let error = guard.set_threads(&all).unwrap_err();
         assert!(matches!(error, GuardError::Journal(..)), "{error}");
@@ -154,7 +154,7 @@ fn guard_recovers_the_policy_of_a_thread_wherever_a_run_was_killed() {
                 crate::sched::set_policy_of(id, crate::sched::Policy::Fifo(5)).unwrap();
             }
             killed(&root, guard);
-            let said = Guard::mend(&root);
+            let said = Guard::recover(&root);
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].contains(&format!("raised (/proc/{id}) is other again")), "{said:?}");
             assert_eq!(policy(id), "other");

@@ -2,7 +2,7 @@
 
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::poll::Awaited;
+use latlab_sys::poll::Interest;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -44,8 +44,8 @@ impl<T> Connection<T> {
     }
 
     /// The descriptor, and the event that the connection waits for.
-    pub(super) fn awaited(&self) -> (BorrowedFd<'_>, Awaited) {
-        let awaited = if self.unsent.is_empty() { Awaited::Reading } else { Awaited::Writing };
+    pub(super) fn awaited(&self) -> (BorrowedFd<'_>, Interest) {
+        let awaited = if self.unsent.is_empty() { Interest::Reading } else { Interest::Writing };
         (self.stream.as_fd(), awaited)
     }
 
@@ -156,7 +156,7 @@ mod tests {
         near.write_all(b"x").unwrap();
         let long = || Some(Reply { text: "y".repeat(1 << 20), last: true });
         assert!(connection.proceed(16, |(), _| long()));
-        assert_eq!(connection.awaited().1, Awaited::Writing);
+        assert_eq!(connection.awaited().1, Interest::Writing);
         let (mut got, mut buffer) = (0, vec![0; 1 << 16]);
         while got < 1 << 20 {
             got += near.read(&mut buffer).unwrap();

@@ -3,7 +3,7 @@
 
 use latlab_core::mechanism::Request;
 use latlab_sys::peer::Peer;
-use latlab_sys::poll::Awaited;
+use latlab_sys::poll::Interest;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ impl GroupRequests {
     }
 
     /// The descriptors that tell of the end of each process.
-    pub(super) fn awaited(&self) -> impl Iterator<Item = (BorrowedFd<'_>, Awaited)> {
-        self.0.iter().map(|(peer, _)| (peer.as_fd(), Awaited::Reading))
+    pub(super) fn awaited(&self) -> impl Iterator<Item = (BorrowedFd<'_>, Interest)> {
+        self.0.iter().map(|(peer, _)| (peer.as_fd(), Interest::Reading))
     }
 
     /// Removes the requests of processes that have ended, given in the order of

@@ -5,13 +5,13 @@ use super::requests::{CAPACITY, GroupRequests};
 use super::socket::Access;
 use super::{Context, http};
 use latlab_bpf::wakers::Meter;
-use latlab_core::mechanism::asking::{self, Answer, Ask};
+use latlab_core::mechanism::protocol::{self, Answer, Ask};
 use latlab_core::mechanism::status::Status;
-use latlab_core::mechanism::watching::Violations;
+use latlab_core::mechanism::violations::Violations;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::peer::Peer;
-use latlab_sys::poll::{self, Awaited};
+use latlab_sys::poll::{self, Interest};
 use latlab_sys::root::Root;
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -75,9 +75,9 @@ impl Server {
         let metrics = self.context.metrics.as_ref();
         let metrics = metrics.filter(|_| accepts && readers.len() < READERS);
 
-        let mut all = vec![(stop.as_fd(), Awaited::Reading)];
-        all.extend(listener.map(|listener| (listener.as_fd(), Awaited::Reading)));
-        all.extend(metrics.map(|metrics| (metrics.as_fd(), Awaited::Reading)));
+        let mut all = vec![(stop.as_fd(), Interest::Reading)];
+        all.extend(listener.map(|listener| (listener.as_fd(), Interest::Reading)));
+        all.extend(metrics.map(|metrics| (metrics.as_fd(), Interest::Reading)));
         all.extend(self.requests.awaited());
         all.extend(programs.iter().map(Connection::awaited));
         all.extend(readers.iter().map(Connection::awaited));
@@ -173,7 +173,7 @@ impl Server {
             refused: self.refused,
             unsaid: self.context.logger.dropped(),
             violations: meter.map(|meter| with_names(meter.violations(), &self.context.root)),
-            cpu: clock::of_process(),
+            cpu: clock::process_cpu_time(),
             programs: meter.and_then(Meter::programs),
             ..self.context.mailbox.status()
         }

@@ -25,7 +25,7 @@ pub(super) fn measure(
     cells: &[CellPlans<'_>],
     folder: Folder<'_>,
 ) -> Result<Vec<CellResult>> {
-    let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
     let output = create_output_folder(folder.0)?;
     wait_for_earlier_array(&output, &signals)?;
     if study.targets.is_fresh() {

@@ -37,7 +37,7 @@ pub(super) fn measure(
     if folder.is_none() && pieces.iter().any(|piece| piece.partial) {
         return Err(needs_folder(file));
     }
-    let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
     let mut fingerprints = Fingerprints::new(options, &signals);
     if let Some(folder) = folder.filter(|_| !options.is_fresh()) {
         let mut partial = pieces.iter_mut().filter(|piece| piece.partial);

@@ -3,8 +3,8 @@
 use super::CellRecords;
 use super::folder::record_name;
 use crate::failure::{Result, failed};
-use crate::format::html::study::{About, page};
-use crate::format::picture::Source;
+use crate::format::html::study::{StudyPage, page};
+use crate::format::picture::NamedRecord;
 use crate::format::picture::study::pictures;
 use crate::format::study::{csv, markdown};
 use crate::format::{self, png, signature, svg};
@@ -46,18 +46,18 @@ impl Results<'_> {
         }
         let sources = self.sources();
         let (name, sources, pictures) = (name.as_ref(), sources.as_slice(), pictures.as_slice());
-        let worst = worst.map(|record| Source::of_run("worst".to_owned(), record));
+        let worst = worst.map(|record| NamedRecord::from_run("worst".to_owned(), record));
         let why = worst.as_ref();
-        let about = About { name, study, findings, records, sources, pictures, why };
+        let about = StudyPage { name, study, findings, records, sources, pictures, why };
         write("report.html", page(&about).as_bytes())
     }
 
     /// The records with their names.
-    fn sources(&self) -> Vec<Source> {
+    fn sources(&self) -> Vec<NamedRecord> {
         let cells = self.file.study.cells.iter().zip(self.records);
         let sources = cells.flat_map(|(cell, records)| {
             records.iter().flatten().enumerate().map(|(nth, record)| {
-                Source::of_run(record_name(&cell.label, nth + 1), record.clone())
+                NamedRecord::from_run(record_name(&cell.label, nth + 1), record.clone())
             })
         });
         sources.collect()

@@ -13,7 +13,7 @@ use crate::study::StudyFile;
 use crate::target;
 use latlab_core::plan::{ExplainPlan, Plan};
 use latlab_core::record::Record;
-use latlab_core::study::figure::Figure;
+use latlab_core::study::figure::StudyFigure;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces::{self, LONGEST};
 use latlab_core::time::Nanos;
@@ -32,7 +32,7 @@ pub(super) struct WorstCell<'a> {
 
 /// Refuses a study whose longest latency can't be explained, before anything is measured.
 pub(super) fn check(file: &StudyFile, plans: &[Vec<Plan>]) -> Result<()> {
-    if !file.study.figures.iter().any(Figure::is_worst) {
+    if !file.study.figures.iter().any(StudyFigure::is_worst) {
         let why = "--explain: no figure of this study is a longest latency (take = \"max\")";
         return Err(failed(&file.name, why));
     }
@@ -77,7 +77,7 @@ impl<'a> WorstCell<'a> {
         if !options.is_fresh() && self.load(folder).is_some() {
             return Ok(());
         }
-        let signals = Signals::hold().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
         let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(), Bar::new(&signals));
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);

@@ -2,14 +2,14 @@
 
 use super::headline::{self, Headline};
 use super::scans;
-use crate::format::picture::Source;
+use crate::format::picture::NamedRecord;
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 use time::OffsetDateTime;
 
 /// The header of a report.
-pub(super) fn header(sources: &[Source]) -> Markup {
+pub(super) fn header(sources: &[NamedRecord]) -> Markup {
     let headlines = headline::of_comparison(sources)
         .into_iter()
         .chain(headline::of_probes(sources))
@@ -32,7 +32,7 @@ pub(super) fn header(sources: &[Source]) -> Markup {
 }
 
 /// A note on the records' kind of time, unless it is that of a real machine.
-pub(super) fn time_domain(sources: &[Source]) -> Markup {
+pub(super) fn time_domain(sources: &[NamedRecord]) -> Markup {
     let note = match sources.first().map(|source| source.record.machine.time_domain) {
         Some(TimeDomain::Instructions) => {
             "Times are instruction counts of a simulated machine: exactly repeatable, but not the \

@@ -1,6 +1,6 @@
 //! Headlines of a report: maximum, p99.9 and number of samples of each latency.
 
-use crate::format::picture::{Source, corrected, distribution, load};
+use crate::format::picture::{NamedRecord, corrected, distribution, load};
 use crate::format::{grouped, micro, printable, series_name};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
@@ -18,7 +18,7 @@ pub(super) struct Headline {
 
 /// The verdicts of a comparison, one for each latency that two sources have in common; none unless
 /// there are exactly two sources.
-pub(super) fn of_comparison(sources: &[Source]) -> Vec<Headline> {
+pub(super) fn of_comparison(sources: &[NamedRecord]) -> Vec<Headline> {
     let [a, b] = sources else {
         return Vec::new();
     };
@@ -44,7 +44,7 @@ fn capital(sentence: &str) -> String {
 }
 
 /// A headline for each probe under each load of each record, without the probes of scans.
-pub(super) fn of_probes(sources: &[Source]) -> Vec<Headline> {
+pub(super) fn of_probes(sources: &[NamedRecord]) -> Vec<Headline> {
     let mut headlines = Vec::new();
     for source in sources {
         let mut rest: Vec<&Series> =

@@ -4,10 +4,10 @@ use super::Scope;
 use super::figure::Level;
 use super::headline::Headline;
 use super::table::{TableColumn, number, section, words};
-use crate::format::picture::{ScannedCall, Source, calls};
+use crate::format::picture::{ScannedCall, NamedRecord, calls};
 use crate::format::scan::{finding, interrupt, micros};
 use crate::format::{grouped, micro, printable};
-use latlab_core::scan::{Region, Scan};
+use latlab_core::scan::{Section, Scan};
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
 }
 
 /// A headline for each scan.
-pub(super) fn headlines(sources: &[Source]) -> Vec<Headline> {
+pub(super) fn headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let calls = calls(sources);
     let headlines = calls.iter().flat_map(named).map(|(subject, scan)| Headline {
         subject,
@@ -71,7 +71,7 @@ fn row((name, scan): (String, &Scan)) -> Vec<String> {
     let count = |list: usize| grouped(u64::try_from(list).unwrap_or(u64::MAX));
     let longest = match scan.longest() {
         Some(region) => micro(region.length()),
-        None => format!("below {}", micro(scan.longest_unseen())),
+        None => format!("below {}", micro(scan.detection_limit())),
     };
     vec![
         name,
@@ -93,7 +93,7 @@ fn sections(level: Level, name: &str, scan: &Scan) -> Markup {
         ["start [µs]", "end [µs]", "length [µs]", "peak PDLT [µs]"].map(number).into();
     let known = scan.regions.iter().any(|region| region.function.is_some());
     columns.extend(known.then(|| words("function")));
-    let row = |region: &Region| {
+    let row = |region: &Section| {
         let length = |time: Nanos| micros(i64::try_from(time.0).unwrap_or(i64::MAX));
         let mut row = vec![micros(region.start), micros(region.end)];
         row.extend([region.length(), region.peak].map(length));

@@ -13,7 +13,7 @@ use super::figure::Level;
 use super::header::time_domain;
 use super::{Scope, facts, numbers, scans, warnings};
 use crate::format::picture::study::StudyPicture;
-use crate::format::picture::{Source, charts};
+use crate::format::picture::{NamedRecord, charts};
 use crate::format::study::{kernels, lengths};
 use latlab_core::record::Record;
 use latlab_core::study::Study;
@@ -21,7 +21,7 @@ use latlab_core::study::findings::Findings;
 use maud::{Markup, html};
 
 /// Everything that the page of a study shows.
-pub(crate) struct About<'a> {
+pub(crate) struct StudyPage<'a> {
     /// Name of the study on the command line.
     pub(crate) name: &'a str,
     pub(crate) study: &'a Study,
@@ -29,10 +29,10 @@ pub(crate) struct About<'a> {
     /// By cell; none for a cell that could not be measured.
     pub(crate) records: &'a [Option<Vec<Record>>],
     /// The same records one by one, with their names.
-    pub(crate) sources: &'a [Source],
+    pub(crate) sources: &'a [NamedRecord],
     pub(crate) pictures: &'a [StudyPicture],
     /// The record that explains the worst latency of the results, if there is one.
-    pub(crate) why: Option<&'a Source>,
+    pub(crate) why: Option<&'a NamedRecord>,
 }
 
 /// A part of the page.
@@ -44,7 +44,7 @@ struct Section {
 }
 
 /// Returns the page. A study without pictures of its own gets those of its records.
-pub(crate) fn page(about: &About<'_>) -> String {
+pub(crate) fn page(about: &StudyPage<'_>) -> String {
     let usual = if about.study.pictures.is_empty() { charts(about.sources) } else { Vec::new() };
     let scope = Scope { sources: about.sources, level: Level::Subsection };
     let section = |id, title, content| Section { id, title, content };
@@ -83,7 +83,7 @@ impl Section {
     }
 }
 
-fn header(about: &About<'_>) -> Markup {
+fn header(about: &StudyPage<'_>) -> Markup {
     let study = about.study;
     html! {
         header {

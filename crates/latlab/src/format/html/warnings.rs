@@ -1,6 +1,6 @@
 //! Warnings of the records, at the top of a page.
 
-use crate::format::picture::Source;
+use crate::format::picture::NamedRecord;
 use maud::{Markup, html};
 
 /// A warning, and the records that have it where that must be said.
@@ -10,7 +10,7 @@ struct Item<'a> {
 }
 
 /// All warnings of each record, in order; of several records, with the record's name.
-pub(super) fn of_each(sources: &[Source]) -> Markup {
+pub(super) fn of_each(sources: &[NamedRecord]) -> Markup {
     let several = sources.len() > 1;
     let warnings = sources.iter().flat_map(|source| {
         source.record.warnings.iter().map(move |warning| (source.name.as_str(), &warning.text))
@@ -23,7 +23,7 @@ pub(super) fn of_each(sources: &[Source]) -> Markup {
 }
 
 /// Each warning once, followed by the names of the records that have it.
-pub(super) fn once(sources: &[Source]) -> Markup {
+pub(super) fn once(sources: &[NamedRecord]) -> Markup {
     let items = distinct(sources);
     aside(&html! {
         @for Item { text, records } in &items {
@@ -32,7 +32,7 @@ pub(super) fn once(sources: &[Source]) -> Markup {
     })
 }
 
-fn distinct(sources: &[Source]) -> Vec<Item<'_>> {
+fn distinct(sources: &[NamedRecord]) -> Vec<Item<'_>> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for source in sources {
         for warning in &source.record.warnings {

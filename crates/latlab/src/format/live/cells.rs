@@ -3,7 +3,7 @@
 use super::view;
 use crate::format::say;
 use crate::rig::Watch;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, terminal};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl CellProgress {
 }
 
 impl Watch for CellProgress {
-    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<Tally>)]) {
+    fn begin(&mut self, probe: &str, cpus: &[(String, Arc<AtomicHistogram>)]) {
         self.view.begin(probe, cpus);
     }
 

@@ -1,7 +1,7 @@
 //! Contents of the Parquet tables.
 
 use super::{Column, Table, Values};
-use crate::format::picture::Source;
+use crate::format::picture::NamedRecord;
 use latlab_core::histogram::Histogram;
 use latlab_core::record::{Charge, Figure, Sample, Series};
 use latlab_core::time::Nanos;
@@ -72,7 +72,7 @@ fn index(nth: usize) -> Datum {
 }
 
 /// Returns the tables of these records, without those that have no rows.
-pub(super) fn tables(sources: &[Source]) -> Vec<Table> {
+pub(super) fn tables(sources: &[NamedRecord]) -> Vec<Table> {
     let mut all = ["series", "samples", "worst", "figures"].map(Rows::of);
     let [series, samples, worst, figures] = &mut all;
     for source in sources {
@@ -101,7 +101,7 @@ pub(super) fn tables(sources: &[Source]) -> Vec<Table> {
     all.into_iter().map(|rows| rows.0).filter(|table| !table.columns.is_empty()).collect()
 }
 
-fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str, Datum)> {
+fn series_row(source: &NamedRecord, nth: usize, series: &Series) -> Vec<(&'static str, Datum)> {
     let (record, warm_up) = (&source.record, series.warm_up);
     let (raw, corrected) = (series.quantiles, series.corrected);
     vec![
@@ -155,7 +155,7 @@ fn series_row(source: &Source, nth: usize, series: &Series) -> Vec<(&'static str
 }
 
 /// Returns a row for each charge, or one without a cause if the sample has no explanation.
-fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static str, Datum)>> {
+fn worst_rows(source: &NamedRecord, nth: usize, sample: &Sample) -> Vec<Vec<(&'static str, Datum)>> {
     let row = |charge: Option<&Charge>| {
         let stack = charge.map(|charge| charge.stack.join(";")).filter(|stack| !stack.is_empty());
         vec![
@@ -180,7 +180,7 @@ fn worst_rows(source: &Source, nth: usize, sample: &Sample) -> Vec<Vec<(&'static
     sample.causes.iter().map(|charge| row(Some(charge))).collect()
 }
 
-fn figure_row(source: &Source, figure: &Figure) -> Vec<(&'static str, Datum)> {
+fn figure_row(source: &NamedRecord, figure: &Figure) -> Vec<(&'static str, Datum)> {
     vec![
         ("record", text(&source.name)),
         ("probe", text(&figure.probe)),

@@ -1,7 +1,7 @@
 //! Series of all sources: names and colours of their lines, and their common axis.
 
 use super::axis::{at_least_one, decade_above, decade_below};
-use super::{Axis, COLOURS, ChartLine, Source, Stroke, Unit};
+use super::{Axis, COLOURS, ChartLine, NamedRecord, Stroke, Unit};
 use crate::format::{numbered, printable, series_name};
 use latlab_core::histogram::Histogram;
 use latlab_core::record::Series;
@@ -21,7 +21,7 @@ impl Curve<'_> {
 }
 
 /// Returns the series that have samples, without those of scans, which have their own charts.
-pub(super) fn curves(sources: &[Source]) -> Vec<Curve<'_>> {
+pub(super) fn curves(sources: &[NamedRecord]) -> Vec<Curve<'_>> {
     let series = sources.iter().flat_map(|source| &source.record.series);
     let measured = series.zip(names(sources));
     measured
@@ -43,14 +43,14 @@ pub(crate) fn distribution(series: &Series) -> Histogram {
 
 /// Returns a name for each series of all sources, in order. Names contain probe and CPU, and everything
 /// else only if it differs.
-pub(crate) fn names(sources: &[Source]) -> Vec<String> {
-    let all: Vec<(&Source, &Series)> = sources
+pub(crate) fn names(sources: &[NamedRecord]) -> Vec<String> {
+    let all: Vec<(&NamedRecord, &Series)> = sources
         .iter()
         .flat_map(|source| source.record.series.iter().map(move |s| (source, s)))
         .collect();
     let loads_differ = all.windows(2).any(|w| w[0].1.load != w[1].1.load);
     let profiles_differ = all.windows(2).any(|w| w[0].1.profile != w[1].1.profile);
-    let name = |(source, series): (&Source, &Series)| {
+    let name = |(source, series): (&NamedRecord, &Series)| {
         let mut parts = Vec::new();
         if sources.len() > 1 {
             parts.push(source.name.clone());

@@ -2,7 +2,7 @@
 //! al. 2001: one chart for each call, with all kernels.
 
 use super::axis::{real, round_step};
-use super::{Area, Axis, COLOURS, CallBar, Chart, ChartLine, Marks, Source, Step, Stroke, Unit};
+use super::{Area, Axis, COLOURS, CallBar, Chart, ChartLine, Marks, NamedRecord, Step, Stroke, Unit};
 use crate::format::{micro, numbered, printable, scan};
 use latlab_core::scan::{Offset, Point, Scan};
 use latlab_core::time::Nanos;
@@ -22,9 +22,9 @@ pub(crate) struct ScannedCall<'a> {
 }
 
 /// Returns the calls that the sources scanned, in order.
-pub(crate) fn calls(sources: &[Source]) -> Vec<ScannedCall<'_>> {
+pub(crate) fn calls(sources: &[NamedRecord]) -> Vec<ScannedCall<'_>> {
     let mut indices: BTreeMap<String, usize> = BTreeMap::new();
-    let mut calls: Vec<(String, Vec<(&Source, &Scan)>)> = Vec::new();
+    let mut calls: Vec<(String, Vec<(&NamedRecord, &Scan)>)> = Vec::new();
     for source in sources {
         for scan in &source.record.scans {
             let text = scan::call(&scan.call);
@@ -40,7 +40,7 @@ pub(crate) fn calls(sources: &[Source]) -> Vec<ScannedCall<'_>> {
     calls.into_iter().map(call).collect()
 }
 
-fn named<'a>(scans: Vec<(&Source, &'a Scan)>) -> Vec<(String, &'a Scan)> {
+fn named<'a>(scans: Vec<(&NamedRecord, &'a Scan)>) -> Vec<(String, &'a Scan)> {
     let names = names(&scans);
     names.into_iter().zip(scans.into_iter().map(|(_, scan)| scan)).collect()
 }
@@ -56,8 +56,8 @@ fn shortened(mut text: String) -> String {
 
 /// Returns distinct names for the scans of a call: kernel, record, interrupt and CPU as far as
 /// necessary.
-fn names(scans: &[(&Source, &Scan)]) -> Vec<String> {
-    let facets: [fn(&Source, &Scan) -> String; 4] = [
+fn names(scans: &[(&NamedRecord, &Scan)]) -> Vec<String> {
+    let facets: [fn(&NamedRecord, &Scan) -> String; 4] = [
         |_, scan| scan.profile.clone().unwrap_or_default(),
         |source, _| source.name.clone(),
         |_, scan| scan::interrupt(scan.interrupt).to_owned(),
@@ -82,7 +82,7 @@ fn names(scans: &[(&Source, &Scan)]) -> Vec<String> {
 }
 
 /// Returns a chart for each call with measurements.
-pub(super) fn charts(sources: &[Source]) -> Vec<Chart> {
+pub(super) fn charts(sources: &[NamedRecord]) -> Vec<Chart> {
     let mut calls = calls(sources);
     for call in &mut calls {
         call.scans.retain(|(_, scan)| !scan.points.is_empty());

@@ -12,7 +12,7 @@ use latlab_core::histogram::Histogram;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
-use latlab_core::study::picture::{Kind, Picture};
+use latlab_core::study::picture::{PictureKind, Picture};
 use latlab_core::timeline::Timeline;
 
 /// A picture with measurements.
@@ -59,9 +59,9 @@ fn of(
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        Kind::Cdf | Kind::Density | Kind::OverTime => of_samples(picture, study, records)?,
-        Kind::Bars | Kind::Curves => over::chart(picture, study, findings)?,
-        Kind::Pdlt => of_scans(picture, study, records)?,
+        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => of_samples(picture, study, records)?,
+        PictureKind::Bars | PictureKind::Curves => over::chart(picture, study, findings)?,
+        PictureKind::Pdlt => of_scans(picture, study, records)?,
     };
     chart.title = printable(&picture.title);
     // On the page, other elements have ids too.
@@ -84,8 +84,8 @@ fn of_samples(
         return None;
     }
     let chart = match picture.kind {
-        Kind::Cdf => distribution::cdf(picture, &samples),
-        Kind::Density => distribution::density(picture, &samples),
+        PictureKind::Cdf => distribution::cdf(picture, &samples),
+        PictureKind::Density => distribution::density(picture, &samples),
         _ => time::chart(picture, &samples),
     };
     let header = ["", "samples", "min", "p50", "p90", "p99", "p99.9", "max"];

@@ -15,11 +15,11 @@ pub(crate) mod sample_explained;
 pub(crate) mod sample_scan;
 
 /// Returns a record under a name, with latencies multiplied by `times`.
-pub(crate) fn source(name: &str, times: u64) -> Source {
-    Source::of_run(name.to_owned(), sample::record(times))
+pub(crate) fn source(name: &str, times: u64) -> NamedRecord {
+    NamedRecord::from_run(name.to_owned(), sample::record(times))
 }
 
-fn chart(sources: &[Source], name: &str) -> Chart {
+fn chart(sources: &[NamedRecord], name: &str) -> Chart {
     let mut charts = charts(sources).into_iter();
     charts.find(|chart| chart.name == name).unwrap()
 }

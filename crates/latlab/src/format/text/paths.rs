@@ -2,7 +2,7 @@
 //! interrupts-off and preemption-off sections.
 
 use crate::format::printable;
-use latlab_core::path::{Held, Off, Path};
+use latlab_core::path::{DisabledSection, Off, Path};
 use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
@@ -64,7 +64,7 @@ fn one(sample: &Sample, path: &Path) -> String {
     text
 }
 
-fn section(held: &Held) -> String {
+fn section(held: &DisabledSection) -> String {
     if held.from == Nanos(0) {
         return format!("{} since before the trace, in {}", held.ns, printable(&held.function));
     }
@@ -87,13 +87,13 @@ mod tests {
         let spent = |name: &&str| Spent { function: (*name).to_owned(), instructions };
         let held = |what, ns| {
             let (function, from) = ("__schedule".to_owned(), Nanos(20));
-            Held { what, function, from, ns: Nanos(ns) }
+            DisabledSection { what, function, from, ns: Nanos(ns) }
         };
         let path = Path {
             functions: names.iter().map(spent).collect(),
             held: vec![
                 held(Off::Interrupts, 700),
-                Held { from: Nanos(0), ..held(Off::Preemption, 900) },
+                DisabledSection { from: Nanos(0), ..held(Off::Preemption, 900) },
             ],
             ..Path::default()
         };

@@ -4,7 +4,7 @@ use super::plain_table;
 use crate::format::scan::{call, finding, interrupt, micros};
 use crate::format::{grouped, printable};
 use latlab_core::record::Record;
-use latlab_core::scan::{Region, Scan};
+use latlab_core::scan::{Section, Scan};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ fn of(scan: &Scan) -> String {
 
 /// The longest sections, in order of their start.
 fn sections(scan: &Scan) -> String {
-    let mut longest: Vec<&Region> = scan.regions.iter().collect();
+    let mut longest: Vec<&Section> = scan.regions.iter().collect();
     longest.sort_by_key(|region| std::cmp::Reverse(region.length()));
     longest.truncate(SHOWN);
     longest.sort_by_key(|region| region.start);

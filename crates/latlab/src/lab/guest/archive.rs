@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn archive_is_listed_by_cpio() {
-        let mut cpio = process::tied("cpio");
+        let mut cpio = process::command("cpio");
         let cpio = cpio.args(["--list", "--verbose", "--numeric-uid-gid", "--quiet"]);
         cpio.env("TZ", "UTC").env("LC_ALL", "C");
         let started = cpio.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -100,7 +100,7 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
     match &orders.job {
         Job::Run(plan) => run(plan, orders, port),
         Job::Exec { words, folder, paths } => {
-            let mut command = process::tied(PROGRAM);
+            let mut command = process::command(PROGRAM);
             command.arg("exec").args(words).current_dir(folder);
             command.envs(paths);
             std::fs::create_dir_all(folder)
@@ -139,7 +139,7 @@ fn load(module: &str) -> Result<()> {
 /// A disk in memory, whose completions are timers of the guest, with a file system on it.
 fn make_disk(folder: &Path) -> Result<()> {
     const DISK: &str = "/dev/nullb0";
-    let mut mke2fs = process::tied("/sbin/mke2fs");
+    let mut mke2fs = process::command("/sbin/mke2fs");
     mke2fs.args(["-q", "-F", "-t", "ext4", DISK]).stdin(Stdio::null());
     let made = mke2fs.output().map_err(|e| failed("mke2fs", e))?;
     if !made.status.success() {
@@ -149,7 +149,7 @@ fn make_disk(folder: &Path) -> Result<()> {
 }
 
 fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
-    let signals = Signals::hold().map_err(|e| failed("signals can't be blocked", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     // Progress messages would disturb the only processor.
     let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));
     let plan = Prepared::of(plan)?;

@@ -368,7 +368,7 @@ mod tests {
         for (tool, extension) in tools.into_iter().zip(["gz", "xz", "zst"]) {
             let folder = Folder::new();
             let path = folder.put("kernel/one.ko", &plain);
-            let packed = process::tied(tool[0]).args(&tool[1..]).arg(&path).status();
+            let packed = process::command(tool[0]).args(&tool[1..]).arg(&path).status();
             assert!(packed.expect("it is installed: see the Makefile").success(), "{tool:?}");
             std::fs::remove_file(&path).unwrap();
             let modules = closure(Some(&folder.path()), &["one".to_owned()]).unwrap();

@@ -46,7 +46,7 @@ impl Guest {
                 (file::in_memory()?, file::in_memory()?, file::in_memory()?);
             let mut initramfs = file::in_memory()?;
             initramfs.write_all(&boot.initramfs)?;
-            let mut command = process::tied(GUEST.qemu);
+            let mut command = process::command(GUEST.qemu);
             command.args(arguments(cell));
             command.arg("-kernel").arg(&cell.kernel.image).args(["-append", &boot.cmdline]);
             let path = path_of(&mut command, &initramfs);
@@ -229,7 +229,7 @@ pub(crate) fn arguments(cell: &Cell) -> Vec<String> {
 
 /// QEMU's own name and version. Fails with the package to install where QEMU is missing.
 pub(crate) fn version(target: &str) -> Result<String> {
-    let asked = process::tied(GUEST.qemu).arg("--version").output();
+    let asked = process::command(GUEST.qemu).arg("--version").output();
     let said = asked.map_err(|error| missing(target, &error))?;
     if !said.status.success() {
         return Err(Failure::Failed(format!("{target}: {} --version: {}", GUEST.qemu, said.status)));

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 /// A program of the system, with untranslated messages.
 pub(crate) fn tool(program: &str) -> Command {
-    let mut command = process::tied(program);
+    let mut command = process::command(program);
     command.env("LC_ALL", "C").stdin(Stdio::null());
     command
 }

@@ -1,6 +1,6 @@
 //! Result of one ring: the switches between its processes.
 
-use crate::rig::{Lane, Share};
+use crate::rig::{Sampler, Share};
 use crate::workload::worker::Worker;
 use latlab_core::histogram::Histogram;
 use latlab_core::size::Bytes;
@@ -25,7 +25,7 @@ impl RingResult {
     /// then stops it.
     pub(super) fn collect(
         &mut self,
-        sampler: &mut Lane<'_>,
+        sampler: &mut Sampler<'_>,
         left: u64,
         shared: &Samples,
         worker: &mut Worker,
@@ -48,7 +48,7 @@ impl RingResult {
     }
 
     /// Records one way around. Returns whether to go on.
-    fn record(&mut self, sampler: &mut Lane<'_>, share: Share, around: Sample) -> bool {
+    fn record(&mut self, sampler: &mut Sampler<'_>, share: Share, around: Sample) -> bool {
         let each = per_process(around.latency, self.clock_read, self.processes);
         if each < self.overhead {
             sampler.count_below_zero();

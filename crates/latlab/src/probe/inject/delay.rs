@@ -4,7 +4,7 @@ use crate::part::driver;
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use latlab_core::time::Nanos;
-use latlab_sys::driver::{Cause, Driver, Source};
+use latlab_sys::driver::{Cause, Driver, InterruptSource};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
 use std::io;
@@ -134,7 +134,7 @@ impl Injector {
             Injector::Driver(driver, cause) => driver.inject(*cause, at, until),
             Injector::Device(driver) => {
                 let begin = clock::spin_until(at);
-                driver.arm(Source::DeviceAtOnce { busy: until - begin }).map(drop)
+                driver.arm(InterruptSource::DeviceAtOnce { busy: until - begin }).map(drop)
             }
         }
     }

@@ -41,7 +41,7 @@ impl LostTime {
             return;
         }
         let mut figure = |what: &str, value: f64, unit| {
-            rig.figure(NAME, &format!("{what} on CPU {}", self.cpu), value, unit);
+            rig.add_figure(NAME, &format!("{what} on CPU {}", self.cpu), value, unit);
         };
         let share = self.lost.0 as f64 / self.watched.0.max(1) as f64;
         figure("share lost", 100.0 * share, "%");

@@ -27,10 +27,10 @@ impl StealAndSmi {
         let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?) as f64);
         for ((cpu, steal, smi), (_, steal_before, smi_before)) in self.0.iter().zip(&before.0) {
             if let Some(ticks) = grown(*steal, *steal_before) {
-                rig.figure(NAME, &format!("steal time on CPU {cpu}"), ticks * TICK_MS, "ms");
+                rig.add_figure(NAME, &format!("steal time on CPU {cpu}"), ticks * TICK_MS, "ms");
             }
             if let Some(times) = grown(*smi, *smi_before) {
-                rig.figure(NAME, &format!("SMI on CPU {cpu}"), times, "interrupts");
+                rig.add_figure(NAME, &format!("SMI on CPU {cpu}"), times, "interrupts");
             }
         }
     }

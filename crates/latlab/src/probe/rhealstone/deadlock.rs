@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use crate::probe::{Probe, check_inheritance};
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -66,7 +66,7 @@ impl Describe for Deadlock {
 
 impl Probe for Deadlock {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 2)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 2)?;
         check_inheritance(Self::ABOUT.name)
     }
 
@@ -78,12 +78,12 @@ impl Probe for Deadlock {
         let (clock, alone) = (Cost::of_clock_read(), Cost::new("PI mutex, nobody waits"));
         let name = Self::ABOUT.name;
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 let shared = Shared::new()?;
-                let limit = clock::since_1970() + TIMEOUT;
+                let limit = clock::wall_clock() + TIMEOUT;
                 alone.measure(|| shared.mutexes[INHERITED].lock_until(limit).map(drop))?;
                 let cost = clock.measure_clock_read();
-                let (medium, low) = (self.scheduling.policy_at(-1), self.scheduling.policy_at(-2));
+                let (medium, low) = (self.scheduling.policy_with_offset(-1), self.scheduling.policy_with_offset(-2));
                 sampler.with_second_task(
                     medium,
                     |task| shared.compute(task),
@@ -116,7 +116,7 @@ impl Shared {
         })
     }
 
-    fn request(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn request(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             if sampler.recorded(PLAIN) * INHERITED_PER_PLAIN <= sampler.recorded(INHERITED) {
@@ -129,13 +129,13 @@ impl Shared {
     }
 
     /// One inversion, seen by the high-priority task. Returns when it obtained the mutex.
-    fn invert(&self, sampler: &mut Lane<'_>, turn: usize, cost: Nanos) -> io::Result<Nanos> {
+    fn invert(&self, sampler: &mut Sampler<'_>, turn: usize, cost: Nanos) -> io::Result<Nanos> {
         self.turn.store(turn, Relaxed);
         self.lock.post()?;
         if !sampler.wait_for(|| self.request.wait())? {
             return Ok(clock::now());
         }
-        let limit = clock::since_1970() + TIMEOUT;
+        let limit = clock::wall_clock() + TIMEOUT;
         let requested = clock::now();
         let held = self.mutexes[turn].lock_until(limit)?;
         let now = clock::now();
@@ -151,7 +151,7 @@ impl Shared {
     }
 
     /// Body of the medium-priority task: wakes the high-priority one and computes.
-    fn compute(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn compute(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.wait_for(|| self.compute.wait())? {
             let end = clock::now() + INVERSION;
             let over = self.over.load(Relaxed);
@@ -164,10 +164,10 @@ impl Shared {
     }
 
     /// Body of the low-priority task: locks the mutex and is preempted by the medium-priority one.
-    fn hold(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn hold(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.wait_for(|| self.lock.wait())? {
             let mutex = &self.mutexes[self.turn.load(Relaxed)];
-            let held = mutex.lock_until(clock::since_1970() + TIMEOUT)?;
+            let held = mutex.lock_until(clock::wall_clock() + TIMEOUT)?;
             self.compute.post()?;
             // The high-priority task waits for this mutex.
             self.resumed.store(clock::now().0, Relaxed);

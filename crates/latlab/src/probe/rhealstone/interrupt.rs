@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Rhythm, Rig, Scheduling, Span};
+use crate::rig::{Cost, Sampler, Pacing, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
@@ -71,7 +71,7 @@ impl Probe for Interrupt {
     }
 
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 0)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 0)?;
         let available = match self.source {
             InterruptSource::Driver => driver::open().map(drop),
             InterruptSource::Device => driver::check_device(),
@@ -89,7 +89,7 @@ impl Probe for Interrupt {
         ];
         let spans: &[Span] = if source == InterruptSource::Timer { &timer } else { &driver };
         let clock = Cost::of_clock_read();
-        let body = |sampler: &mut Lane<'_>| {
+        let body = |sampler: &mut Sampler<'_>| {
             let cost = clock.measure_clock_read();
             match source {
                 InterruptSource::Timer => {
@@ -102,7 +102,7 @@ impl Probe for Interrupt {
         let name = Self::ABOUT.name;
         let cpu_sets = cpu_sets(rig.cpus(), source);
         let done =
-            rig.on_cpu_sets(&cpu_sets, name, spans, Rhythm::REPETITIONS, &self.scheduling, body);
+            rig.on_cpu_sets(&cpu_sets, name, spans, Pacing::REPETITIONS, &self.scheduling, body);
         rig.add_cost(name, &clock);
         if let Some(why) = fallback {
             let text = format!(
@@ -141,7 +141,7 @@ fn cpu_sets(cpus: &CpuList, source: InterruptSource) -> Vec<CpuList> {
     }
 }
 
-fn measure_handler(sampler: &mut Lane<'_>, source: InterruptSource, cost: Nanos) -> io::Result<()> {
+fn measure_handler(sampler: &mut Sampler<'_>, source: InterruptSource, cost: Nanos) -> io::Result<()> {
     let driver = Driver::open().map_err(io::Error::other)?;
     let mut seen = 0;
     sampler.start_at(clock::now());
@@ -172,7 +172,7 @@ fn measure_handler(sampler: &mut Lane<'_>, source: InterruptSource, cost: Nanos)
     Ok(())
 }
 
-fn measure_timer(sampler: &mut Lane<'_>, cost: Nanos) {
+fn measure_timer(sampler: &mut Sampler<'_>, cost: Nanos) {
     sampler.start_at(clock::now());
     while sampler.running() {
         let due = clock::now() + AHEAD;

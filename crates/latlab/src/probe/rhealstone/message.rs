@@ -4,7 +4,7 @@ use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
 use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -80,7 +80,7 @@ impl Describe for Message {
 
 impl Probe for Message {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)?;
         objects::check(Self::ABOUT.name, "kind=pipe or kind=socket", &self.selected()?)
     }
 
@@ -92,7 +92,7 @@ impl Probe for Message {
             selected.iter().map(|object| Cost::new(object.uncontended)).collect();
         let name = Self::ABOUT.name;
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 objects::enter_namespace(&selected)?;
                 let shared = Shared::new(&selected)?;
                 for (queue, cost) in shared.queues.iter().zip(&uncontended) {
@@ -100,7 +100,7 @@ impl Probe for Message {
                 }
                 let cost = clock.measure_clock_read();
                 sampler.with_second_task(
-                    self.scheduling.policy_at(-1),
+                    self.scheduling.policy_with_offset(-1),
                     |task| shared.send(task),
                     |sampler| shared.receive(sampler, cost),
                 )
@@ -130,7 +130,7 @@ impl Shared {
         })
     }
 
-    fn receive(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn receive(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             let mut now = Nanos(0);
@@ -155,7 +155,7 @@ impl Shared {
     }
 
     /// Body of the sender.
-    fn send(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn send(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.wait_for(|| self.send.wait())? {
             self.queues[self.turn.load(Relaxed)].send(clock::now())?;
         }

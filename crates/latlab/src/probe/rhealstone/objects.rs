@@ -55,7 +55,7 @@ pub(super) fn select<T>(
 
 /// Enters a new IPC namespace, if any of these objects needs it.
 pub(super) fn enter_namespace<T>(objects: &[&Object<T>]) -> io::Result<()> {
-    if objects.iter().any(|object| object.in_namespace) { namespace::own_ipc() } else { Ok(()) }
+    if objects.iter().any(|object| object.in_namespace) { namespace::unshare_ipc() } else { Ok(()) }
 }
 
 /// Fails if the objects that need an IPC namespace of their own can't be created in one. `instead`
@@ -71,7 +71,7 @@ pub(super) fn check<T>(probe: &str, instead: &str, objects: &[&Object<T>]) -> Re
     // The namespace belongs to the thread and ends with it. Nothing is created outside of it.
     let make_all = || objects.iter().try_for_each(|object| (object.make)().map(drop));
     let tried = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| namespace::own_ipc().map(|()| make_all()));
+        let thread = scope.spawn(|| namespace::unshare_ipc().map(|()| make_all()));
         thread.join().unwrap_or_else(|_| Ok(Err(io::ErrorKind::Other.into())))
     });
     match tried {

@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;
@@ -52,7 +52,7 @@ impl Describe for Preemption {
 
 impl Probe for Preemption {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -60,7 +60,7 @@ impl Probe for Preemption {
         let name = Self::ABOUT.name;
         let (clock, round) = (Cost::of_clock_read(), Cost::new("round of the low-priority loop"));
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 let shared = Shared {
                     asleep: AtomicBool::new(false),
                     wake: Semaphore::futex(0),
@@ -73,7 +73,7 @@ impl Probe for Preemption {
                 })?;
                 let cost = clock.measure_clock_read() + Nanos(half_a_round.0 / 2);
                 sampler.with_second_task(
-                    self.scheduling.policy_at(-1),
+                    self.scheduling.policy_with_offset(-1),
                     |task| shared.compute(task),
                     |sampler| shared.preempt(sampler, cost),
                 )
@@ -85,7 +85,7 @@ impl Probe for Preemption {
 }
 
 impl Shared {
-    fn preempt(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn preempt(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         const LONGEST: Nanos = Nanos::from_secs(1);
         // Varies where in the loop the interrupt hits.
         let mut jitter = Random::new(0).map(|n| Nanos(n % 1_000));
@@ -112,7 +112,7 @@ impl Shared {
 
     /// Body of the low-priority task. It sleeps during a pause of the measuring task; otherwise it
     /// continues where it was preempted.
-    fn compute(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn compute(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.running() {
             while self.note() {}
             self.asleep.store(true, Relaxed);

@@ -4,7 +4,7 @@ use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
 use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling, Span};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, semaphore};
@@ -77,7 +77,7 @@ impl Describe for Semaphore {
 
 impl Probe for Semaphore {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 1)?;
+        self.scheduling.check_priorities(Self::ABOUT.name, 1)?;
         objects::check(Self::ABOUT.name, "kind=posix or kind=futex", &self.selected()?)
     }
 
@@ -89,7 +89,7 @@ impl Probe for Semaphore {
             selected.iter().map(|object| Cost::new(object.uncontended)).collect();
         let name = Self::ABOUT.name;
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 objects::enter_namespace(&selected)?;
                 let shared = Shared::new(&selected)?;
                 for (semaphore, cost) in shared.semaphores.iter().zip(&uncontended) {
@@ -97,7 +97,7 @@ impl Probe for Semaphore {
                 }
                 let cost = clock.measure_clock_read();
                 sampler.with_second_task(
-                    self.scheduling.policy_at(-1),
+                    self.scheduling.policy_with_offset(-1),
                     |task| shared.hold(task),
                     |sampler| shared.request(sampler, Nanos(2 * cost.0)),
                 )
@@ -130,7 +130,7 @@ impl Shared {
         })
     }
 
-    fn request(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn request(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             let mut now = Nanos(0);
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     /// Body of the holder.
-    fn hold(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn hold(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.wait_for(|| self.take.wait())? {
             let semaphore = &self.semaphores[self.turn.load(Relaxed)];
             if !task.wait_for(|| semaphore.wait())? {

@@ -3,7 +3,7 @@
 use crate::failure::Result;
 use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Lane, Partner, Rhythm, Rig, Scheduling};
+use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -52,7 +52,7 @@ impl Describe for Switch {
 
 impl Probe for Switch {
     fn check(&self, _: &CpuList) -> Result<()> {
-        self.scheduling.check_ranks(Self::ABOUT.name, 0)
+        self.scheduling.check_priorities(Self::ABOUT.name, 0)
     }
 
     fn run(&self, rig: &mut Rig<'_>) -> Result<()> {
@@ -61,7 +61,7 @@ impl Probe for Switch {
         let (clock, alone) =
             (Cost::of_clock_read(), Cost::new("sched_yield with nobody to yield to"));
         let done =
-            rig.on_each_cpu(name, &spans, Rhythm::REPETITIONS, &self.scheduling, |sampler| {
+            rig.on_each_cpu(name, &spans, Pacing::REPETITIONS, &self.scheduling, |sampler| {
                 let cost = clock.measure_clock_read();
                 alone.measure(|| {
                     yield_now();
@@ -76,7 +76,7 @@ impl Probe for Switch {
 }
 
 impl Switch {
-    fn measure(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn measure(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         let shared = Shared {
             yielded: AtomicU64::new(0),
             switch: AtomicU64::new(NO_SWITCH),
@@ -85,7 +85,7 @@ impl Switch {
             wake: Semaphore::futex(0),
         };
         sampler.with_second_task(
-            self.scheduling.policy_at(0),
+            self.scheduling.policy_with_offset(0),
             |task| shared.yield_back(task),
             |sampler| shared.yield_and_record(sampler, cost),
         )
@@ -93,7 +93,7 @@ impl Switch {
 }
 
 impl Shared {
-    fn yield_and_record(&self, sampler: &mut Lane<'_>, cost: Nanos) -> io::Result<()> {
+    fn yield_and_record(&self, sampler: &mut Sampler<'_>, cost: Nanos) -> io::Result<()> {
         sampler.start_at(clock::now());
         while sampler.running() {
             if self.asleep.swap(false, Relaxed) {
@@ -120,7 +120,7 @@ impl Shared {
 
     /// Body of the second task. If the measuring task did not run while this one yielded, it pauses;
     /// then this task sleeps, too, because it would starve all others on the CPU.
-    fn yield_back(&self, task: &Partner<'_>) -> io::Result<()> {
+    fn yield_back(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.running() {
             let seen = self.rounds.load(Relaxed);
             self.yielded.store(clock::now().0, Relaxed);

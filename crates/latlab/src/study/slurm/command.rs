@@ -16,7 +16,7 @@ pub(super) struct CommandOutput {
 
 /// A command of Slurm, which Ctrl-C on latlab's terminal does not end.
 pub(super) fn slurm_command(name: &str) -> Command {
-    let mut command = process::sheltered(name);
+    let mut command = process::command_ignoring_signals(name);
     command.env("LC_ALL", "C");
     command
 }

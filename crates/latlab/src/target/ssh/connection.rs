@@ -64,7 +64,7 @@ impl Connection {
     /// Connects and runs `script`, which must not contain a single quote, in a shell on the host.
     /// After `limit` the connection is closed.
     pub(super) fn open(host: &Host, script: &str, limit: Option<Nanos>) -> Result<Connection> {
-        let mut command = process::sheltered("ssh");
+        let mut command = process::command_ignoring_signals("ssh");
         configure(&mut command);
         // The login shell may be any shell.
         command.args(host.words()).arg(format!("exec sh -c '{script}'"));
@@ -212,8 +212,8 @@ fn read(pipe: impl Read, kind: fn(String) -> Line, to: Sender<Line>) {
         if !wanted {
             return;
         }
-        signal::tell();
+        signal::notify();
     }
     drop(to);
-    signal::tell();
+    signal::notify();
 }

@@ -4,7 +4,7 @@ use super::guest::in_a_guest_with;
 use crate::program::{Said, folder, latlab};
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
-use latlab_core::mechanism::watching::Violations;
+use latlab_core::mechanism::violations::Violations;
 use latlab_core::time::Nanos;
 use std::path::Path;
 use std::process::Command;

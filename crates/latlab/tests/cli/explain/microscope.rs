@@ -49,7 +49,7 @@ fn is_out_of_idle(path: &Path) {
     for function in ["hrtimer_wakeup", "__schedule", "finish_task_switch.isra.0"] {
         assert!(goes_through(path, function), "{function}: {:?}", path.functions);
     }
-    let off = |held: &&latlab_core::path::Held| held.what == Off::Interrupts;
+    let off = |held: &&latlab_core::path::DisabledSection| held.what == Off::Interrupts;
     let longest = path.held.iter().find(off).expect("the handler runs with interrupts off");
     assert_eq!(longest.function, "asm_sysvec_apic_timer_interrupt");
     assert_eq!(longest.from, path.idle);

@@ -19,19 +19,19 @@ const TRUTHS: [Truth; 9] = [
     Truth {
         cause: "interrupts-off",
         called: "interrupts-off",
-        who: "partner",
+        who: "second-task",
         function: Some("latlab_interrupts_off [latlab]"),
     },
     Truth {
         cause: "preemption-off",
-        called: "non-preemptable",
-        who: "partner",
+        called: "non-preemptible",
+        who: "second-task",
         function: Some("latlab_preemption_off [latlab]"),
     },
     Truth {
         cause: "raw-spinlock",
         called: "interrupts-off",
-        who: "partner",
+        who: "second-task",
         function: Some("latlab_raw_spinlock [latlab]"),
     },
     Truth {
@@ -42,8 +42,8 @@ const TRUTHS: [Truth; 9] = [
     },
     Truth { cause: "softirq", called: "softirq", who: "TASKLET", function: None },
     Truth { cause: "interrupt", called: "interrupt", who: "(latlab)", function: None },
-    Truth { cause: "higher-priority", called: "higher-priority", who: "partner", function: None },
-    Truth { cause: "equal-priority", called: "equal-priority", who: "partner", function: None },
+    Truth { cause: "higher-priority", called: "higher-priority", who: "second-task", function: None },
+    Truth { cause: "equal-priority", called: "equal-priority", who: "second-task", function: None },
     Truth { cause: "page-fault", called: "page-fault", who: "inject/0", function: None },
 ];
 

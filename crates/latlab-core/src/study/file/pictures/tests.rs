@@ -1,6 +1,6 @@
 //! Tests of pictures: parsing, and errors.
 
-use crate::study::picture::Kind;
+use crate::study::picture::PictureKind;
 use crate::study::{Study, place};
 
 const STUDY: &str = r#"
@@ -52,7 +52,7 @@ fn read(picture: &str) -> Result<Study, String> {
 fn picture_shows_the_selected_cells() {
     let study = read("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n5', 'rt.n20']").unwrap();
     let picture = &study.pictures[0];
-    assert_eq!((picture.kind, picture.figures.as_slice()), (Kind::Cdf, &[0][..]));
+    assert_eq!((picture.kind, picture.figures.as_slice()), (PictureKind::Cdf, &[0][..]));
     let labels: Vec<&str> =
         picture.cells.iter().map(|cell| study.cells[*cell].label.as_str()).collect();
     assert_eq!(labels, ["rt.n5", "rt.n20", "none.n5"]);

@@ -5,7 +5,7 @@ use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
 use super::FunctionColours;
 use crate::format::micro;
 use crate::format::picture::round_step;
-use latlab_core::path::{Frame, Held, IDLE, Off, Path};
+use latlab_core::path::{Frame, DisabledSection, IDLE, Off, Path};
 use latlab_core::time::Nanos;
 
 const LEFT: f64 = 104.0;
@@ -80,7 +80,7 @@ fn strip(
     drawing.height += STRIP;
 }
 
-fn disabled_by(held: &Held, name: &str) -> String {
+fn disabled_by(held: &DisabledSection, name: &str) -> String {
     if held.from == Nanos(0) {
         return format!(
             "{name} for {} since before the trace, in {}",
@@ -153,7 +153,7 @@ mod tests {
                 step("handler", 100, 1),
             ],
             functions: vec![Spent { function: "<wake>".to_owned(), instructions: 800 }],
-            held: vec![Held {
+            held: vec![DisabledSection {
                 what: Off::Interrupts,
                 function: "handler".to_owned(),
                 from: Nanos(5_500),

@@ -1,7 +1,7 @@
 //! Claims of a paper and their verdicts.
 
 use crate::format::study::grounds;
-use latlab_core::study::claim::{Judgement, Verdict};
+use latlab_core::study::claim::{Judgement, ClaimVerdict};
 use latlab_core::study::findings::Findings;
 use maud::{Markup, html};
 
@@ -13,20 +13,20 @@ pub(super) fn summary(findings: &Findings<'_>) -> Markup {
 }
 
 fn sentence(findings: &Findings<'_>) -> String {
-    let count = |wanted: fn(&Verdict) -> bool| {
+    let count = |wanted: fn(&ClaimVerdict) -> bool| {
         findings.claims.iter().filter(|(_, judgement)| wanted(&judgement.verdict)).count()
     };
     let all = findings.claims.len();
-    let holding = match count(|verdict| *verdict == Verdict::Holds) {
+    let holding = match count(|verdict| *verdict == ClaimVerdict::Holds) {
         holds if holds == all => format!("All {all} claims hold"),
         1 => format!("1 of {all} claims holds"),
         holds => format!("{holds} of {all} claims hold"),
     };
     let others = [
-        (count(|verdict| *verdict == Verdict::Differs), ["differs", "differ"]),
-        (count(|verdict| *verdict == Verdict::NoMore), ["no longer holds", "no longer hold"]),
+        (count(|verdict| *verdict == ClaimVerdict::Differs), ["differs", "differ"]),
+        (count(|verdict| *verdict == ClaimVerdict::NoLongerHolds), ["no longer holds", "no longer hold"]),
         (
-            count(|verdict| matches!(verdict, Verdict::NotMeasured(_))),
+            count(|verdict| matches!(verdict, ClaimVerdict::NotMeasured(_))),
             ["was not measured", "were not measured"],
         ),
     ];
@@ -65,9 +65,9 @@ pub(super) fn list(findings: &Findings<'_>) -> Markup {
 
 fn badge(judgement: &Judgement) -> Markup {
     let (class, mark) = match judgement.verdict {
-        Verdict::Holds => ("badge holds", "✓"),
-        Verdict::Differs | Verdict::NoMore => ("badge differs", "✗"),
-        Verdict::NotMeasured(_) => ("badge missing", "–"),
+        ClaimVerdict::Holds => ("badge holds", "✓"),
+        ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => ("badge differs", "✗"),
+        ClaimVerdict::NotMeasured(_) => ("badge missing", "–"),
     };
     html! {
         span class=(class) { span aria-hidden="true" { (mark) } " " (judgement.word()) }

@@ -2,7 +2,7 @@
 
 use crate::format::html::facts::machine;
 use crate::format::html::table::{table, words};
-use crate::format::picture::Source;
+use crate::format::picture::NamedRecord;
 use maud::{Markup, html};
 
 /// Most values of a fact that are shown of one target.
@@ -16,7 +16,7 @@ struct MachineFacts<'a> {
 }
 
 impl<'a> MachineFacts<'a> {
-    fn of(sources: &'a [Source]) -> MachineFacts<'a> {
+    fn of(sources: &'a [NamedRecord]) -> MachineFacts<'a> {
         let mut facts = MachineFacts { targets: Vec::new(), values: Vec::new() };
         for source in sources {
             facts.add(source);
@@ -27,7 +27,7 @@ impl<'a> MachineFacts<'a> {
         facts
     }
 
-    fn add(&mut self, source: &'a Source) {
+    fn add(&mut self, source: &'a NamedRecord) {
         let target = source.record.plan.target.as_str();
         let column = self.targets.iter().position(|known| *known == target).unwrap_or_else(|| {
             self.targets.push(target);
@@ -50,7 +50,7 @@ impl<'a> MachineFacts<'a> {
 
 /// A table of the differences with a column for each target, and one of the common facts, closed
 /// at first.
-pub(super) fn tables(sources: &[Source]) -> Markup {
+pub(super) fn tables(sources: &[NamedRecord]) -> Markup {
     let MachineFacts { targets, values } = MachineFacts::of(sources);
     let same = |values: &Vec<Vec<String>>| {
         values[0].len() == 1 && values.iter().all(|value| *value == values[0])

@@ -1,6 +1,6 @@
 //! Results of a study as a table, with rows and columns as in the paper.
 
-use super::About;
+use super::StudyPage;
 use crate::format::study::shown;
 use latlab_core::study::quantity::Quantity;
 use maud::{Markup, html};
@@ -19,7 +19,7 @@ struct RowHeads<'a> {
 }
 
 /// The results: one figure over several axes is crossed, otherwise each cell has a row.
-pub(super) fn table(about: &About<'_>) -> Markup {
+pub(super) fn table(about: &StudyPage<'_>) -> Markup {
     let study = about.study;
     let last = study.axes.len().saturating_sub(1);
     let crossed =
@@ -32,7 +32,7 @@ pub(super) fn table(about: &About<'_>) -> Markup {
     }
 }
 
-fn note(about: &About<'_>, crossed: bool) -> String {
+fn note(about: &StudyPage<'_>, crossed: bool) -> String {
     let place = if crossed { "below" } else { "beside" };
     let source = match about.study.source.as_str() {
         "" => String::new(),
@@ -42,7 +42,7 @@ fn note(about: &About<'_>, crossed: bool) -> String {
 }
 
 /// The labels on an axis, in order.
-fn labels_of<'a>(about: &About<'a>, axis: usize) -> Vec<&'a str> {
+fn labels_of<'a>(about: &StudyPage<'a>, axis: usize) -> Vec<&'a str> {
     let mut labels: Vec<&str> = Vec::new();
     for cell in 0..about.study.cells.len() {
         let label = about.study.labels(cell)[axis];
@@ -54,7 +54,7 @@ fn labels_of<'a>(about: &About<'a>, axis: usize) -> Vec<&'a str> {
 }
 
 /// One figure with the last axis across and the others down.
-fn cross(about: &About<'_>) -> Markup {
+fn cross(about: &StudyPage<'_>) -> Markup {
     let study = about.study;
     let last = study.axes.len() - 1;
     let columns = labels_of(about, last);
@@ -88,7 +88,7 @@ fn cross(about: &About<'_>) -> Markup {
 }
 
 /// A row for each cell, a column for each figure and for its published values.
-fn rows(about: &About<'_>) -> Markup {
+fn rows(about: &StudyPage<'_>) -> Markup {
     let study = about.study;
     let printed: Vec<bool> = (0..study.figures.len())
         .map(|nth| about.findings.rows.iter().any(|row| row.values[nth].1.is_some()))

@@ -1,6 +1,6 @@
 //! Pictures of a study's page, each with its numbers.
 
-use super::About;
+use super::StudyPage;
 use crate::format::html::figure::{Level, chart, hint};
 use crate::format::html::table::{number, table, words};
 use crate::format::picture::Chart;
@@ -8,7 +8,7 @@ use crate::format::picture::study::NumberTable;
 use maud::{Markup, html};
 
 /// The pictures of the study, then the usual ones of its records; nothing if there are none.
-pub(super) fn all(about: &About<'_>, usual: &[Chart]) -> Markup {
+pub(super) fn all(about: &StudyPage<'_>, usual: &[Chart]) -> Markup {
     let missing = missing(about);
     if about.pictures.is_empty() && usual.is_empty() && missing.is_empty() {
         return Markup::default();
@@ -26,7 +26,7 @@ pub(super) fn all(about: &About<'_>, usual: &[Chart]) -> Markup {
 }
 
 /// Titles of the pictures that could not be drawn.
-fn missing<'a>(about: &About<'a>) -> Vec<&'a str> {
+fn missing<'a>(about: &StudyPage<'a>) -> Vec<&'a str> {
     let drawn = |name: &String| about.pictures.iter().any(|picture| picture.name == *name);
     let missing = about.study.pictures.iter().filter(|picture| !drawn(&picture.name));
     missing.map(|picture| picture.title.as_str()).collect()

@@ -1,12 +1,12 @@
 //! How to reproduce a study, and the files beside its page.
 
-use super::About;
+use super::StudyPage;
 use crate::format::study::duration_option;
 use latlab_core::machine::TimeDomain;
 use maud::{Markup, html};
 
 /// The command that measures the study again, and the files beside the page.
-pub(super) fn section(about: &About<'_>) -> Markup {
+pub(super) fn section(about: &StudyPage<'_>) -> Markup {
     let tool = about.sources.first().map_or("latlab", |source| source.record.tool.as_str());
     let files: Vec<String> =
         about.pictures.iter().map(|picture| format!("{}.svg", picture.name)).collect();
@@ -24,7 +24,7 @@ pub(super) fn section(about: &About<'_>) -> Markup {
     }
 }
 
-fn command(about: &About<'_>) -> String {
+fn command(about: &StudyPage<'_>) -> String {
     let folder = about.name.strip_suffix(".toml").unwrap_or(about.name);
     let duration = duration_option(about.study);
     let explain = if about.why.is_some() { " --explain" } else { "" };
@@ -32,7 +32,7 @@ fn command(about: &About<'_>) -> String {
 }
 
 /// Whether all cells were measured in the laboratory, and not in the time of a real machine.
-fn is_repeatable(about: &About<'_>) -> bool {
+fn is_repeatable(about: &StudyPage<'_>) -> bool {
     let domain = about.sources.first().map(|source| source.record.machine.time_domain);
     let in_lab = |target: &str| target.starts_with("lab:");
     domain.is_some_and(|domain| domain != TimeDomain::Silicon)

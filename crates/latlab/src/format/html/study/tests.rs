@@ -53,17 +53,17 @@ fn page_of(text: &str) -> String {
     page_with(&Study::read(text).unwrap(), source("", 1).record, None)
 }
 
-fn page_with(study: &Study, record: Record, why: Option<&Source>) -> String {
+fn page_with(study: &Study, record: Record, why: Option<&NamedRecord>) -> String {
     let records = vec![Some(vec![record]); study.cells.len()];
     let findings = study.findings(&records);
-    let sources: Vec<Source> = study
+    let sources: Vec<NamedRecord> = study
         .cells
         .iter()
         .zip(records.iter().flatten())
-        .map(|(cell, records)| Source::of_run(cell.label.clone(), records[0].clone()))
+        .map(|(cell, records)| NamedRecord::from_run(cell.label.clone(), records[0].clone()))
         .collect();
     let pictures = pictures(study, &findings, &records);
-    page(&About {
+    page(&StudyPage {
         name: "mine.toml",
         study,
         findings: &findings,
@@ -138,7 +138,7 @@ fn worst_component_is_explained_with_its_probe() {
 
 #[test]
 fn explained_worst_is_drawn() {
-    let why = Source::of_run("old.n1".to_owned(), sample_explained::record());
+    let why = NamedRecord::from_run("old.n1".to_owned(), sample_explained::record());
     let page = page_with(&Study::read(STUDY).unwrap(), source("", 1).record, Some(&why));
     assert!(
         page.contains("2 s in the cell <b>old.n1</b> (worst&lt;br&gt;). The cell was measured")

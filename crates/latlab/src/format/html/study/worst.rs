@@ -1,19 +1,19 @@
 //! Explanation of the worst latency of a study, or the command that explains it.
 
-use super::About;
+use super::StudyPage;
 use crate::format::html::figure::Level;
 use crate::format::html::{Scope, explained, paths};
 use crate::format::scan::written;
 use crate::format::{micro, printable};
 use latlab_core::plan::Length;
 use latlab_core::study::Cell;
-use latlab_core::study::figure::Of;
+use latlab_core::study::figure::FigureSource;
 use maud::{Markup, html};
 
 /// The worst latency of the results with its explanation; nothing if no latency was measured.
-pub(super) fn section(about: &About<'_>) -> Markup {
+pub(super) fn section(about: &StudyPage<'_>) -> Markup {
     let Some(worst) = about.study.worst(about.findings) else { return Markup::default() };
-    let Of::Series { probe, .. } = &worst.figure.of else { return Markup::default() };
+    let FigureSource::Series { probe, .. } = &worst.figure.of else { return Markup::default() };
     let cell = &about.study.cells[worst.cell];
     html! {
         p class="prose" {
@@ -47,7 +47,7 @@ fn explanation(scope: Scope<'_>) -> Markup {
 /// Returns the command that measures a cell again and explains it.
 fn command(cell: &Cell, probe: &str) -> String {
     let terms = &cell.terms;
-    let texts = |words: &Option<Vec<latlab_core::study::Words>>| -> Vec<String> {
+    let texts = |words: &Option<Vec<latlab_core::study::SpannedText>>| -> Vec<String> {
         words.iter().flatten().map(|words| words.text.clone()).collect()
     };
     let mut command = vec!["latlab explain".to_owned()];

@@ -5,10 +5,10 @@
 use super::*;
 use crate::format::picture::tests::{sample_scan, source};
 use crate::format::{png, svg};
-use latlab_core::scan::{Region, Spread};
+use latlab_core::scan::{Section, Spread};
 
 /// Returns a record with some of the sample scans and without series.
-fn scanned(name: &str, which: &[usize]) -> Source {
+fn scanned(name: &str, which: &[usize]) -> NamedRecord {
     let mut source = source(name, 1);
     source.record.series.clear();
     let scans = sample_scan::scans();
@@ -16,7 +16,7 @@ fn scanned(name: &str, which: &[usize]) -> Source {
     source
 }
 
-fn only(sources: &[Source]) -> Chart {
+fn only(sources: &[NamedRecord]) -> Chart {
     let mut charts = charts(sources);
     assert_eq!(charts.len(), 1);
     charts.remove(0)
@@ -59,7 +59,7 @@ fn kernels_share_chart_with_distinct_names() {
     assert_eq!(names[..2], ["standard · PDLT min", "standard · PDLT max"]);
     assert_eq!((names.len(), names[8]), (9, "rt · IRT max"));
     assert_eq!(chart.marks.bars.len(), 3);
-    let of = |sources: &[Source]| -> Vec<String> {
+    let of = |sources: &[NamedRecord]| -> Vec<String> {
         calls(sources)[0].scans.iter().map(|(name, _)| name.clone()).collect()
     };
     assert_eq!(of(&[scanned("a", &[0]), scanned("b", &[0])]), ["a", "b"]);
@@ -115,7 +115,7 @@ fn series_of_scan_have_no_other_chart() {
 #[test]
 fn invalid_scan_is_drawn_without_panic() {
     let one = sample_scan::scans().swap_remove(0);
-    let region = |start, end| Region { start, end, peak: Nanos::MAX, function: None, nth: None };
+    let region = |start, end| Section { start, end, peak: Nanos::MAX, function: None, nth: None };
     let most = Spread { min: Nanos(0), median: Nanos(0), max: Nanos::MAX };
     let changes: [&dyn Fn(&mut Scan); 6] = [
         &|scan| scan.points.clear(),

@@ -11,7 +11,7 @@ use super::NumberTable;
 use crate::format::study::shown;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
-use latlab_core::study::picture::{Kind, Over, Picture};
+use latlab_core::study::picture::{PictureKind, CategoryAxis, Picture};
 use latlab_core::study::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -30,8 +30,8 @@ pub(super) fn chart(
     let y = values(picture, over, study, &rows);
     let (mut lines, mut marks) = (Vec::new(), Marks::default());
     match picture.kind {
-        Kind::Bars if over.stacked => marks.columns = stacked(&rows, over, picture.figures.len()),
-        Kind::Bars => marks.columns = side_by_side(&rows, &y),
+        PictureKind::Bars if over.stacked => marks.columns = stacked(&rows, over, picture.figures.len()),
+        PictureKind::Bars => marks.columns = side_by_side(&rows, &y),
         _ => lines = curves(&rows, over, &y),
     }
     let mut about = String::new();
@@ -41,7 +41,7 @@ pub(super) fn chart(
     let printed = lines.iter().any(|line| line.stroke == Stroke::Dashed)
         || marks.columns.iter().any(|columns| columns.look == Look::Hollow);
     about += match (printed, picture.kind) {
-        (true, Kind::Bars) => "Filled: measured; outlined: published.",
+        (true, PictureKind::Bars) => "Filled: measured; outlined: published.",
         (true, _) => "Solid: measured; dashed: published.",
         (false, _) => "Measured values.",
     };
@@ -59,9 +59,9 @@ pub(super) fn chart(
 }
 
 /// Returns the axis of the labels.
-fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
+fn labels(over: &CategoryAxis, study: &Study, kind: PictureKind) -> Axis {
     let label = study.axes[over.axis].clone();
-    if let (Some(at), Kind::Curves) = (&over.at, kind) {
+    if let (Some(at), PictureKind::Curves) = (&over.at, kind) {
         let (first, last) = (at[0], at[at.len() - 1]);
         let max = if last > first { last } else { first + 1.0 };
         return Axis {
@@ -79,12 +79,12 @@ fn labels(over: &Over, study: &Study, kind: Kind) -> Axis {
 }
 
 /// Returns the position of each label.
-fn positions(over: &Over) -> Vec<f64> {
+fn positions(over: &CategoryAxis) -> Vec<f64> {
     over.at.clone().unwrap_or_else(|| (0..over.labels.len() as u64).map(real).collect())
 }
 
 /// Returns the axis of the values.
-fn values(picture: &Picture, over: &Over, study: &Study, rows: &[ValueRow]) -> Axis {
+fn values(picture: &Picture, over: &CategoryAxis, study: &Study, rows: &[ValueRow]) -> Axis {
     let figure = &study.figures[picture.figures[0]];
     let unit = match figure.kind() {
         1 if over.relative_to.is_none() => Unit::Nanos,
@@ -127,7 +127,7 @@ fn values(picture: &Picture, over: &Over, study: &Study, rows: &[ValueRow]) -> A
 }
 
 /// Returns the heights of the stacked bars.
-fn sums(rows: &[ValueRow], over: &Over, figures: usize) -> Vec<f64> {
+fn sums(rows: &[ValueRow], over: &CategoryAxis, figures: usize) -> Vec<f64> {
     let sum = |group: &[ValueRow], label: usize| {
         group.iter().filter_map(|row| Some(row.values[label].0?.value)).sum::<f64>()
     };
@@ -137,7 +137,7 @@ fn sums(rows: &[ValueRow], over: &Over, figures: usize) -> Vec<f64> {
         .collect()
 }
 
-fn numbers(rows: &[ValueRow], over: &Over, study: &Study) -> NumberTable {
+fn numbers(rows: &[ValueRow], over: &CategoryAxis, study: &Study) -> NumberTable {
     let mut header = vec![study.axes[over.axis].clone()];
     header.extend(rows.iter().map(|row| row.name.clone()));
     let written = |value: Option<Quantity>| {

@@ -26,7 +26,7 @@ fn sections_follow_scan() {
 #[test]
 fn longest_sections_are_shown_in_order_of_start() {
     let mut scan = sample_scan::scans().swap_remove(0);
-    let region = |n: i64| Region {
+    let region = |n: i64| Section {
         start: 10_000 * n,
         end: 10_000 * n + 100 * (20 - n),
         peak: Nanos(5_000),

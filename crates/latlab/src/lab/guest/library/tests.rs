@@ -33,7 +33,7 @@ fn run_alone(program: &Path, files: &[(PathBuf, PathBuf)], arguments: &[&str]) -
         put(&guest, 0o755, &fs::read(here).unwrap());
     }
     let script = "set -e; mkdir \"$1/proc\"; mount --rbind /proc \"$1/proc\"; exec chroot \"$@\"";
-    let mut alone = process::tied("unshare");
+    let mut alone = process::command("unshare");
     alone.args(["--mount", "sh", "-c", script, "sh"]).arg(folder.path()).arg(real);
     alone.args(arguments).env_remove("LD_LIBRARY_PATH").output().unwrap()
 }
@@ -50,7 +50,7 @@ fn compile(folder: &Path, source: &str, output: &str, words: &str) -> PathBuf {
     let output = folder.join(output);
     let text = output.with_extension("c");
     put(&text, 0o644, source.as_bytes());
-    let mut compiler = process::tied("cc");
+    let mut compiler = process::command("cc");
     compiler.args(["-x", "c"]).arg(&text).args(["-x", "none", "-o"]).arg(&output);
     let done = compiler.args(words.split_whitespace()).current_dir(folder).output().unwrap();
     assert!(done.status.success(), "{done:?}");

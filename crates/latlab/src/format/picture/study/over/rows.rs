@@ -3,7 +3,7 @@
 use super::super::{cell_names, joined};
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
-use latlab_core::study::picture::{Over, Picture};
+use latlab_core::study::picture::{CategoryAxis, Picture};
 use latlab_core::study::quantity::Quantity;
 
 /// A measured and a published value for each label.
@@ -17,7 +17,7 @@ pub(super) struct ValueRow {
 /// Returns a row for each figure and each combination of the other axes.
 pub(super) fn rows(
     picture: &Picture,
-    over: &Over,
+    over: &CategoryAxis,
     study: &Study,
     findings: &Findings<'_>,
 ) -> Vec<ValueRow> {

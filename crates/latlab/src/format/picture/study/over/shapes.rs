@@ -4,7 +4,7 @@ use super::positions;
 use super::rows::ValueRow;
 use crate::format::picture::axis::real;
 use crate::format::picture::{Axis, Block, COLOURS, ChartLine, Columns, Look, Stroke};
-use latlab_core::study::picture::Over;
+use latlab_core::study::picture::CategoryAxis;
 
 /// Share of the space between two labels that bars take.
 const WIDTH: f64 = 0.8;
@@ -34,7 +34,7 @@ pub(super) fn side_by_side(rows: &[ValueRow], y: &Axis) -> Vec<Columns> {
 }
 
 /// Returns stacked bars: a colour for each group, and faint bars after the first figure.
-pub(super) fn stacked(rows: &[ValueRow], over: &Over, figures: usize) -> Vec<Columns> {
+pub(super) fn stacked(rows: &[ValueRow], over: &CategoryAxis, figures: usize) -> Vec<Columns> {
     let groups = rows.len() / figures;
     let mut all = Vec::new();
     for (nth, group) in rows.chunks(figures).enumerate() {
@@ -63,7 +63,7 @@ fn slot(place: usize, nth: usize, many: usize) -> (f64, f64) {
 }
 
 /// Returns a line for each row, and a dashed line for its published values.
-pub(super) fn curves(rows: &[ValueRow], over: &Over, y: &Axis) -> Vec<ChartLine> {
+pub(super) fn curves(rows: &[ValueRow], over: &CategoryAxis, y: &Axis) -> Vec<ChartLine> {
     let mut lines = Vec::new();
     for (row, colour) in rows.iter().zip(COLOURS.iter().copied().cycle()) {
         let line = |name: String, stroke, values: Vec<Option<f64>>| {

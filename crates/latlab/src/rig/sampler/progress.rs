@@ -1,6 +1,6 @@
 //! Progress of a sampler: its start, its warm-up, and when it is done.
 
-use super::Lane;
+use super::Sampler;
 use crate::rig::Phase;
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
@@ -13,7 +13,7 @@ pub(crate) enum Share {
     Samples(u64),
 }
 
-impl Lane<'_> {
+impl Sampler<'_> {
     /// Starts periodic measuring and returns when the first wake-up is due: one period after the
     /// common start, plus this sampler's fraction of the period if the phase is shifted.
     pub(crate) fn first_due(&mut self, phase: Phase) -> Nanos {
@@ -65,7 +65,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Whether to go on measuring in this share of the run; see [`Lane::running`].
+    /// Whether to go on measuring in this share of the run; see [`Sampler::running`].
     #[inline]
     pub(crate) fn running_in(&mut self, share: Share) -> bool {
         self.running()
@@ -94,7 +94,7 @@ impl Lane<'_> {
             feed.begin(self.origin);
         }
         self.usage = usage::of_thread();
-        self.cpu = clock::of_thread();
+        self.cpu = clock::thread_cpu_time();
     }
 
     /// Returns the number of periods accounted for since counting began.

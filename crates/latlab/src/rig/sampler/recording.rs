@@ -1,25 +1,25 @@
 //! The recording: everything that a sampler leaves behind when it ends.
 
-use super::Lane;
+use super::Sampler;
 use latlab_core::record::{Disturbed, WarmUp};
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
-use latlab_core::worst::{Late, Worst};
+use latlab_core::worst::{WorstSample, Worst};
 use latlab_sys::{clock, usage};
 use std::sync::Arc;
 
 /// The sample above the limit that ended a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tripped {
-    pub(crate) late: Late,
+    pub(crate) late: WorstSample,
     /// Number of the period it belongs to, from 1.
     pub(crate) period: u64,
 }
 
 /// Everything that a sampler has recorded.
 pub(crate) struct Recording {
-    pub(crate) series: Vec<(Arc<Tally>, Timeline)>,
+    pub(crate) series: Vec<(Arc<AtomicHistogram>, Timeline)>,
     pub(crate) worst: Worst,
     /// Whether the samples were taken by the thread itself, so that each of the worst has a mark.
     pub(crate) marked: bool,
@@ -32,12 +32,12 @@ pub(crate) struct Recording {
 
 impl Recording {
     /// Returns the histogram of the first series.
-    pub(crate) fn first(&self) -> &Tally {
+    pub(crate) fn first(&self) -> &AtomicHistogram {
         &self.series[0].0
     }
 }
 
-impl Lane<'_> {
+impl Sampler<'_> {
     /// Ends the sampler. To be called by its own thread, whose resource usage is part of the
     /// recording.
     pub(in crate::rig) fn finish(self) -> Recording {
@@ -56,7 +56,7 @@ impl Lane<'_> {
                 major_faults: since(now.major_faults, self.usage.major_faults),
                 preempted: since(now.preempted, self.usage.preempted).saturating_sub(self.yields),
             },
-            cpu_ns: Nanos(since(clock::of_thread().0, self.cpu.0)),
+            cpu_ns: Nanos(since(clock::thread_cpu_time().0, self.cpu.0)),
         }
     }
 }

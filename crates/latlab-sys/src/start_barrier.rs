@@ -11,17 +11,17 @@ use std::os::fd::AsFd;
 /// hackbench: each task announces itself in one pipe, and a byte in another pipe, which nobody
 /// reads, starts them all.
 #[derive(Debug)]
-pub struct Gate {
+pub struct StartBarrier {
     /// Each task writes a byte here.
     arrivals: (File, File),
     /// Readable when the barrier is open.
     start: (File, File),
 }
 
-impl Gate {
+impl StartBarrier {
     /// A new barrier, closed.
-    pub fn new() -> io::Result<Gate> {
-        Ok(Gate { arrivals: pipe()?, start: pipe()? })
+    pub fn new() -> io::Result<StartBarrier> {
+        Ok(StartBarrier { arrivals: pipe()?, start: pipe()? })
     }
 
     /// Announces the calling task, and waits until the barrier opens.
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn start_barrier_holds_all_tasks_until_it_opens() {
-        let (barrier, passed) = (Gate::new().unwrap(), AtomicUsize::new(0));
+        let (barrier, passed) = (StartBarrier::new().unwrap(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn start_barrier_gather_fails_where_the_check_does() {
         let gone = || Err(io::Error::other("gone"));
-        assert_eq!(Gate::new().unwrap().gather(1, gone).unwrap_err().to_string(), "gone");
+        assert_eq!(StartBarrier::new().unwrap().gather(1, gone).unwrap_err().to_string(), "gone");
     }
 
     #[test]

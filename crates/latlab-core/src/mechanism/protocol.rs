@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A request. It always concerns the process that sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Command {
     /// `groups AUDIO,NETWORK`: the process needs these device groups and no others, until it ends
     /// or sends another request.
     Groups(Vec<String>),
@@ -45,15 +45,15 @@ pub fn line(sent: &[u8]) -> Result<Option<&str>, String> {
     text.map(Some).ok_or_else(|| "the request is not a line of text".to_owned())
 }
 
-impl Ask {
+impl Command {
     /// Parses a line, with the group names of the configuration. Refuses it in a sentence.
-    pub fn read(line: &str, configuration: &Configuration) -> Result<Ask, String> {
+    pub fn read(line: &str, configuration: &Configuration) -> Result<Command, String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (word, rest.trim()) {
             ("groups", "") => Err("no group is named: write groups AUDIO,NETWORK".to_owned()),
-            ("groups", list) => groups(list, configuration).map(Ask::Groups),
-            ("release", "") => Ok(Ask::Release),
-            ("status", "") => Ok(Ask::Status),
+            ("groups", list) => groups(list, configuration).map(Command::Groups),
+            ("release", "") => Ok(Command::Release),
+            ("status", "") => Ok(Command::Status),
             _ => {
                 let shown: String = line.chars().take(40).collect();
                 Err(format!("unknown request '{shown}': write groups NAME,…; release; or status"))
@@ -106,17 +106,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(line: &str) -> Result<Ask, String> {
-        Ask::read(line, &Configuration::read("").unwrap())
+    fn read(line: &str) -> Result<Command, String> {
+        Command::read(line, &Configuration::read("").unwrap())
     }
 
     #[test]
     fn request_is_read_in_any_case_of_group_names() {
         let both = ["AUDIO", "NETWORK"].map(str::to_owned).to_vec();
-        assert_eq!(read("groups audio,Network,AUDIO"), Ok(Ask::Groups(both.clone())));
-        assert_eq!(read("groups  AUDIO , NETWORK "), Ok(Ask::Groups(both)));
-        assert_eq!(read("release"), Ok(Ask::Release));
-        assert_eq!(read("status"), Ok(Ask::Status));
+        assert_eq!(read("groups audio,Network,AUDIO"), Ok(Command::Groups(both.clone())));
+        assert_eq!(read("groups  AUDIO , NETWORK "), Ok(Command::Groups(both)));
+        assert_eq!(read("release"), Ok(Command::Release));
+        assert_eq!(read("status"), Ok(Command::Status));
     }
 
     #[test]

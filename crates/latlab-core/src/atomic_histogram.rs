@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// read it.
 ///
 /// The buckets are those of `HdrHistogram` at three significant digits from 1 ns to 1 h, so that
-/// [`Tally::histogram`] copies them without loss; the type of `HdrHistogram` itself can't be read
+/// [`AtomicHistogram::histogram`] copies them without loss; the type of `HdrHistogram` itself can't be read
 /// while it is written. Values above one hour are counted in the last bucket, and `max` is exact.
 #[derive(Debug)]
-pub struct Tally {
+pub struct AtomicHistogram {
     buckets: Box<[AtomicU64]>,
     recorded: AtomicU64,
     missed: AtomicU64,
@@ -44,16 +44,16 @@ const fn value(index: usize) -> u64 {
     (index % HALF + HALF) << exponent
 }
 
-impl Default for Tally {
-    fn default() -> Tally {
-        Tally::new()
+impl Default for AtomicHistogram {
+    fn default() -> AtomicHistogram {
+        AtomicHistogram::new()
     }
 }
 
-impl Tally {
+impl AtomicHistogram {
     /// Creates an empty histogram and allocates all of its memory, about 270 kB.
-    pub fn new() -> Tally {
-        Tally {
+    pub fn new() -> AtomicHistogram {
+        AtomicHistogram {
             buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
             recorded: AtomicU64::new(0),
             missed: AtomicU64::new(0),
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn outliers_of_two_seconds_and_two_days_are_counted() {
-        let atomic = Tally::new();
+        let atomic = AtomicHistogram::new();
         atomic.record(Nanos(1_000));
         atomic.record(Nanos::from_secs(2));
         atomic.record(Nanos::from_secs(172_800));
@@ -157,7 +157,7 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_equal_those_of_hdrhistogram(samples in proptest::collection::vec(0..=LARGEST.0, 1..200)) {
-            let atomic = Tally::new();
+            let atomic = AtomicHistogram::new();
             let mut direct = Histogram::new();
             for sample in &samples {
                 atomic.record(Nanos(*sample));

@@ -5,10 +5,10 @@
 
 mod policies;
 
-pub use policies::Unprobed;
+pub use policies::KprobeError;
 
 use crate::mapping::{Mapping, Sealed};
-use crate::poll::{self, Awaited};
+use crate::poll::{self, Interest};
 use crate::procfs::{number, numbered};
 use crate::root::Root;
 use crate::{perf, procfs, sched};
@@ -26,16 +26,16 @@ use std::path::Path;
 /// kernel filters: ordinary tasks wake nobody, except those that set a policy, as each new thread
 /// of the kernel does.
 #[derive(Debug)]
-pub struct Comings {
+pub struct RtTaskEvents {
     /// Each tracepoint with its ring buffer, which is not read; without one it wakes nobody.
     points: Vec<(File, Sealed)>,
     /// Reports every policy that is set; where the kernel has no such probe, tracepoints do.
-    policies: Result<Policies, Unprobed>,
+    policies: Result<Policies, KprobeError>,
 }
 
 /// Why real-time tasks can't be followed, and what would help.
 #[derive(Debug, thiserror::Error)]
-pub enum Deaf {
+pub enum RtTaskEventsError {
     /// The tracepoint does not exist, or tracefs is not mounted.
     #[error(
         "tracefs is not mounted, or this kernel has no tracepoint {0}: run `mount -t tracefs \
@@ -67,12 +67,12 @@ const CALLS: [Point; 2] =
 /// A page that the kernel writes its position to, and a page that it writes events to, in a ring.
 const PAGES: Bytes = Bytes(2 * 4096);
 
-impl Comings {
+impl RtTaskEvents {
     /// Starts to listen on these CPUs.
-    pub fn listen(root: &Root, cpus: &CpuList) -> Result<Comings, Deaf> {
+    pub fn listen(root: &Root, cpus: &CpuList) -> Result<RtTaskEvents, RtTaskEventsError> {
         let policies = Policies::listen(root, cpus);
         let calls = if policies.is_ok() { &[] } else { &CALLS[..] };
-        let mut events = Comings { points: Vec::new(), policies };
+        let mut events = RtTaskEvents { points: Vec::new(), policies };
         for point in TASKS.iter().chain(calls) {
             events.listen_to(root, cpus, *point)?;
         }
@@ -84,12 +84,12 @@ impl Comings {
         root: &Root,
         cpus: &CpuList,
         (point, filter): Point,
-    ) -> Result<(), Deaf> {
+    ) -> Result<(), RtTaskEventsError> {
         let id = ["sys/kernel/tracing", "sys/kernel/debug/tracing"]
             .iter()
             .find_map(|folder| root.number(format!("{folder}/events/{point}/id")))
-            .ok_or(Deaf::Missing(point))?;
-        let refused = |e| Deaf::Refused(point, e);
+            .ok_or(RtTaskEventsError::Missing(point))?;
+        let refused = |e| RtTaskEventsError::Refused(point, e);
         for cpu in cpus.iter() {
             let file = perf::tracepoint(id, cpu, filter).map_err(refused)?;
             let buffer = Mapping::read_only(&file, PAGES).map_err(refused)?;
@@ -99,7 +99,7 @@ impl Comings {
     }
 
     /// Why all system calls of all tasks are slower while this listens; None where they are not.
-    pub fn slows_calls(&self) -> Option<&Unprobed> {
+    pub fn slows_calls(&self) -> Option<&KprobeError> {
         self.policies.as_ref().err()
     }
 
@@ -126,13 +126,13 @@ pub fn wait_for(other: Option<BorrowedFd<'_>>, at_most: Nanos) {
 /// Waits until one of these is readable, at most this long. Returns which are; none where the wait
 /// failed.
 fn readable(files: &[BorrowedFd<'_>], at_most: Nanos) -> Vec<bool> {
-    let all: Vec<_> = files.iter().map(|fd| (*fd, Awaited::Reading)).collect();
+    let all: Vec<_> = files.iter().map(|fd| (*fd, Interest::Reading)).collect();
     poll::wait(&all, Some(at_most)).unwrap_or_else(|_| vec![false; all.len()])
 }
 
 /// The threads of programs that have a real-time policy now, except the calling thread. Kernel
 /// threads, and threads that have ended, belong to no program.
-pub fn realtime() -> io::Result<Vec<RealTimeTask>> {
+pub fn realtime_tasks() -> io::Result<Vec<RealTimeTask>> {
     let ours = sched::thread_id();
     let mut tasks = Vec::new();
     for process in numbered(Path::new("/proc"))? {
@@ -178,7 +178,7 @@ mod tests {
                 (allowed, sched::thread_id())
             });
             has.wait();
-            let listed = realtime().unwrap();
+            let listed = realtime_tasks().unwrap();
             go_on.wait();
             let (allowed, id) = task.join().unwrap();
             let found = listed.iter().find(|task| task.id == id);
@@ -194,7 +194,7 @@ mod tests {
     fn rt_task_events_without_tracefs_say_what_would_help() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
-        let error = Comings::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
+        let error = RtTaskEvents::listen(&root, &"0".parse().unwrap()).unwrap_err().to_string();
         assert!(error.contains("mount -t tracefs"), "{error}");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Cause, instead};
 use crate::part::{About, Describe};
-use latlab_core::explain::charge::{Circumstances, Who};
-use latlab_core::explain::stretch::{Phase, Stretch};
+use latlab_core::explain::charge::{Circumstances, Culprit};
+use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Task, Window};
 use std::cmp::Ordering;
 
@@ -19,40 +19,40 @@ use std::cmp::Ordering;
 /// the function that the waking interrupt came in. It is the non-preemptible section of Abeni et al.
 /// (RTAS 2002), and what the kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
-pub(super) struct NonPreemptable;
+pub(super) struct NonPreemptible;
 
-impl Describe for NonPreemptable {
+impl Describe for NonPreemptible {
     const ABOUT: About = About {
-        name: "non-preemptable",
+        name: "non-preemptible",
         summary: "non-preemptible section of a lower-priority task in the kernel",
     };
 }
 
-impl Cause for NonPreemptable {
-    fn claim(segment: &Stretch, window: &Window, _: &Circumstances) -> Option<Who> {
+impl Cause for NonPreemptible {
+    fn claim(segment: &Segment, window: &Window, _: &Circumstances) -> Option<Culprit> {
         let (task, order) = instead(segment, window)?;
-        let upon = window.last_interrupt(segment.from);
-        let in_kernel = match upon.filter(|upon| upon.ip != 0) {
-            Some(upon) => upon.is_kernel(),
+        let context = window.last_interrupt(segment.from);
+        let in_kernel = match context.filter(|context| context.ip != 0) {
+            Some(context) => context.is_kernel(),
             // From user space it goes straight to the scheduler. If that takes longer, it was in the
             // kernel.
             None => {
-                is_waker(task, window) || upon.is_some() && window.is_slow_to_switch(segment.from)
+                is_waker(task, window) || context.is_some() && window.is_slow_to_switch(segment.from)
             }
         };
         let waits = segment.phase == Phase::Runnable && order == Ordering::Greater;
         if !waits || !in_kernel || task.is_idle() {
             return None;
         }
-        let here = upon.filter(|_| window.waker_cpu == window.cpu);
-        let interrupted = here.map(|upon| window.interrupted(upon)).unwrap_or_default();
+        let here = context.filter(|_| window.waker_cpu == window.cpu);
+        let interrupted = here.map(|context| window.interrupted(context)).unwrap_or_default();
         let switched_out = &window.switch_stack;
         let stack = if switched_out.is_empty() || is_returning(switched_out, &interrupted) {
             interrupted
         } else {
             switched_out.clone()
         };
-        Some(Who { task: Some(task), stack, ..Who::default() })
+        Some(Culprit { task: Some(task), stack, ..Culprit::default() })
     }
 }
 
@@ -78,8 +78,8 @@ mod tests {
     fn culprit_is_lower_priority_task_and_function_in_which_it_was_switched_out() {
         let mut window = scene(&[(10_200, STRESS, timer_upon(KERNEL)), ENDS_OF_STRESS]);
         window.waking_stack = vec![1, KERNEL.ip, 40, 41, 42];
-        assert!(charged(&window, METAL).contains(&("non-preemptable", 9_000)));
-        let culprit = |window: &Window| blamed(window, METAL, "non-preemptable");
+        assert!(charged(&window, METAL).contains(&("non-preemptible", 9_000)));
+        let culprit = |window: &Window| blamed(window, METAL, "non-preemptible");
         assert_eq!(
             (culprit(&window).task, culprit(&window).stack),
             (Some(task(STRESS)), vec![KERNEL.ip, 40, 41, 42])
@@ -94,16 +94,16 @@ mod tests {
     }
 
     fn is_claimed(window: &Window) -> bool {
-        charged(window, METAL).iter().any(|(cause, _)| *cause == "non-preemptable")
+        charged(window, METAL).iter().any(|(cause, _)| *cause == "non-preemptible")
     }
 
     #[test]
     fn interrupt_of_unknown_context_is_not_charged() {
-        let call = What::Interrupt { line: Line::Reschedule, upon: Upon::default() };
+        let call = EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
         let mut window = scene(&[
-            (1_000, STRESS, What::SoftirqEnd),
+            (1_000, STRESS, EventKind::SoftirqEnd),
             (22_000, STRESS, call),
-            (22_500, STRESS, What::InterruptEnd),
+            (22_500, STRESS, EventKind::InterruptEnd),
         ]);
         window.waker_cpu = 1;
         (window.due, window.expiry) = (window.waking, window.waking);
@@ -112,16 +112,16 @@ mod tests {
 
     #[test]
     fn context_of_waking_interrupt_holds_until_switch() {
-        let called = |upon, call| {
+        let called = |context, call| {
             scene(&[
-                (10_200, STRESS, timer_upon(upon)),
+                (10_200, STRESS, timer_upon(context)),
                 ENDS_OF_STRESS,
                 (call, STRESS, CALL),
-                (call + 500, STRESS, What::InterruptEnd),
+                (call + 500, STRESS, EventKind::InterruptEnd),
             ])
         };
         let window = called(KERNEL, 27_000);
-        let ends = [("non-preemptable", 6_000), ("interrupt", 500), ("non-preemptable", 2_500)];
+        let ends = [("non-preemptible", 6_000), ("interrupt", 500), ("non-preemptible", 2_500)];
         assert_eq!(charged(&window, METAL)[1..4], ends);
         let charges = charged(&called(PROGRAM, 22_000), METAL);
         assert_eq!(charges[1..], [("dispatch", 1_000), ("interrupt", 500), ("dispatch", 8_500)]);
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn waker_on_same_cpu_is_in_kernel() {
-        let mut window = scene(&[(1_000, STRESS, What::SoftirqEnd)]);
+        let mut window = scene(&[(1_000, STRESS, EventKind::SoftirqEnd)]);
         (window.due, window.expiry) = (window.waking, window.waking);
-        assert_eq!(charged(&window, METAL)[0], ("non-preemptable", 10_000));
+        assert_eq!(charged(&window, METAL)[0], ("non-preemptible", 10_000));
         window.waker = task(PEER);
         assert!(!is_claimed(&window));
-        let unknown = scene(&[(19_000, STRESS, timer_upon(Upon::default())), ENDS_OF_STRESS]);
+        let unknown = scene(&[(19_000, STRESS, timer_upon(InterruptedContext::default())), ENDS_OF_STRESS]);
         assert!(!is_claimed(&unknown));
     }
 
@@ -147,6 +147,6 @@ mod tests {
     fn user_space_is_not_charged() {
         let window = scene(&[(10_200, STRESS, timer_upon(PROGRAM)), ENDS_OF_STRESS]);
         let charges = charged(&window, METAL);
-        assert!(!charges.iter().any(|(cause, _)| *cause == "non-preemptable"), "{charges:?}");
+        assert!(!charges.iter().any(|(cause, _)| *cause == "non-preemptible"), "{charges:?}");
     }
 }

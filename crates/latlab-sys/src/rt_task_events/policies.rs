@@ -23,7 +23,7 @@ pub(super) struct Policies {
 
 /// Why the kernel's function can't be probed.
 #[derive(Debug, thiserror::Error)]
-pub enum Unprobed {
+pub enum KprobeError {
     /// Perf has no kprobes.
     #[error("this kernel has no probes for perf events (CONFIG_KPROBE_EVENTS)")]
     Missing,
@@ -46,15 +46,15 @@ const FUNCTION: &CStr = c"__sched_setscheduler";
 
 impl Policies {
     /// Starts to listen. The perf event of the probe belongs to the first of these CPUs.
-    pub(super) fn listen(root: &Root, cpus: &CpuList) -> Result<Policies, Unprobed> {
-        let kind = kind(root).ok_or(Unprobed::Missing)?;
-        let cpu = cpus.iter().next().ok_or(Unprobed::Missing)?;
-        let bell = Bell::new().map_err(Unprobed::Mute)?;
+    pub(super) fn listen(root: &Root, cpus: &CpuList) -> Result<Policies, KprobeError> {
+        let kind = kind(root).ok_or(KprobeError::Missing)?;
+        let cpu = cpus.iter().next().ok_or(KprobeError::Missing)?;
+        let bell = Bell::new().map_err(KprobeError::Mute)?;
         let probe = perf::end_of(FUNCTION, kind, cpu, bell.program());
-        let policies = Policies { _probe: probe.map_err(Unprobed::Refused)?, bell };
+        let policies = Policies { _probe: probe.map_err(KprobeError::Refused)?, bell };
         sched::make_failing_call();
         if readable(&[policies.as_fd()], Nanos(0)).contains(&false) {
-            return Err(Unprobed::Silent);
+            return Err(KprobeError::Silent);
         }
         policies.clear();
         Ok(policies)
@@ -92,7 +92,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let unprobed = Policies::listen(&root, &"0".parse().unwrap()).unwrap_err();
-        assert!(matches!(unprobed, Unprobed::Missing), "{unprobed}");
+        assert!(matches!(unprobed, KprobeError::Missing), "{unprobed}");
         let place = root.path("sys/bus/event_source/devices/kprobe/format");
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.with_file_name("type"), "8\n").unwrap();

@@ -7,14 +7,14 @@ pub(crate) use progress::Share;
 pub(crate) use recording::Recording;
 
 use super::conditions::Conditions;
-use super::meeting::Meeting;
+use super::coordination::Coordination;
 use latlab_core::feed::Feed;
 use latlab_core::periods;
 use latlab_core::record::WarmUp;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
-use latlab_core::worst::{Late, Worst};
+use latlab_core::worst::{WorstSample, Worst};
 use latlab_sys::clock;
 use latlab_sys::mark::Marks;
 use latlab_sys::usage::Usage;
@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 /// Records the samples of one thread. Recording is wait-free and can't fail; all memory is
 /// allocated before the first sample.
-pub(crate) struct Lane<'a> {
-    pub(super) meeting: &'a Meeting,
+pub(crate) struct Sampler<'a> {
+    pub(super) meeting: &'a Coordination,
     /// Number of this sampler among those of its probe, from 0.
     index: usize,
     /// Period; 0 if there is none.
@@ -60,21 +60,21 @@ pub(crate) struct Lane<'a> {
 
 /// Histogram and timeline of one series while it is recorded.
 struct LiveSeries {
-    tally: Arc<Tally>,
+    tally: Arc<AtomicHistogram>,
     timeline: Timeline,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> Sampler<'a> {
     pub(super) fn new(
         index: usize,
         spans: usize,
         interval: Option<Nanos>,
         conditions: Conditions,
-        meeting: &'a Meeting,
-    ) -> Lane<'a> {
+        meeting: &'a Coordination,
+    ) -> Sampler<'a> {
         let new_series =
-            |_| LiveSeries { tally: Arc::new(Tally::new()), timeline: Timeline::new() };
-        Lane {
+            |_| LiveSeries { tally: Arc::new(AtomicHistogram::new()), timeline: Timeline::new() };
+        Sampler {
             meeting,
             index,
             interval: interval.unwrap_or(Nanos(0)),
@@ -99,7 +99,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Returns the histogram of the first series, which other threads may read meanwhile.
-    pub(super) fn shared_histogram(&self) -> Arc<Tally> {
+    pub(super) fn shared_histogram(&self) -> Arc<AtomicHistogram> {
         Arc::clone(&self.series[0].tally)
     }
 
@@ -147,9 +147,9 @@ impl<'a> Lane<'a> {
     /// Records one latency, taken at `at`. The worst samples and the limit are those of series 0.
     #[inline]
     pub(crate) fn record(&mut self, series: usize, at: Nanos, latency: Nanos) {
-        let mut nth = 0;
+        let mut index = 0;
         if series == 0 {
-            nth = self.marks.mark();
+            index = self.marks.mark();
             self.first.get_or_insert(latency);
         }
         if self.warming {
@@ -164,9 +164,9 @@ impl<'a> Lane<'a> {
         live.tally.record(latency);
         live.timeline.record(at, latency);
         if series == 0 {
-            self.worst.record(nth, at, latency);
+            self.worst.record(index, at, latency);
             if latency > self.conditions.limit {
-                self.trip(Late { nth, at, latency });
+                self.trip(WorstSample { index, at, latency });
             }
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Lane<'a> {
     }
 
     #[cold]
-    fn trip(&mut self, late: Late) {
+    fn trip(&mut self, late: WorstSample) {
         self.tripped.get_or_insert(Tripped { late, period: self.periods() });
         self.meeting.stop_all();
     }

@@ -1,20 +1,20 @@
 //! A second task on the CPUs of a sampler, which the measuring thread switches to, preempts or
 //! waits for.
 
-use super::Lane;
-use super::meeting::Meeting;
+use super::Sampler;
+use super::coordination::Coordination;
 use crate::failure::failed;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::{memory, signal};
 use std::io;
 
 /// The second task's view of the measurement it takes part in.
-pub(crate) struct Partner<'a> {
-    meeting: &'a Meeting,
+pub(crate) struct SecondTask<'a> {
+    meeting: &'a Coordination,
     index: usize,
 }
 
-impl Partner<'_> {
+impl SecondTask<'_> {
     /// Whether to go on. To be checked after each wait, which a request to stop interrupts.
     #[inline]
     pub(crate) fn running(&self) -> bool {
@@ -30,17 +30,17 @@ impl Partner<'_> {
 }
 
 /// Stops the second tasks of a sampler when dropped, however the measurement ends.
-struct StopSecondTasks<'a>(&'a Meeting, usize);
+struct StopSecondTasks<'a>(&'a Coordination, usize);
 
 impl Drop for StopSecondTasks<'_> {
     fn drop(&mut self) {
         self.0.stop(self.1);
         // The monitoring thread then interrupts whatever the tasks wait for.
-        signal::tell();
+        signal::notify();
     }
 }
 
-impl Lane<'_> {
+impl Sampler<'_> {
     /// Measures with `body` while `task` runs on another thread, with this policy and bound to the
     /// same CPUs. When `body` returns, the task is told to stop, and whatever it sleeps in is
     /// interrupted. A task that fails, or ends earlier, ends the probe.
@@ -49,7 +49,7 @@ impl Lane<'_> {
     pub(crate) fn with_second_task(
         &mut self,
         policy: Policy,
-        task: impl FnOnce(&Partner<'_>) -> io::Result<()> + Send,
+        task: impl FnOnce(&SecondTask<'_>) -> io::Result<()> + Send,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
         let (meeting, index) = (self.meeting, self.index());
@@ -58,7 +58,7 @@ impl Lane<'_> {
                 let _registered = meeting.register_second_task(index);
                 memory::touch_stack();
                 let result =
-                    sched::set_policy(policy).and_then(|()| task(&Partner { meeting, index }));
+                    sched::set_policy(policy).and_then(|()| task(&SecondTask { meeting, index }));
                 // A wait that was interrupted in order to stop is not a failure.
                 if let Err(error) = result
                     && !meeting.is_stopped(index)

@@ -1,11 +1,11 @@
 //! Segments of a window, in each of which the CPU had one activity.
 
-use super::{Event, Line, Task, Upon, What, Window};
+use super::{Event, Line, Task, InterruptedContext, EventKind, Window};
 use crate::time::Nanos;
 
 /// A part of a window in which the activity of the CPU did not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Segment {
     /// When it begins.
     pub from: Nanos,
     /// When it ends.
@@ -13,7 +13,7 @@ pub struct Stretch {
     /// The phase of the wake-up.
     pub phase: Phase,
     /// The activity of the CPU.
-    pub doing: Doing,
+    pub activity: Activity,
     /// Whether the hypervisor stole the CPU for that long. As it is unknown when between two events
     /// that was, stolen time is placed before the second one.
     pub stolen: bool,
@@ -34,11 +34,11 @@ pub enum Phase {
 
 /// The activity of a CPU. Of nested interrupts and callbacks it is the innermost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doing {
+pub struct Activity {
     /// The current task; none if no event reported it.
     pub task: Option<Task>,
     /// The interrupt that is being handled, and the context it interrupted.
-    pub interrupt: Option<(Line, Upon)>,
+    pub interrupt: Option<(Line, InterruptedContext)>,
     /// The high-resolution timer's callback that runs within it.
     pub timer: Option<u64>,
     /// The softirq that runs, on top of the task or in a softirq thread.
@@ -51,7 +51,7 @@ pub struct Doing {
 
 /// Returns the segments from when a task should have run until it ran, without gaps: until the
 /// waking on the CPU that woke it, then on the CPU that ran it.
-pub fn segments(window: &Window) -> Vec<Stretch> {
+pub fn segments(window: &Window) -> Vec<Segment> {
     let woken = window.waking.clamp(window.due, window.ran);
     let mut all = Vec::new();
     cut(window, window.before_waking(), window.due, woken, &mut all);
@@ -59,42 +59,42 @@ pub fn segments(window: &Window) -> Vec<Stretch> {
     all
 }
 
-impl Stretch {
+impl Segment {
     /// Returns its length.
     pub fn length(&self) -> Nanos {
         self.to - self.from
     }
 }
 
-fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Stretch>) {
+fn cut(window: &Window, events: &[Event], from: Nanos, to: Nanos, all: &mut Vec<Segment>) {
     let (until, after) = events.split_at(events.partition_point(|event| event.at <= from));
-    let mut doing = Doing::at(from, events);
+    let mut activity = Activity::at(from, events);
     // The first event names the task that was current before it, unless events are missing.
     if window.torn && events.first().is_none_or(|event| event.at > from) {
-        doing.task = None;
+        activity.task = None;
     }
     let mut begin = from;
     let mut last = until.last().map_or(from, |event| event.at);
     for event in after {
         let end = event.at.min(to);
         let back = end - window.surely_stolen(event, last, (begin, to));
-        by_phase(window, (begin, back), (doing, false), all);
-        by_phase(window, (back, end), (doing, true), all);
+        by_phase(window, (begin, back), (activity, false), all);
+        by_phase(window, (back, end), (activity, true), all);
         if event.at >= to {
             return;
         }
-        doing.change(event);
+        activity.change(event);
         (begin, last) = (event.at, event.at);
     }
-    by_phase(window, (begin, to), (doing, false), all);
+    by_phase(window, (begin, to), (activity, false), all);
 }
 
 /// Cuts an interval of one activity where the wake-up enters its next phase.
 fn by_phase(
     window: &Window,
     (from, to): (Nanos, Nanos),
-    (doing, stolen): (Doing, bool),
-    all: &mut Vec<Stretch>,
+    (activity, stolen): (Activity, bool),
+    all: &mut Vec<Segment>,
 ) {
     let ends = [
         (Phase::Slack, window.expiry),
@@ -106,40 +106,40 @@ fn by_phase(
     for (phase, end) in ends {
         let end = end.min(to);
         if end > begin {
-            all.push(Stretch { from: begin, to: end, phase, doing, stolen });
+            all.push(Segment { from: begin, to: end, phase, activity, stolen });
             begin = end;
         }
     }
 }
 
-impl Doing {
+impl Activity {
     /// Returns the activity of a CPU at `moment`, from its events in order of time.
-    pub fn at(moment: Nanos, events: &[Event]) -> Doing {
-        let mut doing = Doing { task: events.first().map(|event| event.task), ..Doing::default() };
+    pub fn at(moment: Nanos, events: &[Event]) -> Activity {
+        let mut activity = Activity { task: events.first().map(|event| event.task), ..Activity::default() };
         for event in events.iter().take_while(|event| event.at <= moment) {
-            doing.change(event);
+            activity.change(event);
         }
-        doing
+        activity
     }
 
     fn change(&mut self, event: &Event) {
         self.task = Some(event.task);
-        match event.what {
-            What::Switch { next, .. } => *self = Doing { task: Some(next), ..Doing::default() },
-            What::Interrupt { line, upon } => self.interrupt = Some((line, upon)),
-            What::InterruptEnd => (self.interrupt, self.timer) = (None, None),
-            What::Softirq(number) => self.softirq = Some(number),
-            What::SoftirqEnd => (self.softirq, self.callback) = (None, None),
-            What::Timer { function, .. } => self.timer = Some(function),
-            What::TimerEnd => self.timer = None,
-            What::Callback { function } => self.callback = Some(function),
-            What::CallbackEnd => self.callback = None,
-            What::Idle { state } => self.idle = Some(state),
-            What::IdleEnd => self.idle = None,
-            What::Waking { .. }
-            | What::Queued { .. }
-            | What::Migrated { .. }
-            | What::PageFault { .. } => {}
+        match event.kind {
+            EventKind::Switch { next, .. } => *self = Activity { task: Some(next), ..Activity::default() },
+            EventKind::Interrupt { line, context } => self.interrupt = Some((line, context)),
+            EventKind::InterruptEnd => (self.interrupt, self.timer) = (None, None),
+            EventKind::Softirq(number) => self.softirq = Some(number),
+            EventKind::SoftirqEnd => (self.softirq, self.callback) = (None, None),
+            EventKind::Timer { function, .. } => self.timer = Some(function),
+            EventKind::TimerEnd => self.timer = None,
+            EventKind::Callback { function } => self.callback = Some(function),
+            EventKind::CallbackEnd => self.callback = None,
+            EventKind::Idle { state } => self.idle = Some(state),
+            EventKind::IdleEnd => self.idle = None,
+            EventKind::Waking { .. }
+            | EventKind::Queued { .. }
+            | EventKind::Migrated { .. }
+            | EventKind::PageFault { .. } => {}
         }
     }
 }
@@ -152,7 +152,7 @@ mod tests {
 
     /// Due at 100, woken by the timer interrupt at 130, switched to at 150, running at 160.
     fn window() -> Window {
-        let upon = Upon { ip: 7, ..Upon::default() };
+        let context = InterruptedContext { ip: 7, ..InterruptedContext::default() };
         Window {
             task: task(2),
             due: Nanos(100),
@@ -161,13 +161,13 @@ mod tests {
             switched: Nanos(150),
             ran: Nanos(160),
             events: vec![
-                event(90, What::Softirq(1)),
-                event(95, What::SoftirqEnd),
-                event(120, What::Interrupt { line: Line::Timer, upon }),
-                event(125, What::Timer { function: 9, due: Nanos(100) }),
-                event(135, What::TimerEnd),
-                event(140, What::InterruptEnd),
-                event(150, What::Switch { next: task(2), preempted: true }),
+                event(90, EventKind::Softirq(1)),
+                event(95, EventKind::SoftirqEnd),
+                event(120, EventKind::Interrupt { line: Line::Timer, context }),
+                event(125, EventKind::Timer { function: 9, due: Nanos(100) }),
+                event(135, EventKind::TimerEnd),
+                event(140, EventKind::InterruptEnd),
+                event(150, EventKind::Switch { next: task(2), preempted: true }),
             ],
             ..Window::default()
         }
@@ -188,12 +188,12 @@ mod tests {
             (150, 160, Phase::Running),
         ];
         assert_eq!(cuts, expected);
-        let interrupt = found[1].doing.interrupt.map(|(line, upon)| (line, upon.ip));
+        let interrupt = found[1].activity.interrupt.map(|(line, context)| (line, context.ip));
         assert_eq!(interrupt, Some((Line::Timer, 7)));
-        assert_eq!(found[0].doing.softirq, None);
-        assert_eq!(found[2].doing.timer, Some(9));
-        assert_eq!(found[5].doing.interrupt, None);
-        assert_eq!(found[6].doing.task, Some(task(2)));
+        assert_eq!(found[0].activity.softirq, None);
+        assert_eq!(found[2].activity.timer, Some(9));
+        assert_eq!(found[5].activity.interrupt, None);
+        assert_eq!(found[6].activity.task, Some(task(2)));
     }
 
     fn stolen(window: &Window) -> Vec<(u64, u64)> {
@@ -213,10 +213,10 @@ mod tests {
         window.events[6].stolen = Nanos(4);
         assert_eq!(stolen(&window), [(146, 150)]);
         // The last event comes 6 ns after the task ran, and 16 after the one before.
-        window.events.push(event(166, What::Softirq(1)));
+        window.events.push(event(166, EventKind::Softirq(1)));
         (window.events[6].stolen, window.events[7].stolen) = (Nanos(0), Nanos(9));
         assert_eq!(stolen(&window), [(157, 160)]);
-        window.events[2] = Event { stolen: Nanos(15), ..event(120, What::Softirq(1)) };
+        window.events[2] = Event { stolen: Nanos(15), ..event(120, EventKind::Softirq(1)) };
         assert_eq!(
             stolen(&window)[0],
             (110, 120),

@@ -4,7 +4,7 @@ use super::unpoisoned;
 use crate::failure::Failure;
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::cpu::Binding;
+use latlab_sys::cpu::Affinity;
 use latlab_sys::signal;
 use latlab_sys::{clock, sched};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed, Ordering::SeqC
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// State that the threads of a probe share with the thread that monitors them.
-pub(super) struct Meeting {
+pub(super) struct Coordination {
     stop: Vec<AtomicBool>,
     /// Thread IDs of the samplers; 0 before a sampler starts and after it has finished.
     thread_ids: Vec<AtomicI32>,
@@ -33,10 +33,10 @@ struct Start {
     failure: Option<Failure>,
 }
 
-impl Meeting {
+impl Coordination {
     /// Returns the state for this number of samplers.
-    pub(super) fn new(samplers: usize) -> Meeting {
-        Meeting {
+    pub(super) fn new(samplers: usize) -> Coordination {
+        Coordination {
             stop: (0..samplers).map(|_| AtomicBool::new(false)).collect(),
             thread_ids: (0..samplers).map(|_| AtomicI32::new(0)).collect(),
             second_tasks: Mutex::default(),
@@ -99,13 +99,13 @@ impl Meeting {
     /// Interrupts the sleep of threads that are to stop. A thread that is just about to sleep
     /// misses this, so it must be called repeatedly.
     pub(super) fn interrupt_stopped_threads(&self) {
-        self.stopped_threads().into_iter().for_each(signal::nudge);
+        self.stopped_threads().into_iter().for_each(signal::interrupt_thread);
     }
 
     /// Makes threads that are to stop ordinary tasks and lets them run on `everywhere`: tasks of
     /// higher priority may keep the CPU from them, and their measurement is over.
     pub(super) fn demote_stopped_threads(&self, everywhere: &CpuList) {
-        let everywhere = Binding::to(everywhere);
+        let everywhere = Affinity::to(everywhere);
         for thread in self.stopped_threads() {
             sched::make_ordinary(thread);
             // A thread that can't be moved ends as soon as it runs here.
@@ -173,20 +173,20 @@ impl Meeting {
 }
 
 /// Marks a sampler as finished when dropped: no thread may wait for one that has panicked.
-pub(super) struct FinishGuard<'a>(pub(super) &'a Meeting, pub(super) usize);
+pub(super) struct FinishGuard<'a>(pub(super) &'a Coordination, pub(super) usize);
 
 impl Drop for FinishGuard<'_> {
     fn drop(&mut self) {
         fail_on_panic(self.0);
         self.0.thread_ids[self.1].store(0, SeqCst);
         self.0.finished[self.1].store(true, SeqCst);
-        signal::tell();
+        signal::notify();
     }
 }
 
 /// Unregisters a second task when dropped. The probe fails if the task was not told to stop.
 pub(super) struct SecondTaskGuard<'a> {
-    meeting: &'a Meeting,
+    meeting: &'a Coordination,
     index: usize,
     thread: i32,
 }
@@ -199,11 +199,11 @@ impl Drop for SecondTaskGuard<'_> {
             self.meeting.fail(Failure::Failed(why.to_owned()));
         }
         self.meeting.second_tasks().retain(|(_, thread)| *thread != self.thread);
-        signal::tell();
+        signal::notify();
     }
 }
 
-fn fail_on_panic(meeting: &Meeting) {
+fn fail_on_panic(meeting: &Coordination) {
     if std::thread::panicking() {
         let why = "a measuring thread panicked; all changed settings are restored";
         meeting.fail(Failure::Failed(why.to_owned()));

@@ -1,10 +1,10 @@
 //! Monitor of the measuring threads: their progress, their CPUs, and whether they have stalled.
 
-use super::meeting::Meeting;
-use super::{Rhythm, Rig};
+use super::coordination::Coordination;
+use super::{Pacing, Rig};
 use crate::failure::Failure;
 use latlab_core::cpulist::CpuList;
-use latlab_core::tally::Tally;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Event;
@@ -12,11 +12,11 @@ use latlab_sys::{clock, cpu};
 use std::sync::Arc;
 
 /// State of the monitor while a probe runs.
-pub(super) struct Looking<'a> {
-    meeting: &'a Meeting,
+pub(super) struct Monitor<'a> {
+    meeting: &'a Coordination,
     cpu_sets: &'a [CpuList],
     /// CPUs and histogram of each sampler.
-    histograms: &'a [(String, Arc<Tally>)],
+    histograms: &'a [(String, Arc<AtomicHistogram>)],
     threads: usize,
     began: Nanos,
     /// Samples of the warm-up are not counted, so a stall is only detected after it.
@@ -32,7 +32,7 @@ pub(super) struct Looking<'a> {
 impl Rig<'_> {
     /// Waits until all threads have finished. Meanwhile it shows their progress, passes on requests
     /// to stop, and checks that their CPUs are online and that samples are taken.
-    pub(super) fn monitor(&mut self, probe: &str, looking: &mut Looking<'_>, pacing: Rhythm) {
+    pub(super) fn monitor(&mut self, probe: &str, looking: &mut Monitor<'_>, pacing: Pacing) {
         const WHILE_STOPPING: Nanos = Nanos::from_millis(20);
         let meeting = looking.meeting;
         while meeting.finished() < looking.threads {
@@ -62,7 +62,7 @@ impl Rig<'_> {
 
     /// Stops the samplers whose CPUs went offline: the kernel moves their threads, which would then
     /// measure another CPU.
-    fn stop_on_offline_cpus(&mut self, meeting: &Meeting, cpu_sets: &[CpuList]) {
+    fn stop_on_offline_cpus(&mut self, meeting: &Coordination, cpu_sets: &[CpuList]) {
         let online = cpu::online(&Root::default());
         if online.is_empty() {
             return;
@@ -77,18 +77,18 @@ impl Rig<'_> {
     }
 }
 
-impl<'a> Looking<'a> {
+impl<'a> Monitor<'a> {
     pub(super) fn new(
-        meeting: &'a Meeting,
+        meeting: &'a Coordination,
         cpu_sets: &'a [CpuList],
-        histograms: &'a [(String, Arc<Tally>)],
+        histograms: &'a [(String, Arc<AtomicHistogram>)],
         threads: usize,
         warm_up: Nanos,
-    ) -> Looking<'a> {
+    ) -> Monitor<'a> {
         let began = clock::now();
         let progress = vec![(0, began); histograms.len()];
         let (set_up, stopping) = (false, None);
-        Looking {
+        Monitor {
             meeting,
             cpu_sets,
             histograms,

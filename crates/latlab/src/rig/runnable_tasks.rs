@@ -1,7 +1,7 @@
 //! Tasks that are runnable all the time on the CPUs of a sampler.
 
-use super::Lane;
-use super::meeting::Meeting;
+use super::Sampler;
+use super::coordination::Coordination;
 use crate::failure::failed;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
@@ -11,13 +11,13 @@ use std::thread::{Builder, Scope};
 
 /// Number of tasks that have started, and whether they are to end.
 #[derive(Default)]
-struct Crowd {
+struct RunnableTasks {
     started: AtomicU32,
     stop: AtomicBool,
 }
 
 /// Stops the tasks when dropped, however the measurement ends.
-struct StopRunnableTasks<'a>(&'a Crowd);
+struct StopRunnableTasks<'a>(&'a RunnableTasks);
 
 impl Drop for StopRunnableTasks<'_> {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for StopRunnableTasks<'_> {
     }
 }
 
-impl Lane<'_> {
+impl Sampler<'_> {
     /// Measures with `body` while `tasks` ordinary tasks compute on the same CPUs. They run at nice
     /// 19, because an observer may have to run on these CPUs as well.
     pub(crate) fn with_runnable_tasks(
@@ -33,7 +33,7 @@ impl Lane<'_> {
         tasks: u32,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, index, crowd) = (self.meeting, self.index(), Crowd::default());
+        let (meeting, index, crowd) = (self.meeting, self.index(), RunnableTasks::default());
         std::thread::scope(|scope| {
             let _stop = StopRunnableTasks(&crowd);
             (0..tasks).try_for_each(|_| crowd.spawn(scope, meeting))?;
@@ -43,11 +43,11 @@ impl Lane<'_> {
     }
 }
 
-impl Crowd {
+impl RunnableTasks {
     fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        meeting: &'scope Meeting,
+        meeting: &'scope Coordination,
     ) -> io::Result<()> {
         let thread = Builder::new().name("runnable".to_owned()).stack_size(64 * 1024);
         thread.spawn_scoped(scope, || self.run(meeting)).map(drop)
@@ -55,9 +55,9 @@ impl Crowd {
 
     /// Body of one task. It starts with the policy of the measuring thread, so that all tasks have
     /// started as soon as that thread sleeps, and none waits behind those that already compute.
-    fn run(&self, meeting: &Meeting) {
+    fn run(&self, meeting: &Coordination) {
         self.started.fetch_add(1, Relaxed);
-        if let Err(error) = sched::stand_back() {
+        if let Err(error) = sched::lower_priority() {
             return meeting.fail(failed("a runnable task", error));
         }
         while !self.stop.load(Relaxed) {

@@ -24,14 +24,14 @@ pub struct Violations {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// The task that woke the other.
-    pub waker: Task,
+    pub waker: NamedTask,
     /// The task that was woken.
-    pub woken: Task,
+    pub woken: NamedTask,
 }
 
 /// A task, identified in the initial pid namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Task {
+pub struct NamedTask {
     /// Its thread id.
     pub id: i32,
     /// Its name; none if it has ended.
@@ -40,7 +40,7 @@ pub struct Task {
 
 /// CPU time of the BPF programs. They run in the tasks that wake others, not in the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Programs {
+pub struct BpfCost {
     /// The time for which they were measured.
     pub counted: Nanos,
     /// Their CPU time meanwhile on all CPUs together, the measuring itself included.
@@ -49,13 +49,13 @@ pub struct Programs {
 
 impl Violations {
     /// Iterates over the tasks of the last violations.
-    pub fn tasks(&mut self) -> impl Iterator<Item = &mut Task> {
+    pub fn tasks(&mut self) -> impl Iterator<Item = &mut NamedTask> {
         let last = self.last_by_interrupt.iter_mut().chain(&mut self.last_by_other);
         last.flat_map(|Violation { waker, woken }| [waker, woken])
     }
 }
 
-impl Programs {
+impl BpfCost {
     /// Returns their share of one CPU's time, 0 to the number of CPUs.
     pub fn share(&self) -> f64 {
         let counted = self.counted.as_secs_f64();
@@ -69,7 +69,7 @@ impl fmt::Display for Violation {
     }
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for NamedTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name} ({})", self.id),
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn tasks_of_both_last_violations_can_be_named() {
-        let task = |id| Task { id, name: None };
+        let task = |id| NamedTask { id, name: None };
         let violation = |waker, woken| Violation { waker: task(waker), woken: task(woken) };
         let mut violations = Violations {
             last_by_interrupt: Some(violation(1, 2)),
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn share_is_cpu_time_over_measured_time() {
-        let programs = Programs { counted: Nanos::from_secs(2), taken: Nanos::from_millis(4) };
+        let programs = BpfCost { counted: Nanos::from_secs(2), taken: Nanos::from_millis(4) };
         assert!((programs.share() - 0.002).abs() < 1e-12);
-        assert!(Programs::default().share().abs() < 1e-12);
+        assert!(BpfCost::default().share().abs() < 1e-12);
     }
 }
