@@ -1,7 +1,7 @@
 //! What the kernel's side says, as in `recorder.h`: bytes become windows, settings become bytes.
 
 use crate::kernel::Variables;
-use latlab_core::explain::{Comm, Event, Line, Task, InterruptedContext, EventKind, Window};
+use latlab_core::explain::{Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 
 /// The bytes of a `struct watched`; the number of its task comes first.
@@ -184,7 +184,10 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
     let (task, cpu) = Reader(rest).who();
     let mut read = Reader(rest);
     let (a, b) = (read.u64(), read.u64());
-    let interrupt = |line: Line| EventKind::Interrupt { line, context: InterruptedContext { ip: b, user: flag } };
+    let interrupt = |line: Line| EventKind::Interrupt {
+        line,
+        context: InterruptedContext { ip: b, user: flag },
+    };
     Some(match kind {
         1 => EventKind::Switch { next: task, preempted: flag },
         2 => EventKind::Waking { task, cpu },

@@ -103,7 +103,8 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
         };
         found += 1;
         assert!(window.waking >= window.due && window.waking < window.switched, "{window:?}");
-        let arrives = |what: &EventKind| matches!(what, EventKind::Switch { next, .. } if next.pid == pid);
+        let arrives =
+            |what: &EventKind| matches!(what, EventKind::Switch { next, .. } if next.pid == pid);
         let mut switches = window.events.iter().filter(|event| arrives(&event.kind));
         assert!(switches.any(|event| event.at == window.switched), "{window:?}");
         assert!(window.events.is_sorted_by_key(|event| event.at));

@@ -1,9 +1,9 @@
 //! Cost of recording samples, reading them back and merging histograms.
 
 use divan::{Bencher, black_box};
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::histogram::Histogram;
 use latlab_core::random::Random;
-use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 
 fn main() {

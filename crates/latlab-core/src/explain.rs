@@ -11,8 +11,8 @@ pub mod charge;
 pub mod evidence;
 pub mod names;
 pub mod pairing;
-mod stolen;
 pub mod segment;
+mod stolen;
 pub mod summary;
 pub mod threshold;
 

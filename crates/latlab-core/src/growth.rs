@@ -43,7 +43,8 @@ impl Growth {
         if different_numbers(points) < 3 {
             return None;
         }
-        let doublings = |point: &GrowthPoint| GrowthPoint { number: (1.0 + point.number).log2(), ..*point };
+        let doublings =
+            |point: &GrowthPoint| GrowthPoint { number: (1.0 + point.number).log2(), ..*point };
         let logarithms: Vec<GrowthPoint> = points.iter().map(doublings).collect();
         let (straight, bent) = (Fit::through(points)?, Fit::through(&logarithms)?);
         let (growth, fit, points) = if straight.residual < bent.residual {
@@ -114,7 +115,10 @@ mod tests {
     const NUMBERS: [f64; 8] = [0.0, 10.0, 25.0, 50.0, 75.0, 100.0, 150.0, 200.0];
 
     fn points(value: impl Fn(f64) -> f64) -> Vec<GrowthPoint> {
-        NUMBERS.iter().map(|number| GrowthPoint { number: *number, value: value(*number) }).collect()
+        NUMBERS
+            .iter()
+            .map(|number| GrowthPoint { number: *number, value: value(*number) })
+            .collect()
     }
 
     /// The schedulers of Linux 2.4 (Heursch et al. 2001, table 3), in microseconds.

@@ -4,6 +4,7 @@
 //! data. Times are [`time::Nanos`]; the data of one run is a [`record::Record`].
 #![forbid(unsafe_code)]
 
+pub mod atomic_histogram;
 pub mod compare;
 pub mod cpulist;
 pub mod doctor;
@@ -26,7 +27,6 @@ pub mod size;
 pub mod study;
 pub mod suggest;
 pub mod symbols;
-pub mod atomic_histogram;
 pub mod time;
 pub mod timeline;
 pub mod worst;

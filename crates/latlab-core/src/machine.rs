@@ -17,7 +17,7 @@ pub use isolation::Isolation;
 pub use memory::Memory;
 pub use processor::{Frequency, Idle, IdleState, Processor};
 pub use rights::{ResourceLimit, Rights};
-pub use scheduling::{Cgroup, FairServer, Scheduling, RealtimeThread};
+pub use scheduling::{Cgroup, FairServer, RealtimeThread, Scheduling};
 
 /// The time base of a record's samples. Two time domains are never compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

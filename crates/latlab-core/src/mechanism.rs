@@ -3,7 +3,6 @@
 //! They decide, from observations alone, which knobs are set and when.
 
 mod adaptation;
-pub mod protocol;
 pub mod configuration;
 mod decision;
 mod history;
@@ -14,6 +13,7 @@ pub mod mode;
 mod needs;
 mod observation;
 mod policy;
+pub mod protocol;
 pub mod selective;
 pub mod status;
 pub mod suppress;
@@ -21,8 +21,8 @@ pub mod suppress;
 mod tests;
 mod threads;
 pub mod transparent;
-pub mod watchdog;
 pub mod violations;
+pub mod watchdog;
 
 pub use adaptation::Adaptation;
 pub use decision::Decision;

@@ -13,7 +13,7 @@ pub mod quantity;
 mod tests;
 
 use self::claim::{Claim, Fault, NamedValue};
-use self::figure::{StudyFigure, FigureSource, SCAN};
+use self::figure::{FigureSource, SCAN, StudyFigure};
 use self::picture::Picture;
 use crate::plan::Length;
 use crate::time::Nanos;
@@ -68,10 +68,12 @@ impl Cell {
             all.iter().flatten().any(|words| words.name() == name)
         };
         match &figure.of {
-            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => match probe.strip_prefix(SCAN) {
-                Some(call) => has(&self.terms.scans, call),
-                None => !self.probes_with(probe).is_empty(),
-            },
+            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => {
+                match probe.strip_prefix(SCAN) {
+                    Some(call) => has(&self.terms.scans, call),
+                    None => !self.probes_with(probe).is_empty(),
+                }
+            }
             FigureSource::Work { load } => has(&self.terms.loads, load),
         }
     }

@@ -296,7 +296,9 @@ impl Driver {
         let none = Arm { time: 0, source: EDU, flags: 0, busy: 0 };
         let mut arm = match source {
             InterruptSource::Timer(time) => Arm { time: time.0, source: TIMER, ..none },
-            InterruptSource::Device { threaded } => Arm { flags: u32::from(threaded) * THREADED, ..none },
+            InterruptSource::Device { threaded } => {
+                Arm { flags: u32::from(threaded) * THREADED, ..none }
+            }
             InterruptSource::DeviceAtOnce { busy } => Arm { flags: AT_ONCE, busy: busy.0, ..none },
         };
         self.ask(ARM, &mut arm)?;

@@ -7,8 +7,8 @@ mod running;
 mod worker;
 
 pub use crate::descriptor::{inherited, pipe};
-pub use command::{inherit, schedule, command_ignoring_signals, command};
-pub use forked::{Forked, SingleThread, check_all_running, wait_for_all, kill_all};
+pub use command::{command, command_ignoring_signals, inherit, schedule};
+pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all};
 pub use reexec::{SelfExec, exec_program, is_no_op};
 pub use running::Running;
 pub use worker::Worker;

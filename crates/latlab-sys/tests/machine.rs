@@ -2,7 +2,7 @@
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 
 use latlab_core::doctor::{Severity, diagnose};
-use latlab_core::machine::{ResourceLimit, Machine};
+use latlab_core::machine::{Machine, ResourceLimit};
 use latlab_sys::machine::read;
 use latlab_sys::root::Root;
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use latlab_core::random::Random;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::random::Random;
 use latlab_core::time::Nanos;
 use std::process::Command;
 use std::time::Instant;

@@ -26,10 +26,10 @@ mod anonymous;
 mod store;
 pub(crate) mod window;
 
+use self::window::Window;
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{self, Describe, Entry, Params};
-use self::window::Window;
 use serde_json::Value;
 use std::fmt::Debug;
 use std::fs::File;

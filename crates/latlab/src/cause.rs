@@ -21,7 +21,7 @@ mod unreported;
 
 use crate::part::{About, Describe};
 use clap::Command;
-use latlab_core::explain::charge::{self, Circumstances, CauseRule, Explanation, Culprit};
+use latlab_core::explain::charge::{self, CauseRule, Circumstances, Culprit, Explanation};
 use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Task, Window};
 use latlab_core::time::Nanos;
@@ -98,7 +98,8 @@ const DELIVERY: Nanos = Nanos::from_micros(1);
 fn instead(stretch: &Segment, window: &Window) -> Option<(Task, Ordering)> {
     let (activity, ours) = (&stretch.activity, window.task);
     let task = activity.task.filter(|task| task.pid != ours.pid || task.is_idle())?;
-    if stretch.phase < Phase::Runnable || activity.interrupt.is_some() || activity.softirq.is_some() {
+    if stretch.phase < Phase::Runnable || activity.interrupt.is_some() || activity.softirq.is_some()
+    {
         return None;
     }
     let order = match task.prio.cmp(&ours.prio) {

@@ -4,38 +4,38 @@
 //! no system call but the probe's own.
 
 mod conditions;
+mod coordination;
 mod cost;
-mod runnable_tasks;
-mod sampler;
 mod life;
 mod monitor;
-mod coordination;
 mod observer;
-mod second_task;
+mod runnable_tasks;
+mod sampler;
 mod scheduling;
+mod second_task;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use conditions::Pacing;
 pub(crate) use cost::{Cost, record_cost};
-pub(crate) use sampler::{Sampler, Share};
 pub(crate) use observer::Observer;
-pub(crate) use second_task::SecondTask;
+pub(crate) use sampler::{Sampler, Share};
 pub(crate) use scheduling::{Phase, Scheduling, TaskScheduling};
+pub(crate) use second_task::SecondTask;
 
 use crate::failure::{Result, failed};
 use conditions::Conditions;
-use sampler::Recording;
+use coordination::Coordination;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Schedule, Warning};
-use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
 use life::run_thread;
 use monitor::Monitor;
-use coordination::Coordination;
+use sampler::Recording;
 use std::io;
 use std::sync::{Arc, LockResult, PoisonError};
 

@@ -8,15 +8,15 @@ mod producer;
 pub(crate) use consumer::serve;
 
 use crate::call::Call;
-use crate::failure::{Failure, Result, failed};
-use crate::rig::Watch;
 use crate::call::window::Times;
+use crate::failure::{Failure, Result, failed};
 use crate::part::driver;
+use crate::rig::Watch;
 use consumer::{Consumer, Measured};
 use latlab_core::histogram::Histogram;
 use latlab_core::plan::ScanPlan;
 use latlab_core::record::{Counts, Schedule, Series, Warning};
-use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection, Scan, Spread, Survey};
+use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset, Scan, Spread, Survey};
 use latlab_core::time::Nanos;
 use latlab_sys::sched::{self, Policy};
 use latlab_sys::shared::SharedPage;

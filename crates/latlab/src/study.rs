@@ -4,14 +4,14 @@ pub(crate) mod slurm;
 
 use crate::call::CALLS;
 use crate::failure::{Failure, Result, failed};
-use crate::load::LOADS;
-use crate::probe::{self, PROBES};
 use crate::lab::{kernel, profile};
+use crate::load::LOADS;
 use crate::part::{self, Built};
+use crate::probe::{self, PROBES};
 use crate::{mechanism, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting, SettingError};
-use latlab_core::study::{self, Cell, Study, SpannedText, pieces};
+use latlab_core::study::{self, Cell, SpannedText, Study, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
 use latlab_sys::knob::Knob;
@@ -96,8 +96,8 @@ impl StudyFile {
             return incomplete("has no target: write on = \"lab:rt\"");
         };
         self.locate(on, check_target(&on.text))?;
-        let probes = self
-            .parts(terms.probes.as_deref(), |text| part::parse("probe", PROBES, text, &[]))?;
+        let probes =
+            self.parts(terms.probes.as_deref(), |text| part::parse("probe", PROBES, text, &[]))?;
         let in_instructions = on.text.starts_with("lab:");
         let scan = |call| ScanPlan::usual(call, in_instructions);
         let calls =

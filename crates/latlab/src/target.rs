@@ -13,12 +13,8 @@ use crate::session::{Output, Session};
 use latlab_core::suggest;
 
 /// Every target, in the order `latlab list targets` shows them.
-pub(crate) static TARGETS: &[Entry] = &[
-    entry(&native::Native),
-    entry(&lab::Lab),
-    entry(&vm::Vm),
-    entry(&ssh::Ssh),
-];
+pub(crate) static TARGETS: &[Entry] =
+    &[entry(&native::Native), entry(&lab::Lab), entry(&vm::Vm), entry(&ssh::Ssh)];
 
 /// One line of the table of targets.
 pub(crate) struct Entry {

@@ -170,7 +170,8 @@ fn modules_use_only_what_is_below_them() {
         let own = height(own).unwrap_or_else(|| panic!("{file}: its module is in no layer"));
         let code = code(&text);
         for (at, _) in code.match_indices("crate::") {
-            let used = code[at + "crate::".len()..].split(|c: char| !c.is_alphanumeric() && c != '_');
+            let used =
+                code[at + "crate::".len()..].split(|c: char| !c.is_alphanumeric() && c != '_');
             let used = used.into_iter().next().unwrap_or_default();
             let used_height = height(used);
             assert!(used_height.is_none_or(|used| used <= own), "{file} must not use {used}");
@@ -200,7 +201,10 @@ fn architecture_is_named_in_one_file_only() {
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         for word in ["x86", "amd64", "EM_X86_64", "ttyS", "bzImage\""] {
-            assert!(!lines.clone().any(|line| line.contains(word)), "{file}: {word} is for lab/arch.rs");
+            assert!(
+                !lines.clone().any(|line| line.contains(word)),
+                "{file}: {word} is for lab/arch.rs"
+            );
         }
     }
 }
@@ -219,8 +223,25 @@ fn left_out(room: &str, shared: &[&str]) -> Vec<String> {
 
 #[test]
 fn parts_are_in_the_table_of_their_kind() {
-    assert_eq!(left_out("probe", &["context::ring_result", "inject::delay", "noise::lost_time", "noise::steal", "player::sound", "realfeel::device", "rhealstone::objects"]), [""; 0]);
-    assert_eq!(left_out("load", &["console", "network", "space", "context", "place", "workers"]), [""; 0]);
+    assert_eq!(
+        left_out(
+            "probe",
+            &[
+                "context::ring_result",
+                "inject::delay",
+                "noise::lost_time",
+                "noise::steal",
+                "player::sound",
+                "realfeel::device",
+                "rhealstone::objects"
+            ]
+        ),
+        [""; 0]
+    );
+    assert_eq!(
+        left_out("load", &["console", "network", "space", "context", "place", "workers"]),
+        [""; 0]
+    );
     assert_eq!(left_out("call", &["anonymous", "store", "window"]), [""; 0]);
     assert_eq!(left_out("cause", &["tests"]), [""; 0]);
     assert_eq!(left_out("mechanism", &[]), [""; 0]);

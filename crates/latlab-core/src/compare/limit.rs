@@ -4,7 +4,7 @@
 use super::judging::BEYOND;
 use super::scans::ScanPair;
 use super::{Comparison, Latency, Method, Row};
-use crate::study::claim::{Claim, Fault, NamedValue, ClaimVerdict};
+use crate::study::claim::{Claim, ClaimVerdict, Fault, NamedValue};
 use crate::time::Nanos;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -74,8 +74,12 @@ impl Comparison {
             let judgement = limit.claim.judge(&known);
             let (outcome, ground) = match &judgement.verdict {
                 ClaimVerdict::Holds => (Outcome::Over, judgement.ground()),
-                ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => (Outcome::Within, judgement.ground()),
-                ClaimVerdict::NotMeasured(missing) => (Outcome::NotMeasured, without(missing, &figures)),
+                ClaimVerdict::Differs | ClaimVerdict::NoLongerHolds => {
+                    (Outcome::Within, judgement.ground())
+                }
+                ClaimVerdict::NotMeasured(missing) => {
+                    (Outcome::NotMeasured, without(missing, &figures))
+                }
             };
             Ok(CheckedLimit { limit: limit.text.clone(), outcome, ground })
         });

@@ -2,7 +2,7 @@
 
 use super::Row;
 use crate::plan::Part;
-use crate::scan::{Section, Scan};
+use crate::scan::{Scan, Section};
 use crate::time::Nanos;
 use serde::Serialize;
 

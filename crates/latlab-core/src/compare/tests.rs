@@ -265,7 +265,8 @@ fn limits_are_checked_over_both_sides() {
     assert!(short.starts_with("unknown result 'p99': did you mean cyclic.p99"), "{short}");
     // Unequal numbers of samples: maxima are not comparable, but each has a value.
     let uneven = compare(&a[..7], &b).unwrap();
-    let judged = |text: &str| uneven.check_limits(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
+    let judged =
+        |text: &str| uneven.check_limits(&[limit::Limit::read(text).unwrap()]).unwrap().remove(0);
     assert_eq!(judged("cyclic.max > baseline").outcome, NotMeasured);
     assert!(judged("cyclic.max > baseline").ground.contains("unequal numbers"));
     assert_eq!(judged("cyclic.max > 1us").outcome, Over);

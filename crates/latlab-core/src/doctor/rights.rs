@@ -1,7 +1,7 @@
 //! Permissions and resource limits of latlab, and of real-time tasks started in the same way.
 
 use super::{Check, Diagnosis, Severity};
-use crate::machine::{ResourceLimit, Machine};
+use crate::machine::{Machine, ResourceLimit};
 
 pub(super) const CHECKS: &[Check] = &[
     ("no-realtime-right", missing_realtime_permission),

@@ -86,7 +86,8 @@ fn described(threads: &[&RealtimeThread]) -> String {
 
 /// User threads at the highest real-time priority.
 fn highest_priority_taken(machine: &Machine) -> Option<Diagnosis> {
-    let highest: Vec<&RealtimeThread> = users(machine).filter(|thread| thread.priority >= 99).collect();
+    let highest: Vec<&RealtimeThread> =
+        users(machine).filter(|thread| thread.priority >= 99).collect();
     let first = highest.first()?;
     Diagnosis::new(
         Severity::High,
@@ -101,7 +102,8 @@ fn highest_priority_taken(machine: &Machine) -> Option<Diagnosis> {
 }
 
 fn rt_rivals(machine: &Machine) -> Option<Diagnosis> {
-    let mut rivals: Vec<&RealtimeThread> = users(machine).filter(|thread| thread.priority < 99).collect();
+    let mut rivals: Vec<&RealtimeThread> =
+        users(machine).filter(|thread| thread.priority < 99).collect();
     if rivals.is_empty() {
         return None;
     }

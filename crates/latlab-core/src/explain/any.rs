@@ -1,6 +1,6 @@
 //! Windows with arbitrary events, for property tests.
 
-use super::{Comm, Event, Line, Task, InterruptedContext, EventKind, Window};
+use super::{Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use crate::time::Nanos;
 use proptest::prelude::*;
 
@@ -16,7 +16,10 @@ pub(super) fn event(at: u64, what: EventKind) -> Event {
 
 fn any_what() -> impl Strategy<Value = EventKind> {
     prop_oneof![
-        Just(EventKind::Interrupt { line: Line::Device(3), context: InterruptedContext::default() }),
+        Just(EventKind::Interrupt {
+            line: Line::Device(3),
+            context: InterruptedContext::default()
+        }),
         Just(EventKind::InterruptEnd),
         Just(EventKind::Softirq(2)),
         Just(EventKind::SoftirqEnd),

@@ -94,7 +94,9 @@ pub fn explain(window: &Window, circumstances: &Circumstances, causes: &[Cause])
 impl Explanation {
     fn charge(&mut self, cause: &'static str, segment: &Segment, culprit: Culprit) {
         match self.charges.last_mut() {
-            Some(last) if last.to == segment.from && last.cause == cause && last.culprit == culprit => {
+            Some(last)
+                if last.to == segment.from && last.cause == cause && last.culprit == culprit =>
+            {
                 last.to = segment.to;
             }
             _ => self.charges.push(Charge { cause, from: segment.from, to: segment.to, culprit }),

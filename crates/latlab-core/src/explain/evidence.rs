@@ -1,7 +1,7 @@
 //! Evidence in a window beyond its segments, as causes need it.
 
 use super::segment::{Activity, Phase, Segment, segments};
-use super::{Event, Line, InterruptedContext, EventKind, Window};
+use super::{Event, EventKind, InterruptedContext, Line, Window};
 use crate::time::Nanos;
 
 /// The longest time from the end of a handler to the next one if that has been pending, or to the
@@ -64,9 +64,11 @@ impl Segment {
             return false;
         }
         let events = window.before_waking();
-        let begin =
-            |event: &Event| matches!(event.kind, EventKind::Timer { .. } | EventKind::Callback { .. });
-        let end = |event: &Event| matches!(event.kind, EventKind::TimerEnd | EventKind::CallbackEnd);
+        let begin = |event: &Event| {
+            matches!(event.kind, EventKind::Timer { .. } | EventKind::Callback { .. })
+        };
+        let end =
+            |event: &Event| matches!(event.kind, EventKind::TimerEnd | EventKind::CallbackEnd);
         let until = |moment| &events[..events.partition_point(|event| event.at <= moment)];
         let at_waking = until(window.waking).iter().rposition(begin);
         let at_segment = until(self.from).iter().rposition(begin);
@@ -89,7 +91,9 @@ impl Window {
                 EventKind::Interrupt { line, .. } => handler = Some(line),
                 // A timer callback implies the timer interrupt, whose own event may be missing.
                 EventKind::Timer { .. } => handler = handler.or(Some(Line::Timer)),
-                EventKind::InterruptEnd | EventKind::Softirq(_) | EventKind::Switch { .. } => handler = None,
+                EventKind::InterruptEnd | EventKind::Softirq(_) | EventKind::Switch { .. } => {
+                    handler = None
+                }
                 _ => {}
             }
         }
@@ -203,7 +207,8 @@ impl Window {
     /// not count: in the rest, the kernel was working for the current task.
     pub fn is_slow_to_switch(&self, moment: Nanos) -> bool {
         let until = &self.events[..self.events.partition_point(|event| event.at <= moment)];
-        let end = |event: &&Event| matches!(event.kind, EventKind::InterruptEnd | EventKind::SoftirqEnd);
+        let end =
+            |event: &&Event| matches!(event.kind, EventKind::InterruptEnd | EventKind::SoftirqEnd);
         let handled = until.iter().rfind(end).map_or(moment, |event| event.at);
         let all = segments(self);
         let own = all.iter().filter(|part| {

@@ -1,6 +1,6 @@
 //! Segments of a window, in each of which the CPU had one activity.
 
-use super::{Event, Line, Task, InterruptedContext, EventKind, Window};
+use super::{Event, EventKind, InterruptedContext, Line, Task, Window};
 use crate::time::Nanos;
 
 /// A part of a window in which the activity of the CPU did not change.
@@ -115,7 +115,8 @@ fn by_phase(
 impl Activity {
     /// Returns the activity of a CPU at `moment`, from its events in order of time.
     pub fn at(moment: Nanos, events: &[Event]) -> Activity {
-        let mut activity = Activity { task: events.first().map(|event| event.task), ..Activity::default() };
+        let mut activity =
+            Activity { task: events.first().map(|event| event.task), ..Activity::default() };
         for event in events.iter().take_while(|event| event.at <= moment) {
             activity.change(event);
         }
@@ -125,7 +126,9 @@ impl Activity {
     fn change(&mut self, event: &Event) {
         self.task = Some(event.task);
         match event.kind {
-            EventKind::Switch { next, .. } => *self = Activity { task: Some(next), ..Activity::default() },
+            EventKind::Switch { next, .. } => {
+                *self = Activity { task: Some(next), ..Activity::default() }
+            }
             EventKind::Interrupt { line, context } => self.interrupt = Some((line, context)),
             EventKind::InterruptEnd => (self.interrupt, self.timer) = (None, None),
             EventKind::Softirq(number) => self.softirq = Some(number),

@@ -1,6 +1,6 @@
 //! Lower bounds of the time that the hypervisor stole from a CPU before an event.
 
-use super::{Event, Line, EventKind, Window};
+use super::{Event, EventKind, Line, Window};
 use crate::time::Nanos;
 
 impl Window {

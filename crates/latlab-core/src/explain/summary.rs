@@ -199,7 +199,8 @@ mod tests {
         for (at, length) in (0u64..).zip(lengths) {
             let pid = u32::try_from(at % 7).unwrap() + 1;
             let latency = Nanos(length + 16);
-            let late = LateWakeup { probe: "cyclic", cpu: 0, at: Nanos(at), due: Nanos(100), latency };
+            let late =
+                LateWakeup { probe: "cyclic", cpu: 0, at: Nanos(at), due: Nanos(100), latency };
             summary.add(late, &explanation(pid, length), &Names::default());
         }
         summary

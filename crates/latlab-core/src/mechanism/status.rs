@@ -109,13 +109,18 @@ impl Status {
         let (knob, thread) = (decision.knob(), decision.thread());
         self.left.retain(|left| left.knob != knob || left.thread != thread);
         if self.left.len() < MAX_LEFT_ALONE {
-            self.left.push(LeftAlone { knob: knob.to_owned(), thread, because: because.to_owned() });
+            self.left.push(LeftAlone {
+                knob: knob.to_owned(),
+                thread,
+                because: because.to_owned(),
+            });
         }
     }
 
     /// Forgets that the knob of this decision is set. Returns its entry.
     fn forget(&mut self, decision: &Decision) -> Option<ActiveChange> {
-        let same = |one: &ActiveChange| one.knob == decision.knob() && one.thread == decision.thread();
+        let same =
+            |one: &ActiveChange| one.knob == decision.knob() && one.thread == decision.thread();
         let at = self.changes.iter().position(same)?;
         Some(self.changes.remove(at))
     }

@@ -2,7 +2,7 @@
 
 use super::disabled::Changes;
 use super::trace::{Block, Effect};
-use super::{DisabledSection, IDLE, PROGRAM, Path, Location, Spent, Step, fold};
+use super::{DisabledSection, IDLE, Location, PROGRAM, Path, Spent, Step, fold};
 use crate::time::Nanos;
 use std::collections::HashMap;
 

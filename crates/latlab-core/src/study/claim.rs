@@ -141,7 +141,10 @@ impl Claim {
             }
         }
         let holds = self.0.iter().all(|chain| chain.holds(results));
-        Judgement { verdict: if holds { ClaimVerdict::Holds } else { ClaimVerdict::Differs }, compared }
+        Judgement {
+            verdict: if holds { ClaimVerdict::Holds } else { ClaimVerdict::Differs },
+            compared,
+        }
     }
 
     fn operands(&self) -> impl Iterator<Item = &Operand> {

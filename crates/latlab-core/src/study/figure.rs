@@ -108,10 +108,12 @@ impl FigureSource {
     /// Returns the probe, the scan or the load, in words.
     pub(super) fn words(&self) -> String {
         match self {
-            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => match probe.strip_prefix(SCAN) {
-                Some(call) => format!("a scan of '{call}'"),
-                None => format!("the probe '{probe}'"),
-            },
+            FigureSource::Series { probe, .. } | FigureSource::Value { probe, .. } => {
+                match probe.strip_prefix(SCAN) {
+                    Some(call) => format!("a scan of '{call}'"),
+                    None => format!("the probe '{probe}'"),
+                }
+            }
             FigureSource::Work { load } => format!("the load '{load}'"),
         }
     }
@@ -142,7 +144,8 @@ impl StudyFigure {
 
     /// Whether it is the maximum of a probe's samples, scans excluded.
     pub fn is_worst(&self) -> bool {
-        let sampled = matches!(&self.of, FigureSource::Series { probe, .. } if !probe.starts_with(SCAN));
+        let sampled =
+            matches!(&self.of, FigureSource::Series { probe, .. } if !probe.starts_with(SCAN));
         sampled && self.take == Statistic::Max
     }
 

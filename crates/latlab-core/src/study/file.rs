@@ -5,8 +5,8 @@ mod shape;
 
 use self::shape::{Choice, ClaimText, FigureText, File, Text};
 use super::claim::{Claim, Fault, NamedValue};
-use super::figure::{StudyFigure, FigureSource, Statistic};
-use super::{Cell, PaperClaim, Study, Terms, SpannedText, pieces};
+use super::figure::{FigureSource, Statistic, StudyFigure};
+use super::{Cell, PaperClaim, SpannedText, Study, Terms, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
@@ -181,12 +181,14 @@ fn figure(figure: &FigureText) -> Result<StudyFigure, Fault> {
         None => Statistic::Max,
     };
     let (text, of) = match (&figure.probe, &figure.load, &figure.figure) {
-        (Some(probe), None, None) => {
-            (probe, FigureSource::Series { probe: probe.get_ref().clone(), span: figure.span.clone() })
-        }
-        (Some(probe), None, Some(figure)) => {
-            (probe, FigureSource::Value { probe: probe.get_ref().clone(), name: figure.get_ref().clone() })
-        }
+        (Some(probe), None, None) => (
+            probe,
+            FigureSource::Series { probe: probe.get_ref().clone(), span: figure.span.clone() },
+        ),
+        (Some(probe), None, Some(figure)) => (
+            probe,
+            FigureSource::Value { probe: probe.get_ref().clone(), name: figure.get_ref().clone() },
+        ),
         (None, Some(load), None) => (load, FigureSource::Work { load: load.get_ref().clone() }),
         _ => {
             let why = "a figure needs either a probe (and optionally a figure of it) or a load";

@@ -1,6 +1,6 @@
 //! Findings of a study: its table, and the verdict on each claim.
 
-use super::claim::{Judgement, NamedValue, ClaimVerdict};
+use super::claim::{ClaimVerdict, Judgement, NamedValue};
 use super::figure::StudyFigure;
 use super::quantity::Quantity;
 use super::{Cell, PaperClaim, Study};
@@ -145,7 +145,9 @@ impl PaperClaim {
     fn judge(&self, results: &[NamedValue]) -> Judgement {
         let judgement = self.claim.judge(results);
         match judgement.verdict {
-            ClaimVerdict::Differs if self.gone => Judgement { verdict: ClaimVerdict::NoLongerHolds, ..judgement },
+            ClaimVerdict::Differs if self.gone => {
+                Judgement { verdict: ClaimVerdict::NoLongerHolds, ..judgement }
+            }
             _ => judgement,
         }
     }

@@ -4,7 +4,7 @@ mod figures;
 mod joining;
 
 use super::claim::ClaimVerdict;
-use super::figure::{StudyFigure, FigureSource, Statistic};
+use super::figure::{FigureSource, Statistic, StudyFigure};
 use super::quantity::Quantity;
 use super::*;
 use crate::histogram::Histogram;

@@ -1,6 +1,6 @@
 //! A load's worker: this program once more, in a process of its own.
 
-use crate::process::{inherit, command};
+use crate::process::{command, inherit};
 use crate::shared::SharedPage;
 use crate::usage;
 use latlab_core::time::Nanos;

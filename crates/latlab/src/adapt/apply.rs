@@ -147,5 +147,10 @@ fn wanted_policy(decision: &Decision) -> Option<ThreadPolicy<'_>> {
     let Decision::Set { mechanism, knob: name, thread, to: policy, because, .. } = decision else {
         return None;
     };
-    Some(ThreadPolicy { thread: (*thread)?, name, policy, because: format!("{mechanism}: {because}") })
+    Some(ThreadPolicy {
+        thread: (*thread)?,
+        name,
+        policy,
+        because: format!("{mechanism}: {because}"),
+    })
 }

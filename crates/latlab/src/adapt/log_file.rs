@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result, failed};
 use crate::mechanism;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::mechanism::log::{LogHeader, Entry, Replay, Short};
+use latlab_core::mechanism::log::{Entry, LogHeader, Replay, Shortener};
 use latlab_core::mechanism::{Adaptation, Decision, Observation};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -21,7 +21,7 @@ pub(super) struct PlannedLog {
 pub(super) struct LogFile {
     file: File,
     path: PathBuf,
-    short: Short,
+    short: Shortener,
 }
 
 impl LogFile {
@@ -30,7 +30,7 @@ impl LogFile {
         let name = path.display().to_string();
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(|e| failed(&name, e))?;
-        let mut log = LogFile { file, path, short: Short::default() };
+        let mut log = LogFile { file, path, short: Shortener::default() };
         log.append(&Entry::Started(began)).map_err(|e| failed(&name, e))?;
         Ok(log)
     }

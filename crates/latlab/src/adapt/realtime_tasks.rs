@@ -4,8 +4,8 @@
 use super::task_events::TaskEvents;
 use latlab_core::mechanism::RealTimeTask;
 use latlab_core::time::Nanos;
-use latlab_sys::rt_task_events::{self, RtTaskEventsError};
 use latlab_sys::root::Root;
+use latlab_sys::rt_task_events::{self, RtTaskEventsError};
 use latlab_sys::{clock, process};
 use std::os::fd::BorrowedFd;
 

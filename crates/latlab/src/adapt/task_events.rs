@@ -2,8 +2,8 @@
 
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::rt_task_events::{RtTaskEvents, RtTaskEventsError};
 use latlab_sys::root::Root;
+use latlab_sys::rt_task_events::{RtTaskEvents, RtTaskEventsError};
 use latlab_sys::{clock, cpu};
 use std::os::fd::BorrowedFd;
 

@@ -1,8 +1,8 @@
 //! The test driver's loop, of known length, with known preemption points.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use latlab_core::time::Nanos;
 use latlab_sys::driver::{Loop, Mode, Pieces};
 use std::io;

@@ -1,8 +1,8 @@
 //! execve(2): executing a program.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use latlab_sys::process::SelfExec;
 use std::io;
 

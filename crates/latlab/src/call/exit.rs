@@ -2,9 +2,9 @@
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 
 /// Ends a child that has touched memory, and waits for it: the kernel frees all of its pages.

@@ -1,8 +1,8 @@
 //! fork(2): creating a process.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use std::io;
 
 /// Forks a child that exits at once, and waits for it.

@@ -1,8 +1,8 @@
 //! futex(2): waking waiting tasks.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use latlab_sys::futex::Futex as Word;
 use latlab_sys::process::Forked;
 use std::io;

@@ -2,9 +2,9 @@
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 
 /// Makes memory that has been touched read-only: the kernel changes all of its page table entries, and

@@ -2,9 +2,9 @@
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 
 /// Moves memory that has been touched to other addresses: the kernel moves all of its page table

@@ -2,9 +2,9 @@
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 
 /// Unmaps memory that has been touched: the kernel frees all of its pages.

@@ -1,9 +1,9 @@
 //! open(2) and close(2): looking up a file by its name.
 
 use super::{Call, Stage, check_file};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! pipe(2): sending bytes through a pipe.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use latlab_sys::process;
 use std::fs::File;

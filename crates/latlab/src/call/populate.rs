@@ -2,9 +2,9 @@
 
 use super::anonymous::Anonymous;
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 
 /// Populates mapped memory: the kernel allocates and clears all of its pages.

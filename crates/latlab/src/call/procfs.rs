@@ -2,9 +2,9 @@
 
 use super::store::size;
 use super::{Call, Stage, check_file};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,8 +1,8 @@
 //! A window of a user's program, between two marks that it writes.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::{CONSUMER_PRIORITY, MARK_READER_PRIORITY, Window};
+use crate::part::{About, Describe};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::sched::Policy;

@@ -1,8 +1,8 @@
 //! `sched_yield(2)`: yielding the CPU.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use std::io;
 
 /// Yields the CPU to tasks of the same priority, of which there is none: about the shortest call into

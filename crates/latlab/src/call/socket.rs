@@ -1,8 +1,8 @@
 //! Sockets: sending a message within this machine.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use latlab_core::size::Bytes;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};

@@ -1,9 +1,9 @@
 //! stat(2): reading the metadata of a file.
 
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use std::io;
 use std::path::PathBuf;
 

@@ -2,9 +2,9 @@
 
 use super::store::{check_folder, size};
 use super::{Call, Stage};
+use crate::call::window::Window;
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::call::window::Window;
 use latlab_core::size::Bytes;
 use latlab_sys::file;
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! clone(2): creating a thread.
 
 use super::{Call, Stage};
-use crate::part::{About, Describe};
 use crate::call::window::Window;
+use crate::part::{About, Describe};
 use std::io;
 
 /// Starts a thread that exits at once, and waits for it.

@@ -4,10 +4,10 @@
 //! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes when
 //! it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
 
-use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection};
+use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Piece, Pieces, InterruptSource};
+use latlab_sys::driver::{Driver, InterruptSource, Piece, Pieces};
 use latlab_sys::process::SingleThread;
 use latlab_sys::shared::SharedPage;
 use std::cell::RefCell;
@@ -115,7 +115,9 @@ impl Window {
             }
             Interrupt::Driver => self.driver()?.arm(InterruptSource::Timer(wanted))?,
             Interrupt::Device => self.driver()?.arm(InterruptSource::Device { threaded: false })?,
-            Interrupt::DeviceThread => self.driver()?.arm(InterruptSource::Device { threaded: true })?,
+            Interrupt::DeviceThread => {
+                self.driver()?.arm(InterruptSource::Device { threaded: true })?
+            }
         };
         self.times.0.note(DUE, due);
         let begin = if offset < 0 { due + ahead } else { due - ahead };

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn time_of_softirqs_and_host_does_not_count_as_slow_switch() {
-        let softirq = [(21_000, STRESS, EventKind::Softirq(3)), (29_000, STRESS, EventKind::SoftirqEnd)];
+        let softirq =
+            [(21_000, STRESS, EventKind::Softirq(3)), (29_000, STRESS, EventKind::SoftirqEnd)];
         let fast = switched_at(38_000, after_call(&softirq));
         let expected =
             [("interrupt", 500), ("dispatch", 1_000), ("softirq", 8_000), ("dispatch", 9_000)];

@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn tasks_of_same_priority_are_charged_and_all_sched_other_tasks_are_equal() {
-        let event = |pid| [(15_000, pid, timer_upon(PROGRAM)), (21_000, pid, EventKind::InterruptEnd)];
+        let event =
+            |pid| [(15_000, pid, timer_upon(PROGRAM)), (21_000, pid, EventKind::InterruptEnd)];
         let window = scene(&event(PEER));
         assert!(charged(&window, METAL).contains(&("equal-priority", 9_000)));
         let mut ordinary = scene(&event(STRESS));

@@ -78,8 +78,10 @@ mod tests {
 
     #[test]
     fn stolen_time_is_charged_once() {
-        let mut window =
-            scene(&[(10_500, STRESS, timer_upon(KERNEL)), (12_000, STRESS, EventKind::InterruptEnd)]);
+        let mut window = scene(&[
+            (10_500, STRESS, timer_upon(KERNEL)),
+            (12_000, STRESS, EventKind::InterruptEnd),
+        ]);
         window.waking = Nanos(11_000);
         assert!(!charged(&window, GUEST).iter().any(|(cause, _)| *cause == "host"));
         window.stolen = Nanos(18_500);

@@ -4,7 +4,7 @@ use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{Task, EventKind, Window};
+use latlab_core::explain::{EventKind, Task, Window};
 use latlab_core::time::Nanos;
 
 /// The interrupt had come, and its handler is threaded: the thread had not woken the task yet.

@@ -31,8 +31,9 @@ impl Cause for Migration {
             return Some(Culprit::default());
         }
         let next = segment.next_interrupt(window).filter(|_| elsewhere && !is_idle(segment))?;
-        let asked =
-            next.line == Line::Reschedule && next.late < AT_ONCE && segment.activity.softirq.is_none();
+        let asked = next.line == Line::Reschedule
+            && next.late < AT_ONCE
+            && segment.activity.softirq.is_none();
         asked.then_some(Culprit { line: Some(Line::Reschedule), ..Culprit::default() })
     }
 }
@@ -57,7 +58,8 @@ mod tests {
     #[test]
     fn reschedule_ipi_delayed_by_ten_microseconds_is_unexplained() {
         let called = |waking| {
-            let mut window = scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
+            let mut window =
+                scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
             (window.due, window.expiry) = (window.waking, window.waking);
             window

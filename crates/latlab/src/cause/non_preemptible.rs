@@ -37,7 +37,8 @@ impl Cause for NonPreemptible {
             // From user space it goes straight to the scheduler. If that takes longer, it was in the
             // kernel.
             None => {
-                is_waker(task, window) || context.is_some() && window.is_slow_to_switch(segment.from)
+                is_waker(task, window)
+                    || context.is_some() && window.is_slow_to_switch(segment.from)
             }
         };
         let waits = segment.phase == Phase::Runnable && order == Ordering::Greater;
@@ -99,7 +100,8 @@ mod tests {
 
     #[test]
     fn interrupt_of_unknown_context_is_not_charged() {
-        let call = EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
+        let call =
+            EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
         let mut window = scene(&[
             (1_000, STRESS, EventKind::SoftirqEnd),
             (22_000, STRESS, call),
@@ -139,7 +141,8 @@ mod tests {
         assert_eq!(charged(&window, METAL)[0], ("non-preemptible", 10_000));
         window.waker = task(PEER);
         assert!(!is_claimed(&window));
-        let unknown = scene(&[(19_000, STRESS, timer_upon(InterruptedContext::default())), ENDS_OF_STRESS]);
+        let unknown =
+            scene(&[(19_000, STRESS, timer_upon(InterruptedContext::default())), ENDS_OF_STRESS]);
         assert!(!is_claimed(&unknown));
     }
 

@@ -4,7 +4,7 @@ use super::Cause;
 use crate::part::{About, Describe};
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
-use latlab_core::explain::{Task, EventKind, Window};
+use latlab_core::explain::{EventKind, Task, Window};
 
 /// The task had been switched to, and had a page fault before it ran on.
 ///

@@ -49,7 +49,8 @@ mod tests {
     #[test]
     fn reschedule_ipi_delayed_in_guest_is_charged_to_stalled() {
         let called = |waking| {
-            let mut window = scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
+            let mut window =
+                scene(&[(1_000, STRESS, EventKind::SoftirqEnd), (25_000, STRESS, CALL)]);
             (window.waker_cpu, window.waking) = (1, Nanos(waking));
             (window.due, window.expiry) = (window.waking, window.waking);
             window

@@ -2,7 +2,7 @@
 
 pub(super) use super::explain;
 pub(super) use latlab_core::explain::charge::{Circumstances, Culprit};
-pub(super) use latlab_core::explain::{Line, Task, InterruptedContext, EventKind, Window};
+pub(super) use latlab_core::explain::{EventKind, InterruptedContext, Line, Task, Window};
 pub(super) use latlab_core::time::Nanos;
 
 use super::CAUSES;
@@ -27,8 +27,10 @@ pub(super) const PROGRAM: InterruptedContext = InterruptedContext { ip: 400, use
 pub(super) const KERNEL: InterruptedContext = InterruptedContext { ip: 900, user: false };
 
 /// A reschedule IPI, the context of which is not known.
-pub(super) const CALL: EventKind =
-    EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext { ip: 0, user: false } };
+pub(super) const CALL: EventKind = EventKind::Interrupt {
+    line: Line::Reschedule,
+    context: InterruptedContext { ip: 0, user: false },
+};
 
 /// The end of the waking interrupt, just after the wake-up.
 pub(super) const ENDS: (u64, u32, EventKind) = (21_000, URGENT, EventKind::InterruptEnd);
@@ -51,7 +53,8 @@ pub(super) fn task(pid: u32) -> Task {
 /// A wake-up due at 10 000, woken at 20 000, switched to at 30 000 and running at 31 000, with these
 /// events. The CPU switches to the task from the task of the last event.
 pub(super) fn scene(seen: &[(u64, u32, EventKind)]) -> Window {
-    let event = |at, pid, what| Event { at: Nanos(at), task: task(pid), kind: what, stolen: Nanos(0) };
+    let event =
+        |at, pid, what| Event { at: Nanos(at), task: task(pid), kind: what, stolen: Nanos(0) };
     let mut events: Vec<Event> =
         seen.iter().map(|(at, pid, what)| event(*at, *pid, *what)).collect();
     let last =
@@ -95,8 +98,12 @@ pub(super) fn blamed(window: &Window, machine: Circumstances, cause: &str) -> Cu
 fn any_event() -> impl Strategy<Value = EventKind> {
     prop_oneof![
         prop_oneof![Just(Line::Timer), Just(Line::Device(3)), Just(Line::Reschedule)]
-            .prop_flat_map(|line| prop_oneof![Just(PROGRAM), Just(KERNEL), Just(InterruptedContext::default())]
-                .prop_map(move |context| EventKind::Interrupt { line, context })),
+            .prop_flat_map(|line| prop_oneof![
+                Just(PROGRAM),
+                Just(KERNEL),
+                Just(InterruptedContext::default())
+            ]
+            .prop_map(move |context| EventKind::Interrupt { line, context })),
         Just(EventKind::InterruptEnd),
         (0u8..10).prop_map(EventKind::Softirq),
         Just(EventKind::SoftirqEnd),

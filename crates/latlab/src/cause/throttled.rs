@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn reschedule_ipi_of_waker_is_no_evidence_of_throttling() {
-        let call = EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
+        let call =
+            EventKind::Interrupt { line: Line::Reschedule, context: InterruptedContext::default() };
         let mut window = scene(&[
             (20_100, STRESS, EventKind::Queued { pid: OURS, cpu: 0 }),
             (24_000, STRESS, call),

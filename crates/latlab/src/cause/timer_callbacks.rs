@@ -28,7 +28,8 @@ impl Cause for TimerCallbacks {
             Some((Line::Timer, _)) => activity.timer,
             Some(_) => None,
         }?;
-        let culprit = Culprit { softirq: activity.softirq, stack: vec![function], ..Culprit::default() };
+        let culprit =
+            Culprit { softirq: activity.softirq, stack: vec![function], ..Culprit::default() };
         (!segment.is_in_waking_callback(window)).then_some(culprit)
     }
 }

@@ -118,7 +118,8 @@ fn refuse_profile_name(name: Option<&str>) -> Result<()> {
 
 /// Fetches these packages, or the standard ones.
 fn fetch(packages: &[String], bar: &mut Bar<'_>) -> Result<()> {
-    let standard: Vec<String> = kernel::packages().iter().map(|about| about.name.to_owned()).collect();
+    let standard: Vec<String> =
+        kernel::packages().iter().map(|about| about.name.to_owned()).collect();
     let packages = if packages.is_empty() { &standard } else { packages };
     let mut packages = packages.iter();
     packages.try_for_each(|name| kernel::fetch(name, bar).and_then(|fetched| report(&fetched, bar)))
@@ -160,7 +161,8 @@ fn list(kernels: &[(Kernel, kernel::Facts, u64)]) -> String {
     }
     let is_missing =
         |source: &Source| !kernels.iter().any(|(_, facts, _)| facts.origin.serves.contains(source));
-    let packages = kernel::packages().iter().filter(|a| is_missing(&Source::Package(a.name.to_owned())));
+    let packages =
+        kernel::packages().iter().filter(|a| is_missing(&Source::Package(a.name.to_owned())));
     list_available(&mut text, "latlab kernel fetch", &packages.collect::<Vec<_>>());
     let builds = BUILDS.iter().map(|build| &build.about);
     let builds = builds.filter(|a| is_missing(&Source::Build(a.name.to_owned())));

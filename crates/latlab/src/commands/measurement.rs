@@ -2,10 +2,10 @@
 
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
-use crate::session::Session;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live, text};
+use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
@@ -50,7 +50,8 @@ impl Measurement {
 
     fn carry_out_by(&self, plan: &Plan, carry_out: CarryOut) -> Result<()> {
         let prepared = Prepared::of(plan)?;
-        let plans: Vec<Prepared> = self.on.iter().map(|target| prepared.on_target(target)).collect();
+        let plans: Vec<Prepared> =
+            self.on.iter().map(|target| prepared.on_target(target)).collect();
         let target = self.target()?;
         if self.is_native() {
             self.options.refuse_any()?;

@@ -1,11 +1,11 @@
 //! Options for targets other than this machine, shared by the commands that measure.
 
 use crate::engine;
-use crate::session::Session;
 use crate::failure::{Failure, Result};
-use crate::session::Accel;
 use crate::progress::Progress;
 use crate::rig::Watch;
+use crate::session::Accel;
+use crate::session::Session;
 use clap::ValueEnum as _;
 use latlab_core::machine::TimeDomain;
 use latlab_core::time::Nanos;

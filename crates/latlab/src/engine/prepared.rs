@@ -85,7 +85,8 @@ impl Prepared {
         let once = match self.plan.length {
             Length::For(time) => time,
             Length::Count(count) => {
-                let interval = probe.part.params.get("interval").and_then(serde_json::Value::as_u64);
+                let interval =
+                    probe.part.params.get("interval").and_then(serde_json::Value::as_u64);
                 Nanos(interval.unwrap_or(1_000_000).saturating_mul(count))
             }
         };

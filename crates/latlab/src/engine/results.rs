@@ -4,7 +4,7 @@ use super::Outcome;
 use super::environment::Aftermath;
 use crate::explain::Explanations;
 use crate::failure::Failure;
-use crate::rig::{ProbeResults, Pacing, Rig};
+use crate::rig::{Pacing, ProbeResults, Rig};
 use crate::scan::Scanned;
 use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
@@ -165,7 +165,8 @@ fn lane_warnings(one: &ProbeResults) -> Vec<Warning> {
     // For an irregular probe no sample is a result.
     let quiet = matches!(one.pacing, Pacing::Irregular);
     if one.recording.series[0].0.recorded() == 0 && !quiet {
-        let text = format!("{probe} on CPU {cpu} recorded nothing: the run ended during its warm-up");
+        let text =
+            format!("{probe} on CPU {cpu} recorded nothing: the run ended during its warm-up");
         warnings.push(Warning::new("nothing-recorded", text));
     }
     warnings

@@ -49,7 +49,8 @@ pub(super) fn loads(
 
 /// Has the guard restore what loads change.
 pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
-    let changes = loads.iter().flat_map(|load| load.changes().iter().map(|knob| (*knob, load.name())));
+    let changes =
+        loads.iter().flat_map(|load| load.changes().iter().map(|knob| (*knob, load.name())));
     let mut changes: Vec<_> = changes.collect();
     // The last is restored first, and each terminal has LEDs of its own: the LEDs of the terminal
     // that was active can be restored once it is active again.

@@ -26,7 +26,7 @@ pub(super) struct Collector<'a> {
 /// Latencies up to which samples are dropped.
 struct Thresholds {
     /// When the threshold was last computed.
-    computed: Asked,
+    computed: Recheck,
     /// Samples above this may turn out to be late in the end.
     suspicious: Nanos,
     /// The threshold that the recorder has.
@@ -87,7 +87,8 @@ impl<'a> Collector<'a> {
 
     fn update_thresholds(&mut self, now: Nanos) -> Result<()> {
         let thresholds = &mut self.thresholds;
-        if self.probes.has_moving_threshold() && thresholds.computed.is_due(now, self.probes.count())
+        if self.probes.has_moving_threshold()
+            && thresholds.computed.is_due(now, self.probes.count())
         {
             thresholds.suspicious = self.probes.suspicious_threshold();
         }

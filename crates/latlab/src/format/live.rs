@@ -8,8 +8,8 @@ pub(crate) use cells::cells;
 
 use crate::rig::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use latlab_core::record::explained::Explained;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 use latlab_sys::terminal;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use super::grouped;
 use latlab_core::plan::Length;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
-use latlab_core::study::claim::{Judgement, ClaimVerdict};
+use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
 use latlab_core::study::pieces;
 use latlab_core::study::quantity::Quantity;

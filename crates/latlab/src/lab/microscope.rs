@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::session::Session;
 use latlab_core::path::{Path, Trace};
 use latlab_core::record::{Record, Sample};
-use latlab_core::scan::{Section, Scan};
+use latlab_core::scan::{Scan, Section};
 use latlab_core::time::Nanos;
 
 /// Carries out a plan, then repeats it with the plugin, and adds to each of the worst samples the
@@ -40,12 +40,7 @@ pub(crate) fn explain(plan: &Prepared, session: &mut Session<'_>) -> Result<Outc
 }
 
 /// Adds to each of the worst samples its path, and to each named section its function.
-fn add_paths(
-    target: &str,
-    record: &mut Record,
-    trace: &[Trace],
-    symbols: &Symbols,
-) -> Result<()> {
+fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbols) -> Result<()> {
     let recorded = |index: Option<u64>| trace.iter().find(|watched| Some(watched.index) == index);
     let mut missing = Vec::new();
     for sample in &mut record.worst {
@@ -55,7 +50,8 @@ fn add_paths(
         }
     }
     for section in record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
-        let path = recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
+        let path =
+            recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
         section.function = path.as_ref().and_then(Path::culprit);
     }
     if missing.is_empty() {

@@ -36,12 +36,7 @@ pub(super) fn program(
     Ok(Cell { files: program.files()?, links: program.links(), ..cell })
 }
 
-fn equipped(
-    plan: &Prepared,
-    time: GuestTime,
-    job: Job,
-    session: &mut Session<'_>,
-) -> Result<Cell> {
+fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
     cell(&plan.plan().target, time, job, plan.needs(), session)
 }
 

@@ -1,6 +1,6 @@
 //! Keyboard load: the caps lock LED is switched on and off.
 
-use super::{LoadContext, Load, Place, console};
+use super::{Load, LoadContext, Place, console};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
 use latlab_sys::console::CAPS_LOCK;

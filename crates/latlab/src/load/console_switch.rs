@@ -1,6 +1,6 @@
 //! Display load: switches between virtual terminals.
 
-use super::{LoadContext, Load, Place, console};
+use super::{Load, LoadContext, Place, console};
 use crate::failure::{Failure, Result};
 use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};

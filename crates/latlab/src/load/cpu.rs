@@ -1,6 +1,6 @@
 //! Computing load: matrix multiplication.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
 use crate::rig::TaskScheduling;

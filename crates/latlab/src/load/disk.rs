@@ -1,6 +1,6 @@
 //! Disk load: a scratch file is written and synced repeatedly.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};

@@ -1,6 +1,6 @@
 //! Network load: a large file is downloaded over TCP repeatedly.
 
-use super::{LoadContext, Load, Place, network, space};
+use super::{Load, LoadContext, Place, network, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;

@@ -1,6 +1,6 @@
 //! Program load: processes are started by fork and execve.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
 use latlab_sys::process::SelfExec;
 use std::io;

@@ -1,6 +1,6 @@
 //! Exit load: large processes end, and the kernel frees all of their memory.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;

@@ -1,6 +1,6 @@
 //! Process creation load: children are forked and waited for.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
 use std::io;
 

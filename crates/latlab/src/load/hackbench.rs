@@ -1,8 +1,8 @@
 //! Messaging load: groups of processes in which every sender writes to every receiver.
 
-use super::{LoadContext, Load, Place};
-use crate::workload::hackbench::{self, Groups, Transport, Role};
+use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
+use crate::workload::hackbench::{self, Groups, Role, Transport};
 use latlab_core::size::Bytes;
 use std::fs::File;
 use std::io;

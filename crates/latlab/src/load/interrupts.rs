@@ -1,8 +1,8 @@
 //! Interrupt load: a device or timers interrupt without pause.
 
-use super::{LoadContext, Load, Place};
-use crate::part::driver;
+use super::{Load, LoadContext, Place};
 use crate::failure::Result;
+use crate::part::driver;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
 use latlab_core::random::Random;

@@ -1,6 +1,6 @@
 //! I/O load: large copies between user space, the page cache and a device.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};

@@ -1,6 +1,6 @@
 //! IPI load: threads change memory that all of them share.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;

@@ -1,6 +1,6 @@
 //! Memory load: pages are mapped, touched and unmapped.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;

@@ -1,6 +1,6 @@
 //! Request load: clients and their servers exchange messages over TCP on this machine.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::part::{About, Describe};
 use crate::workload::netbench::{self, Client};
 use std::io;

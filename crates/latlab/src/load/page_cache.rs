@@ -1,6 +1,6 @@
 //! Write-back load: pages of a file are dirtied faster than they are written.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};

@@ -1,6 +1,6 @@
 //! Network load: a flood of ICMP echo requests.
 
-use super::{LoadContext, Load, Place, network};
+use super::{Load, LoadContext, Place, network};
 use crate::failure::Result;
 use crate::part::{About, Describe};
 use latlab_core::size::Bytes;

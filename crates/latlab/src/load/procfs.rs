@@ -1,6 +1,6 @@
 //! procfs load: a file of /proc, which the kernel generates on each read.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
 use std::fs::File;

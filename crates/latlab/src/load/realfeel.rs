@@ -1,6 +1,6 @@
 //! Real-time load: a SCHED_FIFO task that waits for the periodic interrupt of the RTC.
 
-use super::{LoadContext, Load, Place};
+use super::{Load, LoadContext, Place};
 use crate::failure::{Failure, Result, failed};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};

@@ -1,6 +1,6 @@
 //! The disk load of Rapid Reaction Linux: dd and sync in turns.
 
-use super::{LoadContext, Load, Place, space};
+use super::{Load, LoadContext, Place, space};
 use crate::failure::Result;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};

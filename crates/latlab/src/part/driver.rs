@@ -7,9 +7,7 @@ use latlab_sys::driver::{Driver, Refusal};
 pub(crate) fn open() -> Result<Driver> {
     Driver::open().map_err(|why| {
         let elsewhere = match why {
-            Refusal::Absent => {
-                "; or use the laboratory, whose guests have it (--on lab:PROFILE)"
-            }
+            Refusal::Absent => "; or use the laboratory, whose guests have it (--on lab:PROFILE)",
             _ => "",
         };
         Failure::Unsupported(format!("{why}{elsewhere}"))

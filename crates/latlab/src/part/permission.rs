@@ -45,7 +45,7 @@ fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latlab_core::machine::{Cgroup, ResourceLimit, Machine};
+    use latlab_core::machine::{Cgroup, Machine, ResourceLimit};
 
     fn refusal(machine: &Machine) -> String {
         missing("fifo", &doctor::diagnose(machine), "").to_string()

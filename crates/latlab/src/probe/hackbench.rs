@@ -2,17 +2,17 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::workload::hackbench::{self, Groups, Transport, Role};
-use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Pacing, Rig, TaskScheduling, unpoisoned};
-use crate::workload::worker::{WorkerChannel, Worker};
+use crate::rig::{Pacing, Rig, Sampler, TaskScheduling, unpoisoned};
+use crate::workload::hackbench::{self, Groups, Role, Transport};
+use crate::workload::perf_counters::{self, Meter, Reading};
+use crate::workload::worker::{Worker, WorkerChannel};
 use latlab_core::cpulist::CpuList;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::start_barrier::StartBarrier;
 use latlab_sys::process::{self, SingleThread};
+use latlab_sys::start_barrier::StartBarrier;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -191,9 +191,8 @@ fn run_task(
 ) -> io::Result<()> {
     barrier.wait()?;
     match role {
-        Role::Receiver(from) => {
-            (0..u64::from(loops) * u64::from(fan)).try_for_each(|_| hackbench::receive(&from, message))
-        }
+        Role::Receiver(from) => (0..u64::from(loops) * u64::from(fan))
+            .try_for_each(|_| hackbench::receive(&from, message)),
         Role::Sender(to) => (0..loops).try_for_each(|_| hackbench::send(&to, message)),
     }
 }

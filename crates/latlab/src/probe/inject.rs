@@ -6,7 +6,7 @@ use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, SecondTask, Phase, Pacing, Rig, Scheduling};
+use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling, SecondTask};
 use delay::{InjectedCause, Injector};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;

@@ -3,7 +3,7 @@
 use super::Probe;
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, SecondTask, Pacing, Rig, Scheduling};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, SecondTask};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

@@ -3,7 +3,7 @@
 use super::{Probe, check_inheritance};
 use crate::failure::Result;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, SecondTask};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

@@ -3,7 +3,7 @@
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Phase, Pacing, Rig, Scheduling};
+use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

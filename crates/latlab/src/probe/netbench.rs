@@ -2,15 +2,15 @@
 
 use super::Probe;
 use crate::failure::Result;
-use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Pacing, Rig, TaskScheduling, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, TaskScheduling, unpoisoned};
 use crate::workload::netbench::{self, Client, Exchange};
-use crate::workload::worker::{WorkerChannel, Worker};
+use crate::workload::perf_counters::{self, Meter, Reading};
+use crate::workload::worker::{Worker, WorkerChannel};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::start_barrier::StartBarrier;
 use latlab_sys::samples::{Sample, Samples};
+use latlab_sys::start_barrier::StartBarrier;
 use latlab_sys::{clock, process};
 use serde::{Deserialize, Serialize};
 use std::io;

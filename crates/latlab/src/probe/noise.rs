@@ -6,7 +6,7 @@ mod steal;
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Pacing, Rig, Scheduling, Share, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share, unpoisoned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;

@@ -6,7 +6,7 @@ use super::Probe;
 use crate::failure::{Failure, Result};
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, SecondTask, Pacing, Rig, Scheduling, Span};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, SecondTask, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::sink::Published;
 use latlab_core::time::Nanos;

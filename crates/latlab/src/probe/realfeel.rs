@@ -6,7 +6,7 @@ use super::Probe;
 use crate::failure::{Failure, Result, failed};
 use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Pacing, Rig, Scheduling, Span, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, Span, unpoisoned};
 use device::{HpetInterrupts, InterruptDevice, RtcInterrupts};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;

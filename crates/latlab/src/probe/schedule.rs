@@ -1,11 +1,11 @@
 //! The scheduler: time to switch to a real-time task while many tasks are runnable.
 
 use super::{Probe, interval};
-use crate::part::driver;
 use crate::failure::{Failure, Result};
+use crate::part::driver;
 use crate::part::needs::Needs;
 use crate::part::{About, Describe};
-use crate::rig::{Sampler, Pacing, Rig, Scheduling};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::growth::{self, Growth, GrowthPoint};
 use latlab_core::histogram::Histogram;

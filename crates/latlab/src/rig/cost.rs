@@ -2,7 +2,7 @@
 
 use super::conditions::Conditions;
 use super::coordination::Coordination;
-use super::{Sampler, Phase, Rig};
+use super::{Phase, Rig, Sampler};
 use latlab_core::plan::Length;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;

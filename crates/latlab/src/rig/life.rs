@@ -1,9 +1,9 @@
 //! The body of a measuring thread, from its scheduling policy to its recording.
 
 use super::Sampler;
-use super::sampler::Recording;
-use super::coordination::{FinishGuard, Coordination};
+use super::coordination::{Coordination, FinishGuard};
 use super::observer::{Observer, attach};
+use super::sampler::Recording;
 use super::scheduling::{self, Scheduling};
 use crate::failure::failed;
 use latlab_core::cpulist::CpuList;

@@ -3,8 +3,8 @@
 use super::coordination::Coordination;
 use super::{Pacing, Rig};
 use crate::failure::Failure;
-use latlab_core::cpulist::CpuList;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Event;

@@ -1,6 +1,6 @@
 //! The observer of a measurement: it receives each sample, to explain the late ones.
 
-use super::{Sampler, Rig, Watch};
+use super::{Rig, Sampler, Watch};
 use crate::failure::Result;
 use latlab_core::cpulist::CpuList;
 use latlab_core::feed::Feed;

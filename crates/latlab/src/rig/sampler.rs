@@ -8,13 +8,13 @@ pub(crate) use recording::Recording;
 
 use super::conditions::Conditions;
 use super::coordination::Coordination;
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::feed::Feed;
 use latlab_core::periods;
 use latlab_core::record::WarmUp;
-use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
-use latlab_core::worst::{WorstSample, Worst};
+use latlab_core::worst::{Worst, WorstSample};
 use latlab_sys::clock;
 use latlab_sys::mark::Marks;
 use latlab_sys::usage::Usage;

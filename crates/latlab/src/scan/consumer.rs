@@ -1,13 +1,13 @@
 //! The Consumer: the low-priority task that makes the call, in a process of its own, so that it can
 //! be killed if it hangs.
 
+use crate::call::window::{Alarm, Times, Window};
 use crate::call::{CALLS, Call, Stage};
 use crate::failure::{Failure, Result, failed};
-use crate::call::window::{Alarm, Times, Window};
 use crate::part::{self, driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan;
-use latlab_core::scan::{Interrupt, Measurement, Offset, LoopSection};
+use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset};
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running, SingleThread};
 use latlab_sys::sched::{self, Policy};

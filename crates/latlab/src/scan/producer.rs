@@ -1,7 +1,7 @@
 //! The Producer: the high-priority task that the interrupt wakes.
 
-use crate::failure::{Failure, Result, failed};
 use crate::call::window::Times;
+use crate::failure::{Failure, Result, failed};
 use crate::part::{driver, permission};
 use latlab_core::cpulist::CpuList;
 use latlab_core::scan::Interrupt;

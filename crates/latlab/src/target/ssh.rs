@@ -103,8 +103,9 @@ impl Agent<'_, '_> {
                 let mut record = *record;
                 let complaints = self.connection.complaints();
                 record.warnings.extend(
-                    complaints
-                        .map(|text| Warning::new("remote-stderr", format!("{}: {text}", self.host))),
+                    complaints.map(|text| {
+                        Warning::new("remote-stderr", format!("{}: {text}", self.host))
+                    }),
                 );
                 Ok(Outcome { record, verdict })
             }

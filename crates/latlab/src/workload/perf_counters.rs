@@ -2,14 +2,16 @@
 
 use crate::rig::Rig;
 use latlab_core::record::Warning;
-use latlab_sys::perf::{Counter, Event};
+use latlab_sys::perf::{Counter, HardwareEvent};
 use latlab_sys::usage::{self, Switches};
 use serde::{Deserialize, Serialize};
 use std::io;
 
 /// Events that not every processor counts.
-const MISSES: [(&str, Event); 2] =
-    [("data TLB misses", Event::TlbMisses), ("last-level cache misses", Event::CacheMisses)];
+const MISSES: [(&str, HardwareEvent); 2] = [
+    ("data TLB misses", HardwareEvent::TlbMisses),
+    ("last-level cache misses", HardwareEvent::CacheMisses),
+];
 
 /// Cost of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

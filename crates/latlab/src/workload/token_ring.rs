@@ -1,7 +1,7 @@
 //! A token that processes in a ring pass on through pipes, as in lmbench.
 
-use latlab_core::size::Bytes;
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::process::{self, Forked, SingleThread, pipe};

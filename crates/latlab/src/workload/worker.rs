@@ -7,7 +7,7 @@ use latlab_core::plan::Part;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running, SingleThread};
 use latlab_sys::samples::Samples;
-use latlab_sys::{clock, gate};
+use latlab_sys::{clock, start_barrier};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -137,7 +137,8 @@ impl WorkerChannel {
             serde_json::from_str(orders).map_err(|e| failed("the orders of the worker", e))?;
         // The kernel clears the parent-death signal when it executes a program with capabilities of
         // its own, so it is set again.
-        process::die_with_parent(orders.parent).map_err(|e| failed("the parent-death signal", e))?;
+        process::die_with_parent(orders.parent)
+            .map_err(|e| failed("the parent-death signal", e))?;
         process::set_thread_name(&orders.probe.name).map_err(|e| failed("the worker's name", e))?;
         let samples = orders.samples.map(|(fd, writers)| Samples::inherited(fd, writers));
         let samples = samples.transpose();

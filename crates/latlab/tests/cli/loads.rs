@@ -154,7 +154,10 @@ fn a_load_whose_process_was_killed_says_that_it_has_ended() {
         run.signal("INT");
         let record = run.finish().record();
         let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
-        assert!(ended.expect("it is said").text.contains("a child process has ended"), "{record:?}");
+        assert!(
+            ended.expect("it is said").text.contains("a child process has ended"),
+            "{record:?}"
+        );
     }
 }
 

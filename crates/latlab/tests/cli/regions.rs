@@ -3,7 +3,7 @@
 
 use super::program::latlab;
 use latlab_core::record::Record;
-use latlab_core::scan::{Interrupt, Offset, Point, Section, Scan};
+use latlab_core::scan::{Interrupt, Offset, Point, Scan, Section};
 use latlab_core::time::Nanos;
 
 /// Scans of the driver's loop, 482 µs long, in each of these ways.

@@ -4,7 +4,7 @@ use super::program::{
     LATLAB, Running, command, folder, latlab, machine, pause, root, run, running, until,
 };
 use latlab_core::record::Record;
-use latlab_core::scan::{Interrupt, Section, Scan};
+use latlab_core::scan::{Interrupt, Scan, Section};
 use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};

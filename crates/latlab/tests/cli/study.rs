@@ -267,17 +267,9 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
         ("lab:rt\"", "lab:rtt\"", &["line 15, column", "there is no profile 'rtt'", "rt"]),
         ("lab:rt\"", "lap:rt\"", &["there is no target 'lap:rt'", "lab"]),
         ("\"20ms\"", "\"20\"", &["line 10, column 11: '20' has no unit"]),
-        (
-            "rt.worst <= 0s",
-            "rt.wurst <= 0s",
-            &["column 10: unknown result 'rt.wurst'", "rt.worst"],
-        ),
+        ("rt.worst <= 0s", "rt.wurst <= 0s", &["column 10: unknown result 'rt.wurst'", "rt.worst"]),
         ("\"bars\"", "\"bar\"", &["line 60, column 8: unknown kind of picture 'bar'", "bars"]),
-        (
-            "along = \"kernel\"",
-            "along = \"load\"",
-            &["column 9: unknown axis 'load'", "kernel"],
-        ),
+        ("along = \"kernel\"", "along = \"load\"", &["column 9: unknown axis 'load'", "kernel"]),
         ("rt.cache >= 0", "rt.cache >= ", &["expected a number, a time, a result"]),
         (
             "\"worst\"\nprobe = \"cyclic\"",

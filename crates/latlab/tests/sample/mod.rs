@@ -1,11 +1,11 @@
 //! Sample record for tests, with known numbers in a real histogram.
 
+use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Part, Plan};
 use latlab_core::record::{
     Change, Charge, Counts, Figure, Record, SCHEMA, Sample, Schedule, Series, WarmUp, Warning, Work,
 };
-use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 

@@ -1,8 +1,8 @@
 //! The pictures in a study's file: parsing, and checks of their contents.
 
 use super::super::claim::Fault;
-use super::super::figure::{StudyFigure, FigureSource};
-use super::super::picture::{PictureKind, CategoryAxis, Picture};
+use super::super::figure::{FigureSource, StudyFigure};
+use super::super::picture::{CategoryAxis, Picture, PictureKind};
 use super::super::quantity::Quantity;
 use super::super::{Cell, Study};
 use super::shape::{PictureText, Text};
@@ -127,7 +127,12 @@ fn figures(text: &PictureText, kind: PictureKind, study: &Study) -> Result<Vec<u
 }
 
 /// Refuses a figure that no cell of the picture can have.
-fn measured(text: &Text, figure: &StudyFigure, cells: &[usize], study: &Study) -> Result<(), Fault> {
+fn measured(
+    text: &Text,
+    figure: &StudyFigure,
+    cells: &[usize],
+    study: &Study,
+) -> Result<(), Fault> {
     if cells.iter().any(|cell| study.can_have(&study.cells[*cell], figure)) {
         return Ok(());
     }

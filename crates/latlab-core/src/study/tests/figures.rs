@@ -28,7 +28,8 @@ fn figures_cover_all_repetitions() {
     assert_eq!(of(span, Statistic::Recorded), None);
     let switches = FigureSource::Value { probe: "cyclic".to_owned(), name: "switches".to_owned() };
     assert_eq!(of(switches, Statistic::Mean), None);
-    let empty = figure(FigureSource::Series { probe: "cyclic".to_owned(), span: None }, Statistic::Max);
+    let empty =
+        figure(FigureSource::Series { probe: "cyclic".to_owned(), span: None }, Statistic::Max);
     assert_eq!(empty.of(&[record(&[])]), None);
 }
 
@@ -85,5 +86,7 @@ fn sections_of_a_scan_are_counted_and_have_a_peak() {
     let number = |n: u8| Some(Quantity::number(f64::from(n)));
     assert_eq!(scan.regions.len(), 1);
     assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
-    assert!(!FigureSource::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections));
+    assert!(
+        !FigureSource::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections)
+    );
 }

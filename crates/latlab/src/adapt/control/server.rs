@@ -5,7 +5,7 @@ use super::requests::{CAPACITY, GroupRequests};
 use super::socket::Access;
 use super::{Context, http};
 use latlab_bpf::wakers::Meter;
-use latlab_core::mechanism::protocol::{self, Answer, Ask};
+use latlab_core::mechanism::protocol::{self, Answer, Command};
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::Violations;
 use latlab_core::time::Nanos;
@@ -114,8 +114,8 @@ impl Server {
 
     /// Reads from, or writes to, a program. Whether the connection stays open.
     fn serve_program(&mut self, connection: &mut Connection<Access>) -> bool {
-        connection.proceed(asking::LONGEST, |access, received| {
-            let answer = match (asking::line(received), access) {
+        connection.proceed(protocol::LONGEST, |access, received| {
+            let answer = match (protocol::line(received), access) {
                 (Ok(None), _) => return None,
                 (Err(why), _) => Err(Answer::Wrong(why)),
                 (Ok(Some(_)), Access::Denied(why)) => Err(Answer::Denied(why.clone())),
@@ -138,13 +138,13 @@ impl Server {
     }
 
     fn answer(&mut self, line: &str, peer: &Arc<Peer>) -> Result<String, Answer> {
-        match Ask::read(line, &self.context.configuration).map_err(Answer::Wrong)? {
-            Ask::Status => {
+        match Command::read(line, &self.context.configuration).map_err(Answer::Wrong)? {
+            Command::Status => {
                 let status = serde_json::to_string(&self.status());
                 Ok(status.expect("a status is plain data"))
             }
-            Ask::Groups(groups) => self.add_request(peer, groups),
-            Ask::Release => {
+            Command::Groups(groups) => self.add_request(peer, groups),
+            Command::Release => {
                 self.requests.release(peer);
                 self.context.mailbox.put_requests(self.requests.list());
                 Ok(Answer::Ok(String::new()).to_string())

@@ -140,7 +140,9 @@ fn invalid_request_is_answered_and_ends_connection() {
     assert!(fixture.answer(b"xyzzy\n").starts_with("wrong unknown request 'xyzzy': "));
     assert!(fixture.answer(&[b'x'; 1000]).starts_with("wrong the request is longer than"));
     assert!(fixture.answer(b"\xff\xfe\n").starts_with("wrong the request is not a line of text"));
-    assert!(fixture.answer(b"status\nstatus\n").starts_with("wrong more than one request at a time"));
+    assert!(
+        fixture.answer(b"status\nstatus\n").starts_with("wrong more than one request at a time")
+    );
     let without = Fixture::start(Some("selective is not at work"));
     assert_eq!(without.answer(b"groups AUDIO\n"), "denied selective is not at work\n");
 }

@@ -3,11 +3,11 @@
 use super::details::{about, with_default};
 use crate::call::CALLS;
 use crate::cause::CAUSES;
+use crate::lab::profile::{self, Profile};
 use crate::load::LOADS;
 use crate::mechanism::MECHANISMS;
-use crate::probe::PROBES;
-use crate::lab::profile::{self, Profile};
 use crate::part::Entry;
+use crate::probe::PROBES;
 use crate::study;
 use crate::target::TARGETS;
 use clap::Command;

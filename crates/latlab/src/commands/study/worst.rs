@@ -69,7 +69,9 @@ impl<'a> WorstCell<'a> {
 
     /// Reads the stored explanation, if it has the same fingerprint as the record in the table.
     pub(super) fn load(&self, folder: Folder<'_>) -> Option<Record> {
-        folder.load_worst(&self.explain_plan()).filter(|record| record.fingerprint == self.fingerprint)
+        folder
+            .load_worst(&self.explain_plan())
+            .filter(|record| record.fingerprint == self.fingerprint)
     }
 
     /// Measures the cell once more with explanation and stores the record, unless it is there.

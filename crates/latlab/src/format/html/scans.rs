@@ -4,10 +4,10 @@ use super::Scope;
 use super::figure::Level;
 use super::headline::Headline;
 use super::table::{TableColumn, number, section, words};
-use crate::format::picture::{ScannedCall, NamedRecord, calls};
+use crate::format::picture::{NamedRecord, ScannedCall, calls};
 use crate::format::scan::{finding, interrupt, micros};
 use crate::format::{grouped, micro, printable};
-use latlab_core::scan::{Section, Scan};
+use latlab_core::scan::{Scan, Section};
 use latlab_core::time::Nanos;
 use maud::{Markup, html};
 

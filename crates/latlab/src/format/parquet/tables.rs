@@ -155,7 +155,11 @@ fn series_row(source: &NamedRecord, nth: usize, series: &Series) -> Vec<(&'stati
 }
 
 /// Returns a row for each charge, or one without a cause if the sample has no explanation.
-fn worst_rows(source: &NamedRecord, nth: usize, sample: &Sample) -> Vec<Vec<(&'static str, Datum)>> {
+fn worst_rows(
+    source: &NamedRecord,
+    nth: usize,
+    sample: &Sample,
+) -> Vec<Vec<(&'static str, Datum)>> {
     let row = |charge: Option<&Charge>| {
         let stack = charge.map(|charge| charge.stack.join(";")).filter(|stack| !stack.is_empty());
         vec![

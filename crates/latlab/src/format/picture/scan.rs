@@ -2,7 +2,9 @@
 //! al. 2001: one chart for each call, with all kernels.
 
 use super::axis::{real, round_step};
-use super::{Area, Axis, COLOURS, CallBar, Chart, ChartLine, Marks, NamedRecord, Step, Stroke, Unit};
+use super::{
+    Area, Axis, COLOURS, CallBar, Chart, ChartLine, Marks, NamedRecord, Step, Stroke, Unit,
+};
 use crate::format::{micro, numbered, printable, scan};
 use latlab_core::scan::{Offset, Point, Scan};
 use latlab_core::time::Nanos;

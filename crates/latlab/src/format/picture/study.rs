@@ -12,7 +12,7 @@ use latlab_core::histogram::Histogram;
 use latlab_core::record::Record;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
-use latlab_core::study::picture::{PictureKind, Picture};
+use latlab_core::study::picture::{Picture, PictureKind};
 use latlab_core::timeline::Timeline;
 
 /// A picture with measurements.
@@ -59,7 +59,9 @@ fn of(
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => of_samples(picture, study, records)?,
+        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => {
+            of_samples(picture, study, records)?
+        }
         PictureKind::Bars | PictureKind::Curves => over::chart(picture, study, findings)?,
         PictureKind::Pdlt => of_scans(picture, study, records)?,
     };

@@ -4,7 +4,7 @@ use crate::format::grouped;
 use crate::format::text::plain_table;
 use comfy_table::CellAlignment;
 use latlab_core::plan::{Length, Plan};
-use latlab_core::study::{Study, Words};
+use latlab_core::study::{SpannedText, Study};
 
 /// Returns a row for each cell, with the number that `--cell` takes.
 pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
     table.trim_fmt() + "\n"
 }
 
-fn written(words: Option<&[Words]>) -> String {
+fn written(words: Option<&[SpannedText]>) -> String {
     let all: Vec<&str> = words.unwrap_or_default().iter().map(|one| one.text.as_str()).collect();
     if all.is_empty() { "–".to_owned() } else { all.join(" ") }
 }

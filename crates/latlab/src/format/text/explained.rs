@@ -66,8 +66,10 @@ fn time_line(sample: &Sample) -> String {
         sample.latency,
     );
     for charge in &sample.causes {
-        let culprit =
-            culprit_and_function(&charge.culprit, latlab_core::explain::names::culprit(&charge.stack));
+        let culprit = culprit_and_function(
+            &charge.culprit,
+            latlab_core::explain::names::culprit(&charge.stack),
+        );
         let line = format!(
             "{:>9}{:>11}  |{}| {:<17} {culprit}",
             charge.from.to_string(),

@@ -4,7 +4,7 @@ use super::plain_table;
 use crate::format::scan::{call, finding, interrupt, micros};
 use crate::format::{grouped, printable};
 use latlab_core::record::Record;
-use latlab_core::scan::{Section, Scan};
+use latlab_core::scan::{Scan, Section};
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 

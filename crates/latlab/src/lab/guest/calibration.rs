@@ -32,28 +32,28 @@ pub(crate) fn keep(calibration: Calibration, kernel: &Kernel) {
     let _ = file::write_atomically(&path(kernel), text.as_bytes());
 }
 
-    /// Reads the calibration of the running kernel.
-    pub(super) fn read() -> Result<Calibration> {
-        let unreadable = |e| Failure::Failed(format!("the kernel's symbols can't be read: {e}"));
-        let symbols = BufReader::new(File::open("/proc/kallsyms").map_err(unreadable)?);
-        let [entry, result] = GUEST.calibration;
-        let (mut setup, mut variable) = (None, None);
-        for line in symbols.lines() {
-            let line = line.map_err(unreadable)?;
-            let mut words = line.split(' ');
-            let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-            match words.nth(1) {
-                Some(name) if name == entry => setup = address,
-                Some(name) if name == result => variable = address,
-                _ => {}
-            }
+/// Reads the calibration of the running kernel.
+pub(super) fn read() -> Result<Calibration> {
+    let unreadable = |e| Failure::Failed(format!("the kernel's symbols can't be read: {e}"));
+    let symbols = BufReader::new(File::open("/proc/kallsyms").map_err(unreadable)?);
+    let [entry, result] = GUEST.calibration;
+    let (mut setup, mut variable) = (None, None);
+    for line in symbols.lines() {
+        let line = line.map_err(unreadable)?;
+        let mut words = line.split(' ');
+        let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        match words.nth(1) {
+            Some(name) if name == entry => setup = address,
+            Some(name) if name == result => variable = address,
+            _ => {}
         }
-        let timer = |(setup, variable)| {
-            let period = kernel_word(variable)?;
-            (period > 0).then_some(ApicTimer { setup, variable, period })
-        };
-        Ok(Calibration { apic_timer: setup.zip(variable).and_then(timer) })
     }
+    let timer = |(setup, variable)| {
+        let period = kernel_word(variable)?;
+        (period > 0).then_some(ApicTimer { setup, variable, period })
+    };
+    Ok(Calibration { apic_timer: setup.zip(variable).and_then(timer) })
+}
 
 fn path(kernel: &Kernel) -> PathBuf {
     kernel.folder.join("calibration.json")

@@ -59,9 +59,9 @@ impl Program {
     /// The job that starts it, with the current folder and search paths.
     pub(crate) fn job(&self) -> Result<Job> {
         let text = |what: &str, value: OsString| {
-            value
-                .into_string()
-                .map_err(|_| Failure::Failed(format!("{what} is not UTF-8, and cannot be passed to a guest")))
+            value.into_string().map_err(|_| {
+                Failure::Failed(format!("{what} is not UTF-8, and cannot be passed to a guest"))
+            })
         };
         let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
         let folder = text("the name of the current folder", folder.into_os_string())?;
@@ -223,8 +223,7 @@ impl Cell {
         let mut names = Vec::new();
         for module in module::closure(self.kernel.modules.as_deref(), &wanted)? {
             archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
-            let disk =
-                if module.name == "null_blk" { self.disk_parameters() } else { Vec::new() };
+            let disk = if module.name == "null_blk" { self.disk_parameters() } else { Vec::new() };
             names.push([vec![module.name.as_str()], disk].concat().join(" "));
         }
         if self.driver.is_some() {

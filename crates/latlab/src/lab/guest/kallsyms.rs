@@ -4,7 +4,7 @@ use crate::failure::{Result, failed};
 use crate::message::{Message, Stream};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use latlab_core::symbols::{Entry, preemption_counter};
+use latlab_core::symbols::{KallsymsLine, preemption_counter};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write};
 
@@ -30,7 +30,7 @@ pub(super) fn send(port: &mut dyn Write) -> Result<()> {
 
 /// Whether a line is a function, without the padding before functions, or the preemption counter.
 fn is_wanted(line: &str) -> bool {
-    Entry::parse(line).is_some_and(|entry| {
+    KallsymsLine::parse(line).is_some_and(|entry| {
         entry.is_function() && !entry.name.starts_with("__pfx_")
             || preemption_counter(entry.name).is_some()
     })

@@ -49,7 +49,10 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = path.display().to_string();
     let top = path.metadata().map_err(|e| failed(&name, e))?;
     if !top.is_file() && !top.is_dir() {
-        return Err(failed(&name, "this is neither a file nor a folder, and can't be brought along"));
+        return Err(failed(
+            &name,
+            "this is neither a file nor a folder, and can't be brought along",
+        ));
     }
     let mut files = Vec::new();
     for entry in WalkDir::new(path).follow_links(true).sort_by_file_name() {
@@ -119,7 +122,10 @@ impl Packing<'_> {
             Some(elf) => self.libraries(Loaded::program(real, elf)),
             None => Err(failed(
                 &name,
-                &format!("this is neither a program for {} nor a script that begins with #!", GUEST.title),
+                &format!(
+                    "this is neither a program for {} nor a script that begins with #!",
+                    GUEST.title
+                ),
             )),
         }
     }

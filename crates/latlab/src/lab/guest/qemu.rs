@@ -232,7 +232,10 @@ pub(crate) fn version(target: &str) -> Result<String> {
     let asked = process::command(GUEST.qemu).arg("--version").output();
     let said = asked.map_err(|error| missing(target, &error))?;
     if !said.status.success() {
-        return Err(Failure::Failed(format!("{target}: {} --version: {}", GUEST.qemu, said.status)));
+        return Err(Failure::Failed(format!(
+            "{target}: {} --version: {}",
+            GUEST.qemu, said.status
+        )));
     }
     Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
 }

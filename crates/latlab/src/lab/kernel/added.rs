@@ -112,9 +112,7 @@ fn modules_in(folder: &Path, release: &str) -> Result<PathBuf> {
     let places = [folder.to_owned(), folder.join(release), folder.join(modules_place(release))];
     places.into_iter().find(|place| place.join("modules.order").is_file()).ok_or_else(|| {
         let folder = folder.display();
-        Failure::Failed(format!(
-            "{folder}: it has no modules of {release} (no modules.order)"
-        ))
+        Failure::Failed(format!("{folder}: it has no modules of {release} (no modules.order)"))
     })
 }
 

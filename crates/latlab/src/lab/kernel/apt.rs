@@ -50,10 +50,14 @@ pub(crate) fn find(
         if let Some(package) = look(name)? {
             return Ok(package);
         }
-        return Err(Failure::Failed(format!("apt does not know the package '{name}': {ELSEWHERE}")));
+        return Err(Failure::Failed(format!(
+            "apt does not know the package '{name}': {ELSEWHERE}"
+        )));
     }
     let advice = "run apt-get update as root first";
-    Err(Failure::Unsupported(format!("apt does not know the package '{name}': {advice}, or {ELSEWHERE}")))
+    Err(Failure::Unsupported(format!(
+        "apt does not know the package '{name}': {advice}, or {ELSEWHERE}"
+    )))
 }
 
 const ELSEWHERE: &str = "add a kernel of your own with latlab kernel add FILE";

@@ -50,7 +50,11 @@ pub(crate) fn collect(
 ) -> Result<()> {
     let mut script = tool("sh");
     script.arg("scripts/package/install-extmod-build").arg(to).current_dir(tree);
-    script.env("srctree", ".").env("SRCARCH", GUEST.source_folder).env("CC", "gcc").env("HOSTCC", "gcc");
+    script
+        .env("srctree", ".")
+        .env("SRCARCH", GUEST.source_folder)
+        .env("CC", "gcc")
+        .env("HOSTCC", "gcc");
     run(&mut script, log, progress, &mut |_| ())
 }
 

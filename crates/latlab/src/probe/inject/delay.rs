@@ -1,10 +1,10 @@
 //! Causes of injected delays, and how each is brought about.
 
-use crate::part::driver;
 use crate::failure::{Failure, Result};
+use crate::part::driver;
 use crate::part::needs::Needs;
 use latlab_core::time::Nanos;
-use latlab_sys::driver::{Cause, Driver, InterruptSource};
+use latlab_sys::driver::{DelayCause, Driver, InterruptSource};
 use latlab_sys::root::Root;
 use latlab_sys::{clock, cpu};
 use std::io;
@@ -44,19 +44,19 @@ pub(super) enum Injector {
     /// A task that computes, with this priority offset to the delayed thread.
     Task(i32),
     /// The test driver.
-    Driver(Driver, Cause),
+    Driver(Driver, DelayCause),
     /// The test driver's device.
     Device(Driver),
 }
 
 impl InjectedCause {
-    fn in_kernel(self) -> Option<Cause> {
+    fn in_kernel(self) -> Option<DelayCause> {
         match self {
-            InjectedCause::InterruptsOff => Some(Cause::InterruptsOff),
-            InjectedCause::PreemptionOff => Some(Cause::PreemptionOff),
-            InjectedCause::RawSpinlock => Some(Cause::RawSpinlock),
-            InjectedCause::Softirq => Some(Cause::Softirq),
-            InjectedCause::TimerCallback => Some(Cause::TimerCallback),
+            InjectedCause::InterruptsOff => Some(DelayCause::InterruptsOff),
+            InjectedCause::PreemptionOff => Some(DelayCause::PreemptionOff),
+            InjectedCause::RawSpinlock => Some(DelayCause::RawSpinlock),
+            InjectedCause::Softirq => Some(DelayCause::Softirq),
+            InjectedCause::TimerCallback => Some(DelayCause::TimerCallback),
             _ => None,
         }
     }

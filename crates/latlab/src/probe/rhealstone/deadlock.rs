@@ -1,9 +1,9 @@
 //! Rhealstone component 5: the resolution of a priority inversion.
 
 use crate::failure::Result;
-use crate::probe::{Probe, check_inheritance};
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
+use crate::probe::{Probe, check_inheritance};
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, SecondTask};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -83,7 +83,10 @@ impl Probe for Deadlock {
                 let limit = clock::wall_clock() + TIMEOUT;
                 alone.measure(|| shared.mutexes[INHERITED].lock_until(limit).map(drop))?;
                 let cost = clock.measure_clock_read();
-                let (medium, low) = (self.scheduling.policy_with_offset(-1), self.scheduling.policy_with_offset(-2));
+                let (medium, low) = (
+                    self.scheduling.policy_with_offset(-1),
+                    self.scheduling.policy_with_offset(-2),
+                );
                 sampler.with_second_task(
                     medium,
                     |task| shared.compute(task),

@@ -1,16 +1,16 @@
 //! Rhealstone component 3: from an interrupt to its handler, and on to a task.
 
-use crate::part::driver;
 use crate::failure::{Failure, Result};
+use crate::part::driver;
 use crate::part::needs::Needs;
-use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, Pacing, Rig, Scheduling, Span};
+use crate::probe::Probe;
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::driver::{Driver, Source};
+use latlab_sys::driver::{Driver, InterruptSource as DriverInterrupt};
 use std::io;
 
 /// Measures the time from an interrupt until its handler runs, and from there until a task runs.
@@ -141,14 +141,18 @@ fn cpu_sets(cpus: &CpuList, source: InterruptSource) -> Vec<CpuList> {
     }
 }
 
-fn measure_handler(sampler: &mut Sampler<'_>, source: InterruptSource, cost: Nanos) -> io::Result<()> {
+fn measure_handler(
+    sampler: &mut Sampler<'_>,
+    source: InterruptSource,
+    cost: Nanos,
+) -> io::Result<()> {
     let driver = Driver::open().map_err(io::Error::other)?;
     let mut seen = 0;
     sampler.start_at(clock::now());
     while sampler.running() {
         driver.arm(match source {
-            InterruptSource::Device => Source::Device { threaded: false },
-            _ => Source::Timer(clock::now() + AHEAD),
+            InterruptSource::Device => DriverInterrupt::Device { threaded: false },
+            _ => DriverInterrupt::Timer(clock::now() + AHEAD),
         })?;
         let begin = clock::now();
         let arrival = match driver.wait(seen) {

@@ -2,9 +2,9 @@
 
 use super::objects::{self, Object, ObjectKind};
 use crate::failure::Result;
-use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling, Span};
+use crate::probe::Probe;
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, SecondTask, Span};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

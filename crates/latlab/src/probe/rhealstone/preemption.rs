@@ -1,9 +1,9 @@
 //! Rhealstone component 2: a high-priority task preempts a low-priority one.
 
 use crate::failure::Result;
-use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
+use crate::probe::Probe;
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, SecondTask};
 use latlab_core::cpulist::CpuList;
 use latlab_core::random::Random;
 use latlab_core::time::Nanos;

@@ -1,9 +1,9 @@
 //! Rhealstone component 1: the switch between two active tasks of equal priority.
 
 use crate::failure::Result;
-use crate::probe::Probe;
 use crate::part::{About, Describe};
-use crate::rig::{Cost, Sampler, SecondTask, Pacing, Rig, Scheduling};
+use crate::probe::Probe;
+use crate::rig::{Cost, Pacing, Rig, Sampler, Scheduling, SecondTask};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;

@@ -1,11 +1,11 @@
 //! The recording: everything that a sampler leaves behind when it ends.
 
 use super::Sampler;
-use latlab_core::record::{Disturbed, WarmUp};
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::record::{Disturbed, WarmUp};
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
-use latlab_core::worst::{WorstSample, Worst};
+use latlab_core::worst::{Worst, WorstSample};
 use latlab_sys::{clock, usage};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! One connection of the OpenSSH client: bytes in, lines out.
 
 use super::host::Host;
-use crate::session::Session;
 use crate::failure::{Failure, Result, failed};
+use crate::session::Session;
 use latlab_core::time::Nanos;
 use latlab_sys::process::{self, Running};
 use latlab_sys::terminal::Settings;
@@ -184,9 +184,9 @@ fn configure(command: &mut Command) {
 
 fn unable(error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => Failure::Unsupported(
-            "ssh is not installed: apt-get install openssh-client".to_owned(),
-        ),
+        io::ErrorKind::NotFound => {
+            Failure::Unsupported("ssh is not installed: apt-get install openssh-client".to_owned())
+        }
         _ => failed("ssh can't be started", error),
     }
 }

@@ -40,7 +40,10 @@ fn system_calls_take_no_longer_unless_the_kernel_can_t_probe_and_then_it_is_said
     assert!(!said.stderr.contains(slow), "{said:?}");
     for (before, why) in [
         ("mount -t tmpfs none /sys/bus/event_source/devices", "this kernel has no probes for perf"),
-        ("echo 0 > /proc/sys/kernel/ftrace_enabled", "kprobes report nothing: kernel.ftrace_enabled"),
+        (
+            "echo 0 > /proc/sys/kernel/ftrace_enabled",
+            "kprobes report nothing: kernel.ftrace_enabled",
+        ),
     ] {
         let (ratio, said) = longer(before);
         assert!(said.stderr.contains(&format!("{slow}{why}")), "{said:?}");

@@ -42,7 +42,12 @@ const TRUTHS: [Truth; 9] = [
     },
     Truth { cause: "softirq", called: "softirq", who: "TASKLET", function: None },
     Truth { cause: "interrupt", called: "interrupt", who: "(latlab)", function: None },
-    Truth { cause: "higher-priority", called: "higher-priority", who: "second-task", function: None },
+    Truth {
+        cause: "higher-priority",
+        called: "higher-priority",
+        who: "second-task",
+        function: None,
+    },
     Truth { cause: "equal-priority", called: "equal-priority", who: "second-task", function: None },
     Truth { cause: "page-fault", called: "page-fault", who: "inject/0", function: None },
 ];

@@ -5,7 +5,7 @@ use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
 use super::FunctionColours;
 use crate::format::micro;
 use crate::format::picture::round_step;
-use latlab_core::path::{Frame, DisabledSection, IDLE, Off, Path};
+use latlab_core::path::{DisabledSection, Frame, IDLE, Off, Path};
 use latlab_core::time::Nanos;
 
 const LEFT: f64 = 104.0;

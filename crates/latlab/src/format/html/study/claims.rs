@@ -1,7 +1,7 @@
 //! Claims of a paper and their verdicts.
 
 use crate::format::study::grounds;
-use latlab_core::study::claim::{Judgement, ClaimVerdict};
+use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
 use maud::{Markup, html};
 
@@ -24,7 +24,10 @@ fn sentence(findings: &Findings<'_>) -> String {
     };
     let others = [
         (count(|verdict| *verdict == ClaimVerdict::Differs), ["differs", "differ"]),
-        (count(|verdict| *verdict == ClaimVerdict::NoLongerHolds), ["no longer holds", "no longer hold"]),
+        (
+            count(|verdict| *verdict == ClaimVerdict::NoLongerHolds),
+            ["no longer holds", "no longer hold"],
+        ),
         (
             count(|verdict| matches!(verdict, ClaimVerdict::NotMeasured(_))),
             ["was not measured", "were not measured"],

@@ -11,7 +11,7 @@ use super::NumberTable;
 use crate::format::study::shown;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
-use latlab_core::study::picture::{PictureKind, CategoryAxis, Picture};
+use latlab_core::study::picture::{CategoryAxis, Picture, PictureKind};
 use latlab_core::study::quantity::Quantity;
 use std::fmt::Write as _;
 
@@ -30,7 +30,9 @@ pub(super) fn chart(
     let y = values(picture, over, study, &rows);
     let (mut lines, mut marks) = (Vec::new(), Marks::default());
     match picture.kind {
-        PictureKind::Bars if over.stacked => marks.columns = stacked(&rows, over, picture.figures.len()),
+        PictureKind::Bars if over.stacked => {
+            marks.columns = stacked(&rows, over, picture.figures.len())
+        }
         PictureKind::Bars => marks.columns = side_by_side(&rows, &y),
         _ => lines = curves(&rows, over, &y),
     }

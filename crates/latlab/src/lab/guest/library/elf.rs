@@ -1,5 +1,6 @@
 //! The fields of an ELF file that the dynamic loader reads (elf(5)).
 
+use crate::lab::arch::GUEST;
 use object::LittleEndian;
 use object::elf::{
     DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DynamicTag,
@@ -7,7 +8,6 @@ use object::elf::{
 };
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 use std::path::PathBuf;
-use crate::lab::arch::GUEST;
 
 /// The first bytes of a 64-bit little-endian ELF file.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
