@@ -161,7 +161,7 @@ fn late(series: &Series, threshold: Nanos) -> (u64, u64) {
 )]
 fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, String> {
     let count: u64 = excesses.iter().map(|(_, count)| count).sum();
-    let fit = Pareto::likeliest(excesses).ok_or("all late samples have the same latency")?;
+    let fit = Pareto::fit(excesses).ok_or("all late samples have the same latency")?;
     if fit.scale < BUCKETS * threshold.0 as f64 / 1_000.0 {
         return Err("late samples differ by less than the histogram's resolution".to_owned());
     }
@@ -181,7 +181,7 @@ fn level(excesses: &Excesses, threshold: Nanos, all: u64) -> Result<Level, Strin
     let latency = |excess: f64| threshold + Nanos(excess.round() as u64);
     Ok(Level {
         once_in: all.saturating_mul(FURTHER),
-        latency: latency(fit.above(rare)),
+        latency: latency(fit.inverse_survival(rare)),
         low: latency(low),
         high: latency(high),
         threshold,
@@ -199,7 +199,7 @@ fn is_plausible(fit: &Pareto, excesses: &Excesses, count: u64) -> bool {
     let mut worse = 0;
     for _ in 0..SIMULATED {
         let drawn = fit.draw(count, &mut random);
-        let again = Pareto::likeliest(&drawn);
+        let again = Pareto::fit(&drawn);
         worse += usize::from(again.is_none_or(|again| again.distance(&drawn) >= distance));
     }
     (worse + 1) as f64 >= REFUSED_BELOW * (SIMULATED + 1) as f64

@@ -86,7 +86,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("compare /nowhere/a /nowhere/b", &["/nowhere/a", "No such file"]),
     ("compare a b --fail-if p99", &["--fail-if 'p99', column 4", "expected a comparison"]),
     ("compare a b --fail-if x.p99>5parsecs", &["column 7", "5parsecs"]),
-    ("compare a b --fail-if baseline>5us", &["column 1", "write which"]),
+    ("compare a b --fail-if baseline>5us", &["column 1", "write it in full"]),
     ("compare a b --json --ktap", &["--json", "--ktap"]),
     ("compare /nowhere/*.json b", &["/nowhere/*.json", "no record"]),
     ("exec", &["<COMMAND>"]),

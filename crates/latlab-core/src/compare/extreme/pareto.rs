@@ -25,7 +25,7 @@ impl Pareto {
     ///
     /// For each ratio of shape and scale the most likely shape is a mean of logarithms (Grimshaw
     /// 1993), so that only the ratio has to be searched.
-    pub(super) fn likeliest(excesses: &Excesses) -> Option<Pareto> {
+    pub(super) fn fit(excesses: &Excesses) -> Option<Pareto> {
         let (count, sum) = sums(excesses, |x| x);
         let largest = excesses.iter().map(|(x, _)| *x).fold(0.0, f64::max);
         if excesses.len() < 2 || largest <= 0.0 {
@@ -61,11 +61,11 @@ impl Pareto {
         let shapes: Vec<f64> = (0..=30).map(|n| LEAST_SHAPE + f64::from(n) * 0.05).collect();
         let with = |shape: f64, level: f64| {
             let one = Pareto { shape, scale: 1.0 };
-            Pareto { shape, scale: level / one.above(rare) }.unlikely(excesses)
+            Pareto { shape, scale: level / one.inverse_survival(rare) }.neg_log_likelihood(excesses)
         };
         let least = |level: f64| with(least(&shapes, |shape| with(shape, level)), level);
-        let most = self.unlikely(excesses) + REFUSED;
-        let level = self.above(rare);
+        let most = self.neg_log_likelihood(excesses) + REFUSED;
+        let level = self.inverse_survival(rare);
         if least(level * FURTHEST) < most {
             return None;
         }
@@ -75,7 +75,7 @@ impl Pareto {
     }
 
     /// Returns the negative log-likelihood.
-    fn unlikely(&self, excesses: &Excesses) -> f64 {
+    fn neg_log_likelihood(&self, excesses: &Excesses) -> f64 {
         let (count, sum) = if self.shape.abs() < 1e-9 {
             sums(excesses, |x| x / self.scale)
         } else {
@@ -88,7 +88,7 @@ impl Pareto {
     }
 
     /// Returns the share of excesses up to `x` (cumulative distribution function).
-    pub(super) fn upto(&self, x: f64) -> f64 {
+    pub(super) fn cdf(&self, x: f64) -> f64 {
         if self.shape.abs() < 1e-9 {
             return -(-x / self.scale).exp_m1();
         }
@@ -97,7 +97,7 @@ impl Pareto {
     }
 
     /// Returns the excess that a share `rare` of all excesses is above.
-    pub(super) fn above(&self, rare: f64) -> f64 {
+    pub(super) fn inverse_survival(&self, rare: f64) -> f64 {
         if self.shape.abs() < 1e-9 {
             return -self.scale * rare.ln();
         }
@@ -107,7 +107,7 @@ impl Pareto {
     /// Draws this many excesses, in ascending order.
     pub(super) fn draw(&self, count: u64, random: &mut Random) -> Vec<(f64, u64)> {
         let mut drawn: Vec<(f64, u64)> =
-            (0..count).map(|_| (self.above(random.share()), 1)).collect();
+            (0..count).map(|_| (self.inverse_survival(random.share()), 1)).collect();
         drawn.sort_by(|a, b| a.0.total_cmp(&b.0));
         drawn
     }
@@ -120,7 +120,7 @@ impl Pareto {
         for (x, times) in excesses {
             #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
             let after = before + *times as f64 / count;
-            let fitted = self.upto(*x);
+            let fitted = self.cdf(*x);
             // A value represents a bucket: half of its samples are below.
             most = most.max((fitted - f64::midpoint(before, after)).abs());
             before = after;

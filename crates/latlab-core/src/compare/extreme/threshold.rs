@@ -14,7 +14,7 @@ pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<N
         let threshold = value_reached_by(histogram, wanted).max(floor);
         let excesses = excesses(histogram, threshold);
         let count: u64 = excesses.iter().map(|(_, count)| count).sum();
-        let fit = Pareto::likeliest(&excesses).filter(|_| count >= FEWEST / 2);
+        let fit = Pareto::fit(&excesses).filter(|_| count >= FEWEST / 2);
         #[expect(clippy::cast_precision_loss, reason = "at most some hundreds are fitted")]
         if let Some(fit) = fit {
             // Variance of the maximum-likelihood shape (Smith 1987).

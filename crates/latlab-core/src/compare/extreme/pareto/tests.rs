@@ -26,12 +26,13 @@ const GOLDEN: [(f64, f64, f64, f64); 3] = [
 fn fit_agrees_with_scipy() {
     for (c, shape, scale, unlikely) in GOLDEN {
         let made = Pareto { shape: c, scale: 10_000.0 };
-        let values = (0..200).map(|n| made.above(1.0 - (f64::from(n) + 0.5) / 200.0).round());
+        let values =
+            (0..200).map(|n| made.inverse_survival(1.0 - (f64::from(n) + 0.5) / 200.0).round());
         let excesses: Vec<(f64, u64)> = values.map(|x| (x, 1)).collect();
-        let found = Pareto::likeliest(&excesses).unwrap();
+        let found = Pareto::fit(&excesses).unwrap();
         assert!((found.shape - shape).abs() < 1e-5, "{found:?}, not {shape}");
         assert!((found.scale - scale).abs() < 0.1, "{found:?}, not {scale}");
-        let mine = found.unlikely(&excesses);
+        let mine = found.neg_log_likelihood(&excesses);
         assert!((mine - unlikely).abs() < 1e-6, "{mine}, not {unlikely}");
     }
 }
@@ -40,21 +41,21 @@ fn fit_agrees_with_scipy() {
 fn fit_recovers_the_shape_and_scale_of_drawn_excesses() {
     for shape in [-0.3, 0.0, 0.4] {
         let made = Pareto { shape, scale: 500.0 };
-        let found = Pareto::likeliest(&made.draw(20_000, &mut Random::new(5))).unwrap();
+        let found = Pareto::fit(&made.draw(20_000, &mut Random::new(5))).unwrap();
         assert!((found.shape - shape).abs() < 0.04, "{found:?}");
         assert!((found.scale / 500.0 - 1.0).abs() < 0.05, "{found:?}");
     }
-    assert_eq!(Pareto::likeliest(&[(5.0, 7)]), None);
-    assert_eq!(Pareto::likeliest(&[]), None);
+    assert_eq!(Pareto::fit(&[(5.0, 7)]), None);
+    assert_eq!(Pareto::fit(&[]), None);
 }
 
 proptest! {
     #[test]
-    fn above_is_the_inverse_of_upto(
+    fn inverse_survival_is_the_inverse_of_cdf(
         shape in -0.5f64..1.0, scale in 1.0f64..1e6, rare in 1e-6f64..1.0,
     ) {
         let pareto = Pareto { shape, scale };
-        prop_assert!((1.0 - pareto.upto(pareto.above(rare)) - rare).abs() < 1e-6);
+        prop_assert!((1.0 - pareto.cdf(pareto.inverse_survival(rare)) - rare).abs() < 1e-6);
     }
 
     #[test]
@@ -62,13 +63,13 @@ proptest! {
                                 more in 0.9f64..1.1, shift in -0.05f64..0.05) {
         let mut excesses: Vec<(f64, u64)> = values.iter().map(|x| (*x, 2)).collect();
         excesses.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let found = Pareto::likeliest(&excesses).unwrap();
+        let found = Pareto::fit(&excesses).unwrap();
         let near = Pareto { shape: found.shape + shift, scale: found.scale * more };
         // At the smallest and the largest shape the maximum is elsewhere, and is not used.
         let inside = |shape: f64| (LEAST_SHAPE + 0.01..LARGEST_SHAPE - 0.01).contains(&shape);
         prop_assert!(
             !inside(found.shape) || !inside(near.shape)
-                || near.unlikely(&excesses) >= found.unlikely(&excesses) - 1e-6
+                || near.neg_log_likelihood(&excesses) >= found.neg_log_likelihood(&excesses) - 1e-6
         );
     }
 }
