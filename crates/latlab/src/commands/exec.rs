@@ -49,7 +49,7 @@ pub(super) struct Exec {
     /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Longest permitted wake-up from idle while the program runs (PM QoS); 0 keeps all CPUs out of
+    /// Longest permitted wake-up from idle while the program runs; 0 keeps all CPUs out of
     /// idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
