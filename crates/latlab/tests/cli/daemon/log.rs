@@ -47,7 +47,7 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
         .refused(1, &[&place, "to none", "now it is: suppress: preempt goes from full to lazy"]);
 
     fs::write(&path, format!("{text}{{\"decided")).unwrap();
-    run(command("adapt --replay").arg(&path)).refused(2, &["this is no line of a log of latlab"]);
+    run(command("adapt --replay").arg(&path)).refused(2, &["not a line of a latlab adapt log"]);
     fs::write(&path, "{\"again\":5}\n").unwrap();
     let why = "does not say first which mechanisms are at work";
     run(command("adapt --replay").arg(&path)).refused(1, &[why]);
