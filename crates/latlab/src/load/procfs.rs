@@ -43,7 +43,7 @@ impl Load for Procfs {
         };
         // Opening a named pipe would wait for a writer.
         if std::fs::metadata(&self.path).is_ok_and(|there| !there.is_file()) {
-            return Err(cannot(&"not a regular file"));
+            return Err(cannot(&"it is not a file"));
         }
         let read = File::open(&self.path).and_then(|mut file| file.read(&mut [0; 64]));
         match read {

@@ -46,7 +46,7 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
     replayed.refused(1, &[&place, "to none", "replayed: suppress: preempt goes from full to lazy"]);
 
     fs::write(&path, format!("{text}{{\"decided")).unwrap();
-    run(command("adapt --replay").arg(&path)).refused(2, &["this is no line of a log of latlab"]);
+    run(command("adapt --replay").arg(&path)).refused(2, &["not a line of a latlab adapt log"]);
     fs::write(&path, "{\"again\":5}\n").unwrap();
     let why = "the log does not begin with the mechanisms at work";
     run(command("adapt --replay").arg(&path)).refused(1, &[why]);
