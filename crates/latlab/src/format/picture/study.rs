@@ -48,20 +48,20 @@ pub(crate) fn pictures(
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
 ) -> Vec<StudyPicture> {
-    let of = |picture| of(picture, study, findings, records);
-    study.pictures.iter().filter_map(of).collect()
+    let draw = |picture| draw(picture, study, findings, records);
+    study.pictures.iter().filter_map(draw).collect()
 }
 
-fn of(
+fn draw(
     picture: &Picture,
     study: &Study,
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        Kind::Cdf | Kind::Density | Kind::OverTime => of_samples(picture, study, records)?,
+        Kind::Cdf | Kind::Density | Kind::OverTime => samples_chart(picture, study, records)?,
         Kind::Bars | Kind::Curves => over::chart(picture, study, findings)?,
-        Kind::Pdlt => of_scans(picture, study, records)?,
+        Kind::Pdlt => scans_chart(picture, study, records)?,
     };
     chart.title = printable(&picture.title);
     // On the page, other elements have ids too.
@@ -74,7 +74,7 @@ fn of(
     })
 }
 
-fn of_samples(
+fn samples_chart(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],
@@ -153,7 +153,7 @@ fn joined(words: &[&str]) -> String {
     printable(&words.collect::<Vec<_>>().join(" · "))
 }
 
-fn of_scans(
+fn scans_chart(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],
