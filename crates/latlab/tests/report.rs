@@ -435,7 +435,7 @@ fn invalid_record_is_refused_by_name() {
         ("short.json", "cut short"),
         ("other.json", "not a latlab record"),
         ("newer.json", "use a newer latlab"),
-        ("empty.json", "no series has a sample and no scan a point"),
+        ("empty.json", "no series has a sample and no scan has a point"),
         ("damaged.json", "scan 0 (populate on CPU 1): its points are not in order of time"),
         ("bytes.json", "not a latlab record"),
     ] {

@@ -16,10 +16,10 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLim
     let mut text = format!("A  {a} ({})\nB  {b} ({})\n", runs(of_a), runs(of_b));
     text += &limits(held);
     for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
-        text += &of_latency(latency, &name);
+        text += &latency_text(latency, &name);
     }
     for pair in &comparison.scans {
-        text += &of_scan(pair);
+        text += &scan_text(pair);
     }
     if !comparison.latencies.is_empty() {
         let _ = writeln!(text, "\n{}", wrapped(&comparison.design.words()));
@@ -27,8 +27,8 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLim
     for unmatched in &comparison.unmatched {
         let _ = writeln!(text, "\n{unmatched}");
     }
-    text += &of_differences("machines", &comparison.machine);
-    text + &of_differences("plans", &comparison.plan)
+    text += &differences_text("machines", &comparison.machine);
+    text + &differences_text("plans", &comparison.plan)
 }
 
 fn limits(held: &[CheckedLimit]) -> String {
@@ -44,7 +44,7 @@ fn limits(held: &[CheckedLimit]) -> String {
     text
 }
 
-fn of_latency(latency: &Latency, name: &str) -> String {
+fn latency_text(latency: &Latency, name: &str) -> String {
     let load = |load: &[String]| {
         if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
     };
@@ -110,7 +110,7 @@ fn extrapolation(side: &str, bound: &Bound) -> String {
     text
 }
 
-fn of_scan(pair: &ScanPair) -> String {
+fn scan_text(pair: &ScanPair) -> String {
     format!("\nscan of {}\n{}\n", scan::call(&pair.call), table(&pair.rows))
 }
 
@@ -131,12 +131,14 @@ fn table(rows: &[Row]) -> String {
         let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"));
         let mut cells = vec![row.name.clone(), row.a.to_string(), row.b.to_string(), ratio];
         if intervals {
-            let of = |pick: fn(&Judged) -> Option<String>| {
+            let interval = |pick: fn(&Judged) -> Option<String>| {
                 row.judged.as_ref().and_then(pick).unwrap_or_default()
             };
-            cells.insert(2, of(|judged| judged.a.map(times)));
-            cells.insert(4, of(|judged| judged.b.map(times)));
-            cells.push(of(|judged| judged.ratio.map(|i| format!("{:.3} – {:.3}", i.low, i.high))));
+            cells.insert(2, interval(|judged| judged.a.map(times)));
+            cells.insert(4, interval(|judged| judged.b.map(times)));
+            cells.push(interval(|judged| {
+                judged.ratio.map(|i| format!("{:.3} – {:.3}", i.low, i.high))
+            }));
         }
         if judged {
             let verdict = row.judged.as_ref().map(|judged| judged.verdict.word());
@@ -151,7 +153,7 @@ fn times(interval: Interval<Nanos>) -> String {
     format!("{} – {}", interval.low, interval.high)
 }
 
-fn of_differences(subject: &str, differences: &[Difference]) -> String {
+fn differences_text(subject: &str, differences: &[Difference]) -> String {
     if differences.is_empty() {
         return format!("\nthe {subject} do not differ\n");
     }

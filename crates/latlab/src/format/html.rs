@@ -48,7 +48,7 @@ pub(crate) fn page(sources: &[NamedRecord], charts: &[Chart]) -> String {
     let scope = Scope { sources, level: Level::Section };
     let body = html! {
         (header::header(sources))
-        (warnings::of_each(sources))
+        (warnings::by_record(sources))
         (hint())
         @for one in charts { (chart(scope.level, one, "", &Markup::default())) }
         (explained::figures(scope))

@@ -26,10 +26,10 @@ pub(crate) enum TestOutcome {
 /// Returns a test case for each limit or, without limits, for each verdict.
 pub(crate) fn cases(comparison: &Comparison, held: &[CheckedLimit]) -> Vec<TestCase> {
     if !held.is_empty() {
-        return held.iter().map(of_limit).collect();
+        return held.iter().map(limit_case).collect();
     }
     let latencies = comparison.latencies.iter().zip(comparison.latency_names());
-    let of_latency = |(latency, name): (&latlab_core::compare::Latency, String)| {
+    let latency_case = |(latency, name): (&latlab_core::compare::Latency, String)| {
         let outcome = match latency.verdict() {
             Verdict::Same | Verdict::Faster => TestOutcome::Passed,
             Verdict::Slower | Verdict::Mixed => TestOutcome::Failed,
@@ -38,18 +38,18 @@ pub(crate) fn cases(comparison: &Comparison, held: &[CheckedLimit]) -> Vec<TestC
         TestCase { name, outcome, reason: latency.sentence() }
     };
     latencies
-        .map(of_latency)
-        .chain(comparison.unmatched.iter().map(|result| unmatched(result)))
+        .map(latency_case)
+        .chain(comparison.unmatched.iter().map(|result| unmatched_case(result)))
         .collect()
 }
 
 /// A result that only one side has: a probe that has disappeared must not look like a success.
-fn unmatched(result: &str) -> TestCase {
+fn unmatched_case(result: &str) -> TestCase {
     let reason = "there is nothing to compare it with".to_owned();
     TestCase { name: result.to_owned(), outcome: TestOutcome::Skipped, reason }
 }
 
-fn of_limit(held: &CheckedLimit) -> TestCase {
+fn limit_case(held: &CheckedLimit) -> TestCase {
     let outcome = match held.outcome {
         limit::Outcome::Within => TestOutcome::Passed,
         limit::Outcome::Over => TestOutcome::Failed,

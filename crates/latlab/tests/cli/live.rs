@@ -39,7 +39,7 @@ fn a_pipe_gets_none_of_it() {
 }
 
 /// What a table of causes begins with, of the live view and of no other.
-const CAUSES: &str = "cause                 late     total     worst  who";
+const CAUSES: &str = "cause                 late     total     worst  culprit";
 
 /// What was shown until the bar with the time left was shown for the last time.
 fn meanwhile(shown: &str) -> &str {

@@ -8,7 +8,7 @@ mod shares;
 use super::Scope;
 use super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
 use super::figure::{Level, figure};
-use super::table::{number, of_each, words};
+use super::table::{number, per_record, words};
 use crate::format::explained::{culprit_and_function, lateness, share};
 use crate::format::picture::COLOURS;
 use crate::format::{grouped, micro};
@@ -25,14 +25,14 @@ pub(super) fn figures(scope: Scope<'_>) -> Markup {
             @if let Some(explained) = &source.record.explained {
                 @let suffix = if n > 0 { format!("-{}", n + 1) } else { String::new() };
                 @let record = if several { format!(": {}", source.name) } else { String::new() };
-                (of_record(scope.level, [&suffix, &record], explained, &source.record.worst))
+                (record_figures(scope.level, [&suffix, &record], explained, &source.record.worst))
             }
         }
     }
 }
 
 /// The figures of one record, with a suffix for their ids and one for their titles.
-fn of_record(
+fn record_figures(
     level: Level,
     [id_suffix, title_suffix]: [&str; 2],
     explained: &Explained,
@@ -80,11 +80,11 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
     ];
     let programs = [words("program"), number("runs"), number("total")];
     html! {
-        (of_each(scope, "Causes of late wake-ups", &causes, |record| {
+        (per_record(scope, "Causes of late wake-ups", &causes, |record| {
             record.explained.as_ref().map(rows).unwrap_or_default()
         }))
-        (of_each(scope, "Tracing overhead", &programs, overhead))
-        (of_each(scope, "Limitations", &[words("reason")], |record| {
+        (per_record(scope, "Tracing overhead", &programs, overhead))
+        (per_record(scope, "Limitations", &[words("reason")], |record| {
             let missing = record.explained.iter().flat_map(|explained| &explained.missing);
             missing.map(|sentence| vec![sentence.clone()]).collect()
         }))

@@ -1,7 +1,7 @@
 //! Tables of the facts about a measurement: plan, loads, changed settings, machine.
 
 use super::Scope;
-use super::table::{number, of_each, side_by_side, words};
+use super::table::{number, per_record, side_by_side, words};
 use crate::format::{grouped, micro, part, plain, scan};
 use latlab_core::plan::{Length, Part, Plan, ScanPlan};
 use latlab_core::record::Record;
@@ -83,7 +83,7 @@ fn flatten(name: &str, value: &Value, facts: &mut Vec<(String, String)>) {
 
 fn loads(scope: Scope<'_>) -> Markup {
     let columns = [words("load"), number("done"), words("unit"), number("CPU time")];
-    of_each(scope, "Work done by the loads", &columns, |record| {
+    per_record(scope, "Work done by the loads", &columns, |record| {
         let work = record.work.iter().map(|work| {
             vec![work.load.clone(), grouped(work.done), work.unit.clone(), micro(work.cpu_ns)]
         });
@@ -93,7 +93,7 @@ fn loads(scope: Scope<'_>) -> Markup {
 
 fn changes(scope: Scope<'_>) -> Markup {
     let columns = [words("knob"), words("old"), words("new"), words("reason"), words("restored")];
-    of_each(scope, "Changed settings", &columns, |record| {
+    per_record(scope, "Changed settings", &columns, |record| {
         let changes = record.changes.iter().map(|change| {
             let restored = if change.restored { "yes" } else { "NO" };
             vec![

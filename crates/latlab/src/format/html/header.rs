@@ -10,9 +10,9 @@ use time::OffsetDateTime;
 
 /// The header of a report.
 pub(super) fn header(sources: &[NamedRecord]) -> Markup {
-    let headlines = headline::of_comparison(sources)
+    let headlines = headline::comparison_headlines(sources)
         .into_iter()
-        .chain(headline::of_probes(sources))
+        .chain(headline::probe_headlines(sources))
         .chain(scans::headlines(sources));
     html! {
         header {

@@ -18,7 +18,7 @@ pub(super) struct Headline {
 
 /// The verdicts of a comparison, one for each latency that two sources have in common; none unless
 /// there are exactly two sources.
-pub(super) fn of_comparison(sources: &[NamedRecord]) -> Vec<Headline> {
+pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let [a, b] = sources else {
         return Vec::new();
     };
@@ -44,7 +44,7 @@ fn capital(sentence: &str) -> String {
 }
 
 /// A headline for each probe under each load of each record, without the probes of scans.
-pub(super) fn of_probes(sources: &[NamedRecord]) -> Vec<Headline> {
+pub(super) fn probe_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let mut headlines = Vec::new();
     for source in sources {
         let mut rest: Vec<&Series> =
@@ -61,13 +61,13 @@ pub(super) fn of_probes(sources: &[NamedRecord]) -> Vec<Headline> {
             if sources.len() > 1 {
                 subject.insert(0, source.name.clone());
             }
-            headlines.push(of_series(subject.join(" · "), &group));
+            headlines.push(series_headline(subject.join(" · "), &group));
         }
     }
     headlines
 }
 
-fn of_series(subject: String, group: &[&Series]) -> Headline {
+fn series_headline(subject: String, group: &[&Series]) -> Headline {
     let (mut measured, mut whole) = (Histogram::new(), Histogram::new());
     for series in group {
         let histogram = distribution(series);

@@ -2,7 +2,7 @@
 
 use super::Scope;
 use super::figure::Level;
-use super::table::{number, of_each, section, words};
+use super::table::{number, per_record, section, words};
 use crate::format::picture::{load, names};
 use crate::format::{decimal, grouped, micro};
 use latlab_core::histogram::Quantiles;
@@ -109,7 +109,7 @@ fn worst(scope: Scope<'_>) -> Markup {
         words("causes"),
         number("unexplained"),
     ];
-    of_each(scope, "Worst samples", &columns, |record| {
+    per_record(scope, "Worst samples", &columns, |record| {
         let samples = record.worst.iter().map(|sample| {
             let charges = sample.causes.iter().map(|charge| {
                 let (cause, part, culprit) = (&charge.cause, micro(charge.ns), &charge.culprit);
@@ -137,7 +137,7 @@ fn figures(scope: Scope<'_>) -> Markup {
         words("load"),
         words("profile"),
     ];
-    of_each(scope, "Figures", &columns, |record| {
+    per_record(scope, "Figures", &columns, |record| {
         let figures = record.figures.iter().map(|figure| {
             vec![
                 figure.probe.clone(),

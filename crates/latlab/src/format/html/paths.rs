@@ -24,12 +24,12 @@ pub(super) fn figures(scope: Scope<'_>) -> Markup {
         @for (n, source) in scope.sources.iter().enumerate() {
             @let id = if n > 0 { format!("paths-{}", n + 1) } else { "paths".to_owned() };
             @let record = if several { format!(": {}", source.name) } else { String::new() };
-            (of_record(scope.level, &id, &record, &source.record))
+            (record_figure(scope.level, &id, &record, &source.record))
         }
     }
 }
 
-fn of_record(level: Level, id: &str, title_suffix: &str, record: &Record) -> Markup {
+fn record_figure(level: Level, id: &str, title_suffix: &str, record: &Record) -> Markup {
     let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
     let known: Vec<(&Sample, &Path)> = known.collect();
     if known.is_empty() {
@@ -40,7 +40,7 @@ fn of_record(level: Level, id: &str, title_suffix: &str, record: &Record) -> Mar
                    function is as wide as the time until it returned and is drawn below its \
                    caller; the most expensive functions are coloured. Point for name and time.";
     let content = html! {
-        @for (n, samples) in of_one_path(&known).into_iter().enumerate() {
+        @for (n, samples) in group_by_path(&known).into_iter().enumerate() {
             (details(&format!("{id}-path-{}", n + 1), samples, n == 0))
         }
     };
@@ -48,7 +48,7 @@ fn of_record(level: Level, id: &str, title_suffix: &str, record: &Record) -> Mar
 }
 
 /// Groups neighbours that took the same path, which is drawn once.
-fn of_one_path<'a, 'b>(known: &'b [(&'a Sample, &'a Path)]) -> Vec<&'b [(&'a Sample, &'a Path)]> {
+fn group_by_path<'a, 'b>(known: &'b [(&'a Sample, &'a Path)]) -> Vec<&'b [(&'a Sample, &'a Path)]> {
     known.chunk_by(|a, b| a.1.functions == b.1.functions).collect()
 }
 

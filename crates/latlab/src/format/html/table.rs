@@ -30,7 +30,7 @@ impl TableColumn<'_> {
 
 /// A section with a table of the rows of all records. If there are several records, the first
 /// column names them.
-pub(super) fn of_each(
+pub(super) fn per_record(
     scope: Scope<'_>,
     title: &str,
     columns: &[TableColumn<'_>],

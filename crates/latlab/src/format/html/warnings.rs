@@ -10,7 +10,7 @@ struct Item<'a> {
 }
 
 /// All warnings of each record, in order; of several records, with the record's name.
-pub(super) fn of_each(sources: &[NamedRecord]) -> Markup {
+pub(super) fn by_record(sources: &[NamedRecord]) -> Markup {
     let several = sources.len() > 1;
     let warnings = sources.iter().flat_map(|source| {
         source.record.warnings.iter().map(move |warning| (source.name.as_str(), &warning.text))
@@ -23,7 +23,7 @@ pub(super) fn of_each(sources: &[NamedRecord]) -> Markup {
 }
 
 /// Each warning once, followed by the names of the records that have it.
-pub(super) fn once(sources: &[NamedRecord]) -> Markup {
+pub(super) fn merged(sources: &[NamedRecord]) -> Markup {
     let items = distinct(sources);
     aside(&html! {
         @for Item { text, records } in &items {

@@ -34,7 +34,7 @@ pub(crate) enum Unit {
 }
 
 /// Returns the axis of time lines, up to the end of the longest, and their caption.
-pub(super) fn of_time(lines: &[&Timeline]) -> (Axis, String) {
+pub(super) fn time_axis(lines: &[&Timeline]) -> (Axis, String) {
     let ends = lines.iter().filter_map(|line| {
         let (last, _) = line.points().last()?;
         Some((last + line.width()).as_secs_f64())

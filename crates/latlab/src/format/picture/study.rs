@@ -48,22 +48,20 @@ pub(crate) fn pictures(
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
 ) -> Vec<StudyPicture> {
-    let of = |picture| of(picture, study, findings, records);
-    study.pictures.iter().filter_map(of).collect()
+    let draw = |picture| draw(picture, study, findings, records);
+    study.pictures.iter().filter_map(draw).collect()
 }
 
-fn of(
+fn draw(
     picture: &Picture,
     study: &Study,
     findings: &Findings<'_>,
     records: &[Option<Vec<Record>>],
 ) -> Option<StudyPicture> {
     let (mut chart, numbers) = match picture.kind {
-        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => {
-            of_samples(picture, study, records)?
-        }
+        PictureKind::Cdf | PictureKind::Density | PictureKind::OverTime => samples_chart(picture, study, records)?,
         PictureKind::Bars | PictureKind::Curves => over::chart(picture, study, findings)?,
-        PictureKind::Pdlt => of_scans(picture, study, records)?,
+        PictureKind::Pdlt => scans_chart(picture, study, records)?,
     };
     chart.title = printable(&picture.title);
     // On the page, other elements have ids too.
@@ -76,7 +74,7 @@ fn of(
     })
 }
 
-fn of_samples(
+fn samples_chart(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],
@@ -155,7 +153,7 @@ fn joined(words: &[&str]) -> String {
     printable(&words.collect::<Vec<_>>().join(" · "))
 }
 
-fn of_scans(
+fn scans_chart(
     picture: &Picture,
     study: &Study,
     records: &[Option<Vec<Record>>],

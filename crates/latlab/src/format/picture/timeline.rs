@@ -1,6 +1,6 @@
 //! Worst latency over time.
 
-use super::axis::{at_least_one, decade_above, decade_below, highest, lowest, of_time};
+use super::axis::{at_least_one, decade_above, decade_below, highest, lowest, time_axis};
 use super::curve::Curve;
 use super::{Axis, Chart, ChartLine, Marks, Step, Unit};
 use latlab_core::time::Nanos;
@@ -16,7 +16,7 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
         })
         .collect();
     let timelines: Vec<_> = curves.iter().map(|curve| &curve.series.timeline).collect();
-    let (x, about) = of_time(&timelines);
+    let (x, about) = time_axis(&timelines);
     Chart {
         name: "timeline".to_owned(),
         title: "Worst latency over time".to_owned(),

@@ -13,10 +13,10 @@ const SHOWN: usize = 10;
 
 /// Returns the scans of a record, one after another.
 pub(super) fn summary(record: &Record) -> String {
-    record.scans.iter().map(|scan| format!("\n{}", of(scan))).collect()
+    record.scans.iter().map(|scan| format!("\n{}", scan_text(scan))).collect()
 }
 
-fn of(scan: &Scan) -> String {
+fn scan_text(scan: &Scan) -> String {
     let kernel = scan.profile.as_deref().map(printable);
     let mut text = format!(
         "{}{} on CPU {}: takes {}, baseline {}, noise {}, {} points, interrupt: {}\n{}\n",

@@ -18,6 +18,7 @@ fn sentence(findings: &Findings<'_>) -> String {
     };
     let all = findings.claims.len();
     let holding = match count(|verdict| *verdict == ClaimVerdict::Holds) {
+        1 if all == 1 => "The claim holds".to_owned(),
         holds if holds == all => format!("All {all} claims hold"),
         1 => format!("1 of {all} claims holds"),
         holds => format!("{holds} of {all} claims hold"),

@@ -1,7 +1,7 @@
 //! Samples of a figure over time.
 
 use super::super::axis::{
-    at_least_one, decade_above, decade_below, highest, lowest, of_time, round_above,
+    at_least_one, decade_above, decade_below, highest, lowest, round_above, time_axis,
 };
 use super::super::{Axis, Chart, ChartLine, Marks, Step, Stroke, Unit};
 use super::Samples;
@@ -12,7 +12,7 @@ use latlab_core::time::Nanos;
 pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
     let lines: Vec<ChartLine> = samples.iter().map(line).collect();
     let timelines: Vec<_> = samples.iter().map(|one| &one.timeline).collect();
-    let (x, about) = of_time(&timelines);
+    let (x, about) = time_axis(&timelines);
     let (min, max) = if picture.log {
         (decade_below(lowest(&lines)), decade_above(highest(&lines)))
     } else {

@@ -5,7 +5,7 @@ use crate::format::picture::tests::sample_scan;
 
 /// Returns the summary of a sample scan.
 fn shown(n: usize) -> String {
-    of(&sample_scan::scans()[n])
+    scan_text(&sample_scan::scans()[n])
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn longest_sections_are_shown_in_order_of_start() {
         nth: None,
     };
     scan.regions = (0..14).map(region).collect();
-    let text = of(&scan);
+    let text = scan_text(&scan);
     assert!(text.contains("14 non-preemptible sections, the longest 2 us, starting 0 ns into"));
     let starts: Vec<&str> =
         text.lines().skip(3).filter_map(|line| line.split_whitespace().next()).collect();
@@ -59,7 +59,9 @@ fn control_characters_never_reach_terminal() {
     scan.call.name = "\u{1b}[2J".to_owned();
     scan.profile = Some("\u{9b}".to_owned());
     scan.regions[0].function = Some("a\nb".to_owned());
-    assert!(of(&scan).lines().count() == 4 && !of(&scan).contains(['\u{1b}', '\u{9b}']));
+    assert!(
+        scan_text(&scan).lines().count() == 4 && !scan_text(&scan).contains(['\u{1b}', '\u{9b}'])
+    );
 }
 
 #[test]
