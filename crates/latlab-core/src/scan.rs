@@ -62,7 +62,7 @@ pub struct Scan {
     /// PDLT and IRT over the moment of the interrupt, in order of the moment.
     pub points: Vec<Point>,
     /// The non-preemptible sections, in order of their starts.
-    pub regions: Vec<Section>,
+    pub sections: Vec<Section>,
     /// The first 64 sections of the test driver's loop by its own clock, which the scan should
     /// find.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -135,7 +135,7 @@ impl Scan {
     /// Gives each section the sample index of the measurement that is nearest to its peak. The
     /// first of `measured` has the index after `before`.
     pub fn index_peaks(&mut self, measured: &[Measurement], before: u64) {
-        for section in &mut self.regions {
+        for section in &mut self.sections {
             let within = |one: &&Measurement| (section.start..=section.end).contains(&one.offset);
             let numbered = measured.iter().zip(before + 1..).filter(|(one, _)| within(one));
             let nearest = numbered.min_by_key(|(one, _)| one.pdlt.0.abs_diff(section.peak.0));
@@ -151,7 +151,7 @@ impl Scan {
 
     /// Returns the longest section, if there is one.
     pub fn longest(&self) -> Option<&Section> {
-        self.regions.iter().max_by_key(|section| section.length())
+        self.sections.iter().max_by_key(|section| section.length())
     }
 
     /// Returns the detection limit: no non-preemptible section that is longer was missed.
@@ -184,10 +184,10 @@ impl Scan {
         if self.points.iter().any(|point| point.repeats == 0) {
             return Some("a point was never measured");
         }
-        if self.regions.iter().any(|section| section.start > section.end) {
+        if self.sections.iter().any(|section| section.start > section.end) {
             return Some("a non-preemptible section ends before it begins");
         }
-        if self.regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
+        if self.sections.windows(2).any(|pair| pair[0].end > pair[1].start) {
             return Some("a non-preemptible section begins before the one before it ends");
         }
         None

@@ -198,7 +198,7 @@ impl<'a> ScanRun<'a> {
             baseline: findings.baseline,
             noise: findings.noise,
             points: findings.points,
-            regions: findings.regions,
+            sections: findings.sections,
             parts,
         };
         scan.index_peaks(&self.measured, self.producer.before());

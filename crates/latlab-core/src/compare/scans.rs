@@ -69,7 +69,7 @@ mod tests {
             baseline: Nanos(4_000),
             noise: Nanos(0),
             points: Vec::new(),
-            regions: vec![Section { start: 0, end, peak: Nanos(0), function: None, nth: None }],
+            sections: vec![Section { start: 0, end, peak: Nanos(0), function: None, nth: None }],
             parts: Vec::new(),
         }
     }

@@ -63,7 +63,7 @@ pub(crate) fn scan() -> Scan {
         baseline: Nanos(3_200),
         noise: Nanos(1),
         points: vec![point(-1_000, 3_200), point(1_000, 52_200)],
-        regions: vec![Section {
+        sections: vec![Section {
             start: 1_000,
             end: 50_000,
             peak: Nanos(52_200),

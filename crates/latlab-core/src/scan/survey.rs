@@ -46,7 +46,7 @@ pub struct SurveyFindings {
     /// The points, in order of time.
     pub points: Vec<Point>,
     /// The non-preemptible sections, in order of their starts.
-    pub regions: Vec<Section>,
+    pub sections: Vec<Section>,
 }
 
 /// Measurements within this difference are equal: the time of a few instructions.
@@ -130,8 +130,8 @@ impl Survey {
         let noise = Spread::of(noises.collect()).unwrap_or_default().median;
         let level = self.base_level(&moments(&tries));
         let sure: Vec<&Tries> = tries.into_iter().filter(|tries| self.is_sure(tries)).collect();
-        let regions = sections(&moments(&sure), &level);
-        SurveyFindings { baseline: level.baseline, noise, points, regions }
+        let sections = sections(&moments(&sure), &level);
+        SurveyFindings { baseline: level.baseline, noise, points, sections }
     }
 
     /// The requested moments with their measurements, in order of the measured moments, which

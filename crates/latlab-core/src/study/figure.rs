@@ -92,7 +92,7 @@ impl Statistic {
         ("first", Statistic::First),
         ("recorded", Statistic::Recorded),
         ("missed", Statistic::Missed),
-        ("regions", Statistic::Sections),
+        ("sections", Statistic::Sections),
         ("peak", Statistic::Peak),
         ("done", Statistic::Done),
         ("rate", Statistic::Rate),
@@ -155,7 +155,7 @@ impl StudyFigure {
         let value = match &self.of {
             FigureSource::Series { probe, span } => match self.take {
                 Statistic::Sections => {
-                    scan_maximum(repetitions, probe, |scan| Some(scan.regions.len() as u64))
+                    scan_maximum(repetitions, probe, |scan| Some(scan.sections.len() as u64))
                 }
                 Statistic::Peak => scan_maximum(repetitions, probe, |scan| Some(scan.peak()?.0)),
                 _ => self.series_value(repetitions, probe, span.as_deref()),

@@ -79,7 +79,7 @@ mod tests {
         scan.call.name = text.to_owned();
         scan.call.params.insert(text.to_owned(), text.into());
         scan.profile = Some(text.to_owned());
-        scan.regions[0].function = Some(text.to_owned());
+        scan.sections[0].function = Some(text.to_owned());
         hostile.record.worst[0].causes[0].culprit = text.to_owned();
         let mut path = sample_explained::path();
         path.steps[1].function = text.to_owned();

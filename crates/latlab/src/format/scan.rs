@@ -45,7 +45,7 @@ pub(crate) fn finding(scan: &Scan, shown: impl Fn(Nanos) -> String) -> String {
     let length = shown(longest.length());
     let start = shown(Nanos(longest.start.unsigned_abs()));
     let side = if longest.start < 0 { "before" } else { "into" };
-    match u64::try_from(scan.regions.len()).unwrap_or(u64::MAX) {
+    match u64::try_from(scan.sections.len()).unwrap_or(u64::MAX) {
         1 => format!("1 non-preemptible section: {length}, starting {start} {side} the call"),
         many => format!(
             "{} non-preemptible sections, the longest {length}, starting {start} {side} the call",

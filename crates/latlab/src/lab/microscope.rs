@@ -49,7 +49,7 @@ fn add_paths(target: &str, record: &mut Record, trace: &[Trace], symbols: &Symbo
             None => missing.extend(sample.index),
         }
     }
-    for section in record.scans.iter_mut().flat_map(|scan| &mut scan.regions) {
+    for section in record.scans.iter_mut().flat_map(|scan| &mut scan.sections) {
         let path =
             recorded(section.nth).map(|watched| path(target, watched, symbols)).transpose()?;
         section.function = path.as_ref().and_then(Path::culprit);
@@ -93,7 +93,7 @@ fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
 fn longest(scan: &Scan) -> Vec<&Section> {
     const NAMED: usize = 10;
     let long = |section: &&Section| section.length() > scan.baseline;
-    let mut sections: Vec<&Section> = scan.regions.iter().filter(long).collect();
+    let mut sections: Vec<&Section> = scan.sections.iter().filter(long).collect();
     sections.sort_by_key(|section| std::cmp::Reverse(section.length()));
     sections.truncate(NAMED);
     sections

@@ -31,7 +31,7 @@ mod player;
 mod program;
 mod realfeel;
 mod records;
-mod regions;
+mod sections;
 mod remains;
 mod rhealstone;
 mod scan;

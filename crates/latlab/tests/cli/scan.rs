@@ -17,14 +17,14 @@ fn records(text: &str) -> Vec<Record> {
     texts.map(|text| Record::from_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))).collect()
 }
 
-/// The length of the longest region.
+/// The length of the longest section.
 fn longest(scan: &Scan) -> Nanos {
     scan.longest().map(Section::length).unwrap_or_default()
 }
 
 /// Whether the figures fit each other.
 fn is_sound(scan: &Scan) {
-    let Scan { duration, points, regions, .. } = scan;
+    let Scan { duration, points, sections, .. } = scan;
     assert!(duration.min <= duration.median && duration.median <= duration.max, "{scan:?}");
     // On a busy machine some moments are never met.
     assert!(points.len() >= 5 && scan.baseline > Nanos(0), "{scan:?}");
@@ -34,10 +34,10 @@ fn is_sound(scan: &Scan) {
         assert!(point.repeats > 0 && pdlt.min > Nanos(0), "{point:?}");
         assert_eq!(point.irt.is_some(), scan.interrupt != Interrupt::Timer, "{point:?}");
     }
-    for region in regions {
-        assert!(region.start <= region.end && region.peak > scan.baseline, "{region:?}");
+    for section in sections {
+        assert!(section.start <= section.end && section.peak > scan.baseline, "{section:?}");
     }
-    assert!(regions.windows(2).all(|pair| pair[0].end <= pair[1].start), "{regions:?}");
+    assert!(sections.windows(2).all(|pair| pair[0].end <= pair[1].start), "{sections:?}");
 }
 
 /// What the method was made for: a kernel that can be preempted nowhere in a call shows one long
@@ -60,7 +60,7 @@ fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_anoth
     assert!((50_000..100_000).contains(&munmap.0), "huge page after huge page: {munmap}");
     assert!((2_000_000..2_300_000).contains(&populate.0), "one huge page: {populate}");
     for scan in &full.scans {
-        assert!(longest(scan) < Nanos::from_micros(15), "{}: {:?}", scan.call.name, scan.regions);
+        assert!(longest(scan) < Nanos::from_micros(15), "{}: {:?}", scan.call.name, scan.sections);
     }
     assert_eq!(latlab(words).stdout, said.stdout, "the same bytes each time");
 }

@@ -72,7 +72,7 @@ fn scan(kernel: &Kernel) -> Scan {
         }
     }
     let mut found = survey.findings();
-    if let [only] = found.regions.as_mut_slice() {
+    if let [only] = found.sections.as_mut_slice() {
         only.function = Some("clear_huge_page".to_owned());
     }
     Scan {
@@ -84,7 +84,7 @@ fn scan(kernel: &Kernel) -> Scan {
         baseline: found.baseline,
         noise: found.noise,
         points: found.points,
-        regions: found.regions,
+        sections: found.sections,
         parts: Vec::new(),
     }
 }

@@ -48,8 +48,8 @@ fn record_with_an_inconsistent_scan_is_refused() {
     assert!(spoilt(upside_down).ends_with("not in this order"));
     assert!(spoilt(|scan| scan.duration.min = Nanos::MAX).ends_with("not in this order"));
     assert!(spoilt(|scan| scan.points[0].repeats = 0).ends_with("never measured"));
-    assert!(spoilt(|scan| scan.regions[0].end = i64::MIN).ends_with("before it begins"));
-    let said = spoilt(|scan| scan.regions.extend(scan.regions.clone()));
+    assert!(spoilt(|scan| scan.sections[0].end = i64::MIN).ends_with("before it begins"));
+    let said = spoilt(|scan| scan.sections.extend(scan.sections.clone()));
     assert!(said.ends_with("before the one before it ends"), "{said}");
 }
 

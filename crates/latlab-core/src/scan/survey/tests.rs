@@ -61,8 +61,8 @@ proptest! {
     fn survey_finds_every_section_with_its_edges(sections in any_sections(), resolution in 1u64..500) {
         let (found, _) = scan(&plan(resolution), &sections, || 0);
         prop_assert_eq!(found.baseline, Nanos(BASELINE));
-        prop_assert_eq!(found.regions.len(), sections.len());
-        for (section, (start, end)) in found.regions.iter().zip(&sections) {
+        prop_assert_eq!(found.sections.len(), sections.len());
+        for (section, (start, end)) in found.sections.iter().zip(&sections) {
             prop_assert!(section.start >= *start && section.start - start <= signed(Nanos(resolution)).max(1));
             let to_the_next = signed(Nanos(resolution)).max(1);
             prop_assert!(section.end >= *end && section.end - end <= to_the_next, "{section:?}");
@@ -79,7 +79,7 @@ proptest! {
         let sections = [(5_000, 105_000), (155_000, 255_000)];
         let (found, _) = scan(&plan(500), &sections, noise);
         // Now and then noise looks like a section, but only like a short one.
-        let long = found.regions.iter().filter(|section| section.length() > Nanos(5_000));
+        let long = found.sections.iter().filter(|section| section.length() > Nanos(5_000));
         prop_assert_eq!(long.clone().count(), 2);
         for (section, (start, end)) in long.zip(&sections) {
             prop_assert!(section.start.abs_diff(*start) <= 2_000, "{section:?}");
@@ -91,7 +91,7 @@ proptest! {
 #[test]
 fn preemptible_call_has_no_sections_and_no_edges() {
     let (found, measurements) = scan(&plan(1), &[], || 0);
-    assert_eq!((found.regions, found.noise), (Vec::new(), Nanos(0)));
+    assert_eq!((found.sections, found.noise), (Vec::new(), Nanos(0)));
     assert_eq!(measurements, 10 * (102 + 2 * 5));
 }
 
@@ -99,8 +99,8 @@ fn preemptible_call_has_no_sections_and_no_edges() {
 fn survey_locates_edges_with_few_measurements() {
     let plan = ScanPlan { repeat: 3, ..plan(1) };
     let (found, measurements) = scan(&plan, &[(0, 482_000)], || 0);
-    assert_eq!(found.regions[0].start, 0);
-    assert_eq!(found.regions[0].end, 482_000);
+    assert_eq!(found.sections[0].start, 0);
+    assert_eq!(found.sections[0].end, 482_000);
     assert!(measurements < 3 * 140, "{measurements}");
 }
 
@@ -128,7 +128,7 @@ fn interrupted_survey_has_measured_all_moments_about_equally() {
         survey.add(offset, Measurement { offset, pdlt, irt: None, duration: Nanos(100_000) });
     }
     let found = survey.findings();
-    assert_eq!((found.points.len(), found.regions), (moments, Vec::new()));
+    assert_eq!((found.points.len(), found.sections), (moments, Vec::new()));
     assert!(found.points.iter().all(|point| (1..=2).contains(&point.repeats)));
     for pair in found.points.windows(3) {
         assert!(pair.iter().any(|point| point.repeats == 2), "{pair:?}");
@@ -176,9 +176,9 @@ fn sections_far_shorter_than_the_longest_are_not_located() {
     let sections: Vec<(i64, i64)> = std::iter::once((0, 2_000_000)).chain(turns).collect();
     let plan = ScanPlan { repeat: 3, ..plan(50) };
     let (found, measurements) = scan(&plan, &sections, || 0);
-    assert_eq!(found.regions.len(), 1);
-    assert_eq!(found.regions[0].start, 0);
-    let end = found.regions[0].end;
+    assert_eq!(found.sections.len(), 1);
+    assert_eq!(found.sections[0].start, 0);
+    let end = found.sections[0].end;
     assert!(end.abs_diff(2_000_000) < 4_000, "{end}: the next turn is late as well");
     assert!(measurements < 3 * 140, "{measurements}");
 }
@@ -201,6 +201,6 @@ fn edge_with_stray_measurements_is_located_between_its_neighbours() {
             survey.add(asked, Measurement { offset, pdlt, irt: None, duration });
         }
     }
-    let regions = survey.findings().regions;
-    assert!(regions.len() == 1 && regions[0].start.abs_diff(700) <= 50, "{regions:?}");
+    let sections = survey.findings().sections;
+    assert!(sections.len() == 1 && sections[0].start.abs_diff(700) <= 50, "{sections:?}");
 }

@@ -80,11 +80,11 @@ fn sections_of_a_scan_are_counted_and_have_a_peak() {
     assert_eq!(taken(&both), None);
     both[0].scans = vec![scan.clone()];
     assert_eq!(taken(&both), None, "one of them has none");
-    both[1].scans = vec![Scan { regions: Vec::new(), ..scan.clone() }];
+    both[1].scans = vec![Scan { sections: Vec::new(), ..scan.clone() }];
     // The longest latency at one moment was 52.202 us, the minimum at that moment 52.2 us.
     assert_eq!(peak(&both), Some(Quantity::time(Nanos(52_200))));
     let number = |n: u8| Some(Quantity::number(f64::from(n)));
-    assert_eq!(scan.regions.len(), 1);
+    assert_eq!(scan.sections.len(), 1);
     assert_eq!((taken(&both), taken(&both[1..])), (number(1), number(0)));
     assert!(
         !FigureSource::Series { probe: "cyclic".to_owned(), span: None }.has(Statistic::Sections)

@@ -70,7 +70,7 @@ fn results(level: Level, calls: &[ScannedCall<'_>]) -> Markup {
 fn row((name, scan): (String, &Scan)) -> Vec<String> {
     let count = |list: usize| grouped(u64::try_from(list).unwrap_or(u64::MAX));
     let longest = match scan.longest() {
-        Some(region) => micro(region.length()),
+        Some(section) => micro(section.length()),
         None => format!("below {}", micro(scan.detection_limit())),
     };
     vec![
@@ -83,7 +83,7 @@ fn row((name, scan): (String, &Scan)) -> Vec<String> {
         micro(scan.baseline),
         micro(scan.noise),
         count(scan.points.len()),
-        count(scan.regions.len()),
+        count(scan.sections.len()),
         longest,
     ]
 }
@@ -91,16 +91,16 @@ fn row((name, scan): (String, &Scan)) -> Vec<String> {
 fn sections(level: Level, name: &str, scan: &Scan) -> Markup {
     let mut columns: Vec<TableColumn<'_>> =
         ["start [µs]", "end [µs]", "length [µs]", "peak PDLT [µs]"].map(number).into();
-    let known = scan.regions.iter().any(|region| region.function.is_some());
+    let known = scan.sections.iter().any(|section| section.function.is_some());
     columns.extend(known.then(|| words("function")));
-    let row = |region: &Section| {
+    let row = |section: &Section| {
         let length = |time: Nanos| micros(i64::try_from(time.0).unwrap_or(i64::MAX));
-        let mut row = vec![micros(region.start), micros(region.end)];
-        row.extend([region.length(), region.peak].map(length));
-        row.push(region.function.as_deref().map(printable).unwrap_or_default());
+        let mut row = vec![micros(section.start), micros(section.end)];
+        row.extend([section.length(), section.peak].map(length));
+        row.push(section.function.as_deref().map(printable).unwrap_or_default());
         row
     };
-    let rows: Vec<Vec<String>> = scan.regions.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = scan.sections.iter().map(row).collect();
     let title = format!("Non-preemptible sections: {name}");
     let note = "Start and end are offsets of the interrupt from the start of the call.";
     section(level, &title, note, &columns, &rows)

@@ -92,7 +92,7 @@ pub(super) fn section(
 /// A table that can be scrolled with the keyboard. `label` is for screen readers.
 pub(super) fn table(label: &str, columns: &[TableColumn<'_>], rows: &[Vec<String>]) -> Markup {
     html! {
-        div class="wide" tabindex="0" role="region" aria-label=(label) {
+        div class="wide" tabindex="0" role="section" aria-label=(label) {
             table {
                 thead {
                     tr {

@@ -167,11 +167,11 @@ fn lines(name: &str, scan: &Scan, colour: &'static str) -> Vec<ChartLine> {
 
 /// Returns the sections that are long enough to be visible, as triangles.
 fn triangles(scan: &Scan, colour: &'static str, bar: usize, x: &Axis) -> Vec<Area> {
-    let triangles = scan.regions.iter().map(|region| Area {
+    let triangles = scan.sections.iter().map(|section| Area {
         colour,
-        from: (at(region.start).max(x.min), micros(region.peak)),
-        to: (at(region.end).min(x.max), micros(scan.baseline)),
-        name: region.function.as_deref().map(printable).unwrap_or_default(),
+        from: (at(section.start).max(x.min), micros(section.peak)),
+        to: (at(section.end).min(x.max), micros(scan.baseline)),
+        name: section.function.as_deref().map(printable).unwrap_or_default(),
         bar,
     });
     triangles.filter(|area| area.to.0 - area.from.0 > (x.max - x.min) / 1_000.0).collect()

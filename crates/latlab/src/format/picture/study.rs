@@ -175,13 +175,13 @@ fn scans_chart(
     let mut rows = Vec::new();
     for (name, scan) in &scans {
         let pdlt = || scan.points.iter().map(|point| point.pdlt);
-        let longest = scan.longest().map(|region| micro(region.length()));
+        let longest = scan.longest().map(|section| micro(section.length()));
         rows.push(vec![
             if name.is_empty() { picture.title.clone() } else { name.clone() },
             micro(pdlt().map(|spread| spread.min).min().unwrap_or_default()),
             micro(pdlt().map(|spread| spread.max).max().unwrap_or_default()),
             micro(scan.duration.median),
-            grouped(u64::try_from(scan.regions.len()).unwrap_or(u64::MAX)),
+            grouped(u64::try_from(scan.sections.len()).unwrap_or(u64::MAX)),
             longest.unwrap_or_else(|| "–".to_owned()),
         ]);
     }

@@ -30,7 +30,7 @@ fn scan_text(scan: &Scan) -> String {
         interrupt(scan.interrupt),
         finding(scan, |time| time.to_string()),
     );
-    if !scan.regions.is_empty() {
+    if !scan.sections.is_empty() {
         text += &sections(scan);
     }
     text
@@ -38,25 +38,25 @@ fn scan_text(scan: &Scan) -> String {
 
 /// The longest sections, in order of their start.
 fn sections(scan: &Scan) -> String {
-    let mut longest: Vec<&Section> = scan.regions.iter().collect();
-    longest.sort_by_key(|region| std::cmp::Reverse(region.length()));
+    let mut longest: Vec<&Section> = scan.sections.iter().collect();
+    longest.sort_by_key(|section| std::cmp::Reverse(section.length()));
     longest.truncate(SHOWN);
-    longest.sort_by_key(|region| region.start);
+    longest.sort_by_key(|section| section.start);
     let mut header = vec!["start [us]", "end [us]", "length [us]", "peak PDLT [us]"];
-    let known = longest.iter().any(|region| region.function.is_some());
+    let known = longest.iter().any(|section| section.function.is_some());
     header.extend(known.then_some("function"));
     let mut table = plain_table(&header);
-    for region in &longest {
+    for section in &longest {
         let length = |time: Nanos| micros(i64::try_from(time.0).unwrap_or(i64::MAX));
-        let mut row = vec![micros(region.start), micros(region.end)];
-        row.extend([region.length(), region.peak].map(length));
+        let mut row = vec![micros(section.start), micros(section.end)];
+        row.extend([section.length(), section.peak].map(length));
         if known {
-            row.push(region.function.as_deref().map(printable).unwrap_or_default());
+            row.push(section.function.as_deref().map(printable).unwrap_or_default());
         }
         table.add_row(row);
     }
     let mut text = format!("{}\n", table.trim_fmt());
-    let more = scan.regions.len() - longest.len();
+    let more = scan.sections.len() - longest.len();
     if more > 0 {
         let _ = writeln!(text, "and {more} shorter sections");
     }

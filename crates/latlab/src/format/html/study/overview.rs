@@ -26,7 +26,7 @@ pub(super) fn table(about: &StudyPage<'_>) -> Markup {
         study.figures.len() == 1 && last > 0 && labels_of(about, last).len() <= MOST_COLUMNS;
     html! {
         @if !study.published.is_empty() { p class="note" { (note(about, crossed)) } }
-        div class="wide" tabindex="0" role="region" aria-label={ "Results: " (study.redoes) } {
+        div class="wide" tabindex="0" role="section" aria-label={ "Results: " (study.redoes) } {
             table class="study" { @if crossed { (cross(about)) } @else { (rows(about)) } }
         }
     }

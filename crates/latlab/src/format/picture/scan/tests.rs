@@ -115,7 +115,7 @@ fn series_of_scan_have_no_other_chart() {
 #[test]
 fn invalid_scan_is_drawn_without_panic() {
     let one = sample_scan::scans().swap_remove(0);
-    let region = |start, end| Section { start, end, peak: Nanos::MAX, function: None, nth: None };
+    let section = |start, end| Section { start, end, peak: Nanos::MAX, function: None, nth: None };
     let most = Spread { min: Nanos(0), median: Nanos(0), max: Nanos::MAX };
     let changes: [&dyn Fn(&mut Scan); 6] = [
         &|scan| scan.points.clear(),
@@ -126,8 +126,8 @@ fn invalid_scan_is_drawn_without_panic() {
             scan.duration = Spread::default();
         },
         &|scan| {
-            scan.regions = (0..50_000).map(|n| region(n, n)).collect();
-            scan.regions.extend([region(Offset::MIN, -1), region(Offset::MAX, Offset::MAX)]);
+            scan.sections = (0..50_000).map(|n| section(n, n)).collect();
+            scan.sections.extend([section(Offset::MIN, -1), section(Offset::MAX, Offset::MAX)]);
         },
         &|scan| {
             (scan.duration, scan.baseline) = (most, Nanos::MAX);

@@ -26,14 +26,14 @@ fn sections_follow_scan() {
 #[test]
 fn longest_sections_are_shown_in_order_of_start() {
     let mut scan = sample_scan::scans().swap_remove(0);
-    let region = |n: i64| Section {
+    let section = |n: i64| Section {
         start: 10_000 * n,
         end: 10_000 * n + 100 * (20 - n),
         peak: Nanos(5_000),
         function: None,
         nth: None,
     };
-    scan.regions = (0..14).map(region).collect();
+    scan.sections = (0..14).map(section).collect();
     let text = scan_text(&scan);
     assert!(text.contains("14 non-preemptible sections, the longest 2 us, starting 0 ns into"));
     let starts: Vec<&str> =
@@ -58,7 +58,7 @@ fn control_characters_never_reach_terminal() {
     let mut scan = sample_scan::scans().swap_remove(0);
     scan.call.name = "\u{1b}[2J".to_owned();
     scan.profile = Some("\u{9b}".to_owned());
-    scan.regions[0].function = Some("a\nb".to_owned());
+    scan.sections[0].function = Some("a\nb".to_owned());
     assert!(
         scan_text(&scan).lines().count() == 4 && !scan_text(&scan).contains(['\u{1b}', '\u{9b}'])
     );

@@ -27,9 +27,9 @@ fn worst_irt(scan: &Scan) -> Nanos {
     irt.max().unwrap_or_default()
 }
 
-/// Asserts that two moments are closer than a hundredth of a region.
-fn is_at(found: Offset, known: Offset, region: &Section) {
-    assert!(found.abs_diff(known) <= region.length().0 / 100, "{found} for {known}: {region:?}");
+/// Asserts that two moments are closer than a hundredth of a section.
+fn is_at(found: Offset, known: Offset, section: &Section) {
+    assert!(found.abs_diff(known) <= section.length().0 / 100, "{found} for {known}: {section:?}");
 }
 
 /// When the task ran that an interrupt at this point woke.
@@ -43,15 +43,15 @@ fn without_preemption_n_points_make_n_and_one_regions() {
     let ways = points.map(|points| format!("points={points}"));
     let scans = scans("utime", &ways.each_ref().map(String::as_str));
     for (scan, points) in scans.iter().zip(points) {
-        let Scan { regions, parts, .. } = scan;
-        assert_eq!(regions.len(), points + 1, "{regions:?}");
+        let Scan { sections, parts, .. } = scan;
+        assert_eq!(sections.len(), points + 1, "{sections:?}");
         // Preemption points stand between parts.
-        for (pair, after) in regions.windows(2).zip(&parts[1..]) {
+        for (pair, after) in sections.windows(2).zip(&parts[1..]) {
             assert_eq!(pair[0].end, pair[1].start);
             is_at(pair[1].start, after.begin, &pair[1]);
         }
         let each = 482_000 / (points as u64 + 1);
-        let peak = scan.longest().expect("there is a region").peak.0;
+        let peak = scan.longest().expect("there is a section").peak.0;
         assert!((each..each + 6_000).contains(&peak), "{peak} ns, {points} points");
     }
     // The triangle falls by just as much as the interrupt comes later: who waits runs at its end,
@@ -71,14 +71,14 @@ fn a_preemptible_kernel_waits_for_its_locks_only() {
     let scans = scans("preemptible-hr", &[&none[..], &some, &["mode=irq-off"]].concat());
     for scan in &scans[..2] {
         assert!(worst(scan) < Nanos(5_000), "{:?}: {}", scan.call.params, worst(scan));
-        assert_eq!(scan.regions, [], "{:?}", scan.call.params);
+        assert_eq!(scan.sections, [], "{:?}", scan.call.params);
     }
     for (scan, parts) in scans[2..].iter().zip([4, 24, 1, 1, 1]) {
-        let regions = &scan.regions;
-        assert_eq!((regions.len(), scan.parts.len()), (parts, parts), "{regions:?}");
-        for (region, part) in regions.iter().zip(&scan.parts) {
-            is_at(region.start, part.begin, region);
-            is_at(region.end, part.end, region);
+        let sections = &scan.sections;
+        assert_eq!((sections.len(), scan.parts.len()), (parts, parts), "{sections:?}");
+        for (section, part) in sections.iter().zip(&scan.parts) {
+            is_at(section.start, part.begin, section);
+            is_at(section.end, part.end, section);
         }
     }
     let late = scans[2..].iter().map(|scan| worst_irt(scan) > Nanos(400_000));
@@ -92,12 +92,12 @@ fn a_real_time_kernel_waits_for_raw_locks_only() {
     let scans = scans("rt", &[none, some].concat());
     for scan in &scans[..3] {
         assert!(worst(scan) < Nanos(5_500), "{:?}: {}", scan.call.params, worst(scan));
-        assert_eq!(scan.regions, [], "{:?}", scan.call.params);
+        assert_eq!(scan.sections, [], "{:?}", scan.call.params);
     }
     for scan in &scans[3..] {
-        let [region] = scan.regions.as_slice() else { panic!("{:?}", scan.regions) };
-        is_at(region.start, scan.parts[0].begin, region);
-        is_at(region.end, scan.parts[0].end, region);
+        let [section] = scan.sections.as_slice() else { panic!("{:?}", scan.sections) };
+        is_at(section.start, scan.parts[0].begin, section);
+        is_at(section.end, scan.parts[0].end, section);
     }
 }
 
@@ -106,10 +106,10 @@ fn where_timers_fire_at_ticks_the_device_interrupts() {
     let scans = scans("standard", &["points=0"]);
     assert_eq!(scans[0].interrupt, Interrupt::Device);
     // The tick, which comes at the same moment of each call there, may cut it.
-    let regions = &scans[0].regions;
-    assert!((1..=2).contains(&regions.len()), "{regions:?}");
-    assert!(regions.windows(2).all(|pair| pair[0].end == pair[1].start), "{regions:?}");
-    let length: u64 = regions.iter().map(|region| region.length().0).sum();
-    assert!((481_000..485_000).contains(&length), "{regions:?}");
+    let sections = &scans[0].sections;
+    assert!((1..=2).contains(&sections.len()), "{sections:?}");
+    assert!(sections.windows(2).all(|pair| pair[0].end == pair[1].start), "{sections:?}");
+    let length: u64 = sections.iter().map(|section| section.length().0).sum();
+    assert!((481_000..485_000).contains(&length), "{sections:?}");
     latlab("scan fork --interrupt timer --on lab:standard").refused(3, &["ticks", "4 ms"]);
 }
