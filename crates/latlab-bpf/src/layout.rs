@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_read_and_its_events_are_in_order() {
+    fn window_is_read_with_its_events_in_order() {
         let events = [switch(8, 190, 2, 3), switch(9, 90, 1, 2)];
         let window = window(&handed_over(7, &events)).unwrap();
         assert_eq!(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn window_with_missing_events_is_torn() {
         let whole = [switch(1, 90, 1, 2), switch(2, 110, 2, 3), switch(3, 120, 3, 4)];
         let torn = |events: &[Vec<u8>]| window(&handed_over(0, events)).unwrap().torn;
         assert!(!torn(&whole));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_cpu_that_woke_it_all_until_the_waking_is_needed() {
+    fn window_is_torn_if_events_of_waking_cpu_before_waking_are_missing() {
         let own = [switch(1, 90, 1, 2)];
         let torn = |abroad: &[Vec<u8>]| {
             window(&handed_over_by(0, (0, &own), abroad)).expect("it is whole").torn
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stolen_is_said_of_each_event() {
+    fn stolen_time_is_attributed_to_each_event() {
         let stolen = |seq: u32, at: u64, until: u16| {
             let mut event = switch(seq, at, 1, 1);
             event[6..8].copy_from_slice(&until.to_ne_bytes());
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_window_lasts_is_known_before_it_is_read() {
+    fn window_length_is_known_before_window_is_read() {
         let whole = handed_over(0, &[]);
         assert_eq!(took(&whole), Some(Nanos(200)));
         assert_eq!(took(&whole[..WAKE - 1]), None);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_as_the_kernel_s_side_declares_them() {
+    fn settings_have_the_layout_of_the_c_header() {
         let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
         let name = Comm::from("abc");
         let bytes = Settings { name, slow: Nanos(9), variables, how: 2, goes_on: true }.bytes();
@@ -343,7 +343,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
+        fn window_of_arbitrary_bytes_does_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
             let _ = window(&bytes);
             // As if no events followed, whatever the rest says.
             if bytes.len() >= WAKE {

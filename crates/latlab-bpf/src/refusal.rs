@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_rights_are_named() {
+    fn missing_capabilities_are_named() {
         assert_eq!(missing("CapEff:\t0000000000000000"), ["CAP_PERFMON", "CAP_BPF"]);
         assert_eq!(missing("CapEff:\t0000008000000000"), ["CAP_PERFMON"]);
         assert_eq!(missing("CapEff:\t0000000000200000"), [] as [&str; 0]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_can_not_is_told_why() {
+    fn check_names_what_the_machine_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         assert!(matches!(check(&root), Err(RecorderError::NoBtf)));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_other_numbers_than_the_kernel_is_told() {
+    fn check_refuses_other_pid_namespace() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let namespaces = folder.path().join("proc/self/ns");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verifier_s_last_words_are_kept() {
+    fn verdict_keeps_last_message_of_verifier() {
         let log = "libbpf: prog 'sched_switch': BPF program load failed: Permission denied\n\
                    libbpf: prog 'sched_switch': -- BEGIN PROG LOAD LOG --\n\
                    0: R1=ctx() R10=fp0\n\

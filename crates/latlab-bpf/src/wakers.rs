@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_wake_is_read_as_the_kernel_s_side_declares_it() {
+    fn wake_is_read_with_the_layout_of_the_c_header() {
         let bytes = |behind: i32| [7, 6, 30, behind].map(i32::to_ne_bytes).as_flattened().to_vec();
         let expected = Wake { task: 7, process: 6, thread: 30, behind: None };
         assert_eq!(wake(&bytes(0)), Some(expected));
@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn wake_of_arbitrary_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(wake(&bytes).is_some(), bytes.len() == 16);
         }
     }

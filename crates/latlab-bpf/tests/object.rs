@@ -15,7 +15,7 @@ const CLANG: &str = "clang version 14.0.6";
 const VERIFIED: &str = include_str!("verified.txt");
 
 #[test]
-fn the_object_is_what_the_sources_compile_to() {
+fn object_is_what_the_sources_compile_to() {
     let version = Command::new("clang").arg("--version").output();
     let version = version.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
     if !version.is_ok_and(|version| version.contains(CLANG)) {
@@ -35,7 +35,7 @@ fn the_object_is_what_the_sources_compile_to() {
 }
 
 #[test]
-fn the_verifier_has_no_more_to_do_than_it_had() {
+fn recorder_programs_stay_as_easy_to_verify() {
     if Recorder::check().is_err() {
         return;
     }

@@ -85,7 +85,7 @@ fn is_window_of(moment: Nanos, window: &Window) -> bool {
 }
 
 #[test]
-fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
+fn watched_thread_yields_a_window_for_each_wake_up() {
     if !root() {
         return;
     }
@@ -121,7 +121,7 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
 /// A thread that asks for a moment long past is woken on its way to sleep, and goes on at once. What is
 /// seen of its next sleep is to be the end of that one alone.
 #[test]
-fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
+fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     if !root() {
         return;
     }
@@ -159,7 +159,7 @@ fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
 }
 
 #[test]
-fn threads_that_have_the_same_place_are_counted_and_not_watched() {
+fn threads_with_colliding_pids_are_counted_and_not_watched() {
     if !root() {
         return;
     }
@@ -176,7 +176,7 @@ fn threads_that_have_the_same_place_are_counted_and_not_watched() {
 }
 
 #[test]
-fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
+fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
     if !root() {
         return;
     }
@@ -208,7 +208,7 @@ fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
     clippy::disallowed_methods,
     reason = "the next number is the machine's for an instant only"
 )]
-fn who_ends_leaves_the_place_to_another_however_it_is_scheduled_by_then() {
+fn thread_that_ends_frees_its_slot_whatever_its_policy() {
     if !root() {
         return;
     }
@@ -233,7 +233,7 @@ fn who_ends_leaves_the_place_to_another_however_it_is_scheduled_by_then() {
 }
 
 #[test]
-fn what_comes_too_fast_is_counted() {
+fn windows_that_come_too_fast_are_counted_as_lost() {
     if !root() {
         return;
     }

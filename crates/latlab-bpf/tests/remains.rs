@@ -14,7 +14,7 @@ fn held() -> usize {
 }
 
 #[test]
-fn what_is_attached_is_held_by_open_files_and_gone_with_them() {
+fn programs_are_held_by_open_files_and_gone_with_them() {
     if Recorder::check().is_err() {
         return;
     }

@@ -38,7 +38,7 @@ fn wake(policy: Policy) -> i32 {
 }
 
 #[test]
-fn programs_that_wake_each_other_are_counted_and_not_told() {
+fn wakers_count_programs_that_wake_each_other_without_reporting_them() {
     if Wakers::check().is_err() {
         return;
     }
@@ -55,7 +55,7 @@ fn programs_that_wake_each_other_are_counted_and_not_told() {
 }
 
 #[test]
-fn who_is_woken_by_a_timer_is_woken_by_nobody() {
+fn wakers_report_no_thread_for_a_timer() {
     if Wakers::check().is_err() {
         return;
     }
@@ -72,7 +72,7 @@ fn who_is_woken_by_a_timer_is_woken_by_nobody() {
 }
 
 #[test]
-fn the_verifier_has_no_more_to_do_than_it_had() {
+fn wakers_programs_stay_as_easy_to_verify() {
     if Wakers::check().is_err() {
         return;
     }

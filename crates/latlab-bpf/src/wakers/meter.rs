@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waker_is_in_the_upper_half() {
+    fn violation_has_waker_in_upper_half() {
         let found = violation(7 << 32 | 9).map(|one| (one.waker.id, one.woken.id));
         assert_eq!(found, Some((7, 9)));
         assert_eq!(violation(0), None);

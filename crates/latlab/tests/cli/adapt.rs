@@ -21,7 +21,7 @@ const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
 const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
-fn who_names_what_there_is_not_hears_what_there_is() {
+fn mechanism_name_unknown_is_refused_with_nearest() {
     let said = latlab("adapt --dry-run --mechanisms supress");
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("there is no mechanism 'supress': did you mean suppress?"));
@@ -35,7 +35,7 @@ fn who_names_what_there_is_not_hears_what_there_is() {
 
 /// What it says depends on this machine's kernel; that nothing is left to guess does not.
 #[test]
-fn a_dry_run_says_what_would_be_turned_or_why_it_can_t_be() {
+fn dry_run_lists_changes_or_says_why_not() {
     let said = latlab("adapt --dry-run --mechanisms suppress");
     match said.code() {
         Some(0) => assert!(said.stdout.starts_with("suppress: preempt (/sys/"), "{said:?}"),
@@ -45,7 +45,7 @@ fn a_dry_run_says_what_would_be_turned_or_why_it_can_t_be() {
 }
 
 #[test]
-fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
+fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
     let said = in_a_guest(
         "/latlab adapt --dry-run --mechanisms suppress; knobs\n\
          /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5; knobs\n\
@@ -64,13 +64,13 @@ fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
 }
 
 #[test]
-fn it_ends_after_its_time() {
+fn daemon_ends_after_its_time() {
     let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
     assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
 }
 
 #[test]
-fn a_killed_one_is_put_right_by_the_next() {
+fn knobs_of_killed_daemon_are_restored_by_next_command() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 1\n\
          kill -KILL $daemon; wait $daemon; knobs\n\
@@ -83,7 +83,7 @@ fn a_killed_one_is_put_right_by_the_next() {
 }
 
 #[test]
-fn a_knob_that_somebody_turns_meanwhile_stays() {
+fn knob_changed_by_somebody_else_is_left_alone() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
          echo full > /sys/kernel/debug/sched/preempt; sleep 0.5; knobs\n\
@@ -105,7 +105,7 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
 /// What a FIFO task finds 5 ms after it became one, and what is found after it: `preempt` alone takes
 /// the kernel 9 ms to turn here, and comes last.
 #[test]
-fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
+fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode --dry-run | grep 'mode: there'\n\
          /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5; knobs\n\
@@ -129,7 +129,7 @@ fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
 /// How many pages are given back at once is bounded while there is one, whatever becomes of the
 /// knobs that serve ordinary tasks; after a SIGKILL it is as it was.
 #[test]
-fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
+fn page_batches_stay_small_while_there_is_a_real_time_task() {
     for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
         let said = in_a_guest(&format!(
             "pages() {{ cat /proc/sys/vm/percpu_pagelist_high_fraction; }}
@@ -153,7 +153,7 @@ fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
 
 /// One after another, each as soon as the one before has gone.
 #[test]
-fn many_real_time_tasks_that_come_and_go_leave_nothing_turned_wrongly() {
+fn knobs_are_right_after_many_short_real_time_tasks() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5\n\
          n=0; while [ $n -lt 30 ]; do /latlab exec --rr 3 -- /bin/sleep 0.05; n=$((n+1)); done\n\
@@ -167,7 +167,7 @@ fn many_real_time_tasks_that_come_and_go_leave_nothing_turned_wrongly() {
 /// Runs where `latlab kernel build lab-full` was done, which takes a quarter of an hour: no
 /// distribution's kernel that the laboratory has takes schedulers.
 #[test]
-fn a_kernel_that_takes_a_scheduler_gets_ours_and_has_its_own_after_a_kill() {
+fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
     let there = latlab("kernel list").stdout;
     if !there.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
         return;
@@ -197,7 +197,7 @@ fn cost(record: &Record) -> (f64, f64) {
 
 /// Figures 2 and 7 of Seo et al. 2009: what full preemption costs, and how much of it is won back.
 #[test]
-fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
+fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     let words = "run hackbench:groups=5 --on lab:rt --warm-up 0 --count 1 --json";
     let (time, switches) = cost(&latlab(words).record());
     let said = latlab(&format!("{words} --adapt --fresh"));

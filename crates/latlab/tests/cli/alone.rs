@@ -19,7 +19,7 @@ fn program_headers(elf: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn no_loader_and_no_library_is_asked_for() {
+fn program_needs_neither_loader_nor_library() {
     let elf = fs::read(LATLAB).unwrap();
     let headers = program_headers(&elf);
     assert!(!headers.is_empty() && !headers.contains(&PT_INTERP), "{headers:?}");
@@ -31,7 +31,7 @@ fn no_loader_and_no_library_is_asked_for() {
 }
 
 #[test]
-fn an_empty_root_is_enough() {
+fn program_runs_in_an_empty_root() {
     if !root() {
         return;
     }

@@ -98,7 +98,7 @@ const TYPED: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn what_can_not_be_understood_is_said_in_one_sentence() {
+fn words_not_understood_are_refused_in_one_sentence() {
     for (words, said) in TYPED {
         println!("latlab {words}");
         latlab(words).refused(2, said);
@@ -106,7 +106,7 @@ fn what_can_not_be_understood_is_said_in_one_sentence() {
 }
 
 #[test]
-fn a_value_that_a_knob_can_not_have_is_refused_and_leaves_it_as_it_was() {
+fn knob_value_out_of_range_is_refused_and_knob_unchanged() {
     if !root() {
         return;
     }
@@ -122,7 +122,7 @@ fn a_value_that_a_knob_can_not_have_is_refused_and_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_folder_that_nobody_can_write_to_is_refused_before_anything_starts() {
+fn folder_not_writable_is_refused_before_anything_starts() {
     if !root() {
         return;
     }
@@ -141,7 +141,7 @@ fn a_folder_that_nobody_can_write_to_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_place_for_the_record_that_can_not_be_is_refused_before_anything_starts() {
+fn record_path_not_writable_is_refused_before_anything_starts() {
     latlab("run --for 1h --out /nowhere/r.json").refused(2, &["/nowhere/r.json", "No such file"]);
     latlab("run --for 1h --out /tmp").refused(2, &["/tmp", "directory"]);
     latlab("run --for 1h --out /proc/r.json").refused(2, &["/proc/r.json"]);
@@ -155,7 +155,7 @@ fn record() -> Value {
 }
 
 #[test]
-fn a_file_that_is_no_whole_record_is_said_to_be_none() {
+fn damaged_record_is_refused_with_its_defect() {
     let (folder, record) = (folder(), record());
     let path = folder.path().join("spoilt.json");
     let refused = |text: &str, said: &[&str]| {
@@ -192,7 +192,7 @@ fn a_file_that_is_no_whole_record_is_said_to_be_none() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_no_record() {
+fn binary_file_is_refused_as_record() {
     let folder = folder();
     let path = folder.path().join("picture.png");
     fs::write(&path, b"\x89PNG\r\n\x1a\n\xff\xfe\x00\x01").unwrap();

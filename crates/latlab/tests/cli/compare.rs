@@ -37,7 +37,7 @@ fn compare(folder: &Path, words: &[&str]) -> Said {
 }
 
 #[test]
-fn the_verdict_is_said_first_and_in_words() {
+fn verdict_comes_first_and_in_words() {
     let folder = folder();
     runs(folder.path(), 120);
     let said = compare(folder.path(), &["a", "b"]);
@@ -63,7 +63,7 @@ fn the_verdict_is_said_first_and_in_words() {
 }
 
 #[test]
-fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
+fn limit_exceeded_is_exit_1_and_limit_undecided_exit_2() {
     let folder = folder();
     runs(folder.path(), 120);
     let limited = |claims: &[&str]| {
@@ -96,7 +96,7 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
 }
 
 #[test]
-fn limits_and_verdicts_are_test_cases() {
+fn limits_and_verdicts_are_reported_as_test_cases() {
     let folder = folder();
     runs(folder.path(), 120);
     let words = ["a", "b", "--ktap", "--junit", "out.xml", "--fail-if"];
@@ -120,7 +120,7 @@ fn limits_and_verdicts_are_test_cases() {
 
 /// A probe that is gone from a record must not look as if all were well.
 #[test]
-fn what_only_one_side_has_is_a_test_case() {
+fn latency_of_one_side_only_is_a_test_case() {
     let folder = folder();
     let words = "run cyclic nanosleep --cpus 0 --policy other --for 50ms --warm-up 0 --json";
     let mut record = {
@@ -145,7 +145,7 @@ fn what_only_one_side_has_is_a_test_case() {
 }
 
 #[test]
-fn a_report_of_two_folders_says_the_same_verdict() {
+fn report_of_two_folders_has_the_same_verdict() {
     let folder = folder();
     runs(folder.path(), 120);
     let said = run(command("report a b -o page.html").current_dir(folder.path()));
@@ -156,7 +156,7 @@ fn a_report_of_two_folders_says_the_same_verdict() {
 }
 
 #[test]
-fn a_seed_that_a_folder_holds_twice_is_reported_once() {
+fn seed_twice_in_a_folder_is_reported_once() {
     let record = latlab("run cyclic --on lab:standard --count 50 --json").record().to_json();
     let page = |copies: &[&str]| {
         let folder = folder();

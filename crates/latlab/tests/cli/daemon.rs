@@ -37,7 +37,7 @@ fn secluded(folder: &Path, script: &str) -> Said {
 }
 
 #[test]
-fn where_there_is_no_daemon_nobody_can_ask() {
+fn request_without_daemon_is_refused() {
     if !root() {
         return;
     }
@@ -52,7 +52,7 @@ fn where_there_is_no_daemon_nobody_can_ask() {
 }
 
 #[test]
-fn a_configuration_that_can_t_be_is_refused_with_its_line() {
+fn configuration_with_an_error_is_refused_with_its_line() {
     let folder = folder();
     let config = folder.path().join("adapt.toml");
     let with = |text: &str| {
@@ -68,7 +68,7 @@ fn a_configuration_that_can_t_be_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_printed_as_configuration_is_one() {
+fn configuration_printed_is_accepted() {
     let shipped = latlab("generate adapt.toml");
     assert!(shipped.stdout.starts_with("# Configuration of `latlab adapt`"), "{shipped:?}");
     let folder = folder();
@@ -81,7 +81,7 @@ fn what_is_printed_as_configuration_is_one() {
 
 /// As before 6.6, or on one that keeps debugfs half empty.
 #[test]
-fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
+fn knobs_missing_in_kernel_are_named_and_others_set() {
     if !root() {
         return;
     }
@@ -105,7 +105,7 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
 
 /// What serves real-time tasks alone is no reason to adapt a machine; this one has it, mostly.
 #[test]
-fn where_nothing_can_be_turned_for_ordinary_tasks_nothing_starts() {
+fn daemon_without_knobs_for_ordinary_tasks_does_not_start() {
     if !root() {
         return;
     }
@@ -119,7 +119,7 @@ fn where_nothing_can_be_turned_for_ordinary_tasks_nothing_starts() {
 }
 
 #[test]
-fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
+fn restore_without_journal_does_nothing_and_succeeds() {
     if !root() {
         return;
     }
@@ -132,7 +132,7 @@ fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
 
 /// The unit as it stands, but for the program's place.
 #[test]
-fn the_unit_for_systemd_is_one() {
+fn systemd_unit_is_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
     let text = fs::read_to_string(unit).unwrap();
     assert_eq!(text.matches("/usr/local/sbin/latlab adapt").count(), 2);

@@ -203,20 +203,20 @@ macro_rules! pages {
 }
 
 pages! {
-    the_readme: "README.md",
-    first_steps: "docs/index.md",
-    scanning: "docs/scan.md",
-    explaining: "docs/explain.md",
-    the_laboratory: "docs/laboratory.md",
-    adapting: "docs/adapt.md",
-    the_daemon: "docs/daemon.md",
-    comparing: "docs/compare.md",
-    studies: "docs/studies.md",
-    the_papers: "docs/papers.md",
+    readme_commands_work: "README.md",
+    first_steps_commands_work: "docs/index.md",
+    scan_commands_work: "docs/scan.md",
+    explain_commands_work: "docs/explain.md",
+    laboratory_commands_work: "docs/laboratory.md",
+    adapt_commands_work: "docs/adapt.md",
+    daemon_commands_work: "docs/daemon.md",
+    compare_commands_work: "docs/compare.md",
+    studies_commands_work: "docs/studies.md",
+    papers_commands_work: "docs/papers.md",
 }
 
 #[test]
-fn no_page_with_commands_is_forgotten() {
+fn pages_with_commands_are_all_tested() {
     let pages = fs::read_dir(tree().join("docs")).expect("there are docs").flatten();
     let pages = pages.filter_map(|page| page.file_name().into_string().ok());
     for page in pages.filter(|page| Path::new(page).extension().is_some_and(|it| it == "md")) {
@@ -226,7 +226,7 @@ fn no_page_with_commands_is_forgotten() {
 }
 
 #[test]
-fn the_reference_is_what_the_program_says() {
+fn reference_is_what_the_program_prints() {
     let said = run(&mut command("generate reference.md"));
     let page = fs::read_to_string(tree().join("docs/reference.md")).expect("it is there");
     assert!(page == said.stdout, "make reference brings docs/reference.md up to date");

@@ -69,7 +69,7 @@ fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i6
 }
 
 #[test]
-fn it_refuses_what_is_absurd_and_can_always_be_unloaded() {
+fn driver_refuses_misuse_and_can_always_be_unloaded() {
     for kernel in [NONE, RT] {
         let said = with_driver(kernel, "abuse", "");
         assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "done\n"), "{said:?}");
@@ -80,7 +80,7 @@ fn it_refuses_what_is_absurd_and_can_always_be_unloaded() {
 /// As late as the rest of the loop is long, but for what the way there takes: 3 µs, and 2 µs for
 /// each tick of the scheduler's meanwhile.
 #[test]
-fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
+fn latency_without_preemption_is_the_rest_of_the_section() {
     let at = [100_000, 200_000, 300_000, 400_000];
     for source in [TIMER, DEVICE] {
         let measured = pdlt(NONE, source, &at.map(|at| (PLAIN, 0, at)));
@@ -97,7 +97,7 @@ fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
 }
 
 #[test]
-fn timers_at_ticks_need_the_device() {
+fn latency_with_tick_timers_is_measured_by_device() {
     let ticks = (NONE.0, "preempt=none highres=off nohz=off");
     let measured = pdlt(ticks, DEVICE, &[(PLAIN, 0, 100_000), (PLAIN, 0, 200_000)]);
     assert!((measured[0].0 - measured[1].0 - 100_000).abs() < 5_000, "{measured:?}");
@@ -105,7 +105,7 @@ fn timers_at_ticks_need_the_device() {
 
 /// What each kernel makes of each mode, 100 µs into the loop.
 #[test]
-fn each_mode_is_late_where_it_should_be() {
+fn driver_modes_delay_where_the_kernel_is_non_preemptible() {
     // Plain, spinlock, raw spinlock, preemption off, one lock.
     let modes = [PLAIN, SPIN, RAW_SPIN, PREEMPT_OFF, LOCK_BREAK, IRQ_OFF];
     for (kernel, late) in [
@@ -126,7 +126,7 @@ fn each_mode_is_late_where_it_should_be() {
 }
 
 #[test]
-fn a_kernel_without_headers_and_a_machine_without_a_compiler_get_one_sentence() {
+fn missing_headers_or_compiler_is_refused_in_one_sentence() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();

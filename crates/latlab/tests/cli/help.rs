@@ -32,7 +32,7 @@ fn examples(help: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_arguments_it_is_the_help_with_three_examples() {
+fn help_without_arguments_has_three_examples() {
     let said = latlab("");
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
     assert_eq!(said.stdout, printed("-h"));
@@ -40,7 +40,7 @@ fn without_arguments_it_is_the_help_with_three_examples() {
 }
 
 #[test]
-fn every_command_has_a_help_and_no_worker_is_among_them() {
+fn commands_have_help_and_workers_are_hidden() {
     let commands = commands();
     for expected in
         ["run", "scan", "compare", "report", "doctor", "exec", "kernel", "list", "generate"]
@@ -57,7 +57,7 @@ fn every_command_has_a_help_and_no_worker_is_among_them() {
 }
 
 #[test]
-fn the_version_is_said() {
+fn version_is_printed() {
     assert_eq!(printed("--version"), concat!("latlab ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
@@ -74,7 +74,7 @@ fn try_out(example: &str, folder: &Path) -> Said {
 }
 
 #[test]
-fn every_example_works_as_it_stands() {
+fn examples_of_help_work() {
     if !root() {
         return;
     }
@@ -93,7 +93,7 @@ fn every_example_works_as_it_stands() {
 }
 
 #[test]
-fn all_there_is_is_listed_and_explained() {
+fn list_shows_and_explains_all_parts() {
     let all = printed("list");
     for room in ["probes", "calls", "loads", "targets", "knobs"] {
         let (table, title) = (printed(&format!("list {room}")), format!("{room}:\n"));
@@ -117,7 +117,7 @@ fn all_there_is_is_listed_and_explained() {
 }
 
 #[test]
-fn completions_are_scripts_and_the_manual_is_a_page() {
+fn completions_and_manual_page_are_valid() {
     let folder = folder();
     for what in ["man", "bash", "zsh", "fish"] {
         let text = printed(&format!("generate {what}"));
@@ -135,7 +135,7 @@ fn completions_are_scripts_and_the_manual_is_a_page() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn closed_pipe_is_no_failure() {
     let mut shell = Command::new("sh");
     let line = "{ \"$0\" generate bash; echo $? >&2; } | head -n 1";
     let said = run(shell.arg("-c").arg(line).arg(crate::program::LATLAB));
@@ -143,7 +143,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn in_a_pipe_there_is_no_bar_and_no_colour() {
+fn output_to_a_pipe_has_neither_bar_nor_colour() {
     let _alone = machine();
     let said = run(command("run --policy other --for 100ms").env("TERM", "xterm-256color"));
     assert_eq!(said.code(), Some(0), "{said:?}");

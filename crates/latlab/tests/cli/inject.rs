@@ -63,7 +63,7 @@ fn lie_between(records: &[Record], least: u64, most: u64, what: &str) {
 const KERNELS: &str = "--count 23 --on lab:preemptible-hr --on lab:rapid-reaction --on lab:rt";
 
 #[test]
-fn in_the_laboratory_each_cause_takes_as_long_as_was_said() {
+fn delays_in_laboratory_take_the_requested_time() {
     for Truth { cause, called, rest } in TRUTHS {
         let records = records(&injected(cause, KERNELS));
         assert_eq!(records.len(), 3);
@@ -75,7 +75,7 @@ fn in_the_laboratory_each_cause_takes_as_long_as_was_said() {
 }
 
 #[test]
-fn where_nothing_is_done_nobody_is_late_and_that_is_the_same_twice() {
+fn cause_none_delays_nothing_and_repeats_exactly() {
     let said = injected("none", KERNELS);
     lie_between(&records(&said), 0, PROMPT, "none");
     let words = format!("{KERNELS} --fresh");
@@ -86,7 +86,7 @@ fn where_nothing_is_done_nobody_is_late_and_that_is_the_same_twice() {
 
 /// There the thread waits for the tick, and whatever is to begin before it would, too.
 #[test]
-fn where_timers_fire_at_ticks_only_what_comes_after_can_be_made() {
+fn delays_before_expiry_are_refused_with_tick_timers() {
     let on_ticks = "--count 23 --on lab:standard";
     let tick = 4_000_000;
     lie_between(&records(&injected("none", on_ticks)), 0, tick + PROMPT, "none");
@@ -98,7 +98,7 @@ fn where_timers_fire_at_ticks_only_what_comes_after_can_be_made() {
 }
 
 #[test]
-fn each_of_two_cpus_is_late_by_itself() {
+fn delays_are_injected_on_each_of_two_cpus() {
     let folder = folder();
     let profile = folder.path().join("two.toml");
     let text = "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-amd64' }\ncpus = 2\n";
@@ -120,7 +120,7 @@ fn each_of_two_cpus_is_late_by_itself() {
 }
 
 #[test]
-fn on_this_machine_what_needs_no_driver_takes_at_least_as_long() {
+fn delays_without_driver_take_at_least_the_requested_time() {
     if !root() {
         return;
     }
@@ -139,7 +139,7 @@ fn on_this_machine_what_needs_no_driver_takes_at_least_as_long() {
 }
 
 #[test]
-fn a_request_to_end_ends_it_and_everybody_who_takes_part() {
+fn sigint_ends_inject_and_its_helper_tasks() {
     if !root() {
         return;
     }
@@ -156,7 +156,7 @@ fn a_request_to_end_ends_it_and_everybody_who_takes_part() {
 }
 
 #[test]
-fn what_can_not_be_made_is_refused() {
+fn cause_that_cannot_be_injected_is_refused() {
     let words = "run inject --for 100ms --cpus 0";
     let refused = |keys: &str, words: &[&str]| {
         latlab(&format!("run inject:{keys} --for 100ms")).refused(2, words);

@@ -23,7 +23,7 @@ fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
 }
 
 #[test]
-fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
+fn signal_to_end_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
@@ -45,7 +45,7 @@ fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
 }
 
 #[test]
-fn an_impatient_user_loses_nothing_either() {
+fn second_sigint_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
@@ -64,7 +64,7 @@ fn an_impatient_user_loses_nothing_either() {
 }
 
 #[test]
-fn the_values_of_somebody_else_stay() {
+fn knob_changed_by_somebody_else_is_not_restored() {
     if !root() {
         return;
     }
@@ -81,7 +81,7 @@ fn the_values_of_somebody_else_stay() {
 }
 
 #[test]
-fn two_runs_do_not_turn_one_knob() {
+fn knob_set_by_one_run_is_refused_to_another() {
     if !root() {
         return;
     }
@@ -108,7 +108,7 @@ fn two_runs_do_not_turn_one_knob() {
 }
 
 #[test]
-fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
+fn sigint_during_warm_up_is_reported_as_nothing_recorded() {
     let _alone = machine();
     let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 30s --json";
     let mut run = Running::start(&mut command(words));
@@ -122,7 +122,7 @@ fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
 }
 
 #[test]
-fn who_is_not_to_hear_the_hang_up_does_not() {
+fn sighup_under_nohup_is_ignored() {
     let _alone = machine();
     let mut nohup = std::process::Command::new("nohup");
     nohup.arg(LATLAB).args("run cyclic --policy other --cpus 0 --for 2s --json".split(' '));

@@ -47,7 +47,7 @@ fn said_name(said: &Said, name: &str) {
 }
 
 #[test]
-fn a_kernel_is_added_listed_and_removed() {
+fn kernel_is_added_listed_and_removed() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();
@@ -69,7 +69,7 @@ fn a_kernel_is_added_listed_and_removed() {
 }
 
 #[test]
-fn what_is_no_kernel_is_refused_and_leaves_nothing() {
+fn file_that_is_no_kernel_is_refused_and_leaves_nothing() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -90,7 +90,7 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn two_that_add_the_same_leave_one_that_is_whole() {
+fn kernel_added_twice_at_once_is_whole() {
     let folder = folder();
     let folder = folder.path();
     let bytes = [kernel("6.1.9"), vec![0; 20_000_000]].concat();
@@ -104,7 +104,7 @@ fn two_that_add_the_same_leave_one_that_is_whole() {
 }
 
 #[test]
-fn who_waits_for_another_says_so_and_can_be_ended() {
+fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -130,7 +130,7 @@ fn who_waits_for_another_says_so_and_can_be_ended() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_no_kernel_and_goes_away() {
+fn draft_of_killed_process_is_no_kernel_and_is_removed() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -146,7 +146,7 @@ fn what_a_killed_process_left_is_no_kernel_and_goes_away() {
 }
 
 #[test]
-fn a_cache_that_can_not_be_written_still_gives_what_is_in_it() {
+fn read_only_cache_still_lists_its_kernels() {
     if !root() {
         return;
     }
@@ -165,7 +165,7 @@ fn a_cache_that_can_not_be_written_still_gives_what_is_in_it() {
 }
 
 #[test]
-fn a_full_disk_is_said_before_and_leaves_nothing() {
+fn full_disk_is_refused_before_copying() {
     if !root() {
         return;
     }
@@ -179,7 +179,7 @@ fn a_full_disk_is_said_before_and_leaves_nothing() {
 }
 
 #[test]
-fn where_there_is_no_apt_there_is_another_way() {
+fn fetch_without_apt_names_another_way() {
     let folder = folder();
     let said = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
     said.refused(3, &["no apt-cache", "latlab kernel add FILE"]);
@@ -196,7 +196,7 @@ fn debian() -> bool {
 }
 
 #[test]
-fn what_is_missing_to_build_is_named_with_its_packages() {
+fn missing_build_tools_are_named_with_their_packages() {
     if !debian() {
         return;
     }
@@ -215,7 +215,7 @@ fn what_is_missing_to_build_is_named_with_its_packages() {
 
 /// In the user's own cache, where the laboratory finds them again.
 #[test]
-fn debians_kernels_are_fetched_once() {
+fn debian_kernels_are_fetched_once() {
     if !debian() {
         return;
     }

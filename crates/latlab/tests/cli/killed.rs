@@ -31,7 +31,7 @@ fn mended(said: &Said, before: &str) {
 }
 
 #[test]
-fn the_next_doctor_puts_right_what_a_killed_run_has_changed() {
+fn doctor_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
@@ -46,7 +46,7 @@ fn the_next_doctor_puts_right_what_a_killed_run_has_changed() {
 }
 
 #[test]
-fn the_next_run_puts_right_what_a_killed_run_has_changed() {
+fn run_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
@@ -63,7 +63,7 @@ fn the_next_run_puts_right_what_a_killed_run_has_changed() {
 }
 
 #[test]
-fn a_value_that_somebody_chose_after_the_killing_stays() {
+fn knob_changed_after_the_kill_is_left_alone() {
     if !root() {
         return;
     }
@@ -79,7 +79,7 @@ fn a_value_that_somebody_chose_after_the_killing_stays() {
 }
 
 #[test]
-fn no_load_outlives_a_killed_run() {
+fn loads_end_with_a_killed_run() {
     let _alone = machine();
     let folder = folder();
     // A name of its own, by which its processes are known among those of other tests.
@@ -105,7 +105,7 @@ fn no_load_outlives_a_killed_run() {
 }
 
 #[test]
-fn a_killed_run_leaves_no_half_record() {
+fn record_of_killed_run_is_the_older_one() {
     let _alone = machine();
     let folder = folder();
     let out = folder.path().join("record.json");
@@ -119,7 +119,7 @@ fn a_killed_run_leaves_no_half_record() {
 }
 
 #[test]
-fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
+fn loads_end_with_a_killed_program_with_file_capabilities() {
     if !root() {
         return;
     }
@@ -143,7 +143,7 @@ fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
 /// A guest with a VGA card, whose console is switched until the load is held still on its own
 /// terminal and killed there. `latlab exec` gives guests no display: this QEMU has one.
 #[test]
-fn the_next_doctor_shows_the_console_again_that_a_killed_load_has_left() {
+fn doctor_restores_console_switched_by_killed_load() {
     let folder = folder();
     let qemu = folder.path().join("qemu-system-x86_64");
     let text = "#!/bin/sh\nPATH=${PATH#*:} exec qemu-system-x86_64 \"$@\" -vga std\n";
@@ -172,7 +172,7 @@ fn the_next_doctor_shows_the_console_again_that_a_killed_load_has_left() {
 
 /// A guest has a keyboard, whose LEDs a killed load leaves as they happened to be.
 #[test]
-fn the_next_doctor_puts_right_what_a_killed_load_has_changed_of_the_console() {
+fn doctor_restores_leds_changed_by_killed_load() {
     let script = "/latlab run cyclic --for 60s --load caps-lock & sleep 2; kill -9 $!; wait $!; \
                   /latlab doctor >/dev/null; echo /run/latlab/*";
     let said = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));

@@ -41,7 +41,7 @@ impl Drop for Busy {
 /// The promise of the laboratory, on three kernels under three loads: the same bytes, whatever
 /// else the host does.
 #[test]
-fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
+fn record_is_the_same_on_idle_and_busy_host() {
     let targets = "--on lab:standard --on lab:preemptible-hr --on lab:rt";
     let words = |load: &str| {
         format!("run cyclic --load {load} --count 100 --warm-up 20ms --json --fresh {targets}")
@@ -61,7 +61,7 @@ fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
 /// QEMU's main loop moves the time of an idle guest: here it never rests, being asked for its name
 /// again and again by a monitor that this test adds.
 #[test]
-fn a_record_is_the_same_however_busy_the_main_loop_of_qemu_is() {
+fn record_is_the_same_with_busy_main_loop_of_qemu() {
     let folder = folder();
     let script = "#!/bin/bash\nPATH=${PATH#*:}\n\
         [ \"$1\" = --version ] && exec qemu-system-x86_64 \"$1\"\n\
@@ -80,7 +80,7 @@ fn a_record_is_the_same_however_busy_the_main_loop_of_qemu_is() {
 }
 
 #[test]
-fn a_record_says_that_its_time_is_made_of_instructions() {
+fn record_of_laboratory_is_in_instruction_time_and_cached() {
     let said = latlab("run cyclic --on lab:rt --count 200 --json");
     let record = said.record();
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -107,7 +107,7 @@ fn a_record_says_that_its_time_is_made_of_instructions() {
 }
 
 #[test]
-fn timers_are_as_fine_as_the_profile_says() {
+fn timer_resolution_is_that_of_the_profile() {
     let said =
         latlab("run cyclic:interval=10ms --on lab:standard --on lab:utime --count 50 --json");
     let [tick, fine] = said.two_records();
@@ -118,14 +118,14 @@ fn timers_are_as_fine_as_the_profile_says() {
 }
 
 #[test]
-fn a_virtual_machine_in_wall_time_says_so() {
+fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
     let said = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert_eq!(said.record().machine.time_domain, TimeDomain::Virtualized);
 }
 
 #[test]
-fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out() {
+fn program_copied_to_guest_runs_with_its_libraries_and_returns_its_exit_code() {
     let said = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let mut script = command("exec --on lab:rt --fifo 7 --with /bin/cat -- sh -c");
@@ -137,7 +137,7 @@ fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out()
 }
 
 #[test]
-fn a_program_is_found_as_here_and_not_waited_for_longer_than_it_lives() {
+fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     let folder = folder();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).expect("the folder can be written");
@@ -151,7 +151,7 @@ fn a_program_is_found_as_here_and_not_waited_for_longer_than_it_lives() {
 }
 
 #[test]
-fn a_guest_that_panics_tells_of_it() {
+fn guest_that_panics_is_reported() {
     let folder = folder();
     let text = "#include <fcntl.h>\n#include <unistd.h>\n\
                 int main() { int f = open(\"/proc/sysrq-trigger\", O_WRONLY); write(f, \"c\", 1); pause(); }";
@@ -162,7 +162,7 @@ fn a_guest_that_panics_tells_of_it() {
 }
 
 #[test]
-fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
+fn guest_that_hangs_is_ended_at_its_limit() {
     let folder = folder();
     let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
     // The environment tells this guest's QEMU from those of the other tests.
@@ -201,7 +201,7 @@ fn with_a_guest() -> (super::program::Running, u32) {
 }
 
 #[test]
-fn a_qemu_that_is_killed_is_said_to_be() {
+fn qemu_that_is_killed_is_reported() {
     let (running, qemu) = with_a_guest();
     super::program::send("KILL", qemu);
     let said = running.finish();
@@ -210,7 +210,7 @@ fn a_qemu_that_is_killed_is_said_to_be() {
 }
 
 #[test]
-fn a_guest_goes_with_the_latlab_that_started_it() {
+fn guest_ends_with_the_latlab_that_started_it() {
     for (signal, code) in [("INT", Some(2)), ("KILL", None)] {
         let (running, qemu) = with_a_guest();
         pause(Duration::from_millis(300));
@@ -221,7 +221,7 @@ fn a_guest_goes_with_the_latlab_that_started_it() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_with_the_nearest() {
+fn profile_name_unknown_is_refused_with_nearest() {
     latlab("run --on lab:rt-lasy").refused(2, &["rt-lasy", "rt-lazy"]);
     latlab("run --on lab").refused(2, &["lab:NAME"]);
     latlab("run --on lab:rt --on native").refused(2, &["two kinds"]);
@@ -230,7 +230,7 @@ fn what_is_no_profile_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn who_has_no_qemu_hears_how_to_get_it() {
+fn missing_qemu_is_refused_with_its_package() {
     assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
     let said = run(Command::new(LATLAB)
         .args(["run", "--on", "lab:rt", "--count", "10", "--fresh"])
@@ -240,7 +240,7 @@ fn who_has_no_qemu_hears_how_to_get_it() {
 
 /// QEMU's is not that of processors, which matters where several interrupt each other.
 #[test]
-fn guests_of_several_processors_do_without_cmpxchg16b() {
+fn guests_with_several_cpus_lack_cmpxchg16b() {
     let folder = folder();
     let has_it = |cpus: u32| {
         let profile = folder.path().join(format!("{cpus}.toml"));

@@ -22,7 +22,7 @@ fn on_a_terminal_of(rows: u32, words: &str) -> String {
 }
 
 #[test]
-fn a_terminal_gets_a_line_for_each_cpu_and_the_time_left() {
+fn terminal_shows_line_per_cpu_and_time_left() {
     let _alone = machine();
     let shown = on_a_terminal("run cyclic --policy other --cpus 0 --for 1s");
     for word in ["now", "missed", "CPU 0", "left", "\u{1b}["] {
@@ -31,7 +31,7 @@ fn a_terminal_gets_a_line_for_each_cpu_and_the_time_left() {
 }
 
 #[test]
-fn a_pipe_gets_none_of_it() {
+fn pipe_gets_no_live_view() {
     let _alone = machine();
     let said = latlab("run cyclic --policy other --cpus 0 --for 300ms");
     assert!(!said.stderr.contains("left") && !said.stderr.contains('\u{1b}'), "{said:?}");
@@ -47,7 +47,7 @@ fn meanwhile(shown: &str) -> &str {
 }
 
 #[test]
-fn a_terminal_gets_the_causes_while_they_are_found() {
+fn terminal_shows_causes_while_measuring() {
     if !root() {
         return;
     }
@@ -65,7 +65,7 @@ fn a_terminal_gets_the_causes_while_they_are_found() {
 }
 
 #[test]
-fn a_low_terminal_gets_the_causes_as_well() {
+fn terminal_of_few_rows_shows_causes() {
     if !root() {
         return;
     }
@@ -78,7 +78,7 @@ fn a_low_terminal_gets_the_causes_as_well() {
 }
 
 #[test]
-fn a_pipe_gets_the_causes_at_the_end_only() {
+fn pipe_gets_causes_at_the_end_only() {
     if !root() {
         return;
     }

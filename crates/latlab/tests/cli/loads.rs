@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn each_of_them_reports_its_work() {
+fn loads_report_their_work() {
     let _alone = machine();
     let folder = folder();
     let names = ["cpu", "memory", "fork", "procfs", "hackbench", "netbench", "disk"];
@@ -48,7 +48,7 @@ fn loads(names: &[&str]) -> String {
 }
 
 #[test]
-fn those_that_write_files_or_start_processes_work() {
+fn loads_of_files_and_processes_report_their_work() {
     let _alone = machine();
     let folder = folder();
     let dir = folder.path().display();
@@ -70,7 +70,7 @@ fn those_that_write_files_or_start_processes_work() {
 }
 
 #[test]
-fn those_that_fill_a_network_do_it_in_one_of_their_own() {
+fn network_loads_run_in_namespaces_of_their_own() {
     if !root() {
         return;
     }
@@ -88,7 +88,7 @@ fn those_that_fill_a_network_do_it_in_one_of_their_own() {
 }
 
 #[test]
-fn one_that_interrupts_other_processors_wants_two_of_them() {
+fn ipi_load_needs_two_cpus() {
     let _alone = machine();
     let alone = latlab("run --policy other --cpus 0 --for 100ms --load ipi:on=probe");
     alone.refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
@@ -99,7 +99,7 @@ fn one_that_interrupts_other_processors_wants_two_of_them() {
 }
 
 #[test]
-fn what_a_load_lacks_is_said_before_anything_starts() {
+fn load_without_its_needs_is_refused_before_anything_starts() {
     let _alone = machine();
     if !Path::new("/dev/latlab").exists() {
         let said = latlab("run --for 60s --load interrupts:device");
@@ -137,7 +137,7 @@ fn what_a_load_lacks_is_said_before_anything_starts() {
 }
 
 #[test]
-fn a_load_whose_process_was_killed_says_that_it_has_ended() {
+fn load_with_killed_process_is_reported_as_ended() {
     let _alone = machine();
     for load in ["hackbench", "netbench"] {
         let words = format!("run --policy other --for 60s --json --load {load}");
@@ -159,7 +159,7 @@ fn a_load_whose_process_was_killed_says_that_it_has_ended() {
 }
 
 #[test]
-fn files_of_nothing_are_no_load() {
+fn load_of_size_0_is_refused() {
     for load in ["disk", "wilshire-disk", "download"] {
         let said = latlab(&format!("run --for 1s --load {load}:size=0B"));
         said.refused(2, &[load, "0B"]);
@@ -168,7 +168,7 @@ fn files_of_nothing_are_no_load() {
 
 /// There is one interrupt of the test driver, which `schedule` leaves alone.
 #[test]
-fn what_is_measured_with_the_drivers_interrupt_no_load_takes() {
+fn driver_interrupt_used_by_probe_is_refused_to_load() {
     let words = "--load interrupts --count 20 --on lab:rt --fresh --json";
     latlab(&format!("run rhealstone.interrupt {words}"))
         .refused(2, &["interrupts: ", "source=timer"]);
@@ -180,7 +180,7 @@ fn what_is_measured_with_the_drivers_interrupt_no_load_takes() {
 /// As late as what an interrupt has to do takes: a handler of 10 µs (an idle machine's own worst case
 /// has 3 µs of other things), one of 100 µs, and up to 64 timers of a quarter of a microsecond each.
 #[test]
-fn a_storm_of_interrupts_makes_tasks_late() {
+fn interrupts_load_delays_tasks() {
     let worst = |load: &str| {
         let said = latlab(&format!("run cyclic --on lab:rapid-reaction --count 500 --json {load}"));
         assert_eq!(said.code(), Some(0), "{said:?}");
@@ -199,7 +199,7 @@ fn a_storm_of_interrupts_makes_tasks_late() {
 
 /// A guest has a keyboard, a display, a disk and a device that interrupts.
 #[test]
-fn in_a_guest_those_work_that_this_machine_may_lack_something_for() {
+fn loads_that_need_devices_work_in_a_guest() {
     let words = loads(&[
         "caps-lock",
         "console-switch",
@@ -263,7 +263,7 @@ fn is_on(on: &str, cpus: &CpuList) {
 }
 
 #[test]
-fn each_is_where_it_was_put() {
+fn loads_run_on_the_cpus_they_were_given() {
     let _alone = machine();
     let probed = CpuList::from_iter([0]);
     is_on("probe", &probed);
@@ -277,7 +277,7 @@ fn each_is_where_it_was_put() {
 }
 
 #[test]
-fn a_worker_that_dies_is_reported_and_the_run_goes_on() {
+fn worker_that_dies_is_reported_and_run_continues() {
     let _alone = machine();
     let words = "run --policy other --cpus 0 --for 1s --warm-up 0 --load fork:on=probe --json";
     let mut run = Running::start(&mut command(words));
@@ -296,7 +296,7 @@ fn a_worker_that_dies_is_reported_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_load_that_can_not_begin_ends_the_run_and_the_other_loads() {
+fn load_that_cannot_start_ends_the_run() {
     let _alone = machine();
     let folder = folder();
     let program = folder.path().join("latlab");
@@ -309,7 +309,7 @@ fn a_load_that_can_not_begin_ends_the_run_and_the_other_loads() {
 }
 
 #[test]
-fn a_disk_that_fills_up_during_the_run_does_not_cost_the_record() {
+fn disk_that_fills_up_does_not_lose_the_record() {
     if !root() {
         return;
     }

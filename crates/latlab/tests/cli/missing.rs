@@ -35,7 +35,7 @@ fn skipped(said: &Said) -> Vec<String> {
 
 /// Nothing can be built for a kernel out of a file whose headers are not installed.
 #[test]
-fn where_no_driver_can_be_built_the_run_goes_on_and_says_why() {
+fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
     if !root() {
         return;
     }
@@ -64,7 +64,7 @@ fn where_no_driver_can_be_built_the_run_goes_on_and_says_why() {
 
 /// The card is there, but nothing in this kernel draws on it.
 #[test]
-fn where_no_driver_draws_the_console_is_not_switched() {
+fn console_without_display_driver_is_not_switched() {
     let folder = folder();
     with_bare_kernel(folder.path());
     let words = "run cyclic --count 20 --json --on lab:bare --load console-switch";

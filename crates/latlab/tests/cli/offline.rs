@@ -23,7 +23,7 @@ impl Drop for Offline {
 }
 
 #[test]
-fn what_was_measured_on_a_cpu_that_goes_offline_is_kept() {
+fn samples_of_a_cpu_that_goes_offline_are_kept() {
     if !root() {
         return;
     }

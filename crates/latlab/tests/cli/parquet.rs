@@ -111,7 +111,7 @@ fn record(path: &Path) -> Record {
 }
 
 #[test]
-fn duckdb_and_pandas_read_what_the_records_hold() {
+fn parquet_tables_are_read_by_duckdb_and_pandas() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     let records = [record(&inside("one.json")), record(&inside("two.json"))];

@@ -11,7 +11,7 @@ fn series<'a>(record: &'a Record, end: &str, film: usize) -> &'a Series {
 }
 
 #[test]
-fn a_film_is_smooth_on_one_kernel_and_not_on_the_other_and_the_same_twice() {
+fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
     // The second film's device holds less than a tick of the coarse kernel.
     let words = "run player player:period=32 player:device=alsa --load fork --for 500ms --on lab:rt \
                  --on lab:standard --json --fresh";
@@ -39,7 +39,7 @@ fn a_film_is_smooth_on_one_kernel_and_not_on_the_other_and_the_same_twice() {
 }
 
 #[test]
-fn frames_are_dropped_where_an_ordinary_player_gets_too_little_time() {
+fn frames_are_dropped_when_player_gets_too_little_time() {
     let words = "run player:work=90% --policy other --load cpu --for 2s --on lab:standard --json";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -52,7 +52,7 @@ fn frames_are_dropped_where_an_ordinary_player_gets_too_little_time() {
 }
 
 #[test]
-fn what_can_not_be_played_is_refused() {
+fn player_with_impossible_parameters_is_refused() {
     latlab("run player:work=91%").refused(2, &["player", "91%", "90%"]);
     latlab("run player:fps=0").refused(2, &["player", "fps"]);
     if !Path::new("/dev/snd").exists() {

@@ -4,7 +4,7 @@ use crate::program::{command, count, latlab, run};
 use std::path::Path;
 
 #[test]
-fn nothing_is_lost_under_hackbench_and_the_record_is_the_same_twice() {
+fn realfeel_under_hackbench_misses_nothing_and_repeats_exactly() {
     let words = "run realfeel realfeel:device=hpet --load hackbench --on lab:rt --for 500ms --json \
                  --fresh";
     let said = latlab(words);
@@ -24,7 +24,7 @@ fn nothing_is_lost_under_hackbench_and_the_record_is_the_same_twice() {
 }
 
 #[test]
-fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
+fn interrupts_faster_than_ticks_are_missed() {
     // 1024 Hz where timers fire 250 times a second.
     let said = latlab("run realfeel:1024 --on lab:standard --for 1s --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -37,7 +37,7 @@ fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
 }
 
 #[test]
-fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
+fn reader_is_delayed_by_task_between_it_and_the_irq_thread() {
     let words = "run realfeel:device=hpet,frequency=128,priority=80 --for 3s --json --fresh \
                  --load cpu:busy=400ms,every=1s,policy=fifo,priority=70";
     for profile in ["rt", "threadirqs"] {
@@ -57,13 +57,13 @@ fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
 }
 
 #[test]
-fn a_frequency_that_the_clock_can_not_have_is_refused() {
+fn frequency_the_device_lacks_is_refused() {
     latlab("run realfeel:100").refused(2, &["realfeel", "powers of two", "128"]);
     latlab("run realfeel:32").refused(2, &["realfeel", "64"]);
 }
 
 #[test]
-fn a_device_that_is_missing_is_named_with_its_remedy() {
+fn device_that_is_missing_is_named_with_its_remedy() {
     for (device, remedy) in [("rtc", "modprobe"), ("hpet", "CONFIG_HPET")] {
         let path = if device == "rtc" { "/dev/rtc0" } else { "/dev/hpet" };
         if Path::new(path).exists() {
@@ -86,7 +86,7 @@ fn refused_in_a_guest(script: &str, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_device_in_use_and_a_limit_for_users_are_said() {
+fn device_in_use_and_frequency_limit_are_reported() {
     let busy = "exec 3</dev/rtc0; exec /latlab run realfeel --for 1s";
     refused_in_a_guest(busy, 2, &["/dev/rtc0", "in use", "fuser"]);
     let user = "chmod 666 /dev/rtc0; exec setpriv --reuid 1000 --clear-groups \
@@ -96,7 +96,7 @@ fn a_device_in_use_and_a_limit_for_users_are_said() {
 
 /// On one CPU, with a reader that its softirq thread wakes: it can stop.
 #[test]
-fn throughput_is_measured_while_a_reader_is_served() {
+fn realfeel_load_is_served_while_throughput_is_measured() {
     let words = "run hackbench:groups=2,fan=5,loops=20 --count 2 --warm-up 0 --load realfeel \
                  --on lab:rt --adapt --json";
     let said = latlab(words);

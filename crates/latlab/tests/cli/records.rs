@@ -31,7 +31,7 @@ fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Said {
 }
 
 #[test]
-fn json_is_one_document_and_nothing_else() {
+fn json_output_is_one_document() {
     let _alone = machine();
     let said = latlab("run --policy other --for 50ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -50,7 +50,7 @@ fn json_is_one_document_and_nothing_else() {
 }
 
 #[test]
-fn what_is_kept_is_whole_and_alone() {
+fn record_file_is_complete_and_alone_in_its_folder() {
     let folder = folder();
     let path = keep(folder.path(), "a.json");
     assert_eq!(entries(folder.path()), [path.as_path()]);
@@ -63,7 +63,7 @@ fn what_is_kept_is_whole_and_alone() {
 }
 
 #[test]
-fn a_record_equals_itself() {
+fn record_compared_with_itself_does_not_differ() {
     let folder = folder();
     let path = keep(folder.path(), "a.json");
     let said = compare(&path, &path, "");
@@ -84,7 +84,7 @@ fn a_record_equals_itself() {
 }
 
 #[test]
-fn what_differs_is_named() {
+fn differences_of_records_are_named() {
     let folder = folder();
     let a = keep(folder.path(), "a.json");
     let b = folder.path().join("b.json");
@@ -102,7 +102,7 @@ fn what_differs_is_named() {
 }
 
 #[test]
-fn records_of_different_times_are_not_compared() {
+fn records_of_different_time_domains_are_not_compared() {
     let folder = folder();
     let a = keep(folder.path(), "a.json");
     let b = folder.path().join("b.json");
@@ -114,7 +114,7 @@ fn records_of_different_times_are_not_compared() {
 }
 
 #[test]
-fn records_with_nothing_in_common_are_not_compared() {
+fn records_without_common_series_are_not_compared() {
     let folder = folder();
     let a = keep(folder.path(), "a.json");
     let b = folder.path().join("b.json");
@@ -124,7 +124,7 @@ fn records_with_nothing_in_common_are_not_compared() {
 }
 
 #[test]
-fn a_folder_of_repetitions_is_one_record() {
+fn folder_of_repetitions_is_one_record() {
     let (folder, elsewhere) = (folder(), folder());
     let a = keep(folder.path(), "a.json");
     let one = Record::from_json(&fs::read_to_string(&a).unwrap()).unwrap();
@@ -155,7 +155,7 @@ fn a_folder_of_repetitions_is_one_record() {
 }
 
 #[test]
-fn two_probes_of_one_name_stay_apart() {
+fn probes_of_the_same_name_stay_separate() {
     let _alone = machine();
     let folder = folder();
     let words = "run cyclic:10ms,policy=other cyclic:20ms,policy=other --cpus 0 --for 200ms --out";

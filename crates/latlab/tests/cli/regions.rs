@@ -38,7 +38,7 @@ fn woken(point: &Point) -> i64 {
 }
 
 #[test]
-fn without_preemption_n_points_make_n_and_one_regions() {
+fn preemption_points_divide_loop_into_sections_without_preemption() {
     let points = [0, 1, 2, 3, 23];
     let ways = points.map(|points| format!("points={points}"));
     let scans = scans("utime", &ways.each_ref().map(String::as_str));
@@ -65,7 +65,7 @@ fn without_preemption_n_points_make_n_and_one_regions() {
 }
 
 #[test]
-fn a_preemptible_kernel_waits_for_its_locks_only() {
+fn sections_of_preemptible_kernel_are_its_locks() {
     let none = ["points=0", "mode=lock-break,points=1000"];
     let some = ["mode=spin,points=3", "mode=spin,points=23", "mode=raw-spin", "mode=preempt-off"];
     let scans = scans("preemptible-hr", &[&none[..], &some, &["mode=irq-off"]].concat());
@@ -86,7 +86,7 @@ fn a_preemptible_kernel_waits_for_its_locks_only() {
 }
 
 #[test]
-fn a_real_time_kernel_waits_for_raw_locks_only() {
+fn sections_of_real_time_kernel_are_its_raw_locks() {
     let none = ["points=0", "mode=spin", "mode=lock-break,points=1000"];
     let some = ["mode=raw-spin", "mode=preempt-off", "mode=irq-off"];
     let scans = scans("rt", &[none, some].concat());
@@ -102,7 +102,7 @@ fn a_real_time_kernel_waits_for_raw_locks_only() {
 }
 
 #[test]
-fn where_timers_fire_at_ticks_the_device_interrupts() {
+fn scan_with_tick_timers_uses_the_device() {
     let scans = scans("standard", &["points=0"]);
     assert_eq!(scans[0].interrupt, Interrupt::Device);
     // The tick, which comes at the same moment of each call there, may cut it.

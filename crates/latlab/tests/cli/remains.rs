@@ -78,7 +78,7 @@ fn with(program: &Path, words: &str) -> Command {
 }
 
 #[test]
-fn after_a_run_under_all_loads_nothing_is_left() {
+fn run_under_all_loads_leaves_nothing() {
     let _alone = machine();
     let folder = folder();
     let (program, words) = everything(folder.path());
@@ -95,7 +95,7 @@ fn after_a_run_under_all_loads_nothing_is_left() {
 }
 
 #[test]
-fn after_a_killed_run_under_all_loads_and_the_next_start_nothing_is_left() {
+fn killed_run_under_all_loads_leaves_nothing_after_next_start() {
     if !root() {
         return;
     }

@@ -49,7 +49,7 @@ fn records(text: &str) -> Vec<Record> {
 }
 
 #[test]
-fn in_the_laboratory_all_six_are_the_same_twice_and_no_larger_than_their_parts() {
+fn rhealstone_in_laboratory_repeats_exactly_and_is_plausible() {
     let targets = "--on lab:rt --on lab:low-latency --on lab:preemptible";
     let words = format!(
         "run rhealstone:figure=mean signal:tasks=3 mutex {targets} --count 20 --warm-up 5ms \
@@ -96,7 +96,7 @@ fn is_plausible(record: &Record) {
 }
 
 #[test]
-fn on_this_machine_it_is_whole_and_says_what_is_missing() {
+fn rhealstone_on_this_machine_is_complete_but_for_the_driver() {
     if !root() {
         return;
     }
@@ -115,7 +115,7 @@ fn on_this_machine_it_is_whole_and_says_what_is_missing() {
 }
 
 #[test]
-fn what_gives_no_answer_is_refused() {
+fn rhealstone_without_priorities_is_refused() {
     for probe in ["rhealstone", "rhealstone.switch", "signal", "mutex"] {
         let words = format!("run {probe}:policy=other --for 100ms");
         latlab(&words).refused(2, &["policy=other", "no priorities", "policy=fifo"]);
@@ -134,7 +134,7 @@ fn what_gives_no_answer_is_refused() {
 }
 
 #[test]
-fn without_the_right_to_priorities_nothing_is_promised_instead() {
+fn rhealstone_without_cap_sys_nice_suggests_no_other_policy() {
     if !root() {
         return;
     }
@@ -149,7 +149,7 @@ fn without_the_right_to_priorities_nothing_is_promised_instead() {
 }
 
 #[test]
-fn without_a_namespace_of_its_own_it_says_what_can_be_measured() {
+fn rhealstone_without_ipc_namespace_suggests_alternatives() {
     if !root() {
         return;
     }
@@ -170,7 +170,7 @@ fn objects() -> [String; 2] {
 }
 
 #[test]
-fn whoever_is_killed_leaves_no_objects() {
+fn ipc_objects_are_gone_after_sigkill() {
     if !root() {
         return;
     }
@@ -188,7 +188,7 @@ fn whoever_is_killed_leaves_no_objects() {
 }
 
 #[test]
-fn a_request_to_end_ends_it_whatever_it_waits_for() {
+fn sigint_ends_probes_whatever_they_wait_for() {
     if !root() {
         return;
     }
@@ -208,7 +208,7 @@ fn a_request_to_end_ends_it_whatever_it_waits_for() {
 
 /// A task that takes part and never gets to run: another one of its priority has the CPU.
 #[test]
-fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
+fn probe_waiting_for_a_task_that_never_runs_fails() {
     if !root() {
         return;
     }

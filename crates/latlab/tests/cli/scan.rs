@@ -43,7 +43,7 @@ fn is_sound(scan: &Scan) {
 /// What the method was made for: a kernel that can be preempted nowhere in a call shows one long
 /// triangle, and one that can be preempted almost everywhere shows none.
 #[test]
-fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_another() {
+fn sections_without_preemption_are_gone_on_preemptible_kernel() {
     let words = "scan munmap:4MiB populate:4MiB --points 20 --resolution 2us --json --fresh \
                  --on lab:utime --on lab:preemptible-hr";
     let said = latlab(words);
@@ -73,7 +73,7 @@ fn calls(but: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_call_can_be_scanned_here() {
+fn calls_can_all_be_scanned_on_this_machine() {
     if !root() {
         return;
     }
@@ -96,7 +96,7 @@ fn every_call_can_be_scanned_here() {
 }
 
 #[test]
-fn every_call_can_be_scanned_in_a_guest() {
+fn calls_can_all_be_scanned_in_a_guest() {
     let calls = calls(&[]);
     let words = calls.join(" ");
     let said = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
@@ -107,7 +107,7 @@ fn every_call_can_be_scanned_in_a_guest() {
 }
 
 #[test]
-fn a_call_that_hangs_is_ended_and_nothing_of_it_is_left() {
+fn call_that_hangs_is_ended_and_leaves_nothing() {
     if !root() {
         return;
     }
@@ -129,7 +129,7 @@ fn scanning(program: &Path, scan: &Running) {
 }
 
 #[test]
-fn a_scan_that_is_asked_to_end_keeps_what_it_has_and_a_killed_one_leaves_nothing() {
+fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     if !root() {
         return;
     }
@@ -171,7 +171,7 @@ fn examples(folder: &Path) -> [PathBuf; 2] {
 }
 
 #[test]
-fn a_program_marks_its_window() {
+fn program_with_marks_is_scanned() {
     if !root() {
         return;
     }
@@ -190,7 +190,7 @@ fn a_program_marks_its_window() {
 }
 
 #[test]
-fn a_program_in_a_guest_is_scanned_by_a_latlab_that_is_brought_along() {
+fn program_in_guest_is_scanned_by_copied_latlab() {
     let folder = folder();
     let [program, _] = examples(folder.path());
     latlab("scan --on lab:utime -- true").refused(3, &["latlab exec", "--with"]);
@@ -205,7 +205,7 @@ fn a_program_in_a_guest_is_scanned_by_a_latlab_that_is_brought_along() {
 }
 
 #[test]
-fn a_program_that_does_not_mark_its_window_is_told_how() {
+fn program_without_marks_is_refused_with_instructions() {
     if !root() {
         return;
     }

@@ -20,7 +20,7 @@ fn value(record: &Record, name: &str) -> f64 {
 /// Table 3 of Heursch et al. 2001 has 260 ns for each task. The schedulers of today keep tasks in a
 /// tree.
 #[test]
-fn the_scheduler_of_today_is_not_linear_and_the_same_each_time() {
+fn schedule_does_not_grow_linearly_and_repeats_exactly() {
     let words = "run schedule:0/10/40/160 --count 120 --json --fresh --on lab:preemptible";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -42,7 +42,7 @@ fn the_scheduler_of_today_is_not_linear_and_the_same_each_time() {
 }
 
 #[test]
-fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
+fn schedule_without_driver_measures_dispatch_latency() {
     if Path::new("/dev/latlab").exists() {
         println!("NOT RUN: this machine has /dev/latlab");
         return;
@@ -61,7 +61,7 @@ fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
 }
 
 #[test]
-fn the_noise_of_a_quiet_kernel_is_its_ticks() {
+fn noise_of_quiet_kernel_is_its_ticks() {
     let words = "run noise:period=100ms,busy=80ms --for 300ms --json --fresh --on lab:rt";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -85,7 +85,7 @@ fn the_noise_of_a_quiet_kernel_is_its_ticks() {
 }
 
 #[test]
-fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
+fn noise_leaves_a_housekeeping_cpu_and_needs_a_duration() {
     let _alone = machine();
     let said = latlab("run noise:policy=other --for 200ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -107,7 +107,7 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
 }
 
 #[test]
-fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
+fn deadline_policy_is_refused_to_probes_bound_to_a_cpu() {
     let mut probes = vec!["schedule", "noise"];
     if available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         probes.push("migrate");
@@ -119,7 +119,7 @@ fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
 }
 
 #[test]
-fn probes_without_the_right_to_their_priority_are_left_out_before_anything_starts() {
+fn probes_without_cap_sys_nice_are_skipped_before_anything_starts() {
     if !root() {
         return;
     }
@@ -138,7 +138,7 @@ fn probes_without_the_right_to_their_priority_are_left_out_before_anything_start
 }
 
 #[test]
-fn a_task_moves_and_is_woken_on_another_cpu() {
+fn migrate_moves_and_wakes_task_on_another_cpu() {
     let folder = folder();
     let profile = folder.path().join("two.toml");
     let text =

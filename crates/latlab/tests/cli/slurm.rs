@@ -124,7 +124,7 @@ fn job(stderr: &str) -> Option<&str> {
 }
 
 #[test]
-fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task_was_cancelled() {
+fn array_job_gives_the_same_bytes_and_resumes_after_a_cancelled_task() {
     if !root() {
         return;
     }
@@ -172,7 +172,7 @@ fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task
 }
 
 #[test]
-fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
+fn slurm_missing_is_refused_before_anything_starts() {
     let folder = folder();
     let study = many(folder.path(), 1_000, false);
     let out = folder.path().join("out").display().to_string();
@@ -187,7 +187,7 @@ fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
 }
 
 #[test]
-fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
+fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
     let folder = folder();
     let study = folder.path().join("long.toml");
     let text = format!(
@@ -256,7 +256,7 @@ const QUICK: &str = "preempt=full";
 const OTHER: &str = "preempt=none";
 
 #[test]
-fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_not_count() {
+fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discarded() {
     if !root() {
         return;
     }
@@ -364,7 +364,7 @@ fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
+fn array_job_that_slurm_no_longer_knows_is_not_awaited_forever() {
     let folder = folder();
     let squeue = "case \"$*\" in *--me*) echo \"7|RUNNING|1|latlab-|$PWD/out/slurm\" ;; \
                   *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; esac";
@@ -377,7 +377,7 @@ fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
 }
 
 #[test]
-fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
+fn built_in_study_is_not_confused_with_a_file_by_tasks() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     fs::write(inside("quick"), "no study").expect("the folder can be written");

@@ -150,7 +150,7 @@ fn script(path: &Path, body: &str) {
 const SHORT: &str = "run --on ssh:board --policy other --cpus 0 --for 200ms --warm-up 0";
 
 #[test]
-fn the_record_comes_back_and_nothing_is_left_there() {
+fn record_comes_back_and_host_is_clean() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let said = run(&mut host.latlab(&format!("{SHORT} cyclic timer --load cpu --out a.json")));
@@ -170,7 +170,7 @@ fn the_record_comes_back_and_nothing_is_left_there() {
 }
 
 #[test]
-fn on_a_terminal_the_time_left_is_shown() {
+fn terminal_shows_time_left_of_remote_run() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let words = SHORT.replace("200ms", "1s");
@@ -185,7 +185,7 @@ fn on_a_terminal_the_time_left_is_shown() {
 }
 
 #[test]
-fn what_the_far_side_refuses_is_said_as_there() {
+fn refusal_of_the_host_is_reported_as_there() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let over = run(&mut host.latlab(&format!("{SHORT} --stop-above 1ns")));
@@ -197,7 +197,7 @@ fn what_the_far_side_refuses_is_said_as_there() {
 }
 
 #[test]
-fn ctrl_c_ends_the_run_there_and_the_record_comes_back() {
+fn sigint_ends_remote_run_and_record_comes_back() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let before = knob::read();
@@ -245,7 +245,7 @@ fn broken(host: &Host, disaster: impl FnOnce(&Running)) -> Said {
 }
 
 #[test]
-fn a_broken_connection_loses_nothing() {
+fn connection_lost_keeps_the_record_on_the_host() {
     let Some(host) = Host::plain() else { return };
     let said = broken(&host, |_| host.cut());
     assert!(said.stderr.contains("closed by remote host"), "{said:?}");
@@ -263,7 +263,7 @@ fn a_broken_connection_loses_nothing() {
 }
 
 #[test]
-fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
+fn agent_that_is_killed_is_reported() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let run = Running::start(&mut host.latlab("run --on ssh:board --policy other --for 60s"));
@@ -277,7 +277,7 @@ fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_given_up_and_ends_there_too() {
+fn remote_run_over_its_limit_ends_on_both_sides() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let words = "run --on ssh:board --policy other --for 60s --limit 5s";
@@ -287,7 +287,7 @@ fn a_run_that_takes_too_long_is_given_up_and_ends_there_too() {
 }
 
 #[test]
-fn a_host_that_lets_nobody_in_is_named_with_the_reason() {
+fn host_that_refuses_login_is_named_with_the_reason() {
     let only = "SetEnv TMPDIR=FOLDER/tmp\nAllowUsers root nobody";
     let Some(host) = Host::start(only) else { return };
     let refused = |words: &str, said: &[&str]| run(&mut host.latlab(words)).refused(2, said).len();
@@ -306,7 +306,7 @@ fn a_host_that_lets_nobody_in_is_named_with_the_reason() {
 }
 
 #[test]
-fn a_machine_of_another_kind_gets_no_program() {
+fn host_of_another_architecture_is_refused() {
     let there = "SetEnv TMPDIR=FOLDER/tmp PATH=FOLDER/there:/usr/bin:/bin";
     let Some(host) = Host::start(there) else { return };
     let uname = |system: &str, machine: &str| {
@@ -320,7 +320,7 @@ fn a_machine_of_another_kind_gets_no_program() {
 }
 
 #[test]
-fn an_ordinary_user_there_hears_what_is_lacking_and_can_measure_without_it() {
+fn ordinary_user_on_host_is_told_what_is_lacking_and_can_measure() {
     let user = "SetEnv TMPDIR=FOLDER/tmp\nForceCommand setpriv --reuid=65534 --regid=65534 \
         --clear-groups --inh-caps=-all --bounding-set=-all prlimit --rtprio=0 \
         sh -c \"$SSH_ORIGINAL_COMMAND\"";
@@ -345,7 +345,7 @@ fn mounted(options: &str, folders: &str) -> Option<Host> {
 }
 
 #[test]
-fn a_folder_that_lets_no_program_run_is_passed_over() {
+fn folder_mounted_noexec_is_passed_over() {
     let Some(host) = mounted("noexec", "$TMPDIR") else { return };
     let _alone = machine();
     let said = run(&mut host.latlab(&format!("{SHORT} --json")));
@@ -354,7 +354,7 @@ fn a_folder_that_lets_no_program_run_is_passed_over() {
 }
 
 #[test]
-fn a_host_without_a_good_folder_is_told_which_it_has() {
+fn host_without_usable_folder_is_refused_with_the_reasons() {
     let everywhere = "$TMPDIR /var/tmp $HOME";
     for (options, why) in [("noexec", "lets no program run"), ("size=1m", "has no room")] {
         let Some(host) = mounted(options, everywhere) else { return };

@@ -103,7 +103,7 @@ fn carried_out(words: &str) -> Said {
 }
 
 #[test]
-fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
+fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let folder = folder();
     let study = written(folder.path(), &tiny(7));
     let out = |name: &str| folder.path().join(name);
@@ -152,7 +152,7 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
 /// Records of several places can be put into one folder; those that do not belong together are not
 /// put into one table.
 #[test]
-fn cells_in_another_time_or_of_another_kernel_are_refused() {
+fn cells_of_another_time_domain_or_kernel_are_refused() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = tiny(7).replacen("{ label = \"rt\"", cells, 1);
@@ -190,7 +190,7 @@ fn cells_in_another_time_or_of_another_kernel_are_refused() {
 }
 
 #[test]
-fn a_study_that_was_killed_goes_on_where_it_stopped() {
+fn study_that_was_killed_resumes() {
     let folder = folder();
     let study = written(folder.path(), &tiny(new_seed()));
     let out = |name: &str| folder.path().join(name);
@@ -208,7 +208,7 @@ fn a_study_that_was_killed_goes_on_where_it_stopped() {
 
 /// Processes that begin fault at the ends of pages, where the microscope has to count right.
 #[test]
-fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
+fn report_explains_the_worst_sample_on_request() {
     let folder = folder();
     let text = "title = 'Late'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
          plan = { on = 'lab:preemptible-hr', probes = ['cyclic'], loads = ['fork'], for = '1s' }\n\
@@ -245,7 +245,7 @@ fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
+fn cell_that_cannot_be_measured_is_named_and_others_are_measured() {
     let folder = folder();
     let study = tiny(7).replace("lab:standard", "lab:/nowhere/vmlinuz");
     let study = written(folder.path(), &study);
@@ -258,7 +258,7 @@ fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
 }
 
 #[test]
-fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
+fn error_in_study_is_refused_with_its_position() {
     let folder = folder();
     let cases: [(&str, &str, &[&str]); 13] = [
         ("count = 50", "cuont = 50", &["line 9, column 1: unknown field `cuont`", "`count`"]),
@@ -314,7 +314,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
 }
 
 #[test]
-fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
+fn repetition_is_not_confused_with_a_cell_of_its_name() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = written(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
@@ -325,7 +325,7 @@ fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
 }
 
 #[test]
-fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
+fn pictures_of_an_earlier_study_are_removed() {
     let folder = folder();
     let study = written(folder.path(), &tiny(7));
     let out = folder.path().join("out");

@@ -30,7 +30,7 @@ const REAL_TIME_TASK: &str = "/latlab exec --fifo 5 -- /bin/sh -c '/bin/sleep 0.
     echo $f and $o; /bin/sleep 0.2'\n";
 
 #[test]
-fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
+fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
     for target in [RT, THREADIRQS] {
         let said = in_a_guest(
             target,
@@ -51,7 +51,7 @@ fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
 }
 
 #[test]
-fn the_threads_of_a_killed_one_are_put_right_by_the_next() {
+fn irq_threads_of_killed_daemon_are_restored_by_next_command() {
     let said = in_a_guest(
         RT,
         "count\n/latlab adapt & daemon=$!; sleep 0.5; kill -KILL $daemon; wait $daemon; count\n\
@@ -64,7 +64,7 @@ fn the_threads_of_a_killed_one_are_put_right_by_the_next() {
 }
 
 #[test]
-fn a_thread_that_somebody_turns_meanwhile_stays() {
+fn irq_thread_changed_by_somebody_else_is_left_alone() {
     let said = in_a_guest(
         RT,
         "for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/9-*) id=${t#/proc/};; esac; done\n\
@@ -78,7 +78,7 @@ fn a_thread_that_somebody_turns_meanwhile_stays() {
 }
 
 #[test]
-fn what_can_t_be_done_is_said_before_anything_starts() {
+fn mechanism_that_cannot_work_is_refused_before_anything_starts() {
     let said = latlab("adapt --mechanisms inherit,suppress");
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("name transparent or selective as well"), "{said:?}");
@@ -90,7 +90,7 @@ fn what_can_t_be_done_is_said_before_anything_starts() {
 
 /// In a container the kernel's threads are not to be seen.
 #[test]
-fn where_there_are_no_threads_nothing_starts() {
+fn selective_without_irq_threads_does_not_start() {
     if !root() {
         return;
     }
@@ -113,7 +113,7 @@ const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
     --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
 
 #[test]
-fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
+fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
     for target in [RT, THREADIRQS] {
         let without = late(&latlab(&format!("{INVERSION} {target}")).record());
         assert!(without > Nanos::from_millis(350), "{target}: {without}");
@@ -134,7 +134,7 @@ fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
 /// While a load has the CPU half of the time, in spells of 5 ms, from the beginning on: one in a
 /// hundred samples is late at most, which is two spells' worth.
 #[test]
-fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
+fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     for target in [RT, THREADIRQS] {
         let words = "run realfeel:device=hpet,frequency=512,priority=80 \
                      --load cpu:busy=5ms,every=10ms,policy=fifo,priority=70 \
@@ -147,7 +147,7 @@ fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
 
 /// It wakes the task 128 times a second for two seconds.
 #[test]
-fn a_wake_is_looked_at_once_however_often_it_comes() {
+fn wake_up_is_logged_once_however_often_it_comes() {
     let said = in_a_guest(
         RT,
         "/latlab adapt --log /log 2> /dev/null & daemon=$!; sleep 1
@@ -160,7 +160,7 @@ fn a_wake_is_looked_at_once_however_often_it_comes() {
 }
 
 #[test]
-fn who_wakes_for_the_timer_is_found_as_well() {
+fn timer_thread_inherits_priority_of_the_task_it_wakes() {
     let words = "run realfeel:device=rtc,frequency=128,priority=80 \
                  --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 \
                  --for 3s --warm-up 1s --json --on lab:rt";

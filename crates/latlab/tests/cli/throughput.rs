@@ -22,7 +22,7 @@ fn counted_or_said(record: &Record, name: &str) {
 }
 
 #[test]
-fn hackbench_measures_its_repetitions_whatever_its_tasks_are() {
+fn hackbench_measures_repetitions_of_processes_and_threads() {
     let _alone = machine();
     for keys in ["tasks=processes", "tasks=threads,over=pipes"] {
         let words = format!("hackbench:groups=2,fan=4,loops=50,{keys}");
@@ -45,7 +45,7 @@ fn hackbench_measures_its_repetitions_whatever_its_tasks_are() {
 }
 
 #[test]
-fn netbench_measures_each_request_and_what_passes() {
+fn netbench_measures_requests_and_throughput() {
     let _alone = machine();
     let said = latlab("run netbench:clients=3 --for 500ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -60,7 +60,7 @@ fn netbench_measures_each_request_and_what_passes() {
 }
 
 #[test]
-fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
+fn context_has_a_figure_for_each_count_and_size() {
     let _alone = machine();
     let said = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -90,7 +90,7 @@ fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
 }
 
 #[test]
-fn what_can_not_be_is_refused_in_a_sentence() {
+fn throughput_probe_with_invalid_value_is_refused() {
     for (words, why) in [
         ("context:processes=1", "2 to 256"),
         ("context:size=7B", "multiple of 8B"),
@@ -145,7 +145,7 @@ const LONG: [&str; 3] =
     ["hackbench:groups=2,fan=4,loops=1000000", "netbench:clients=2", "context:processes=8,size=0"];
 
 #[test]
-fn a_process_that_dies_ends_the_probe_with_a_sentence_and_all_the_others() {
+fn process_that_dies_ends_the_probe_and_all_its_processes() {
     let _alone = machine();
     for probe in LONG {
         let probe = Alone::start(probe);
@@ -160,7 +160,7 @@ fn a_process_that_dies_ends_the_probe_with_a_sentence_and_all_the_others() {
 }
 
 #[test]
-fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
+fn worker_that_dies_ends_the_probe() {
     let _alone = machine();
     for probe in LONG {
         let probe = Alone::start(probe);
@@ -172,7 +172,7 @@ fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_no_process() {
+fn run_that_is_killed_leaves_no_process() {
     let _alone = machine();
     for probe in LONG {
         let probe = Alone::start(probe);
@@ -182,7 +182,7 @@ fn a_run_that_is_killed_leaves_no_process() {
 }
 
 #[test]
-fn a_request_to_end_keeps_what_was_measured() {
+fn sigint_keeps_what_was_measured() {
     let _alone = machine();
     for probe in ["hackbench:groups=1,fan=2,loops=10", "netbench:clients=2", "context:size=0"] {
         let probe = Alone::start(probe);
@@ -201,7 +201,7 @@ fn a_request_to_end_keeps_what_was_measured() {
 /// In instruction time everything is the same each time: hundreds of switches, thousands of
 /// requests.
 #[test]
-fn in_the_laboratory_they_give_the_same_bytes_each_time() {
+fn throughput_probes_repeat_exactly_in_laboratory() {
     for (probe, count) in [
         ("hackbench:groups=1,fan=5,loops=20", 2),
         ("netbench:clients=2", 300),

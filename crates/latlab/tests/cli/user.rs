@@ -25,7 +25,7 @@ fn as_nobody(program: &Path, words: &str) -> program::Said {
 }
 
 #[test]
-fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() {
+fn user_without_real_time_rights_is_told_how_to_get_them() {
     if !root() {
         return;
     }
@@ -44,7 +44,7 @@ fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() 
 }
 
 #[test]
-fn an_ordinary_user_measures_as_an_ordinary_task() {
+fn user_without_rights_measures_as_ordinary_task() {
     if !root() {
         return;
     }
@@ -63,7 +63,7 @@ fn an_ordinary_user_measures_as_an_ordinary_task() {
 }
 
 #[test]
-fn an_ordinary_user_with_the_right_to_real_time_scans() {
+fn user_with_cap_sys_nice_scans() {
     if !root() {
         return;
     }
@@ -97,7 +97,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn a_group_without_time_for_real_time_tasks_is_named_even_to_root() {
+fn cgroup_without_real_time_budget_is_named_to_root() {
     let hierarchy = Path::new("/sys/fs/cgroup/cpu");
     if !root() {
         return;

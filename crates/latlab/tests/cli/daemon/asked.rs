@@ -11,7 +11,7 @@ printf 'allow = \"audio\"\\n' > \"$folder/adapt.toml\"
 daemon=$!; begun\n";
 
 #[test]
-fn what_a_program_asks_for_stands_until_it_ends() {
+fn request_stands_until_its_program_ends() {
     if !root() {
         return;
     }
@@ -47,7 +47,7 @@ fn what_a_program_asks_for_stands_until_it_ends() {
 }
 
 #[test]
-fn only_root_and_members_of_the_group_may_ask() {
+fn requests_are_for_root_and_members_of_the_group() {
     if !root() {
         return;
     }
@@ -66,7 +66,7 @@ fn only_root_and_members_of_the_group_may_ask() {
 }
 
 #[test]
-fn without_selective_nothing_is_promised() {
+fn request_without_selective_is_refused() {
     if !root() {
         return;
     }
@@ -79,7 +79,7 @@ fn without_selective_nothing_is_promised() {
 }
 
 #[test]
-fn it_is_shown_anew_each_second_on_a_terminal_and_nowhere_else() {
+fn status_watch_redraws_each_second_on_a_terminal_only() {
     if !root() {
         return;
     }

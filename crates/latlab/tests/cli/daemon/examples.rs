@@ -21,7 +21,7 @@ fn can(command: &mut Command) -> bool {
 }
 
 #[test]
-fn the_one_in_python_is_answered() {
+fn python_example_is_answered() {
     let Some(python) = std::env::var_os("PATH").and_then(|folders| {
         let mut folders = std::env::split_paths(&folders).map(|folder| folder.join("python3"));
         folders.find(|python| can(Command::new(python).arg("--version")))
@@ -35,7 +35,7 @@ fn the_one_in_python_is_answered() {
 }
 
 #[test]
-fn the_one_in_c_is_answered() {
+fn c_example_is_answered() {
     let folder = folder();
     let program = folder.path().join("groups");
     let mut compile = Command::new("cc");

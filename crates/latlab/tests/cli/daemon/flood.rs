@@ -48,7 +48,7 @@ fn memory(daemon: &Running) -> u64 {
 }
 
 #[test]
-fn a_hundred_thousand_bad_requests_leave_it_as_it_was() {
+fn daemon_memory_is_the_same_after_100_000_bad_requests() {
     if !root() {
         return;
     }
@@ -81,7 +81,7 @@ fn a_hundred_thousand_bad_requests_leave_it_as_it_was() {
 }
 
 #[test]
-fn who_hangs_does_not_keep_others_waiting_for_long() {
+fn idle_client_does_not_delay_others() {
     if !root() {
         return;
     }
@@ -104,7 +104,7 @@ fn page(port: u16, request: &str) -> String {
 }
 
 #[test]
-fn metrics_are_served_to_this_machine() {
+fn metrics_are_served_to_localhost() {
     if !root() {
         return;
     }

@@ -57,13 +57,13 @@ fn killed(before: &str) -> u32 {
 }
 
 #[test]
-fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
+fn restore_after_sigkill_at_any_moment_restores_all_knobs() {
     let turned = killed("");
     assert!((5..25).contains(&turned), "killed before and after: {turned}");
 }
 
 #[test]
-fn beside_a_real_time_task_too() {
+fn restore_after_sigkill_beside_real_time_task_restores_all_knobs() {
     let turned = killed("/latlab exec --fifo 60 -- /bin/sleep 1000 &\nsleep 0.1; ");
     assert!((5..25).contains(&turned), "killed before and after: {turned}");
 }
@@ -81,7 +81,7 @@ fn rights() -> String {
 
 /// With the rights that the unit leaves it, the daemon does all it can; RTC and HPET are TIMER.
 #[test]
-fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
+fn devices_requested_by_program_go_first_while_it_runs() {
     let rights = rights();
     let said = in_a_guest(&format!(
         "before=$(snapshot)
@@ -119,7 +119,7 @@ fn two_cpus(folder: &Path) -> String {
 
 /// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
 #[test]
-fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
+fn starvation_restores_newest_changes_for_good() {
     let folder = folder();
     // Who counts the seconds must not be among those that starve.
     let said = with(
@@ -147,7 +147,7 @@ fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
 
 /// A CPU that comes later: what a task becomes there is heard at once, not when all are counted.
 #[test]
-fn tasks_are_heard_of_on_cpus_that_come_later() {
+fn real_time_tasks_are_detected_on_cpus_onlined_later() {
     let folder = folder();
     let profile = two_cpus(folder.path());
     let said = on(
@@ -166,7 +166,7 @@ fn tasks_are_heard_of_on_cpus_that_come_later() {
 
 /// Where nothing can be heard on a CPU that comes, that is said, and not each second.
 #[test]
-fn that_nothing_is_heard_on_a_cpu_that_comes_is_said_once() {
+fn missing_tracepoints_on_new_cpu_are_reported_once() {
     let folder = folder();
     let said = with(
         "--with /bin/mount",

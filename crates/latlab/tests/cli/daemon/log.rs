@@ -4,7 +4,7 @@ use super::{command, folder, root, run, secluded};
 use std::fs;
 
 #[test]
-fn one_that_is_refused_leaves_the_log_of_the_one_at_work_alone() {
+fn log_of_running_daemon_is_untouched_by_a_refused_one() {
     if !root() {
         return;
     }
@@ -21,7 +21,7 @@ fn one_that_is_refused_leaves_the_log_of_the_one_at_work_alone() {
 }
 
 #[test]
-fn what_was_observed_is_decided_upon_as_it_was_then() {
+fn replay_of_log_repeats_its_decisions() {
     if !root() {
         return;
     }

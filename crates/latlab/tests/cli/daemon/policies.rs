@@ -33,7 +33,7 @@ fn time(line: &str) -> Option<f64> {
 /// While somebody listens to the tracepoint of any call, all calls go a longer way through the kernel:
 /// that is for kernels without probes, and where probes are switched off.
 #[test]
-fn system_calls_take_no_longer_unless_the_kernel_can_t_probe_and_then_it_is_said() {
+fn system_calls_are_not_slowed_unless_kernel_lacks_probes() {
     let slow = "latlab: all system calls take a little longer while policies are heard of: ";
     let (ratio, said) = longer(":");
     assert!(ratio < 1.03, "{ratio}: {said:?}");

@@ -38,7 +38,7 @@ fn shown(said: &Said) -> Vec<Status> {
 }
 
 #[test]
-fn a_thousand_tasks_that_come_and_go_leave_count_and_mode_right() {
+fn task_count_and_mode_are_right_after_a_thousand_short_tasks() {
     let said = beside(
         "suppress,mode",
         "status; tasks come 1000 > /done; sleep 1.5; status
@@ -66,7 +66,7 @@ fn violations(mechanisms: &str) -> [Violations; 2] {
 }
 
 #[test]
-fn whoever_wakes_a_task_violates_the_rule_until_it_is_raised_to_that_s_priority() {
+fn waker_violates_rule_until_raised_to_priority_of_task() {
     // It raises to FIFO 50, and no higher.
     let [first, second] = violations("transparent");
     assert!(first.by_interrupts >= 100, "{first:?}");
@@ -81,7 +81,7 @@ fn whoever_wakes_a_task_violates_the_rule_until_it_is_raised_to_that_s_priority(
 }
 
 #[test]
-fn what_its_programs_in_the_kernel_cost_is_known_after_a_second() {
+fn bpf_programs_cost_is_known_after_a_second() {
     let said = beside("transparent", &format!("status; {READER}"));
     let shown = shown(&said);
     assert_eq!(shown[0].programs, None, "{said:?}");
@@ -92,7 +92,7 @@ fn what_its_programs_in_the_kernel_cost_is_known_after_a_second() {
 
 /// With 100 samples from the first one on, while a load has half of the CPU.
 #[test]
-fn an_interrupt_s_thread_is_found_within_ten_wake_ups() {
+fn interrupt_thread_is_found_within_ten_wake_ups() {
     let words = "run realfeel:device=hpet,frequency=128,priority=80 --count 100 --warm-up 0 \
                  --load cpu:busy=5ms,every=10ms,policy=fifo,priority=70 --json --on lab:rt";
     let p90 = |more: &str| latlab(&format!("{words}{more}")).record().series[0].quantiles.p90;
@@ -102,7 +102,7 @@ fn an_interrupt_s_thread_is_found_within_ten_wake_ups() {
 }
 
 #[test]
-fn fifty_short_lived_tasks_that_wait_for_a_device_leave_no_priority_behind() {
+fn inherited_priority_is_restored_after_fifty_short_tasks() {
     let script = "before=$(policies); tasks wait 50; sleep 0.5\n\
                   [ \"$(policies)\" = \"$before\" ] && echo the same || policies";
     let said = beside("transparent,inherit", script);

@@ -7,7 +7,7 @@ use std::time::Instant;
 /// A pipe that is full from the beginning on: where it is waited for, nothing is turned and nothing
 /// ends.
 #[test]
-fn a_reader_who_reads_nothing_keeps_the_daemon_neither_from_work_nor_from_its_end() {
+fn daemon_with_full_stderr_pipe_works_and_ends() {
     if !root() {
         return;
     }

@@ -56,7 +56,7 @@ fn is_out_of_idle(path: &Path) {
 }
 
 #[test]
-fn on_a_kernel_with_fine_timers_nearly_all_of_a_latency_is_instructions() {
+fn latency_with_fine_timers_is_nearly_all_instructions() {
     let record = explained("cyclic --count 200 --on lab:rt");
     for path in paths(&record) {
         is_out_of_idle(path);
@@ -65,7 +65,7 @@ fn on_a_kernel_with_fine_timers_nearly_all_of_a_latency_is_instructions() {
 }
 
 #[test]
-fn on_a_kernel_with_ticks_nearly_all_of_a_latency_is_their_resolution() {
+fn latency_with_ticks_is_nearly_all_timer_resolution() {
     let record = explained("cyclic --count 200 --on lab:standard");
     for path in paths(&record) {
         is_out_of_idle(path);
@@ -75,7 +75,7 @@ fn on_a_kernel_with_ticks_nearly_all_of_a_latency_is_their_resolution() {
 }
 
 #[test]
-fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
+fn path_through_load_is_complete_to_the_instruction() {
     let record = explained("cyclic --count 60 --load procfs --on lab:rt");
     for path in paths(&record) {
         assert_eq!(path.idle, Nanos(0));
@@ -84,7 +84,7 @@ fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
 }
 
 #[test]
-fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
+fn longest_section_of_scan_names_function_that_clears_huge_page() {
     let words = "scan populate:2MiB --points 4 --resolution 200us";
     let said = latlab(&format!("explain --on lab:utime --json {words}"));
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -100,7 +100,7 @@ fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
 
 /// What keeps the kernel from preempting is known here: the test driver's own loop.
 #[test]
-fn a_region_that_the_test_driver_makes_has_the_name_of_its_loop() {
+fn section_of_test_driver_names_its_loop() {
     let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
     let said = latlab(&format!("explain --on lab:rt --json {words}"));
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -111,7 +111,7 @@ fn a_region_that_the_test_driver_makes_has_the_name_of_its_loop() {
 }
 
 #[test]
-fn the_worst_are_shown_with_their_functions() {
+fn worst_samples_are_shown_with_their_functions() {
     let said = latlab("explain cyclic --count 200 --on lab:rt");
     assert_eq!(said.code(), Some(0), "{said:?}");
     for word in ["late at", "instructions +", "ns idle", "other functions", "interrupts off: "] {
@@ -120,7 +120,7 @@ fn the_worst_are_shown_with_their_functions() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused_before_it_begins() {
+fn plan_microscope_cannot_watch_is_refused_before_it_begins() {
     let refused = |words: &str, code, why: &[&str]| {
         latlab(words).refused(code, why);
     };
@@ -135,7 +135,7 @@ fn what_cannot_be_watched_is_refused_before_it_begins() {
 }
 
 #[test]
-fn a_guest_in_wall_time_is_explained_as_any_machine() {
+fn guest_in_wall_clock_time_is_explained_by_tracepoints() {
     let said = latlab("explain --on vm:rt --count 100 --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
@@ -144,7 +144,7 @@ fn a_guest_in_wall_time_is_explained_as_any_machine() {
 }
 
 #[test]
-fn who_has_no_compiler_hears_how_to_get_it() {
+fn missing_compiler_is_refused_with_its_package() {
     let cache = folder();
     let real = std::env::var("XDG_CACHE_HOME").map_or_else(
         |_| std::path::PathBuf::from(std::env::var("HOME").expect("there is one")).join(".cache"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 
 #[test]
-fn a_run_under_load_becomes_a_report_a_trace_and_stacks() {
+fn explained_run_becomes_report_trace_and_stacks() {
     if !root() {
         return;
     }

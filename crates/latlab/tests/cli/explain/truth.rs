@@ -99,25 +99,25 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
 }
 
 #[test]
-fn on_a_preemptible_kernel_each_cause_is_named() {
+fn causes_are_named_on_preemptible_kernel() {
     on_kernel("preemptible-hr", &[], &[]);
 }
 
 /// It goes on with its work until it is done, so that only a stack that is taken when the task is
 /// woken tells who keeps it waiting.
 #[test]
-fn on_a_kernel_without_preemption_each_cause_is_named() {
+fn causes_are_named_without_preemption() {
     on_kernel("rapid-reaction", &[], &["preemption-off"]);
 }
 
 /// Softirqs can be preempted there.
 #[test]
-fn on_preempt_rt_each_cause_is_named() {
+fn causes_are_named_on_preempt_rt() {
     on_kernel("rt", &["softirq"], &[]);
 }
 
 #[test]
-fn where_nothing_is_done_nothing_is_late() {
+fn cause_none_delays_nothing() {
     let said = inject(&["none"], &format!("--count {COUNT} --on lab:rt --traced"));
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
@@ -130,7 +130,7 @@ fn where_nothing_is_done_nothing_is_late() {
 /// that is busy may make nearly every thread of a run late before the cause does: of three runs one
 /// has to be right.
 #[test]
-fn on_this_machine_what_needs_no_driver_is_named() {
+fn causes_without_driver_are_named_on_this_machine() {
     if !root() {
         return;
     }
@@ -164,7 +164,7 @@ fn misnamed(cause: &str) -> Option<Explained> {
 /// The kernel lets ordinary tasks have a twentieth of a CPU that real-time tasks would take whole
 /// (sched-rt-group.rst; the deadline server of Linux 6.12): a real-time task waits for those.
 #[test]
-fn a_task_that_waits_for_lesser_ones_since_others_of_its_kind_took_the_cpu_is_throttled() {
+fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
     let share = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
     if !root() || share.is_ok_and(|share| share.trim() == "-1") {
         return;

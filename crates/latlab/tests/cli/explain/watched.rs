@@ -20,7 +20,7 @@ fn watch(pid: u32, words: &str) -> latlab_core::record::Record {
 }
 
 #[test]
-fn a_process_that_was_there_before_has_its_wake_ups_explained() {
+fn process_already_running_has_its_wake_ups_explained() {
     if !root() {
         return;
     }
@@ -39,7 +39,7 @@ fn a_process_that_was_there_before_has_its_wake_ups_explained() {
 }
 
 #[test]
-fn one_that_ends_meanwhile_is_explained_until_then() {
+fn process_that_ends_is_explained_until_its_end() {
     if !root() {
         return;
     }
@@ -56,7 +56,7 @@ fn one_that_ends_meanwhile_is_explained_until_then() {
 }
 
 #[test]
-fn who_gets_the_number_of_one_that_ended_is_another() {
+fn process_with_reused_pid_is_another() {
     if !root() {
         return;
     }
@@ -87,7 +87,7 @@ fn who_gets_the_number_of_one_that_ended_is_another() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_said_to_be_nobodys() {
+fn task_name_unknown_is_reported() {
     if !root() {
         return;
     }
@@ -101,7 +101,7 @@ fn a_name_that_nobody_has_is_said_to_be_nobodys() {
 }
 
 #[test]
-fn who_can_not_be_watched_is_refused() {
+fn task_that_cannot_be_watched_is_refused() {
     if !root() {
         return;
     }
@@ -137,7 +137,7 @@ fn is_loaded(number: &str) -> bool {
 }
 
 #[test]
-fn a_killed_explain_leaves_no_program_in_the_kernel() {
+fn bpf_programs_are_gone_after_explain_is_killed() {
     if !root() {
         return;
     }
