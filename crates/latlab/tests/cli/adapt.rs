@@ -1,6 +1,6 @@
 //! Adapting: in guests, whose kernels have the knobs; here only what changes nothing.
 
-use crate::program::{Said, command, figure, latlab, run};
+use crate::program::{Missing, Said, command, figure, latlab, not_run, run};
 use latlab_core::record::Record;
 
 /// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program.
@@ -170,6 +170,7 @@ fn knobs_are_right_after_many_short_real_time_tasks() {
 fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
     let there = latlab("kernel list").stdout;
     if !there.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
+        not_run(Missing::Optional, "it needs `latlab kernel build lab-full`");
         return;
     }
     let state = "cat /sys/kernel/sched_ext/state";

@@ -10,7 +10,7 @@ mod policies;
 mod tasks;
 mod unread;
 
-use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
+use crate::program::{LATLAB, Missing, Said, command, folder, latlab, not_run, root, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -140,6 +140,7 @@ fn systemd_unit_is_valid() {
     let path = folder.path().join("latlab-adapt.service");
     fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
     let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        not_run(Missing::Required, "it needs systemd-analyze");
         return;
     };
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,8 @@
 //! The program explains itself, and what it says of itself is true.
 
-use crate::program::{Said, command, folder, latlab, machine, root, run, sandboxed};
+use crate::program::{
+    Missing, Said, command, folder, latlab, machine, not_run, root, run, sandboxed,
+};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -124,11 +126,14 @@ fn completions_and_manual_page_are_valid() {
         assert!(text.replace('\\', "").contains("stop-above"), "{what}");
         fs::write(folder.path().join(what), text).unwrap();
     }
-    // Whatever of these there is.
     for check in ["bash -n bash", "zsh -n zsh", "fish -n fish", "groff -K utf8 -man -ww -z man"] {
-        let mut words = check.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        let Ok(output) = command.args(words).current_dir(folder.path()).output() else { continue };
+        let (program, words) = check.split_once(' ').unwrap();
+        let mut command = Command::new(program);
+        command.args(words.split(' ')).current_dir(folder.path());
+        let Ok(output) = command.output() else {
+            not_run(Missing::Required, &format!("a part of it needs {program}"));
+            continue;
+        };
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && complaint.is_empty(), "{check}: {complaint}");
     }

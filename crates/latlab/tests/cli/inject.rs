@@ -1,6 +1,8 @@
 //! Delays of known cause: as long as was said, at every wake-up, and none where none was ordered.
 
-use crate::program::{Running, Said, command, folder, latlab, machine, pause, root, run};
+use crate::program::{
+    Missing, Running, Said, command, folder, latlab, machine, not_run, pause, root, run,
+};
 use latlab_core::record::{Counts, Record};
 use std::fs;
 use std::path::Path;
@@ -169,7 +171,9 @@ fn cause_that_cannot_be_injected_is_refused() {
     refused("priority=99", &["priority=99", "priority=98 or less"]);
     refused("cause=equal-priority,priority=1", &["priority=1", "priority=2 or more"]);
     refused("policy=other", &["policy=other", "policy=fifo"]);
-    if root() && !Path::new("/dev/latlab").exists() {
+    if Path::new("/dev/latlab").exists() {
+        not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
+    } else if root() {
         let words = words.replace("inject", "inject:cause=softirq");
         let ways_out = ["inject", "insmod", "lab:PROFILE", "cause=higher-priority"];
         latlab(&words).refused(3, &ways_out);

@@ -1,6 +1,6 @@
 //! A CPU that is taken away in the middle of a run.
 
-use crate::program::{Running, command, machine, pause, root};
+use crate::program::{Missing, Running, command, machine, not_run, pause, root};
 use std::fs;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
         return;
     }
     if !fs::exists(ONLINE).unwrap_or(false) {
-        println!("NOT RUN: this machine has no second CPU that can be taken offline");
+        not_run(Missing::Optional, "this machine has no second CPU that can be taken offline");
         return;
     }
     let _alone = machine();

@@ -1,10 +1,9 @@
 //! Records as Parquet, read by those who are to read them: DuckDB and pandas.
 
-use crate::program::{folder, latlab};
+use crate::program::{Missing, folder, latlab, not_run};
 use latlab_core::record::{Charge, Figure, Record};
 use latlab_core::time::Nanos;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -68,12 +67,8 @@ fn python() -> Option<PathBuf> {
             },
         );
         if let Some(why) = said.lines().rfind(|line| !line.trim().is_empty()) {
-            // Past the test harness, which keeps the words of a test that passes to itself.
-            let _ = writeln!(
-                std::io::stderr(),
-                "NOT RUN: reading Parquet needs python3-venv, and duckdb, pandas and pyarrow from \
-                 the network: {why}"
-            );
+            let needs = "a part of it needs python3-venv, and duckdb, pandas and pyarrow from PyPI";
+            not_run(Missing::Required, &format!("{needs}: {why}"));
             return None;
         }
     }

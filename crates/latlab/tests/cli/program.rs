@@ -1,8 +1,9 @@
 //! How the tests start the program, wait for it, and hear what it said.
 
 use latlab_core::record::Record;
+pub(crate) use latlab_testing::{Missing, not_run, root};
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -208,17 +209,6 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
 
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
-}
-
-/// Whether the tests that need root can run; says so where they can't.
-pub(crate) fn root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").expect("/proc is mounted");
-    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !root {
-        // Past the test harness, which keeps the words of a test that passes to itself.
-        let _ = writeln!(std::io::stderr(), "NOT RUN: this test needs root");
-    }
-    root
 }
 
 /// The right to measure, and to change the machine: one test at a time.

@@ -1,6 +1,6 @@
 //! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
 
-use super::program::{LATLAB, command, folder, latlab, machine, root, run};
+use super::program::{LATLAB, Missing, command, folder, latlab, machine, not_run, root, run};
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
 use std::fs;
@@ -44,7 +44,7 @@ fn schedule_does_not_grow_linearly_and_repeats_exactly() {
 #[test]
 fn schedule_without_driver_measures_dispatch_latency() {
     if Path::new("/dev/latlab").exists() {
-        println!("NOT RUN: this machine has /dev/latlab");
+        not_run(Missing::Optional, "this machine has /dev/latlab");
         return;
     }
     let _alone = machine();
@@ -111,6 +111,8 @@ fn deadline_policy_is_refused_to_probes_bound_to_a_cpu() {
     let mut probes = vec!["schedule", "noise"];
     if available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         probes.push("migrate");
+    } else {
+        not_run(Missing::Optional, "a part of it needs two CPUs");
     }
     for probe in probes {
         let words = format!("run {probe}:policy=deadline --for 100ms");

@@ -1,6 +1,6 @@
 //! An ordinary user is told what is lacking, and can measure without it.
 
-use crate::program::{self, LATLAB, folder, machine, root, run};
+use crate::program::{self, LATLAB, Missing, folder, machine, not_run, root, run};
 use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ fn cgroup_without_real_time_budget_is_named_to_root() {
         return;
     }
     if !hierarchy.join("cpu.rt_runtime_us").exists() {
-        println!("NOT RUN: this kernel does not limit real-time tasks by cgroup (version 1)");
+        not_run(Missing::Optional, "no cgroup (version 1) here limits real-time tasks");
         return;
     }
     let group = Group(hierarchy.join(format!("latlab-test-{}", std::process::id())));

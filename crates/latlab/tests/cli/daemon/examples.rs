@@ -1,6 +1,7 @@
 //! The programs in examples/ that ask for device groups, as they stand.
 
 use super::{folder, root, secluded};
+use crate::program::{Missing, not_run};
 use std::process::Command;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
@@ -26,6 +27,7 @@ fn python_example_is_answered() {
         let mut folders = std::env::split_paths(&folders).map(|folder| folder.join("python3"));
         folders.find(|python| can(Command::new(python).arg("--version")))
     }) else {
+        not_run(Missing::Required, "it needs python3");
         return;
     };
     if root() {
@@ -40,7 +42,9 @@ fn c_example_is_answered() {
     let program = folder.path().join("groups");
     let mut compile = Command::new("cc");
     compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    if root() && can(compile.arg(format!("{EXAMPLES}/groups.c"))) {
+    let compiled = compile.arg(format!("{EXAMPLES}/groups.c")).output().expect("cc starts");
+    assert!(compiled.status.success(), "{compiled:?}");
+    if root() {
         asked(folder.path(), "\"$folder/groups\"");
     }
 }

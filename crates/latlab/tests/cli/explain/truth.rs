@@ -1,7 +1,7 @@
 //! Causes that are known, since the probe `inject` brings them about: explanations must name them.
 
 use super::{charged, explained};
-use crate::program::{Running, Said, command, latlab, machine, pause, root};
+use crate::program::{Missing, Running, Said, command, latlab, machine, not_run, pause, root};
 use latlab_core::record::explained::Explained;
 use std::fs;
 use std::time::Duration;
@@ -166,7 +166,11 @@ fn misnamed(cause: &str) -> Option<Explained> {
 #[test]
 fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
     let share = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
-    if !root() || share.is_ok_and(|share| share.trim() == "-1") {
+    if !root() {
+        return;
+    }
+    if share.is_ok_and(|share| share.trim() == "-1") {
+        not_run(Missing::Required, "it needs kernel.sched_rt_runtime_us other than -1");
         return;
     }
     let _alone = machine();
