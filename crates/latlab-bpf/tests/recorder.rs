@@ -19,7 +19,7 @@ const LONG: Nanos = Nanos::from_millis(15);
 /// Longer than any wake-up takes.
 const NEVER: Nanos = Nanos::from_secs(1000);
 
-/// A real-time thread that sleeps repeatedly once it is told to, and ends with SCHED_OTHER.
+/// A real-time thread that sleeps repeatedly once it is told to, and ends with `SCHED_OTHER`.
 struct Sleeper {
     pid: u32,
     go: mpsc::Sender<()>,

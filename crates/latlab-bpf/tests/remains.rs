@@ -10,7 +10,7 @@ use latlab_core::time::Nanos;
 fn open_bpf_files() -> usize {
     let files = std::fs::read_dir("/proc/self/fd").expect("/proc is mounted").flatten();
     let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
-    names.filter(|name| name.to_string_lossy().contains("bpf")).count()
+    names.filter(|name| name.to_string_lossy().starts_with("anon_inode:bpf")).count()
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! Adapting: in guests, whose kernels have the knobs; here only what changes nothing.
+//! Adapting: in guests, whose kernels have the knobs, and on this machine without changing anything.
 
 use crate::program::{Missing, Said, command, figure, latlab, not_run, run};
 use latlab_core::record::Record;
 
-/// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program.
+/// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
 fn in_a_guest(script: &str) -> Said {
     in_a_guest_of("rt", script)
 }
@@ -17,8 +17,8 @@ fn in_a_guest_of(profile: &str, script: &str) -> Said {
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
-const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
+const BEFORE: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
+const ADAPTED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn mechanism_name_unknown_is_refused_with_nearest() {
@@ -33,7 +33,7 @@ fn mechanism_name_unknown_is_refused_with_nearest() {
     assert!(said.stderr.contains("--set preempt and --adapt would both turn preempt"), "{said:?}");
 }
 
-/// What it says depends on this machine's kernel; that nothing is left to guess does not.
+/// The output depends on the kernel of this machine, but it is always one of two forms.
 #[test]
 fn dry_run_lists_changes_or_says_why_not() {
     let said = latlab("adapt --dry-run --mechanisms suppress");
@@ -52,12 +52,12 @@ fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
          /latlab adapt; echo $?\n\
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
-    let (dry, rest) = said.stdout.split_once(FOUND).expect("it says what it found");
+    let (dry, rest) = said.stdout.split_once(BEFORE).expect("the knobs are printed");
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
         assert!(dry.contains(&format!("would go from {change}")), "{said:?}");
     }
-    assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
+    assert_eq!(rest, format!("{ADAPTED}2\n0\n{BEFORE}"), "{said:?}");
     assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
     assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
     assert!(said.stderr.contains("preempt is full again"), "{said:?}");
@@ -66,7 +66,7 @@ fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
 #[test]
 fn daemon_ends_after_its_time() {
     let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
-    assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
+    assert_eq!(said.stdout, format!("0\n{BEFORE}"), "{said:?}");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn knobs_of_killed_daemon_are_restored_by_next_command() {
          /latlab doctor > /dev/null; knobs; ls /run/latlab\n\
          /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",
     );
-    assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
-    let told = said.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(told.count(), 4, "{said:?}");
+    assert_eq!(said.stdout, format!("{ADAPTED}{BEFORE}0\n{BEFORE}"), "{said:?}");
+    let message = said.stderr.lines().filter(|line| line.contains("was killed; "));
+    assert_eq!(message.count(), 4, "{said:?}");
 }
 
 #[test]
@@ -94,16 +94,16 @@ fn knob_changed_by_somebody_else_is_left_alone() {
     let meanwhile = "(full)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
     let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
     assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
-    let told =
+    let message =
         "suppress: preempt is left alone from now on: somebody has turned it from lazy to full";
-    assert!(said.stderr.contains(told), "{said:?}");
-    let told =
+    assert!(said.stderr.contains(message), "{said:?}");
+    let message =
         "base_slice is left alone from now on: somebody has turned it from 3000000 to 5000000";
-    assert!(said.stderr.contains(told), "{said:?}");
+    assert!(said.stderr.contains(message), "{said:?}");
 }
 
-/// What a FIFO task finds 5 ms after it became one, and what is found after it: `preempt` alone takes
-/// the kernel 9 ms to turn here, and comes last.
+/// The knobs 5 ms after a task became `SCHED_FIFO`, and after its end. Setting `preempt` alone takes 9 ms
+/// in the guest, so that it is set last.
 #[test]
 fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     let said = in_a_guest(
@@ -117,17 +117,17 @@ fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     );
     let dry = "mode: there is no real-time task now, so what serves ordinary tasks would be done \
                at once\n";
-    let expected = format!("{dry}{TURNED}WAKEUP_PREEMPTION\n{FOUND}{TURNED}2\n{FOUND}");
+    let expected = format!("{dry}{ADAPTED}WAKEUP_PREEMPTION\n{BEFORE}{ADAPTED}2\n{BEFORE}");
     assert_eq!(said.stdout, expected, "{said:?}");
-    let given = "suppress: preempt is given back: there ";
-    assert!(said.stderr.contains(given), "{said:?}");
+    let restored = "suppress: preempt is given back: there ";
+    assert!(said.stderr.contains(restored), "{said:?}");
     let again = "as there was no real-time task for 1 s";
     assert!(said.stderr.contains(again), "{said:?}");
     assert!(said.stderr.contains("adapting took "), "{said:?}");
 }
 
-/// How many pages are given back at once is bounded while there is one, whatever becomes of the
-/// knobs that serve ordinary tasks; after a SIGKILL it is as it was.
+/// The number of pages freed at once is limited while there is a real-time task, whatever happens to
+/// the knobs that serve ordinary tasks. After a SIGKILL it is restored.
 #[test]
 fn page_batches_stay_small_while_there_is_a_real_time_task() {
     for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
@@ -141,17 +141,18 @@ fn page_batches_stay_small_while_there_is_a_real_time_task() {
             /latlab exec --fifo 5 -- /bin/sleep 0.2
             kill -KILL $daemon; wait $daemon; pages; /latlab adapt --restore > /dev/null; pages"
         ));
-        let (dry, rest) = said.stdout.split_once('\n').expect("it says what it would do");
-        let foreseen = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
+        let (dry, rest) = said.stdout.split_once('\n').expect("the dry run prints a line");
+        let expected = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
                         would go from 0 to 1000000 while there are real-time tasks: the kernel ";
-        assert!(dry.starts_with(foreseen), "{said:?}");
+        assert!(dry.starts_with(expected), "{said:?}");
         assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
-        let given = "mode: pagelist_high_fraction is given back: there was no real-time task for";
-        assert!(said.stderr.contains(given), "{said:?}");
+        let restored =
+            "mode: pagelist_high_fraction is given back: there was no real-time task for";
+        assert!(said.stderr.contains(restored), "{said:?}");
     }
 }
 
-/// One after another, each as soon as the one before has gone.
+/// Each task starts as soon as the one before has ended.
 #[test]
 fn knobs_are_right_after_many_short_real_time_tasks() {
     let said = in_a_guest(
@@ -159,17 +160,17 @@ fn knobs_are_right_after_many_short_real_time_tasks() {
          n=0; while [ $n -lt 30 ]; do /latlab exec --rr 3 -- /bin/sleep 0.05; n=$((n+1)); done\n\
          knobs; sleep 1.5; knobs; kill -TERM $daemon; wait $daemon; knobs",
     );
-    assert_eq!(said.stdout, format!("{FOUND}{TURNED}{FOUND}"), "{said:?}");
+    assert_eq!(said.stdout, format!("{BEFORE}{ADAPTED}{BEFORE}"), "{said:?}");
     let turned = said.stderr.matches("preempt goes from full to lazy").count();
-    assert_eq!(turned, 2, "it does not flap: {said:?}");
+    assert_eq!(turned, 2, "knobs must not flap: {said:?}");
 }
 
-/// Runs where `latlab kernel build lab-full` was done, which takes a quarter of an hour: no
-/// distribution's kernel that the laboratory has takes schedulers.
+/// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of the
+/// laboratory's distribution kernels has `sched_ext`.
 #[test]
 fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
-    let there = latlab("kernel list").stdout;
-    if !there.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
+    let kernels = latlab("kernel list").stdout;
+    if !kernels.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
         not_run(Missing::Optional, "it needs `latlab kernel build lab-full`");
         return;
     }
@@ -189,14 +190,15 @@ fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
     assert!(said.stderr.contains("sched_ext is none again"), "{said:?}");
 }
 
-/// The time of the repetition, and the context switches.
+/// Returns the time of the repetition in seconds and the number of context switches.
 fn cost(record: &Record) -> (f64, f64) {
-    let switches =
-        |kind: &str| figure(record, &format!("{kind} context switches")).expect("it is counted");
+    let switches = |kind: &str| {
+        figure(record, &format!("{kind} context switches")).expect("context switches are counted")
+    };
     (record.series[0].max.as_secs_f64(), switches("voluntary") + switches("involuntary"))
 }
 
-/// Figures 2 and 7 of Seo et al. 2009: what full preemption costs, and how much of it is won back.
+/// Figures 2 and 7 of Seo et al. 2009: the cost of full preemption, and how much adapting recovers.
 #[test]
 fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     let words = "run hackbench:groups=5 --on lab:rt --warm-up 0 --count 1 --json";
@@ -209,11 +211,11 @@ fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     assert!(fewer <= 0.2 * switches, "{fewer} of {switches}");
     assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
     assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
-    let turned = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
+    let is_changed = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
     let all = ["preempt", "base_slice", "place_lag", "wakeup_preemption", "irq/9-acpi"];
-    assert!(all.into_iter().all(turned), "{:?}", adapted.changes);
+    assert!(all.into_iter().all(is_changed), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
-    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
-    assert!(cyclic.changes.iter().all(|change| change.restored), "{told:?}");
+    let values: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
+    assert!(cyclic.changes.iter().all(|change| change.restored), "{values:?}");
 }

@@ -1,10 +1,10 @@
-//! Bad input gets one sentence with what was wrong and the nearest valid names, and exit 2.
+//! Bad input: one sentence with what was wrong and the nearest valid names, and exit code 2.
 
 use crate::program::{behind, entries, folder, latlab, machine, root, run};
 use serde_json::{Value, json};
 use std::fs;
 
-/// What was typed, and what the sentence must say.
+/// Arguments, and words that the sentence must contain.
 const TYPED: &[(&str, &[&str])] = &[
     ("comprae", &["comprae", "compare"]),
     ("run cylic", &["there is no probe 'cylic'", "cyclic"]),
@@ -99,9 +99,9 @@ const TYPED: &[(&str, &[&str])] = &[
 
 #[test]
 fn words_not_understood_are_refused_in_one_sentence() {
-    for (words, said) in TYPED {
+    for (words, expected) in TYPED {
         println!("latlab {words}");
-        latlab(words).refused(2, said);
+        latlab(words).refused(2, expected);
     }
 }
 
@@ -128,8 +128,8 @@ fn folder_not_writable_is_refused_before_anything_starts() {
     }
     let folder = folder();
     let words = format!("run --for 100ms --load disk:dir={}", folder.path().display());
-    let refused = |script: &str, said: &[&str]| {
-        run(&mut behind(script, folder.path(), &words)).refused(2, said);
+    let refused = |script: &str, expected: &[&str]| {
+        run(&mut behind(script, folder.path(), &words)).refused(2, expected);
     };
     refused("mount -t tmpfs -o ro none \"$1\"", &["disk: ", "Read-only", "dir="]);
     refused("mount -t tmpfs -o size=1m none \"$1\"", &["disk: ", "free", "needs 32MiB"]);
@@ -147,7 +147,7 @@ fn record_path_not_writable_is_refused_before_anything_starts() {
     latlab("run --for 1h --out /proc/r.json").refused(2, &["/proc/r.json"]);
 }
 
-/// A record of this machine as JSON, to be spoilt.
+/// Returns a record of this machine as JSON, to be damaged.
 fn record() -> Value {
     let _alone = machine();
     let said = latlab("run --policy other --for 50ms --warm-up 0 --json");
@@ -157,38 +157,38 @@ fn record() -> Value {
 #[test]
 fn damaged_record_is_refused_with_its_defect() {
     let (folder, record) = (folder(), record());
-    let path = folder.path().join("spoilt.json");
-    let refused = |text: &str, said: &[&str]| {
+    let path = folder.path().join("damaged.json");
+    let refused = |text: &str, expected: &[&str]| {
         fs::write(&path, text).unwrap();
         let path = path.to_str().unwrap();
         let mut words = vec![path];
-        words.extend(said);
+        words.extend(expected);
         latlab(&format!("compare {path} {path}")).refused(2, &words);
     };
-    let whole = serde_json::to_string_pretty(&record).unwrap();
+    let complete = serde_json::to_string_pretty(&record).unwrap();
     for share in 1..40 {
-        let mut end = whole.len() * share / 40;
-        while !whole.is_char_boundary(end) {
+        let mut end = complete.len() * share / 40;
+        while !complete.is_char_boundary(end) {
             end -= 1;
         }
-        refused(&whole[..end], &["cut short at line"]);
+        refused(&complete[..end], &["cut short at line"]);
     }
     refused("", &["not a latlab record"]);
     refused("{}", &["not a latlab record", "no schema"]);
     refused("<html></html>", &["not a latlab record"]);
     refused("[1, 2, 3]", &["not a latlab record"]);
     refused(r#"{"schema": 1}"#, &["not a latlab record", "missing field"]);
-    let spoilt = |change: fn(&mut Value)| {
+    let damaged = |change: fn(&mut Value)| {
         let mut record = record.clone();
         change(&mut record);
         record.to_string()
     };
-    refused(&spoilt(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
-    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
-    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
-    refused(&spoilt(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
-    refused(&spoilt(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
-    refused(&spoilt(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
+    refused(&damaged(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
+    refused(&damaged(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
+    refused(&damaged(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
+    refused(&damaged(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
+    refused(&damaged(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
+    refused(&damaged(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The daemon that adapts a machine: what programs ask of it, what it shows, and that nothing they
-//! do harms it. On this machine it turns files that only look like knobs.
+//! The daemon that adapts a machine: its requests, its status, and its robustness. On this machine it
+//! sets plain files in place of knobs.
 
 mod asked;
 mod examples;
@@ -15,8 +15,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Knobs of files, and `/run/latlab` in `$2`.
-const FALSE_KNOBS: &str = "\
+/// Creates plain files in place of the knobs, and `/run/latlab` in `$2`.
+const FAKE_KNOBS: &str = "\
 set -e; program=$1; folder=$2; mkdir -p /run/latlab \"$folder/run\"
 mount --bind \"$folder/run\" /run/latlab
 mount -t tmpfs none /sys/kernel/debug; mkdir /sys/kernel/debug/sched
@@ -26,13 +26,13 @@ set +e; latlab() { \"$program\" \"$@\"; }
 begun() { until latlab adapt status > /dev/null 2>&1; do sleep 0.02; done; }
 ";
 
-/// A script where `latlab` is this program, in namespaces of its own: its knobs are files, and there
-/// are no processes but its own, so that no thread of this machine can be turned. In `$folder` it
-/// may leave something.
+/// Runs a script in namespaces of its own, in which `latlab` is this program and the knobs are plain
+/// files. It sees no processes but its own, so that it cannot change a thread of this machine. It may
+/// write to `$folder`.
 fn secluded(folder: &Path, script: &str) -> Said {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
-    command.arg(format!("{FALSE_KNOBS}{script}"));
+    command.arg(format!("{FAKE_KNOBS}{script}"));
     run(command.arg("sh").arg(LATLAB).arg(folder))
 }
 
@@ -79,7 +79,7 @@ fn configuration_printed_is_accepted() {
     assert_eq!(said.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
 }
 
-/// As before 6.6, or on one that keeps debugfs half empty.
+/// As before Linux 6.6, or where debugfs has only some of the files.
 #[test]
 fn knobs_missing_in_kernel_are_named_and_others_set() {
     if !root() {
@@ -91,7 +91,7 @@ fn knobs_missing_in_kernel_are_named_and_others_set() {
         echo 3500000 > /sys/kernel/debug/sched/base_slice_ns
         latlab adapt --dry-run --mechanisms suppress 2> /dev/null";
     let said = secluded(folder.path(), script);
-    let (dry, rest) = said.stdout.split_once("\n0\n").expect("it can do something");
+    let (dry, rest) = said.stdout.split_once("\n0\n").expect("the dry run succeeds");
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     assert!(dry.contains("would go from full to lazy"), "{said:?}");
     for lacking in [
@@ -103,7 +103,7 @@ fn knobs_missing_in_kernel_are_named_and_others_set() {
     assert!(rest.starts_with("0\n") && rest.contains("slices are as long already"), "{said:?}");
 }
 
-/// What serves real-time tasks alone is no reason to adapt a machine; this one has it, mostly.
+/// Knobs that serve real-time tasks only are no reason to adapt a machine. Most machines have them.
 #[test]
 fn daemon_without_knobs_for_ordinary_tasks_does_not_start() {
     if !root() {
@@ -130,7 +130,7 @@ fn restore_without_journal_does_nothing_and_succeeds() {
     assert!(said.stdout.starts_with("nothing was left turned\n0\n"), "{said:?}");
 }
 
-/// The unit as it stands, but for the program's place.
+/// The unit as it is, with the path of the program replaced.
 #[test]
 fn systemd_unit_is_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
@@ -139,10 +139,10 @@ fn systemd_unit_is_valid() {
     let folder = folder();
     let path = folder.path().join("latlab-adapt.service");
     fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
-    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+    let Ok(said) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
         not_run(Missing::Required, "it needs systemd-analyze");
         return;
     };
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
+    let complaint = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success() && complaint.is_empty(), "{complaint}");
 }

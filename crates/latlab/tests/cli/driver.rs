@@ -1,4 +1,4 @@
-//! The test driver: built for each kernel, refusing what is absurd, late as it is told to be.
+//! The test driver: its build, its refusal of invalid requests, and its delays.
 
 use super::kernel::kernel;
 use super::program::{Said, command, folder, run};
@@ -13,11 +13,11 @@ const RAW_SPIN: u32 = 2;
 const PREEMPT_OFF: u32 = 3;
 const IRQ_OFF: u32 = 4;
 const LOCK_BREAK: u32 = 5;
-/// And its sources.
+/// Its interrupt sources.
 const TIMER: u32 = 0;
 const DEVICE: u32 = 1;
 
-/// What is later than any way through the kernel takes, in nanoseconds, and what is not late.
+/// Latency in nanoseconds that only a delay explains, and the longest one without a delay.
 const LATE: i64 = 300_000;
 const PROMPT: i64 = 6_000;
 
@@ -26,7 +26,7 @@ const NONE: (&str, &str) = ("linux-image-6.12-amd64", "preempt=none");
 const FULL: (&str, &str) = ("linux-image-6.12-amd64", "preempt=full");
 const RT: (&str, &str) = ("linux-image-6.12-rt-amd64", "");
 
-/// Starts a program of `tests/driver/` in a guest with the driver.
+/// Runs a program of `tests/driver/` in a guest with the driver.
 fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = folder();
@@ -37,7 +37,7 @@ fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
         .arg("-o")
         .args([&program, &source(here, name)])
         .status();
-    assert!(compiled.expect("there is a compiler").success());
+    assert!(compiled.expect("cc starts").success());
     let (package, cmdline) = kernel;
     let text = format!(
         "summary = 'with the test driver'\nkernel = {{ package = '{package}' }}\n\
@@ -53,7 +53,7 @@ fn source(here: &Path, name: &str) -> PathBuf {
     here.join(format!("tests/driver/{name}.c"))
 }
 
-/// PDLT and IRT in nanoseconds, for each mode with so many points at this offset.
+/// Measures PDLT and IRT in nanoseconds for each loop, given as mode, number of points, and offset.
 fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i64, i64)> {
     let words: Vec<String> =
         loops.iter().map(|(mode, points, at)| format!("{mode},{points},{at}")).collect();
@@ -77,8 +77,8 @@ fn driver_refuses_misuse_and_can_always_be_unloaded() {
     }
 }
 
-/// As late as the rest of the loop is long, but for what the way there takes: 3 µs, and 2 µs for
-/// each tick of the scheduler's meanwhile.
+/// The latency is the rest of the loop, plus 3 µs for the wake-up itself and 2 µs for each scheduler
+/// tick in between.
 #[test]
 fn latency_without_preemption_is_the_rest_of_the_section() {
     let at = [100_000, 200_000, 300_000, 400_000];
@@ -88,7 +88,7 @@ fn latency_without_preemption_is_the_rest_of_the_section() {
             assert!((483_000..492_000).contains(&(pdlt + at)) && *irt < 1_000, "{measured:?}");
         }
     }
-    // One point makes two of it: well before, just before and just after the end of the first.
+    // One preemption point makes two sections: well before, just before and just after the end of the first.
     let at = [100_000, 230_000, 260_000, 490_000];
     let measured = pdlt(NONE, TIMER, &at.map(|at| (PLAIN, 1, at)));
     let [first, before, after, behind] = [0, 1, 2, 3].map(|n: usize| measured[n].0);
@@ -103,7 +103,7 @@ fn latency_with_tick_timers_is_measured_by_device() {
     assert!((measured[0].0 - measured[1].0 - 100_000).abs() < 5_000, "{measured:?}");
 }
 
-/// What each kernel makes of each mode, 100 µs into the loop.
+/// Latency in each mode on each kernel, 100 µs into the loop.
 #[test]
 fn driver_modes_delay_where_the_kernel_is_non_preemptible() {
     // Plain, spinlock, raw spinlock, preemption off, one lock.
@@ -115,14 +115,14 @@ fn driver_modes_delay_where_the_kernel_is_non_preemptible() {
     ] {
         let measured = pdlt(kernel, TIMER, &modes.map(|mode| (mode, 0, 100_000)));
         for ((pdlt, irt), late) in measured.iter().zip(late) {
-            let as_said = if late { *pdlt > LATE } else { *pdlt < PROMPT };
-            assert!(as_said && *irt < PROMPT, "{kernel:?}: {measured:?}");
+            let is_expected = if late { *pdlt > LATE } else { *pdlt < PROMPT };
+            assert!(is_expected && *irt < PROMPT, "{kernel:?}: {measured:?}");
         }
         let (pdlt, irt) = measured[5];
-        assert!(pdlt > LATE && irt > LATE, "interrupts are off: {kernel:?}: {measured:?}");
+        assert!(pdlt > LATE && irt > LATE, "interrupts are disabled: {kernel:?}: {measured:?}");
     }
     let broken = pdlt(FULL, TIMER, &[(LOCK_BREAK, 255, 100_000)]);
-    assert!(broken[0].0 < PROMPT, "the lock is dropped for who waits: {broken:?}");
+    assert!(broken[0].0 < PROMPT, "the lock is released at each point: {broken:?}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! `latlab exec` becomes the program: attributes go in, exit code and signals come out.
+//! `latlab exec`: attributes of the program, its exit code and its signals.
 
 use crate::program::{command, latlab, root, run};
 use std::process::Command;
 
-/// Policy and priority out of what `cat /proc/self/stat` printed (`proc_pid_stat(5)`).
+/// Returns policy and priority, from the output of `cat /proc/self/stat` (`proc_pid_stat(5)`).
 fn scheduling(words: &str) -> (u32, u32) {
     let said = latlab(&format!("exec {words} -- cat /proc/self/stat"));
     assert_eq!(said.code(), Some(0), "{words}: {said:?}");
-    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("a name in brackets");
+    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("the name is in parentheses");
     let field = |nth: usize| {
         let field = after_the_name.split_whitespace().nth(nth - 3);
         field.and_then(|text| text.parse().ok()).expect("a number")
@@ -64,14 +64,14 @@ fn idle_states_are_limited_while_program_runs() {
         return;
     }
     let said = latlab("exec --cpu-dma-latency 37us -- od -An -td4 /dev/cpu_dma_latency");
-    let bound: i32 = said.stdout.trim().parse().expect("the kernel says one number");
-    // Somebody else may wish for less, but nobody can lift it.
+    let bound: i32 = said.stdout.trim().parse().expect("the file has one number");
+    // Another process may request a lower limit, but none can raise it.
     assert!((0..=37).contains(&bound), "{said:?}");
 }
 
 #[test]
 fn missing_program_is_refused_in_one_sentence() {
-    // A folder in the search path that can't be read would be another reason.
+    // An unreadable folder in the search path would be another reason.
     let absent = run(command("exec -- no-such-program --fifo").env("PATH", "/usr/bin:/bin"));
     absent.refused(2, &["no-such-program", "No such file"]);
     latlab("exec -- /etc").refused(2, &["/etc", "Permission denied"]);

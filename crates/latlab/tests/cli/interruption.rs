@@ -1,4 +1,4 @@
-//! A run that is asked to end keeps what was measured and gives everything back.
+//! Interrupted runs: they keep their samples and restore all knobs.
 
 use crate::knob;
 use crate::program::{LATLAB, Running, Said, command, folder, machine, pause, root, sandboxed};
@@ -6,19 +6,19 @@ use latlab_core::record::Record;
 use std::fs;
 use std::time::Duration;
 
-/// A long run that turns a interrupted by `interrupt` once it measures.
+/// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output and record.
 fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
     let folder = folder();
     let out = folder.path().join("kept.json");
     let words = "run cyclic --for 60s --warm-up 0 --set stat_interval=7 --load cpu --out";
     let mut run = Running::start(sandboxed(folder.path(), words).arg(&out));
     run.measuring();
-    assert_eq!(knob::read(), "7", "it is turned while the run lasts");
+    assert_eq!(knob::read(), "7", "the knob is set during the run");
     pause(Duration::from_millis(200));
     interrupt(&run);
     let said = run.finish();
     let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {said:?}"));
-    let record = Record::from_json(&record).expect("what is kept is whole");
+    let record = Record::from_json(&record).expect("the record is complete");
     (said, record)
 }
 
@@ -69,7 +69,7 @@ fn knob_changed_by_somebody_else_is_not_restored() {
         return;
     }
     let _alone = machine();
-    let before = knob::put_back();
+    let before = knob::restore_on_drop();
     let (said, record) = interrupted(|run| {
         knob::write("11");
         run.signal("INT");
@@ -99,9 +99,9 @@ fn knob_set_by_one_run_is_refused_to_another() {
     second.finish().refused(2, &["stat_interval", "another latlab", &pid]);
     assert_eq!(knob::read(), "7");
     let other = "run cyclic --for 100ms --cpus 0 --set timer_migration=1 --json";
-    let beside = Running::start(&mut sandboxed(folder.path(), other)).finish();
-    assert_eq!(beside.code(), Some(0), "another knob is free: {beside:?}");
-    assert_eq!(knob::read(), "7", "who ends gives back only its own");
+    let second = Running::start(&mut sandboxed(folder.path(), other)).finish();
+    assert_eq!(second.code(), Some(0), "another knob is free: {second:?}");
+    assert_eq!(knob::read(), "7", "a run restores only its own knobs");
     first.signal("INT");
     assert_eq!(first.finish().code(), Some(0));
     assert_eq!(knob::read(), before);

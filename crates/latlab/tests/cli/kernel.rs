@@ -1,4 +1,4 @@
-//! The kernels in the cache: whole or not there, whatever happens to who works on them.
+//! Kernels in the cache: each is complete or absent, whatever happens to the process that adds it.
 
 use crate::program::{
     Missing, Running, Said, behind, command, entries, folder, latlab, not_run, root, run, until,
@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The smallest file that is a kernel: an ELF header, the note by which QEMU enters, a banner.
+/// Returns the smallest kernel image: an ELF header, the PVH note for QEMU, and a banner.
 pub(super) fn kernel(release: &str) -> Vec<u8> {
     let mut file = vec![0_u8; 64 + 56];
     file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -22,24 +22,24 @@ pub(super) fn kernel(release: &str) -> Vec<u8> {
     [file.as_slice(), note, banner.as_bytes()].concat()
 }
 
-/// `latlab kernel` with these words, in `folder`, where its cache is too.
+/// Returns the command `latlab kernel` with these arguments, with `folder` as working directory and cache.
 fn in_cache(folder: &Path, words: &str) -> Command {
     let mut command = command(&format!("kernel {words}"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder);
     command
 }
 
-/// What is in the cache, drafts included; locks stay.
+/// Returns the names in the cache, with drafts and without locks.
 fn kernels(folder: &Path) -> Vec<String> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let there = entries(&folder.join("latlab/kernels"));
-    let mut names: Vec<String> = there.iter().map(|path| name(path)).collect();
+    let paths = entries(&folder.join("latlab/kernels"));
+    let mut names: Vec<String> = paths.iter().map(|path| name(path)).collect();
     names.retain(|name| name != ".locks");
     names.sort();
     names
 }
 
-fn said_name(said: &Said, name: &str) {
+fn assert_prints_name(said: &Said, name: &str) {
     assert_eq!(
         (said.code(), said.stdout.as_str()),
         (Some(0), format!("{name}\n").as_str()),
@@ -55,8 +55,8 @@ fn kernel_is_added_listed_and_removed() {
     fs::create_dir_all(folder.join("m/lib/modules/6.1.9-mine/kernel")).unwrap();
     fs::write(folder.join("m/lib/modules/6.1.9-mine/modules.order"), "a.ko").unwrap();
     symlink("/", folder.join("m/lib/modules/6.1.9-mine/build")).unwrap();
-    said_name(&run(&mut in_cache(folder, "add vmlinux --modules m")), "6.1.9-mine");
-    said_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --modules m")), "6.1.9-mine");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
     let modules = folder.join("latlab/kernels/6.1.9-mine/lib/modules/6.1.9-mine");
     assert!(modules.join("modules.order").is_file() && !modules.join("build").exists());
     let list = run(&mut in_cache(folder, "list")).stdout;
@@ -98,7 +98,7 @@ fn kernel_added_twice_at_once_is_whole() {
     fs::write(folder.join("vmlinux"), &bytes).unwrap();
     let both = [(); 2].map(|()| Running::start(&mut in_cache(folder, "add vmlinux")));
     for said in both.map(Running::finish) {
-        said_name(&said, "6.1.9");
+        assert_prints_name(&said, "6.1.9");
     }
     assert_eq!(kernels(folder), ["6.1.9"]);
     assert!(fs::read(folder.join("latlab/kernels/6.1.9/image")).unwrap() == bytes);
@@ -114,7 +114,7 @@ fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     let lock = File::create(locks.join("add-6.1.9")).unwrap();
     lock.lock().unwrap();
     let waits = |running: &Running| {
-        until("it says that it waits", || {
+        until("the wait is reported", || {
             running.stderr().contains("another latlab is adding 6.1.9")
         });
     };
@@ -127,7 +127,7 @@ fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     waits(&patient);
     assert_eq!(kernels(folder), Vec::<String>::new());
     lock.unlock().unwrap();
-    said_name(&patient.finish(), "6.1.9");
+    assert_prints_name(&patient.finish(), "6.1.9");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn draft_of_killed_process_is_no_kernel_and_is_removed() {
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("image"), "half").unwrap();
     assert!(!run(&mut in_cache(folder, "list")).stdout.contains("half"));
-    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
     assert_eq!(kernels(folder), ["6.1.9", "half"]);
 }
 
@@ -154,15 +154,15 @@ fn read_only_cache_still_lists_its_kernels() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
-    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
-    let fixed = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
-    let in_fixed = |words: &str| {
-        run(behind(fixed, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    let read_only = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
+    let in_read_only = |words: &str| {
+        run(behind(read_only, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
     };
-    let list = in_fixed("list");
+    let list = in_read_only("list");
     assert!(list.code() == Some(0) && list.stdout.contains("6.1.9"), "{list:?}");
-    in_fixed("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
-    in_fixed("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
 }
 
 #[test]
@@ -186,18 +186,18 @@ fn fetch_without_apt_names_another_way() {
     said.refused(3, &["no apt-cache", "latlab kernel add FILE"]);
 }
 
-/// Whether this is a Debian whose packages can be fetched.
-fn debian() -> bool {
-    let there = Path::new("/usr/bin/apt-get").exists();
-    if !there {
+/// Whether packages can be fetched with apt-get.
+fn has_apt() -> bool {
+    let exists = Path::new("/usr/bin/apt-get").exists();
+    if !exists {
         not_run(Missing::Required, "it needs apt-get");
     }
-    there
+    exists
 }
 
 #[test]
 fn missing_build_tools_are_named_with_their_packages() {
-    if !debian() {
+    if !has_apt() {
         return;
     }
     let folder = folder();
@@ -213,25 +213,25 @@ fn missing_build_tools_are_named_with_their_packages() {
     assert!(sentence.contains("dwarves"), "{sentence}");
 }
 
-/// In the user's own cache, where the laboratory finds them again.
+/// In the user's own cache, which the laboratory uses.
 #[test]
 fn debian_kernels_are_fetched_once() {
-    if !debian() {
+    if !has_apt() {
         return;
     }
-    // However slow the network is.
+    // Without a timeout, as the network may be slow.
     let fetch = || {
-        let output = command("kernel fetch").output().expect("it starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
-        assert!(output.status.success(), "{}", text(output.stderr));
-        (text(output.stdout), text(output.stderr))
+        let said = command("kernel fetch").output().expect("latlab starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is UTF-8");
+        assert!(said.status.success(), "{}", text(said.stderr));
+        (text(said.stdout), text(said.stderr))
     };
     let (first, _) = fetch();
     let names: Vec<&str> = first.lines().collect();
     assert!(names.len() == 2 && names[0].starts_with("debian-") && names[1].contains("-rt-"));
-    let (again, said) = fetch();
+    let (again, stderr) = fetch();
     assert_eq!(again, first);
-    assert!(said.lines().all(|line| line.contains("is here already")), "{said}");
+    assert!(stderr.lines().all(|line| line.contains("is here already")), "{stderr}");
     let list = latlab("kernel list").stdout;
     assert!(names.iter().all(|name| list.contains(name)), "{list}");
 }

@@ -1,4 +1,4 @@
-//! `--stop-above` ends a run at the first sample above, and keeps what led there.
+//! `--stop-above`: it ends a run at the first sample above the limit, and keeps its circumstances.
 
 use crate::program::{folder, latlab, machine};
 use latlab_core::record::Record;

@@ -1,14 +1,14 @@
-//! The live view: on a terminal, and nowhere else.
+//! The live view, on a terminal only.
 
 use crate::program::{LATLAB, Running, latlab, machine, root};
 use std::process::Command;
 
-/// What a run shows on a terminal; `script` gives it one.
+/// Returns the output of a run on a terminal, which `script` provides.
 fn on_a_terminal(words: &str) -> String {
     on_a_terminal_of(30, words)
 }
 
-/// The same on one of so many rows.
+/// The same on a terminal of so many rows.
 fn on_a_terminal_of(rows: u32, words: &str) -> String {
     let command = format!("stty cols 100 rows {rows}; {LATLAB} {words}");
     let said = Running::start(
@@ -38,11 +38,11 @@ fn pipe_gets_no_live_view() {
     assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
 }
 
-/// What a table of causes begins with, of the live view and of no other.
+/// Header of the table of causes in the live view.
 const CAUSES: &str = "cause                 late     total     worst  who";
 
-/// What was shown until the bar with the time left was shown for the last time.
-fn meanwhile(shown: &str) -> &str {
+/// Returns the output up to the last time that the progress bar is drawn.
+fn live_part(shown: &str) -> &str {
     shown.rsplit_once(" left").expect("the time left is shown").0
 }
 
@@ -57,7 +57,7 @@ fn terminal_shows_causes_while_measuring() {
     let watch = format!("explain --pid {} --for 3s", sleeper.pid());
     for words in ["explain cyclic --cpus 0 --above 10us --for 3s", &watch] {
         let shown = on_a_terminal(words);
-        let meanwhile = meanwhile(&shown);
+        let meanwhile = live_part(&shown);
         for word in [CAUSES, "wake-ups were later than", "unexplained"] {
             assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
         }
@@ -71,7 +71,7 @@ fn terminal_of_few_rows_shows_causes() {
     }
     let _alone = machine();
     let shown = on_a_terminal_of(8, "explain cyclic --cpus 0 --above 10us --for 3s");
-    let meanwhile = meanwhile(&shown);
+    let meanwhile = live_part(&shown);
     for word in [CAUSES, "CPU 0", "left"] {
         assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
     }

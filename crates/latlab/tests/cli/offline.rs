@@ -1,4 +1,4 @@
-//! A CPU that is taken away in the middle of a run.
+//! A CPU that goes offline during a run.
 
 use crate::program::{Missing, Running, command, machine, not_run, pause, root};
 use std::fs;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const ONLINE: &str = "/sys/devices/system/cpu/cpu1/online";
 
-/// Brings the CPU back, also when the test fails.
+/// Brings the CPU back online when dropped, also if the test fails.
 struct Offline;
 
 impl Offline {
@@ -41,6 +41,6 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
     let record = said.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "cpu-offline"), "{said:?}");
     let periods = |n: usize| record.series[n].counts.recorded + record.series[n].counts.missed;
-    assert!(periods(0) >= 3_000, "the other CPU measured on: {}", periods(0));
+    assert!(periods(0) >= 3_000, "the other CPU must continue: {}", periods(0));
     assert!((1..3_000).contains(&periods(1)), "{}", periods(1));
 }

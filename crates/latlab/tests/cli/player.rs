@@ -1,18 +1,18 @@
-//! A film in guests: what it shows of their timers, of a device that runs dry, of too little time.
+//! The probe `player` in guests: coarse timers, underruns of the sound device, too little CPU time.
 
 use crate::program::{Missing, count, latlab, not_run};
 use latlab_core::record::{Record, Series};
 use std::path::Path;
 
-/// The series that ends so, of the n-th film.
+/// Returns the series of the n-th film whose span ends with `end`.
 fn series<'a>(record: &'a Record, end: &str, film: usize) -> &'a Series {
     let mut ending = record.series.iter().filter(|series| series.span.1 == end);
-    ending.nth(film).expect("it is measured")
+    ending.nth(film).expect("there is such a series")
 }
 
 #[test]
 fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
-    // The second film's device holds less than a tick of the coarse kernel.
+    // The sound buffer of the second film is shorter than a tick of the kernel with coarse timers.
     let words = "run player player:period=32 player:device=alsa --load fork --for 500ms --on lab:rt \
                  --on lab:standard --json --fresh";
     let said = latlab(words);
@@ -23,8 +23,8 @@ fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
         assert!((15..=16).contains(&late.counts.recorded), "{late:?}");
         assert_eq!(late.counts.missed, 0, "{late:?}");
         assert!(late.max.0 < 1_000_000, "{late:?}");
-        for nothing in ["frames late", "frames dropped", "underruns", "silence"] {
-            assert_eq!(count(&fine, nothing, film), 0, "{nothing}");
+        for name in ["frames late", "frames dropped", "underruns", "silence"] {
+            assert_eq!(count(&fine, name, film), 0, "{name}");
         }
     }
     for skew in ["sound ahead", "sound behind"] {

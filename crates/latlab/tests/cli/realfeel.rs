@@ -1,4 +1,4 @@
-//! Interrupts of clock devices: in guests, which have them, and here, where there may be none.
+//! Interrupts of clock devices: in guests, which have them, and on this machine, which may have none.
 
 use crate::program::{Missing, command, count, latlab, not_run, run};
 use std::path::Path;
@@ -48,7 +48,7 @@ fn reader_is_delayed_by_task_between_it_and_the_irq_thread() {
         // The handler is a thread of priority 50.
         let late = record.series[0].max;
         assert!((390_000_000..=410_000_000).contains(&late.0), "{profile}: {late}");
-        // What it computes before it sleeps: for 400 ms in each second, and to set itself up.
+        // The load computes for 400 ms of each second, plus its set-up.
         let busy = record.work[0].cpu_ns;
         assert!((1_200_000_000..=2_400_000_000).contains(&busy.0), "{profile}: {busy}");
         assert!(record.work[0].done > 0, "{profile}: {record:?}");
@@ -75,7 +75,7 @@ fn device_that_is_missing_is_named_with_its_remedy() {
     }
 }
 
-/// What latlab says in a guest where `script` was run before.
+/// Runs a script in a guest and asserts its exit code and words of its message.
 fn refused_in_a_guest(script: &str, code: i32, words: &[&str]) {
     let guest = "exec --on lab:rt --with /bin/chmod --with /usr/bin/setpriv -- sh -c";
     let said = run(command(guest).arg(script));
@@ -94,7 +94,7 @@ fn device_in_use_and_frequency_limit_are_reported() {
     refused_in_a_guest(user, 3, &["256 Hz", "max_user_freq"]);
 }
 
-/// On one CPU, with a reader that its softirq thread wakes: it can stop.
+/// On one CPU, with a reader that the softirq thread wakes. The load must be able to stop.
 #[test]
 fn realfeel_load_is_served_while_throughput_is_measured() {
     let words = "run hackbench:groups=2,fan=5,loops=20 --count 2 --warm-up 0 --load realfeel \
@@ -105,10 +105,10 @@ fn realfeel_load_is_served_while_throughput_is_measured() {
     let time = 2.0 * record.series[0].mean.as_secs_f64();
     let [work] = record.work.as_slice() else { panic!("{:?}", record.work) };
     assert_eq!((&*work.load, &*work.unit), ("realfeel", "interrupts"));
-    let done = f64::from(u32::try_from(work.done).expect("a few seconds"));
+    let done = f64::from(u32::try_from(work.done).expect("a small number"));
     assert!(done >= 256.0 * time, "{} in {time} s", work.done);
     assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{said:?}");
     let served = record.changes.iter().any(|change| change.knob == "ktimers/0");
-    assert!(served, "it is a real-time task: {:?}", record.changes);
+    assert!(served, "the reader is a real-time task: {:?}", record.changes);
     latlab("run hackbench --load realfeel:100").refused(2, &["powers of two", "128"]);
 }

@@ -1,23 +1,23 @@
-//! What a scan finds, against what the test driver is known to have done (Heursch et al. 2001,
-//! section 2.7, figures 3 to 8).
+//! Sections found by scans of the known loops of the test driver (Heursch et al. 2001, section 2.7,
+//! figures 3 to 8).
 
 use super::program::latlab;
 use latlab_core::record::Record;
 use latlab_core::scan::{Interrupt, Offset, Point, Region, Scan};
 use latlab_core::time::Nanos;
 
-/// Scans of the driver's loop, 482 µs long, in each of these ways.
+/// Scans the driver's loop of 482 µs with each of these parameters.
 fn scans(profile: &str, ways: &[&str]) -> Vec<Scan> {
     let calls: Vec<String> = ways.iter().map(|way| format!("driver:{way}")).collect();
     let words = format!("scan {} --points 60 --json --on lab:{profile}", calls.join(" "));
     let said = latlab(&words);
     assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = Record::from_json(&said.stdout).expect("a record was printed");
+    let record = Record::from_json(&said.stdout).expect("the output is a record");
     assert!(record.warnings.is_empty(), "{:?}", record.warnings);
     record.scans
 }
 
-/// The worst PDLT, of the least at each moment.
+/// Returns the maximum over all points of the minimal PDLT.
 fn worst(scan: &Scan) -> Nanos {
     scan.points.iter().map(|point| point.pdlt.min).max().unwrap_or_default()
 }
@@ -27,14 +27,14 @@ fn worst_irt(scan: &Scan) -> Nanos {
     irt.max().unwrap_or_default()
 }
 
-/// Asserts that two moments are closer than a hundredth of a region.
-fn is_at(found: Offset, known: Offset, region: &Region) {
+/// Asserts that two moments are closer than a hundredth of a section.
+fn assert_at(found: Offset, known: Offset, region: &Region) {
     assert!(found.abs_diff(known) <= region.length().0 / 100, "{found} for {known}: {region:?}");
 }
 
-/// When the task ran that an interrupt at this point woke.
+/// Returns when the task ran that an interrupt at this point woke.
 fn woken(point: &Point) -> i64 {
-    point.offset + i64::try_from(point.pdlt.min.0).expect("a scan takes no centuries")
+    point.offset + i64::try_from(point.pdlt.min.0).expect("a PDLT fits into 63 bits")
 }
 
 #[test]
@@ -45,16 +45,16 @@ fn preemption_points_divide_loop_into_sections_without_preemption() {
     for (scan, points) in scans.iter().zip(points) {
         let Scan { regions, parts, .. } = scan;
         assert_eq!(regions.len(), points + 1, "{regions:?}");
-        // Preemption points stand between parts.
+        // Preemption points are between parts.
         for (pair, after) in regions.windows(2).zip(&parts[1..]) {
             assert_eq!(pair[0].end, pair[1].start);
-            is_at(pair[1].start, after.begin, &pair[1]);
+            assert_at(pair[1].start, after.begin, &pair[1]);
         }
         let each = 482_000 / (points as u64 + 1);
-        let peak = scan.longest().expect("there is a region").peak.0;
+        let peak = scan.longest().expect("there is a section").peak.0;
         assert!((each..each + 6_000).contains(&peak), "{peak} ns, {points} points");
     }
-    // The triangle falls by just as much as the interrupt comes later: who waits runs at its end,
+    // The latency decreases as the interrupt comes later: the task runs at the end of the section,
     // wherever in it the interrupt came.
     let scan = &scans[0];
     let within = scan.points.iter().filter(|p| (1_000..480_000).contains(&p.offset));
@@ -77,12 +77,16 @@ fn sections_of_preemptible_kernel_are_its_locks() {
         let regions = &scan.regions;
         assert_eq!((regions.len(), scan.parts.len()), (parts, parts), "{regions:?}");
         for (region, part) in regions.iter().zip(&scan.parts) {
-            is_at(region.start, part.begin, region);
-            is_at(region.end, part.end, region);
+            assert_at(region.start, part.begin, region);
+            assert_at(region.end, part.end, region);
         }
     }
     let late = scans[2..].iter().map(|scan| worst_irt(scan) > Nanos(400_000));
-    assert_eq!(late.collect::<Vec<_>>(), [false, false, false, false, true], "interrupts off");
+    assert_eq!(
+        late.collect::<Vec<_>>(),
+        [false, false, false, false, true],
+        "interrupts are disabled"
+    );
 }
 
 #[test]
@@ -96,8 +100,8 @@ fn sections_of_real_time_kernel_are_its_raw_locks() {
     }
     for scan in &scans[3..] {
         let [region] = scan.regions.as_slice() else { panic!("{:?}", scan.regions) };
-        is_at(region.start, scan.parts[0].begin, region);
-        is_at(region.end, scan.parts[0].end, region);
+        assert_at(region.start, scan.parts[0].begin, region);
+        assert_at(region.end, scan.parts[0].end, region);
     }
 }
 
@@ -105,7 +109,7 @@ fn sections_of_real_time_kernel_are_its_raw_locks() {
 fn scan_with_tick_timers_uses_the_device() {
     let scans = scans("standard", &["points=0"]);
     assert_eq!(scans[0].interrupt, Interrupt::Device);
-    // The tick, which comes at the same moment of each call there, may cut it.
+    // The tick comes at the same moment of each call and may divide the section.
     let regions = &scans[0].regions;
     assert!((1..=2).contains(&regions.len()), "{regions:?}");
     assert!(regions.windows(2).all(|pair| pair[0].end == pair[1].start), "{regions:?}");

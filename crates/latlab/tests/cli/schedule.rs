@@ -1,4 +1,4 @@
-//! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
+//! The probes `schedule`, `migrate` and `noise`: in the laboratory and on this machine.
 
 use super::program::{LATLAB, Missing, command, folder, latlab, machine, not_run, root, run};
 use latlab_core::plan::{Length, Plan};
@@ -17,7 +17,7 @@ fn value(record: &Record, name: &str) -> f64 {
     figure(record, name).value
 }
 
-/// Table 3 of Heursch et al. 2001 has 260 ns for each task. The schedulers of today keep tasks in a
+/// Table 3 of Heursch et al. 2001 has 260 ns for each runnable task. Current schedulers keep tasks in a
 /// tree.
 #[test]
 fn schedule_does_not_grow_linearly_and_repeats_exactly() {
@@ -54,7 +54,7 @@ fn schedule_without_driver_measures_dispatch_latency() {
     let spans: Vec<&str> = record.series.iter().map(|series| series.span.1.as_str()).collect();
     assert_eq!(spans, ["thread running, 0 runnable", "thread running, 3 runnable"]);
     let warned = record.warnings.iter().find(|warning| warning.code == "dispatch-latency");
-    assert!(warned.expect("it is said").text.contains("/dev/latlab"));
+    assert!(warned.expect("there is a warning").text.contains("/dev/latlab"));
     let ways_out = ["schedule", "insmod", "--on lab:", "by=dispatch"];
     latlab("run schedule:by=driver --count 1").refused(3, &ways_out);
     latlab("run schedule:0/many --count 1").refused(2, &["'many'", "0/50/200"]);
@@ -67,7 +67,7 @@ fn noise_of_quiet_kernel_is_its_ticks() {
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
     let series = &record.series[0];
-    // 250 ticks a second, while the loop runs.
+    // 250 ticks a second while the loop runs.
     assert!((40..120).contains(&series.counts.recorded), "{series:?}");
     let lost = value(&record, "share lost on CPU 0") / 100.0 * value(&record, "time watched");
     let sum = series.mean.as_secs_f64() * f64::from(u32::try_from(series.counts.recorded).unwrap());
@@ -75,7 +75,7 @@ fn noise_of_quiet_kernel_is_its_ticks() {
     let largest = value(&record, "largest gap on CPU 0");
     assert!((largest - series.max.as_secs_f64() * 1e9).abs() < 0.5, "{largest}");
     assert_eq!(latlab(words).stdout, said.stdout);
-    // Where nothing is above the threshold, that is a result.
+    // A run without gaps above the threshold is a result.
     let quiet = latlab(&words.replace("noise:", "noise:threshold=50ms,"));
     assert_eq!(quiet.code(), Some(0), "{quiet:?}");
     let quiet = quiet.record();
@@ -98,7 +98,7 @@ fn noise_leaves_a_housekeeping_cpu_and_needs_a_duration() {
     latlab("run noise:busy=1s --for 1s").refused(2, &["busy=1 s", "give less"]);
     let plan = Plan { length: Length::Count(5), ..record.plan };
     let folder = folder();
-    let line = serde_json::to_string(&plan).expect("it is JSON") + "\n";
+    let line = serde_json::to_string(&plan).expect("a plan is JSON") + "\n";
     fs::write(folder.path().join("plan"), line).expect("the folder can be written");
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$0\" agent \"$1\" < \"$1/plan\"", LATLAB]).arg(folder.path());

@@ -1,4 +1,4 @@
-//! Nothing is lost: every period that passed is recorded or counted as missed.
+//! Stalls: every period that passed is recorded or counted as missed.
 
 use crate::program::{Running, command, latlab, machine, pause, root};
 use latlab_core::time::Nanos;
@@ -18,7 +18,7 @@ fn periods_missed_while_stopped_are_counted() {
     run.signal("STOP");
     pause(Duration::from_millis(500));
     run.signal("CONT");
-    // On a busy machine it may have been more than was asked for.
+    // On a busy machine the process may be stopped for longer.
     let stopped = stopped.elapsed().as_millis();
     let said = run.finish();
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -27,7 +27,7 @@ fn periods_missed_while_stopped_are_counted() {
     let counts = series.counts;
     let plausible = 400..=stopped + 500;
     assert!(plausible.contains(&counts.missed.into()), "{counts:?}, stopped for {stopped} ms");
-    // The last wake-up of all may be late, too, and have missed some after the end.
+    // The last wake-up may be late as well, and miss periods after the end.
     let periods = counts.recorded + counts.missed;
     assert!((3_000..3_100).contains(&periods), "{counts:?}");
     assert!(series.quantiles.p99 < Nanos::from_millis(100), "{:?}", series.quantiles);

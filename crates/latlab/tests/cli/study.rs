@@ -1,5 +1,4 @@
-//! Studies: the same bytes each time, wherever they were stopped, and what is wrong is said with its
-//! place.
+//! Studies: reproducible results, also after an interruption, and errors with their position.
 
 use crate::program::{Running, Said, command, entries, folder, latlab, new_seed, until};
 use latlab_core::machine::TimeDomain;
@@ -7,7 +6,7 @@ use latlab_core::record::Record;
 use std::fs;
 use std::path::Path;
 
-/// A tiny study, whose cells nobody has measured before unless they have this seed.
+/// Returns a small study. With a new seed, its cells are not cached.
 fn tiny(seed: u64) -> String {
     format!(
         r#"
@@ -77,26 +76,27 @@ along = "kernel"
     )
 }
 
-fn written(folder: &Path, text: &str) -> String {
+fn write_study(folder: &Path, text: &str) -> String {
     let path = folder.join("tiny.toml");
     fs::write(&path, text).expect("the folder can be written");
     path.display().to_string()
 }
 
-/// All files that a study has kept, with what is in them.
-fn kept(out: &Path) -> Vec<(String, Vec<u8>)> {
+/// Returns the names and contents of all files of a study.
+fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
     let names = ["how-late.svg", "report.html", "table.csv", "table.md", "worst.svg"]
         .map(|name| out.join(name));
     let mut paths: Vec<_> = names.into_iter().chain(entries(&out.join("records"))).collect();
     paths.sort();
     let file = |path: &std::path::PathBuf| {
-        let name = path.strip_prefix(out).expect("it lies there").display().to_string();
+        let name =
+            path.strip_prefix(out).expect("the path is below the folder").display().to_string();
         (name, fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
     };
     paths.iter().map(file).collect()
 }
 
-fn carried_out(words: &str) -> Said {
+fn latlab_succeeds(words: &str) -> Said {
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
     said
@@ -105,40 +105,40 @@ fn carried_out(words: &str) -> Said {
 #[test]
 fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(7));
+    let study = write_study(folder.path(), &tiny(7));
     let out = |name: &str| folder.path().join(name);
     let words =
         |name: &str, more: &str| format!("study {study} --out {} {more}", out(name).display());
-    let said = carried_out(&words("one", "--fresh --jobs 2"));
-    let names: Vec<String> = kept(&out("one")).into_iter().map(|(name, _)| name).collect();
+    let said = latlab_succeeds(&words("one", "--fresh --jobs 2"));
+    let names: Vec<String> = files(&out("one")).into_iter().map(|(name, _)| name).collect();
     let records = ["records/rt.json", "records/rt@2.json", "records/standard.json"];
     let others = ["report.html", "table.csv", "table.md", "worst.svg"];
     assert_eq!(names, [&["how-late.svg"], &records[..], &others].concat());
-    let page = fs::read_to_string(out("one").join("report.html")).expect("it is kept");
+    let page = fs::read_to_string(out("one").join("report.html")).expect("the file exists");
     for text in ["1 of 4 claims holds", "picture-how-late", "latlab study tiny.toml --out tiny/"] {
         assert!(page.contains(text), "{text}");
     }
-    let svg = fs::read_to_string(out("one").join("worst.svg")).expect("it is kept");
+    let svg = fs::read_to_string(out("one").join("worst.svg")).expect("the file exists");
     assert!(svg.contains("The worst") && svg.contains("standard"), "{svg}");
     for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
         assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
     }
     assert!(said.stdout.contains("without rt.cache"), "{said:?}");
-    let csv = fs::read_to_string(out("one").join("table.csv")).expect("it is kept");
+    let csv = fs::read_to_string(out("one").join("table.csv")).expect("the file exists");
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.contains(",ns,\"about 5, \"\"or so\"\"\""), "{csv}");
     assert!(csv.contains("rt,samples,100,,"), "both repetitions count: {csv}");
 
-    let again = carried_out(&words("two", "--fresh --jobs 1"));
-    assert_eq!((&again.stdout, kept(&out("two"))), (&said.stdout, kept(&out("one"))));
+    let again = latlab_succeeds(&words("two", "--fresh --jobs 1"));
+    assert_eq!((&again.stdout, files(&out("two"))), (&said.stdout, files(&out("one"))));
 
     for cell in ["1", "2"] {
-        carried_out(&words("three", &format!("--cell {cell}")));
+        latlab_succeeds(&words("three", &format!("--cell {cell}")));
     }
-    let merged = carried_out(&words("three", "--merge"));
-    assert_eq!((&merged.stdout, kept(&out("three"))), (&said.stdout, kept(&out("one"))));
+    let merged = latlab_succeeds(&words("three", "--merge"));
+    assert_eq!((&merged.stdout, files(&out("three"))), (&said.stdout, files(&out("one"))));
 
-    let other = written(folder.path(), &tiny(8));
+    let other = write_study(folder.path(), &tiny(8));
     let said = latlab(&format!("study {other} --merge --out {}", out("three").display()));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("of another plan"), "{said:?}");
@@ -146,22 +146,22 @@ fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
         said.stderr.contains("2 of 2 cells could not be measured: there is no table"),
         "{said:?}"
     );
-    assert_eq!(kept(&out("three")), kept(&out("one")), "what was there before is there");
+    assert_eq!(files(&out("three")), files(&out("one")), "older files are unchanged");
 }
 
-/// Records of several places can be put into one folder; those that do not belong together are not
-/// put into one table.
+/// Records from several hosts can be put into one folder. Those that do not belong together are not put
+/// into one table.
 #[test]
 fn cells_of_another_time_domain_or_kernel_are_refused() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = tiny(7).replacen("{ label = \"rt\"", cells, 1);
-    let study = written(folder.path(), &study);
+    let study = write_study(folder.path(), &study);
     let out = folder.path().join("out");
-    carried_out(&format!("study {study} --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --out {}", out.display()));
     let path = out.join("records/rt-2.json");
-    let record = fs::read_to_string(&path).expect("it is kept");
-    let record = Record::from_json(&record).expect("it is one");
+    let record = fs::read_to_string(&path).expect("the file exists");
+    let record = Record::from_json(&record).expect("the file is a record");
     let refused = |change: &dyn Fn(&mut Record), why: &str| {
         let mut other = record.clone();
         change(&mut other);
@@ -169,18 +169,18 @@ fn cells_of_another_time_domain_or_kernel_are_refused() {
         let said = latlab(&format!("study {study} --merge --out {}", out.display()));
         assert_eq!(said.code(), Some(2), "{said:?}");
         assert!(said.stderr.contains("cell 2, rt-2: ") && said.stderr.contains(why), "{said:?}");
-        let table = fs::read_to_string(out.join("table.csv")).expect("it is kept");
+        let table = fs::read_to_string(out.join("table.csv")).expect("the file exists");
         assert!(table.contains("rt-2,worst,,ns") && !table.contains("rt,worst,,ns"), "{table}");
     };
     refused(
         &|record| record.machine.time_domain = TimeDomain::Silicon,
         "its record is in silicon time, that of standard in instructions time",
     );
-    // The first of those of a name says which kernel it is.
+    // The first record of a target defines its kernel.
     let path = out.join("records/rt.json");
     fs::write(out.join("records/rt-2.json"), record.to_json()).expect("the folder can be written");
-    let mut other =
-        Record::from_json(&fs::read_to_string(&path).expect("it is kept")).expect("one");
+    let mut other = Record::from_json(&fs::read_to_string(&path).expect("the file exists"))
+        .expect("the file is a record");
     let mine = std::mem::replace(&mut other.machine.kernel, "5.10".to_owned());
     fs::write(&path, other.to_json()).expect("the folder can be written");
     let said = latlab(&format!("study {study} --merge --out {}", out.display()));
@@ -192,21 +192,24 @@ fn cells_of_another_time_domain_or_kernel_are_refused() {
 #[test]
 fn study_that_was_killed_resumes() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(new_seed()));
+    let study = write_study(folder.path(), &tiny(new_seed()));
     let out = |name: &str| folder.path().join(name);
     let words = |name: &str| format!("study {study} --jobs 1 --out {}", out(name).display());
     let killed = Running::start(&mut command(&words("killed")));
     until("the first cell is done", || killed.stderr().contains("1 of 3 done"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let resumed = carried_out(&words("killed"));
-    assert!(!resumed.stderr.contains("1 of 3 done"), "it was known: {resumed:?}");
+    let resumed = latlab_succeeds(&words("killed"));
+    assert!(
+        !resumed.stderr.contains("1 of 3 done"),
+        "the first cell is not measured again: {resumed:?}"
+    );
     assert!(resumed.stderr.contains("3 of 3 done"), "{resumed:?}");
-    let whole = carried_out(&format!("{} --fresh", words("whole")));
-    assert_eq!((whole.stdout, kept(&out("whole"))), (resumed.stdout, kept(&out("killed"))));
+    let whole = latlab_succeeds(&format!("{} --fresh", words("whole")));
+    assert_eq!((whole.stdout, files(&out("whole"))), (resumed.stdout, files(&out("killed"))));
 }
 
-/// Processes that begin fault at the ends of pages, where the microscope has to count right.
+/// New processes take page faults at page boundaries, where the microscope must count correctly.
 #[test]
 fn report_explains_the_worst_sample_on_request() {
     let folder = folder();
@@ -214,18 +217,18 @@ fn report_explains_the_worst_sample_on_request() {
          plan = { on = 'lab:preemptible-hr', probes = ['cyclic'], loads = ['fork'], for = '1s' }\n\
          [[axis]]\nname = 'one'\neach = [{ label = 'one' }]\n\
          [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
-    let (study, out) = (written(folder.path(), text), folder.path().join("out"));
+    let (study, out) = (write_study(folder.path(), text), folder.path().join("out"));
     let words = format!("study {study} --out {}", out.display());
-    let page = || fs::read_to_string(out.join("report.html")).expect("it is kept");
+    let page = || fs::read_to_string(out.join("report.html")).expect("the file exists");
     let latencies = |name: &str| {
-        let json = fs::read_to_string(out.join(name)).expect("it is kept");
-        let record = Record::from_json(&json).expect("it is a record");
+        let json = fs::read_to_string(out.join(name)).expect("the file exists");
+        let record = Record::from_json(&json).expect("the file is a record");
         record.worst.iter().map(|sample| (sample.at, sample.latency)).collect::<Vec<_>>()
     };
-    let without = carried_out(&words);
+    let without = latlab_succeeds(&words);
     assert!(page().contains("latlab explain cyclic --load fork --on lab:preemptible-hr --for 1s"));
 
-    let with = carried_out(&format!("{words} --explain"));
+    let with = latlab_succeeds(&format!("{words} --explain"));
     assert_eq!(with.stdout, without.stdout);
     let explained = page();
     assert!(explained.contains("The cell was measured once more to find out why"));
@@ -234,12 +237,12 @@ fn report_explains_the_worst_sample_on_request() {
         explained.contains("id=\"paths-path-1\"") && !explained.contains("measure without looking")
     );
     assert_eq!(latencies("worst.json"), latencies("records/one.json"));
-    carried_out(&format!("{words} --merge"));
-    assert!(page() == explained, "it is known");
+    latlab_succeeds(&format!("{words} --merge"));
+    assert!(page() == explained, "the explanation is cached");
 
-    written(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
+    write_study(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
     latlab(&format!("{words} --explain")).refused(2, &["--explain", "longest latency", "max"]);
-    written(folder.path(), text);
+    write_study(folder.path(), text);
     let long = latlab(&format!("{words} --explain --for 10h"));
     long.refused(2, &["--explain", "cells of more than", "shorter --for"]);
 }
@@ -248,7 +251,7 @@ fn report_explains_the_worst_sample_on_request() {
 fn cell_that_cannot_be_measured_is_named_and_others_are_measured() {
     let folder = folder();
     let study = tiny(7).replace("lab:standard", "lab:/nowhere/vmlinuz");
-    let study = written(folder.path(), &study);
+    let study = write_study(folder.path(), &study);
     let said = latlab(&format!("study {study}"));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("cell 1, standard: "), "{said:?}");
@@ -294,22 +297,22 @@ fn error_in_study_is_refused_with_its_position() {
     for (from, to, words) in cases {
         let text = tiny(7);
         assert!(text.contains(from), "{from}");
-        let study = written(folder.path(), &text.replacen(from, to, 1));
+        let study = write_study(folder.path(), &text.replacen(from, to, 1));
         latlab(&format!("study {study} --check")).refused(2, &[&[study.as_str()], words].concat());
     }
-    let study = written(folder.path(), &tiny(7));
-    let said = carried_out(&format!("study {study} --check"));
+    let study = write_study(folder.path(), &tiny(7));
+    let said = latlab_succeeds(&format!("study {study} --check"));
     assert!(said.stdout.ends_with("2 cells, 3 figures, 4 claims; nothing is wrong\n"), "{said:?}");
-    let said = carried_out(&format!("study {study} --list-cells"));
+    let said = latlab_succeeds(&format!("study {study} --list-cells"));
     assert_eq!(said.stdout.lines().count(), 3, "{said:?}");
     let out = folder.path().display();
     latlab(&format!("study {study} --cell 3 --out {out}/3")).refused(2, &["no cell 3", "1 to 2"]);
     assert!(!folder.path().join("3").exists());
     latlab("study qick").refused(2, &["there is no study 'qick'", "did you mean quick?"]);
     latlab("study /nowhere/x.toml").refused(2, &["/nowhere/x.toml", "No such file"]);
-    let said = carried_out("list studies");
+    let said = latlab_succeeds("list studies");
     assert!(said.stdout.contains("quick") && said.stdout.contains("rabbits-inversion"), "{said:?}");
-    let said = carried_out("list rabbits-inversion");
+    let said = latlab_succeeds("list rabbits-inversion");
     assert!(said.stdout.contains("figure 9") && said.stdout.contains("claim"), "{said:?}");
 }
 
@@ -317,38 +320,39 @@ fn error_in_study_is_refused_with_its_position() {
 fn repetition_is_not_confused_with_a_cell_of_its_name() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
-    let study = written(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
+    let study = write_study(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
     let out = folder.path().join("out");
-    carried_out(&format!("study {study} --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --out {}", out.display()));
     assert_eq!(entries(&out.join("records")).len(), 4, "a record for each repetition");
-    carried_out(&format!("study {study} --merge --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --merge --out {}", out.display()));
 }
 
 #[test]
 fn pictures_of_an_earlier_study_are_removed() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(7));
+    let study = write_study(folder.path(), &tiny(7));
     let out = folder.path().join("out");
     let words = |more: &str| format!("study {study} --out {} {more}", out.display());
-    carried_out(&words("--png"));
-    let of_the_users = out.join("mine.svg");
-    fs::write(&of_the_users, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("it is ours");
+    latlab_succeeds(&words("--png"));
+    let users_picture = out.join("mine.svg");
+    fs::write(&users_picture, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>")
+        .expect("the folder can be written");
     let pictures = || {
         let is_picture = |path: &std::path::PathBuf| {
             path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
         };
         let paths = entries(&out).into_iter().filter(is_picture);
-        let names = paths.map(|path| path.file_name().expect("it has one").to_owned());
-        let names = names.map(|name| name.into_string().expect("we have written it"));
+        let names = paths.map(|path| path.file_name().expect("a file has a name").to_owned());
+        let names = names.map(|name| name.into_string().expect("the name is UTF-8"));
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
     };
     assert_eq!(pictures(), ["how-late.png", "how-late.svg", "mine.svg", "worst.png", "worst.svg"]);
-    written(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
-    let said = carried_out(&words("--merge"));
+    write_study(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
+    let said = latlab_succeeds(&words("--merge"));
     assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
-    for gone in ["how-late.png", "how-late.svg", "worst.png"] {
-        assert!(said.stderr.contains(&format!("{gone} was of a study before")), "{said:?}");
+    for removed in ["how-late.png", "how-late.svg", "worst.png"] {
+        assert!(said.stderr.contains(&format!("{removed} was of a study before")), "{said:?}");
     }
 }

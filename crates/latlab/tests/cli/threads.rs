@@ -1,4 +1,4 @@
-//! Interrupt threads in guests: whom real-time tasks wait for goes before what would keep them waiting.
+//! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for them.
 
 use crate::program::{LATLAB, Said, command, latlab, root, run};
 use latlab_core::record::{Record, Series};
@@ -8,9 +8,9 @@ use std::process::Command;
 const RT: &str = "lab:rt";
 const THREADIRQS: &str = "lab:threadirqs";
 
-/// A script in a guest, where `/latlab` is this program, `policies` says how threads are scheduled
-/// whose names begin with its argument, and `count` how many interrupt threads are real-time ones,
-/// and how many are not.
+/// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling of
+/// threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and `SCHED_OTHER`
+/// interrupt threads.
 fn in_a_guest(target: &str, script: &str) -> Said {
     let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
     let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
@@ -23,7 +23,7 @@ fn in_a_guest(target: &str, script: &str) -> Said {
     run(command.arg(format!("{functions}{script}")))
 }
 
-/// Of a task of FIFO 5, that counts 5 ms after it became one.
+/// A task that prints the counts 5 ms after it became FIFO 5.
 const REAL_TIME_TASK: &str = "/latlab exec --fifo 5 -- /bin/sh -c '/bin/sleep 0.005; f=0; o=0; \
     for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/*) \
     case $(cut -d\" \" -f41 $t/stat) in 1) f=$((f+1));; 0) o=$((o+1));; esac;; esac; done; \
@@ -43,10 +43,15 @@ fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
         let lines: Vec<&str> = said.stdout.lines().collect();
         let all: u32 = lines[0].strip_suffix(" and 0").and_then(|n| n.parse().ok()).unwrap_or(0);
         assert!(all >= 4, "{said:?}");
-        let (own, wait) = (format!("{all} and 0"), format!("0 and {all}"));
-        assert_eq!(lines, [&own, &wait, &own, &own, &wait, "0", &own], "{said:?}");
-        let given = |line: &&str| line.contains(": irq/") && line.contains("is given back: there ");
-        assert_eq!(said.stderr.lines().filter(given).count(), all as usize, "{said:?}");
+        let (original, lowered) = (format!("{all} and 0"), format!("0 and {all}"));
+        assert_eq!(
+            lines,
+            [&original, &lowered, &original, &original, &lowered, "0", &original],
+            "{said:?}"
+        );
+        let is_restored =
+            |line: &&str| line.contains(": irq/") && line.contains("is given back: there ");
+        assert_eq!(said.stderr.lines().filter(is_restored).count(), all as usize, "{said:?}");
     }
 }
 
@@ -73,8 +78,9 @@ fn irq_thread_changed_by_somebody_else_is_left_alone() {
          kill -TERM $daemon; wait $daemon; policies irq/9",
     );
     assert_eq!(said.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{said:?}");
-    let told = "irq/9-acpi is left alone from now on: somebody has turned it from other to rr 33";
-    assert!(said.stderr.contains(told), "{said:?}");
+    let message =
+        "irq/9-acpi is left alone from now on: somebody has turned it from other to rr 33";
+    assert!(said.stderr.contains(message), "{said:?}");
 }
 
 #[test]
@@ -88,7 +94,7 @@ fn mechanism_that_cannot_work_is_refused_before_anything_starts() {
     assert!(said.stdout.contains("irq/9-acpi (/proc/"), "{said:?}");
 }
 
-/// In a container the kernel's threads are not to be seen.
+/// Kernel threads are not visible in a container.
 #[test]
 fn selective_without_irq_threads_does_not_start() {
     if !root() {
@@ -104,11 +110,11 @@ fn selective_without_irq_threads_does_not_start() {
 
 fn late(record: &Record) -> Nanos {
     let is_it = |series: &&Series| series.span.0 == "interrupt due";
-    record.series.iter().find(is_it).expect("realfeel measures it").max
+    record.series.iter().find(is_it).expect("realfeel measures this span").max
 }
 
-/// Figure 9 of Seo et al. 2009: a task between the priorities of an interrupt's thread and of the
-/// task that waits for the interrupt.
+/// Figure 9 of Seo et al. 2009: a task with a priority between that of the interrupt thread and that of
+/// the task that waits for the interrupt.
 const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
     --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
 
@@ -131,8 +137,8 @@ fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
     }
 }
 
-/// While a load has the CPU half of the time, in spells of 5 ms, from the beginning on: one in a
-/// hundred samples is late at most, which is two spells' worth.
+/// A load takes the CPU half of the time, in intervals of 5 ms. At most one in a hundred samples may be
+/// late, which is two intervals.
 #[test]
 fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     for target in [RT, THREADIRQS] {
@@ -145,7 +151,7 @@ fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     }
 }
 
-/// It wakes the task 128 times a second for two seconds.
+/// The interrupt thread wakes the task 128 times a second for two seconds.
 #[test]
 fn wake_up_is_logged_once_however_often_it_comes() {
     let said = in_a_guest(
@@ -155,8 +161,8 @@ fn wake_up_is_logged_once_however_often_it_comes() {
         kill $daemon; wait $daemon; echo $?; cat /log",
     );
     assert!(said.stdout.starts_with("0\n"), "{said:?}");
-    let looked = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
-    assert!((1..=5).contains(&looked), "{looked}: {said:?}");
+    let entries = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
+    assert!((1..=5).contains(&entries), "{entries}: {said:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Asking for device groups, and for what was done.
+//! Requests for device groups, and the status of the daemon.
 
 use super::{folder, latlab, root, secluded};
 use crate::program::LATLAB;
@@ -30,11 +30,15 @@ fn request_stands_until_its_program_ends() {
     let asked = status("asked.json");
     assert_eq!(asked.requests[0].groups, ["AUDIO", "NETWORK"]);
     let (process, rest) = said.stdout.split_once('\n').unwrap();
-    assert_eq!(asked.requests[0].process.to_string(), process, "it became the program: {said:?}");
-    assert!(status("after.json").requests.is_empty(), "it has ended");
-    let turned: Vec<_> =
+    assert_eq!(
+        asked.requests[0].process.to_string(),
+        process,
+        "latlab became the program: {said:?}"
+    );
+    assert!(status("after.json").requests.is_empty(), "the program has ended");
+    let changes: Vec<_> =
         asked.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to)).collect();
-    assert_eq!(turned, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
+    assert_eq!(changes, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
     assert!(asked.cpu.0 > 0 && asked.at > asked.began);
     assert!(rest.starts_with("2\nlatlab "), "{said:?}");
     assert!(rest.contains("\npreempt            full  lazy  "), "{said:?}");

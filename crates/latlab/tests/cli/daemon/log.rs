@@ -1,4 +1,4 @@
-//! The log of what was observed and decided, and deciding anew upon it.
+//! The log of observations and decisions, and its replay.
 
 use super::{command, folder, root, run, secluded};
 use std::fs;
@@ -34,7 +34,7 @@ fn replay_of_log_repeats_its_decisions() {
     assert_eq!(said.stdout, "0\n", "{said:?}");
     let path = folder.path().join("log");
     let text = fs::read_to_string(&path).unwrap();
-    assert_eq!(text.matches("{\"began\":{").count(), 2, "it is added to: {text}");
+    assert_eq!(text.matches("{\"began\":{").count(), 2, "the log is appended to: {text}");
     let replayed = run(command("adapt --replay").arg(&path));
     assert_eq!(replayed.code(), Some(0), "{replayed:?}");
     assert!(replayed.stdout.ends_with(" decisions: the same as then\n"), "{replayed:?}");

@@ -1,12 +1,12 @@
-//! How the daemon hears that tasks are given a policy, and what that costs everybody else.
+//! Detection of policy changes by the daemon, and its cost for system calls.
 
 use super::guest::in_a_guest_with;
 use crate::program::Said;
 
-/// How much longer 200 000 system calls take while the daemon hears of policies, after this was done.
-/// A task has its knobs 5 ms after it was given FIFO 5, however that was heard of: it sleeps, and
-/// nobody of that policy is woken or forked, of which tracepoints would tell.
-fn longer(before: &str) -> (f64, Said) {
+/// Returns the ratio of the time of 200 000 system calls with the daemon to that without, after the
+/// command `before`. Asserts that a task has its knobs 5 ms after it got FIFO 5: it sleeps, and no task
+/// of that policy is woken or forked, so that the scheduler's tracepoints do not report it.
+fn slowdown(before: &str) -> (f64, Said) {
     let said = in_a_guest_with(
         "--with /bin/dd --with /bin/mount --with /usr/bin/chrt",
         &format!(
@@ -24,26 +24,29 @@ fn longer(before: &str) -> (f64, Said) {
     (times[1] / times[0], said)
 }
 
-/// The seconds that `dd` says it took.
+/// Returns the seconds that `dd` prints.
 fn time(line: &str) -> Option<f64> {
     let (_, time) = line.split_once("copied, ")?;
     time.split(' ').next()?.parse().ok()
 }
 
-/// While somebody listens to the tracepoint of any call, all calls go a longer way through the kernel:
-/// that is for kernels without probes, and where probes are switched off.
+/// While a tracepoint of system calls is enabled, all calls take the slow path of the kernel. That is
+/// the fallback for kernels without kprobes, and where kprobes are disabled.
 #[test]
 fn system_calls_are_not_slowed_unless_kernel_lacks_probes() {
     let slow = "latlab: all system calls take a little longer while policies are heard of: ";
-    let (ratio, said) = longer(":");
+    let (ratio, said) = slowdown(":");
     assert!(ratio < 1.03, "{ratio}: {said:?}");
     assert!(!said.stderr.contains(slow), "{said:?}");
     for (before, why) in [
         ("mount -t tmpfs none /sys/bus/event_source/devices", "this kernel has no probes for perf"),
         ("echo 0 > /proc/sys/kernel/ftrace_enabled", "probes say nothing: kernel.ftrace_enabled"),
     ] {
-        let (ratio, said) = longer(before);
+        let (ratio, said) = slowdown(before);
         assert!(said.stderr.contains(&format!("{slow}{why}")), "{said:?}");
-        assert!(ratio > 1.08, "the first ratio would be as low without a probe: {ratio}: {said:?}");
+        assert!(
+            ratio > 1.08,
+            "system calls must be slower, or the first ratio proves nothing: {ratio}: {said:?}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Causes that are known, since the probe `inject` brings them about: explanations must name them.
+//! Known causes, produced by the probe `inject`: explanations must name them.
 
 use super::{charged, explained};
 use crate::program::{Missing, Running, Said, command, latlab, machine, not_run, pause, root};
@@ -6,11 +6,11 @@ use latlab_core::record::explained::Explained;
 use std::fs;
 use std::time::Duration;
 
-/// A cause of `inject`, and what must be said of it.
+/// A cause of `inject`, and its expected explanation.
 struct Truth {
     cause: &'static str,
     called: &'static str,
-    /// What the culprit's name contains: on a machine with one CPU it is known.
+    /// Part of the culprit's name, which is known on a machine with one CPU.
     who: &'static str,
     function: Option<&'static str>,
 }
@@ -56,10 +56,9 @@ fn inject(causes: &[&str], words: &str) -> Said {
     latlab(&format!("explain{probes} --above 200us --json {words}"))
 }
 
-/// Explains all causes on this kernel in one guest, and one that is none; those in `promptly` make
-/// nobody late there. What is in `partly` is known by a stack that is taken when the task is woken:
-/// that takes some of the time, and is of no use where the interrupt came upon a thunk, through
-/// which the kernel can't see.
+/// Explains all causes and the cause `none` on this kernel in one guest. Causes in `promptly` delay
+/// nothing there. Causes in `partly` are found by a stack taken at the waking: taking it costs some of
+/// the time, and it is useless where the interrupt came in a thunk, which the kernel cannot unwind.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -69,9 +68,9 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let late = (TRUTHS.len() - promptly.len()) as u64 * COUNT;
     assert_eq!((explained.wake_ups, explained.late), (causes.len() as u64 * COUNT, late));
     assert!(explained.unexplained.0 * 1000 <= explained.total.0, "{explained:?}");
-    // An event is lost where it comes while another of its kind is noted, and that is said.
-    let said = usize::from(explained.lost > 0);
-    assert!(explained.lost <= 3 && explained.missing.len() == said, "{explained:?}");
+    // An event is lost if it comes while another of its tracepoint is recorded; a message says so.
+    let messages = usize::from(explained.lost > 0);
+    assert!(explained.lost <= 3 && explained.missing.len() == messages, "{explained:?}");
     for truth in TRUTHS {
         let share = explained.causes.iter().find(|share| {
             let function = share.function.as_deref();
@@ -86,14 +85,14 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
         let share = share.unwrap_or_else(|| panic!("no {}: {explained:?}", truth.cause));
         if partly.contains(&truth.cause) {
             assert!(share.count * 2 > COUNT, "{}: {share:?}", truth.cause);
-            let of_it = explained.causes.iter();
-            let of_it = of_it.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
-            let total: u64 = of_it.map(|one| one.total.0).sum();
+            let shares = explained.causes.iter();
+            let shares = shares.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
+            let total: u64 = shares.map(|one| one.total.0).sum();
             assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
             continue;
         }
-        let right = COUNT * TIME * 95 / 100..COUNT * (TIME + 5_000);
-        assert!(right.contains(&share.total.0), "{}: {share:?}", truth.cause);
+        let expected = COUNT * TIME * 95 / 100..COUNT * (TIME + 5_000);
+        assert!(expected.contains(&share.total.0), "{}: {share:?}", truth.cause);
         assert_eq!(share.count, COUNT, "{}: {share:?}", truth.cause);
     }
 }
@@ -103,14 +102,14 @@ fn causes_are_named_on_preemptible_kernel() {
     on_kernel("preemptible-hr", &[], &[]);
 }
 
-/// It goes on with its work until it is done, so that only a stack that is taken when the task is
-/// woken tells who keeps it waiting.
+/// Kernel code runs to its next scheduling point, so that only a stack taken at the waking shows what
+/// delays the task.
 #[test]
 fn causes_are_named_without_preemption() {
     on_kernel("rapid-reaction", &[], &["preemption-off"]);
 }
 
-/// Softirqs can be preempted there.
+/// Softirqs are preemptible there.
 #[test]
 fn causes_are_named_on_preempt_rt() {
     on_kernel("rt", &["softirq"], &[]);
@@ -126,9 +125,8 @@ fn cause_none_delays_nothing() {
     assert!(explained.causes.is_empty() && explained.stacks.is_empty(), "{explained:?}");
 }
 
-/// What other work and the host add is no matter here, nor that they take part of a delay. A host
-/// that is busy may make nearly every thread of a run late before the cause does: of three runs one
-/// has to be right.
+/// Other tasks and the host may add to a delay or take part of it. A busy host may delay nearly every
+/// thread of a run before the cause does, so that one of three runs has to be right.
 #[test]
 fn causes_without_driver_are_named_on_this_machine() {
     if !root() {
@@ -144,7 +142,7 @@ fn causes_without_driver_are_named_on_this_machine() {
     }
 }
 
-/// The explanation of a run on this machine where it does not name what this cause did.
+/// Explains a run with this cause on this machine. Returns the explanation if it is wrong.
 fn misnamed(cause: &str) -> Option<Explained> {
     const COUNT: u64 = 50;
     let said = inject(&[cause], &format!("--count {COUNT}"));
@@ -161,15 +159,15 @@ fn misnamed(cause: &str) -> Option<Explained> {
     (!right).then(|| explained.clone())
 }
 
-/// The kernel lets ordinary tasks have a twentieth of a CPU that real-time tasks would take whole
-/// (sched-rt-group.rst; the deadline server of Linux 6.12): a real-time task waits for those.
+/// The kernel reserves a twentieth of each CPU for ordinary tasks (sched-rt-group.rst; the deadline
+/// server since Linux 6.12). A real-time task waits for them when others use up the real-time budget.
 #[test]
 fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
-    let share = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    let budget = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
     if !root() {
         return;
     }
-    if share.is_ok_and(|share| share.trim() == "-1") {
+    if budget.is_ok_and(|budget| budget.trim() == "-1") {
         not_run(Missing::Required, "it needs kernel.sched_rt_runtime_us other than -1");
         return;
     }

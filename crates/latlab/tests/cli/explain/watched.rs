@@ -1,4 +1,4 @@
-//! Tasks that somebody else started, and what there is to say where nothing can be seen.
+//! Explanations of tasks that latlab did not start, and of tasks that cannot be watched.
 
 use super::explained;
 use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// A shell that sleeps so many times.
+/// Starts a shell that sleeps `times` times.
 fn sleeper(times: u32) -> Running {
     let script = format!("i=0; while [ $i -lt {times} ]; do sleep 0.01; i=$((i+1)); done");
     Running::start(Command::new("sh").arg("-c").arg(script))
@@ -30,8 +30,8 @@ fn process_already_running_has_its_wake_ups_explained() {
     let explained = explained(&record);
     assert!(explained.late >= 10 && explained.total.0 > 0, "{explained:?}");
     assert!(record.worst.iter().all(|sample| sample.probe == "sh"), "{:?}", record.worst);
-    assert!(record.series.is_empty(), "nothing was measured: {:?}", record.series);
-    // The program that it waits for each time does not count.
+    assert!(record.series.is_empty(), "there is no probe: {:?}", record.series);
+    // The shell is explained, not the program that it waits for.
     let by_name = latlab("explain --comm sleep --count 5 --for 20s --json");
     by_name.refused(2, &["--count", "--for"]);
     let by_name = latlab("explain --comm sleep --count 5 --json").record();
@@ -70,7 +70,8 @@ fn process_with_reused_pid_is_another() {
         watching.signal("STOP");
         first.signal("KILL");
         first.finish();
-        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
+        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
+            .expect("root may set the next PID");
         let second = sleeper(100_000);
         let same = second.pid() == pid;
         watching.signal("CONT");
@@ -78,12 +79,12 @@ fn process_with_reused_pid_is_another() {
         second.signal("KILL");
         second.finish();
         assert!(said.stdout.contains("the process ended"), "{said:?}");
-        // Somebody else may have got that number.
+        // Another process may have got that PID.
         if same {
             return;
         }
     }
-    panic!("others took all the numbers");
+    panic!("other processes took all the PIDs");
 }
 
 #[test]
@@ -105,22 +106,23 @@ fn task_that_cannot_be_watched_is_refused() {
     if !root() {
         return;
     }
-    // No kernel gives out numbers that high.
+    // Larger than any PID.
     latlab("explain --pid 4194305 --for 1s").refused(2, &["--pid 4194305", "no such task"]);
     latlab("explain cyclic --rt --for 1s").refused(2, &["--rt", "leave out"]);
     let mut contained = Command::new("unshare");
     contained.args(["--pid", "--fork", "--mount-proc", LATLAB, "explain", "--rt", "--for", "1s"]);
     run(&mut contained).refused(3, &["container", "--pid=host"]);
-    let without = |rights: &str, words: &[&str]| {
+    let without = |capabilities: &str, words: &[&str]| {
         let mut command = Command::new("setpriv");
-        command.args([format!("--bounding-set={rights}"), format!("--inh-caps={rights}")]);
+        command
+            .args([format!("--bounding-set={capabilities}"), format!("--inh-caps={capabilities}")]);
         run(command.args([LATLAB, "explain", "--comm", "sh", "--for", "1s"])).refused(3, words);
     };
     without("-all", &["CAP_BPF and CAP_PERFMON", "CAP_PERFMON and CAP_BPF are missing", "root"]);
     without("-sys_admin,-bpf", &["CAP_BPF is missing", "setcap"]);
 }
 
-/// The BPF programs that a process holds.
+/// Returns the IDs of the BPF programs that a process has open.
 fn programs(pid: u32) -> BTreeSet<String> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -130,7 +132,7 @@ fn programs(pid: u32) -> BTreeSet<String> {
     texts.filter_map(number).map(|number| number.trim().to_owned()).collect()
 }
 
-/// Whether the kernel still has a program of this number, which it gives to no other one.
+/// Whether the kernel still has the BPF program of this ID. IDs are not reused.
 fn is_loaded(number: &str) -> bool {
     let mut tool = Command::new("/usr/sbin/bpftool");
     run(tool.args(["prog", "show", "id", number])).status.success()
