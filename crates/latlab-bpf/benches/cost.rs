@@ -1,6 +1,6 @@
-//! Cost of the recorder: the run time of each program while two real-time threads sleep a millisecond
-//! at a time. The cost of counting runs is included. With two arguments, a duration in seconds and a
-//! threshold in nanoseconds, it only watches all real-time threads for that time.
+//! Cost of the recorder: the run time of each program while two real-time threads sleep a
+//! millisecond at a time. The cost of counting runs is included. With two arguments, a duration in
+//! seconds and a threshold in nanoseconds, it only watches all real-time threads for that time.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use latlab_bpf::{Recorder, RecorderError, Watch};

@@ -1,5 +1,6 @@
 //! Cost of the wakers: the run time of each program in two seconds, or in as many as the argument
-//! says, and the wake-ups they report. A load that wakes real-time tasks must be started separately.
+//! says, and the wake-ups they report. A load that wakes real-time tasks must be started
+//! separately.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use latlab_bpf::RecorderError;

@@ -48,8 +48,8 @@ pub(crate) const TRACEPOINTS: [&str; 23] = [
     "timer_expire_exit",
 ];
 
-/// Whether kernel code is not preempted by a woken task before it returns to user space or reaches a
-/// scheduling point. With lazy preemption that holds for ordinary tasks only.
+/// Whether kernel code is not preempted by a woken task before it returns to user space or reaches
+/// a scheduling point. With lazy preemption that holds for ordinary tasks only.
 pub(crate) fn is_non_preemptible() -> bool {
     let model = machine::read(&Root::default()).preempt;
     !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))

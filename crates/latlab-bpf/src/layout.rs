@@ -42,8 +42,8 @@ impl Settings {
     }
 }
 
-/// Duration of a window, which the BPF program compares with the threshold. None if there are too few
-/// bytes.
+/// Duration of a window, which the BPF program compares with the threshold. None if there are too
+/// few bytes.
 pub(crate) fn duration(bytes: &[u8]) -> Option<Nanos> {
     if bytes.len() < WAKE {
         return None;
@@ -110,7 +110,8 @@ fn stolen_since_previous(events: &mut [Event]) {
         let known = before != 0 && until != 0;
         let units = if known { until.wrapping_sub(before).saturating_sub(1) } else { 0 };
         let stolen = Nanos(u64::from(units) * 1024);
-        // More than the time since the previous event: an interrupt came while the event was recorded.
+        // More than the time since the previous event: an interrupt came while the event was
+        // recorded.
         event.stolen = if stolen <= event.at - last { stolen } else { Nanos(0) };
         (before, last) = (until, event.at);
     }
@@ -160,7 +161,8 @@ impl Reader<'_> {
         (Task { pid, prio, comm: Comm(self.take()) }, cpu)
     }
 
-    /// Decodes a stack of `depth` bytes; a negative depth is an error code of the kernel and means none.
+    /// Decodes a stack of `depth` bytes; a negative depth is an error code of the kernel and means
+    /// none.
     fn stack(&mut self, depth: u32) -> Vec<u64> {
         let depth = usize::try_from(depth.cast_signed()).unwrap_or(0) / 8;
         let all: [u64; FRAMES] = std::array::from_fn(|_| self.u64());
@@ -228,7 +230,8 @@ mod tests {
         [head, who(from), who(to)].concat()
     }
 
-    /// The bytes of a wake-up due at 100 that ran at 200, with a stack of two functions and these events.
+    /// The bytes of a wake-up due at 100 that ran at 200, with a stack of two functions and these
+    /// events.
     fn encoded(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
         encoded_by(1, (first, events), &[])
     }

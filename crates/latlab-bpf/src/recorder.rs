@@ -46,12 +46,13 @@ pub struct Recorder {
 /// Numbers of events and wake-ups that were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Late wake-ups that did not fit into the ring buffer because they came faster than they were read.
+    /// Late wake-ups that did not fit into the ring buffer because they came faster than they were
+    /// read.
     pub windows: u64,
     /// Late wake-ups that could not be decoded. They are in no other count.
     pub unreadable: u64,
-    /// Context switches that the kernel did not report, detected by the next one. Wake-ups may be among
-    /// them.
+    /// Context switches that the kernel did not report, detected by the next one. Wake-ups may be
+    /// among them.
     pub switches: u64,
     /// Wake-ups of tasks that were not watched because another watched task has their slot.
     pub unwatched: u64,
@@ -85,21 +86,22 @@ impl Received {
 }
 
 impl Recorder {
-    /// Checks whether this machine can record, without loading anything: capabilities, lockdown, BTF.
+    /// Checks whether this machine can record, without loading anything: capabilities, lockdown,
+    /// BTF.
     pub fn check() -> Result<(), RecorderError> {
         check(&Root::default())
     }
 
-    /// Loads and attaches the programs. From now on, each wake-up of a watched task with a latency of
-    /// at least `threshold` is kept as a window. Errors say what the kernel lacks or refuses, and what
-    /// to do.
+    /// Loads and attaches the programs. From now on, each wake-up of a watched task with a latency
+    /// of at least `threshold` is kept as a window. Errors say what the kernel lacks or refuses,
+    /// and what to do.
     pub fn start(watch: &Watch, threshold: Nanos) -> Result<Recorder, RecorderError> {
         Recorder::check()?;
         object::load_explained(|| load::load(watch, threshold))
     }
 
-    /// Watches one more thread, with [`Watch::Tasks`]. Of two threads whose PIDs differ by a multiple
-    /// of 4096 the second is not watched, but counted among the losses.
+    /// Watches one more thread, with [`Watch::Tasks`]. Of two threads whose PIDs differ by a
+    /// multiple of 4096 the second is not watched, but counted among the losses.
     pub fn watch(&mut self, pid: u32) -> io::Result<()> {
         let slot = (pid % WAKES).to_ne_bytes();
         let mut task = [0; WATCHED];
@@ -119,8 +121,8 @@ impl Recorder {
         put(&self.filter, &ZERO, &filter).map_err(|e| io_error(&e))
     }
 
-    /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not yet
-    /// read.
+    /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not
+    /// yet read.
     pub fn set_above(&self, threshold: Nanos) -> io::Result<()> {
         lock(&self.received).threshold = threshold;
         self.threshold
@@ -133,9 +135,9 @@ impl Recorder {
         Nanos(read_u64(&self.threshold, 0))
     }
 
-    /// Calls `take` with each new window, and waits at most `timeout` for the first. Returns whether
-    /// there may be more: under load, windows can come faster than they are read for a while. A signal
-    /// ends the wait.
+    /// Calls `take` with each new window, and waits at most `timeout` for the first. Returns
+    /// whether there may be more: under load, windows can come faster than they are read for a
+    /// while. A signal ends the wait.
     pub fn read(&mut self, timeout: Nanos, take: &mut dyn FnMut(Window)) -> io::Result<bool> {
         let end = clock::now() + timeout;
         loop {
@@ -184,8 +186,8 @@ impl Recorder {
         object::cost(&self.object)
     }
 
-    /// Time for which runs were counted: the first second only, as counting takes as long as many of the
-    /// runs.
+    /// Time for which runs were counted: the first second only, as counting takes as long as many
+    /// of the runs.
     pub fn counted(&self) -> Nanos {
         self.counting.counted()
     }

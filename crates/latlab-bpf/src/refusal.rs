@@ -22,7 +22,8 @@ pub enum RecorderError {
         /// Names of the missing capabilities, followed by "is" or "are".
         missing: String,
     },
-    /// The process is not in the initial PID namespace, so that its PIDs are not those of the kernel.
+    /// The process is not in the initial PID namespace, so that its PIDs are not those of the
+    /// kernel.
     #[error(
         "this process runs in a container or another PID namespace, where tasks have other PIDs than \
          the kernel reports: run outside of it, or give the container the host's PID namespace \
@@ -108,7 +109,8 @@ pub(crate) fn explain(error: &libbpf_rs::Error, log: &str) -> RecorderError {
     RecorderError::Refused(error, remedy)
 }
 
-/// Returns the name of the program that the verifier rejects, and the last message before its summary.
+/// Returns the name of the program that the verifier rejects, and the last message before its
+/// summary.
 fn verdict(log: &str) -> Option<String> {
     let begin = log.find("-- BEGIN PROG LOAD LOG --")?;
     let program = log[..begin].rsplit("prog '").next()?.split('\'').next()?;

@@ -36,8 +36,8 @@ pub struct Wakers {
 /// Cost of the programs while runs were counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Time for which runs were counted: the first second, and one second of each minute while there
-    /// is a [`Meter`]. Counting takes as long as many of the runs.
+    /// Time for which runs were counted: the first second, and one second of each minute while
+    /// there is a [`Meter`]. Counting takes as long as many of the runs.
     pub counted: Nanos,
     /// Cost of each program.
     pub programs: Vec<ProgramCost>,
@@ -51,8 +51,8 @@ const TRACEPOINTS: [&str; 3] = ["sched_waking", "softirq_entry", "softirq_raise"
 const COUNT_INTERVAL: Nanos = Nanos::from_secs(60);
 
 impl Wakers {
-    /// Checks whether the programs can be loaded on this machine, without loading them: capabilities,
-    /// lockdown, BTF, and the variables that the programs read.
+    /// Checks whether the programs can be loaded on this machine, without loading them:
+    /// capabilities, lockdown, BTF, and the variables that the programs read.
     pub fn check() -> Result<(), RecorderError> {
         check(&Root::default())?;
         let btf = Btf::from_vmlinux().map_err(|_| RecorderError::NoBtf)?;
@@ -89,8 +89,8 @@ impl Wakers {
         })
     }
 
-    /// Returns the wake-ups reported since the last call, without blocking. Each pair of a task and a
-    /// thread is reported at most ten times a second.
+    /// Returns the wake-ups reported since the last call, without blocking. Each pair of a task and
+    /// a thread is reported at most ten times a second.
     pub fn take(&mut self) -> Vec<Wake> {
         self.count();
         // Only the callback could fail, and it does not.
@@ -108,7 +108,8 @@ impl Wakers {
         self.meter.clone()
     }
 
-    /// Cost of the programs so far, while runs were counted. [`take`](Wakers::take) ends the counting.
+    /// Cost of the programs so far, while runs were counted. [`take`](Wakers::take) ends the
+    /// counting.
     pub fn cost(&self) -> Cost {
         Cost { counted: self.counting.counted(), programs: object::cost(&self.object) }
     }
@@ -117,7 +118,8 @@ impl Wakers {
     fn count(&mut self) {
         let counted = self.counting.counted();
         if self.counting.end_if_due() {
-            // Another process may have had runs counted in between: only the difference is of this count.
+            // Another process may have had runs counted in between: only the difference is of this
+            // count.
             self.meter.add(counted, total_time(&self.object) - self.time_before);
         } else if self.counting.error().is_none()
             && self.counting.age() >= COUNT_INTERVAL

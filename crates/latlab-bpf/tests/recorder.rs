@@ -27,7 +27,8 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Starts a thread that sleeps `count` times for `period` and returns the requested expiry times.
+    /// Starts a thread that sleeps `count` times for `period` and returns the requested expiry
+    /// times.
     fn new(count: usize, period: Nanos) -> Sleeper {
         let (pid_sender, pid_receiver) = mpsc::channel();
         let (go, start) = mpsc::channel();
@@ -116,8 +117,8 @@ fn watched_thread_yields_a_window_for_each_wake_up() {
     assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");
 }
 
-/// A thread that sleeps until a moment long past is woken before it sleeps, and continues at once. The
-/// latency of its next sleep must not begin with that waking.
+/// A thread that sleeps until a moment long past is woken before it sleeps, and continues at once.
+/// The latency of its next sleep must not begin with that waking.
 #[test]
 fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
     if !latlab_testing::bpf() {

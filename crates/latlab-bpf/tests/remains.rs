@@ -5,8 +5,8 @@ use latlab_bpf::wakers::Wakers;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::time::Nanos;
 
-/// Number of open files of this process that are BPF programs, maps or links. The kernel removes them
-/// when the last file is closed, so that they end with the process, however it ends.
+/// Number of open files of this process that are BPF programs, maps or links. The kernel removes
+/// them when the last file is closed, so that they end with the process, however it ends.
 fn open_bpf_files() -> usize {
     let files = std::fs::read_dir("/proc/self/fd").expect("/proc is mounted").flatten();
     let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());

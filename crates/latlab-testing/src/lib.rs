@@ -1,5 +1,5 @@
-//! Facilities of the test suites: a test that cannot run on this machine says so, instead of passing
-//! silently.
+//! Facilities of the test suites: a test that cannot run on this machine says so, instead of
+//! passing silently.
 //!
 //! `make test` prints these tests at its end. In continuous integration it fails if one of them
 //! needs something that every Debian 12 has for root.

@@ -28,8 +28,8 @@ impl Meter {
         Meter { violations: Arc::new(violations), cost: Arc::default() }
     }
 
-    /// Adds a count: `counted` is the total counting time since the start, `taken` the time of the runs
-    /// in this count.
+    /// Adds a count: `counted` is the total counting time since the start, `taken` the time of the
+    /// runs in this count.
     pub(super) fn add(&self, counted: Nanos, taken: Nanos) {
         self.cost.counted.store(counted.0, Relaxed);
         self.cost.runs.fetch_add(taken.0, Relaxed);

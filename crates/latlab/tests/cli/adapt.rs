@@ -1,4 +1,5 @@
-//! Adapting: in guests, whose kernels have the knobs, and on this machine without changing anything.
+//! Adapting: in guests, whose kernels have the knobs, and on this machine without changing
+//! anything.
 
 use crate::program::{Missing, Said, command, figure, latlab, not_run, run};
 use latlab_core::record::Record;
@@ -17,8 +18,8 @@ fn in_a_guest_of(profile: &str, script: &str) -> Said {
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const BEFORE: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
-const ADAPTED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
+const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
+const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn mechanism_name_unknown_is_refused_with_nearest() {
@@ -52,12 +53,12 @@ fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
          /latlab adapt; echo $?\n\
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
-    let (dry, rest) = said.stdout.split_once(BEFORE).expect("the knobs are printed");
+    let (dry, rest) = said.stdout.split_once(FOUND).expect("the knobs are printed");
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
         assert!(dry.contains(&format!("would go from {change}")), "{said:?}");
     }
-    assert_eq!(rest, format!("{ADAPTED}2\n0\n{BEFORE}"), "{said:?}");
+    assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
     assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
     assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
     assert!(said.stderr.contains("preempt is full again"), "{said:?}");
@@ -66,7 +67,7 @@ fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
 #[test]
 fn daemon_ends_after_its_time() {
     let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
-    assert_eq!(said.stdout, format!("0\n{BEFORE}"), "{said:?}");
+    assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn knobs_of_killed_daemon_are_restored_by_next_command() {
          /latlab doctor > /dev/null; knobs; ls /run/latlab\n\
          /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",
     );
-    assert_eq!(said.stdout, format!("{ADAPTED}{BEFORE}0\n{BEFORE}"), "{said:?}");
+    assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
     let message = said.stderr.lines().filter(|line| line.contains("was killed; "));
     assert_eq!(message.count(), 4, "{said:?}");
 }
@@ -102,8 +103,8 @@ fn knob_changed_by_somebody_else_is_left_alone() {
     assert!(said.stderr.contains(message), "{said:?}");
 }
 
-/// The knobs 5 ms after a task became `SCHED_FIFO`, and after its end. Setting `preempt` alone takes 9 ms
-/// in the guest, so that it is set last.
+/// The knobs 5 ms after a task became `SCHED_FIFO`, and after its end. Setting `preempt` alone
+/// takes 9 ms in the guest, so that it is set last.
 #[test]
 fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     let said = in_a_guest(
@@ -117,17 +118,17 @@ fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     );
     let dry = "mode: there is no real-time task now, so what serves ordinary tasks would be done \
                at once\n";
-    let expected = format!("{dry}{ADAPTED}WAKEUP_PREEMPTION\n{BEFORE}{ADAPTED}2\n{BEFORE}");
+    let expected = format!("{dry}{TURNED}WAKEUP_PREEMPTION\n{FOUND}{TURNED}2\n{FOUND}");
     assert_eq!(said.stdout, expected, "{said:?}");
-    let restored = "suppress: preempt is given back: there ";
-    assert!(said.stderr.contains(restored), "{said:?}");
+    let given = "suppress: preempt is given back: there ";
+    assert!(said.stderr.contains(given), "{said:?}");
     let again = "as there was no real-time task for 1 s";
     assert!(said.stderr.contains(again), "{said:?}");
     assert!(said.stderr.contains("adapting took "), "{said:?}");
 }
 
-/// The number of pages freed at once is limited while there is a real-time task, whatever happens to
-/// the knobs that serve ordinary tasks. After a SIGKILL it is restored.
+/// The number of pages freed at once is limited while there is a real-time task, whatever happens
+/// to the knobs that serve ordinary tasks. After a SIGKILL it is restored.
 #[test]
 fn page_batches_stay_small_while_there_is_a_real_time_task() {
     for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
@@ -146,9 +147,8 @@ fn page_batches_stay_small_while_there_is_a_real_time_task() {
                         would go from 0 to 1000000 while there are real-time tasks: the kernel ";
         assert!(dry.starts_with(expected), "{said:?}");
         assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
-        let restored =
-            "mode: pagelist_high_fraction is given back: there was no real-time task for";
-        assert!(said.stderr.contains(restored), "{said:?}");
+        let given = "mode: pagelist_high_fraction is given back: there was no real-time task for";
+        assert!(said.stderr.contains(given), "{said:?}");
     }
 }
 
@@ -160,13 +160,13 @@ fn knobs_are_right_after_many_short_real_time_tasks() {
          n=0; while [ $n -lt 30 ]; do /latlab exec --rr 3 -- /bin/sleep 0.05; n=$((n+1)); done\n\
          knobs; sleep 1.5; knobs; kill -TERM $daemon; wait $daemon; knobs",
     );
-    assert_eq!(said.stdout, format!("{BEFORE}{ADAPTED}{BEFORE}"), "{said:?}");
+    assert_eq!(said.stdout, format!("{FOUND}{TURNED}{FOUND}"), "{said:?}");
     let turned = said.stderr.matches("preempt goes from full to lazy").count();
     assert_eq!(turned, 2, "knobs must not flap: {said:?}");
 }
 
-/// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of the
-/// laboratory's distribution kernels has `sched_ext`.
+/// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of
+/// the laboratory's distribution kernels has `sched_ext`.
 #[test]
 fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
     let kernels = latlab("kernel list").stdout;
@@ -216,6 +216,6 @@ fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     assert!(all.into_iter().all(is_changed), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
-    let values: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
-    assert!(cyclic.changes.iter().all(|change| change.restored), "{values:?}");
+    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.set.as_str()).collect();
+    assert!(cyclic.changes.iter().all(|change| change.restored), "{told:?}");
 }

@@ -178,17 +178,17 @@ fn damaged_record_is_refused_with_its_defect() {
     refused("<html></html>", &["not a latlab record"]);
     refused("[1, 2, 3]", &["not a latlab record"]);
     refused(r#"{"schema": 1}"#, &["not a latlab record", "missing field"]);
-    let damaged = |change: fn(&mut Value)| {
+    let spoilt = |change: fn(&mut Value)| {
         let mut record = record.clone();
         change(&mut record);
         record.to_string()
     };
-    refused(&damaged(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
-    refused(&damaged(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
-    refused(&damaged(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
-    refused(&damaged(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
-    refused(&damaged(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
-    refused(&damaged(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
+    refused(&spoilt(|r| r["schema"] = json!(2)), &["schema 2", "newer latlab"]);
+    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
+    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
+    refused(&spoilt(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
+    refused(&spoilt(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
+    refused(&spoilt(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Writes eight interleaved runs each to the folders a and b. Latencies in b are `times` percent of those
-/// in a.
+/// Writes eight interleaved runs each to the folders a and b. Latencies in b are `times` percent of
+/// those in a.
 fn runs(folder: &Path, times: u64) {
     let measured = {
         let _alone = machine();

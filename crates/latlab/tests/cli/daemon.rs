@@ -1,5 +1,5 @@
-//! The daemon that adapts a machine: its requests, its status, and its robustness. On this machine it
-//! sets plain files in place of knobs.
+//! The daemon that adapts a machine: its requests, its status, and its robustness. On this machine
+//! it sets plain files in place of knobs.
 
 mod asked;
 mod examples;
@@ -26,9 +26,9 @@ set +e; latlab() { \"$program\" \"$@\"; }
 begun() { until latlab adapt status > /dev/null 2>&1; do sleep 0.02; done; }
 ";
 
-/// Runs a script in namespaces of its own, in which `latlab` is this program and the knobs are plain
-/// files. It sees no processes but its own, so that it cannot change a thread of this machine. It may
-/// write to `$folder`.
+/// Runs a script in namespaces of its own, in which `latlab` is this program and the knobs are
+/// plain files. It sees no processes but its own, so that it cannot change a thread of this
+/// machine. It may write to `$folder`.
 fn secluded(folder: &Path, script: &str) -> Said {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);

@@ -23,8 +23,8 @@ fn tree() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
 }
 
-/// Returns the commands of a page in their order: lines of its code blocks that begin with latlab, each
-/// to its closing quotation mark.
+/// Returns the commands of a page in their order: lines of its code blocks that begin with latlab,
+/// each to its closing quotation mark.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(tree().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
     let mut commands: Vec<String> = Vec::new();

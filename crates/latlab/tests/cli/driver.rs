@@ -77,8 +77,8 @@ fn driver_refuses_misuse_and_can_always_be_unloaded() {
     }
 }
 
-/// The latency is the rest of the loop, plus 3 µs for the wake-up itself and 2 µs for each scheduler
-/// tick in between.
+/// The latency is the rest of the loop, plus 3 µs for the wake-up itself and 2 µs for each
+/// scheduler tick in between.
 #[test]
 fn latency_without_preemption_is_the_rest_of_the_section() {
     let at = [100_000, 200_000, 300_000, 400_000];
@@ -88,7 +88,8 @@ fn latency_without_preemption_is_the_rest_of_the_section() {
             assert!((483_000..492_000).contains(&(pdlt + at)) && *irt < 1_000, "{measured:?}");
         }
     }
-    // One preemption point makes two sections: well before, just before and just after the end of the first.
+    // One preemption point makes two sections: well before, just before and just after the end of
+    // the first.
     let at = [100_000, 230_000, 260_000, 490_000];
     let measured = pdlt(NONE, TIMER, &at.map(|at| (PLAIN, 1, at)));
     let [first, before, after, behind] = [0, 1, 2, 3].map(|n: usize| measured[n].0);

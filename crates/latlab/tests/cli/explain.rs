@@ -9,8 +9,8 @@ use latlab_core::record::Record;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 
-/// Returns the explanation of a record. Asserts that charges and remainder of each of the worst samples
-/// add up to its latency.
+/// Returns the explanation of a record. Asserts that charges and remainder of each of the worst
+/// samples add up to its latency.
 fn explained(record: &Record) -> &Explained {
     let explained = record.explained.as_ref().expect("the record is explained");
     for sample in &record.worst {

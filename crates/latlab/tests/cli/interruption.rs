@@ -6,7 +6,8 @@ use latlab_core::record::Record;
 use std::fs;
 use std::time::Duration;
 
-/// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output and record.
+/// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output
+/// and record.
 fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
     let folder = folder();
     let out = folder.path().join("kept.json");

@@ -22,7 +22,8 @@ pub(super) fn kernel(release: &str) -> Vec<u8> {
     [file.as_slice(), note, banner.as_bytes()].concat()
 }
 
-/// Returns the command `latlab kernel` with these arguments, with `folder` as working directory and cache.
+/// Returns the command `latlab kernel` with these arguments, with `folder` as working directory and
+/// cache.
 fn in_cache(folder: &Path, words: &str) -> Command {
     let mut command = command(&format!("kernel {words}"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder);

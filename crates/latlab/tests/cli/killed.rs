@@ -58,10 +58,7 @@ fn run_restores_knob_of_killed_run() {
     assert_restored(&said, &before.0);
     let record = said.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "mended"));
-    assert_eq!(
-        record.changes[0].was, before.0,
-        "the old value is not the one that the killed run set"
-    );
+    assert_eq!(record.changes[0].was, before.0, "not the value that the killed run set");
 }
 
 #[test]
@@ -142,8 +139,8 @@ fn loads_end_with_a_killed_program_with_file_capabilities() {
     until("no process of the run is left", || running(&program).is_empty());
 }
 
-/// A guest with a VGA card. The load is stopped repeatedly until it is on its own terminal, and killed
-/// there. `latlab exec` starts guests without a display, so that QEMU is wrapped to add one.
+/// A guest with a VGA card. The load is stopped repeatedly until it is on its own terminal, and
+/// killed there. `latlab exec` starts guests without a display, so that QEMU is wrapped to add one.
 #[test]
 fn doctor_restores_console_switched_by_killed_load() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! The knob that the tests set: the update interval of the kernel's memory statistics. Nothing depends
-//! on it.
+//! The knob that the tests set: the update interval of the kernel's memory statistics. Nothing
+//! depends on it.
 
 use std::fs;
 

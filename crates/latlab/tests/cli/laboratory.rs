@@ -52,8 +52,8 @@ fn record_is_the_same_on_idle_and_busy_host() {
     }
 }
 
-/// The main loop of QEMU advances the time of an idle guest. Here it is always busy, with requests over
-/// a monitor that this test adds.
+/// The main loop of QEMU advances the time of an idle guest. Here it is always busy, with requests
+/// over a monitor that this test adds.
 #[test]
 fn record_is_the_same_with_busy_main_loop_of_qemu() {
     let folder = folder();

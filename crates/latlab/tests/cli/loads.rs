@@ -189,8 +189,9 @@ fn driver_interrupt_used_by_probe_is_refused_to_load() {
     assert_worked(&said.record(), &[("interrupts", "device interrupts")]);
 }
 
-/// The latency grows by the work of an interrupt: a handler of 10 µs (3 µs of the worst case of an idle
-/// machine have other causes), one of 100 µs, and up to 64 timers of a quarter of a microsecond each.
+/// The latency grows by the work of an interrupt: a handler of 10 µs (3 µs of the worst case of an
+/// idle machine have other causes), one of 100 µs, and up to 64 timers of a quarter of a
+/// microsecond each.
 #[test]
 fn interrupts_load_delays_tasks() {
     let worst = |load: &str| {

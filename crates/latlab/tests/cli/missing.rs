@@ -1,4 +1,5 @@
-//! Features that a kernel of the laboratory lacks: refused with the reason, or skipped with a warning.
+//! Features that a kernel of the laboratory lacks: refused with the reason, or skipped with a
+//! warning.
 
 use crate::program::{Said, behind, command, folder, latlab, root, run};
 use std::path::{Path, PathBuf};

@@ -34,8 +34,8 @@ for name in ["series", "samples", "worst", "figures"]:
 print("both agree")
 "#;
 
-/// Returns a Python with DuckDB and pandas, in a virtual environment that is kept in the target folder.
-/// None, with a record that the test is not run, if it cannot be installed.
+/// Returns a Python with DuckDB and pandas, in a virtual environment that is kept in the target
+/// folder. None, with a record that the test is not run, if it cannot be installed.
 fn python() -> Option<PathBuf> {
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let python = venv.join("bin/python");

@@ -43,8 +43,8 @@ impl Said {
             .map(|text| Record::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")))
     }
 
-    /// Asserts that the program ended with `code`, printed nothing to standard output, and one sentence
-    /// that contains all of `words` to standard error. Returns the sentence.
+    /// Asserts that the program ended with `code`, printed nothing to standard output, and one
+    /// sentence that contains all of `words` to standard error. Returns the sentence.
     pub(crate) fn refused(&self, code: i32, words: &[&str]) -> &str {
         assert_eq!(self.code(), Some(code), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
@@ -177,8 +177,8 @@ pub(crate) fn latlab(words: &str) -> Said {
     run(&mut command(words))
 }
 
-/// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is run
-/// there before, with `folder` as its first parameter.
+/// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is
+/// run there before, with `folder` as its first parameter.
 pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
@@ -187,8 +187,8 @@ pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
     command
 }
 
-/// Returns the command `latlab` with these arguments and a journal of its own in `folder`, so that no
-/// other latlab on this machine restores what the test left changed.
+/// Returns the command `latlab` with these arguments and a journal of its own in `folder`, so that
+/// no other latlab on this machine restores what the test left changed.
 pub(crate) fn sandboxed(folder: &Path, words: &str) -> Command {
     let script = "mkdir -p /run/latlab \"$1/journals\"; mount --bind \"$1/journals\" /run/latlab";
     behind(script, folder, words)

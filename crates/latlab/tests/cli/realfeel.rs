@@ -1,4 +1,5 @@
-//! Interrupts of clock devices: in guests, which have them, and on this machine, which may have none.
+//! Interrupts of clock devices: in guests, which have them, and on this machine, which may have
+//! none.
 
 use crate::program::{Missing, command, count, latlab, not_run, run};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Remains of runs: the state of the machine is compared before and after a run that ended, and a run
-//! that was killed, after the next start of latlab.
+//! Remains of runs: the state of the machine is compared before and after a run that ended, and a
+//! run that was killed, after the next start of latlab.
 
 use crate::program::{
     LATLAB, Running, command, entries, folder, latlab, machine, pause, root, run, running, until,

@@ -40,8 +40,8 @@ fn assert_consistent(scan: &Scan) {
     assert!(regions.windows(2).all(|pair| pair[0].end <= pair[1].start), "{regions:?}");
 }
 
-/// A kernel without preemption shows one long section in a call, and a kernel that is preemptible almost
-/// everywhere shows none.
+/// A kernel without preemption shows one long section in a call, and a kernel that is preemptible
+/// almost everywhere shows none.
 #[test]
 fn sections_without_preemption_are_gone_on_preemptible_kernel() {
     let words = "scan munmap:4MiB populate:4MiB --points 20 --resolution 2us --json --fresh \

@@ -17,8 +17,8 @@ fn value(record: &Record, name: &str) -> f64 {
     figure(record, name).value
 }
 
-/// Table 3 of Heursch et al. 2001 has 260 ns for each runnable task. Current schedulers keep tasks in a
-/// tree.
+/// Table 3 of Heursch et al. 2001 has 260 ns for each runnable task. Current schedulers keep tasks
+/// in a tree.
 #[test]
 fn schedule_does_not_grow_linearly_and_repeats_exactly() {
     let words = "run schedule:0/10/40/160 --count 120 --json --fresh --on lab:preemptible";

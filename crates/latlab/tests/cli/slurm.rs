@@ -104,8 +104,8 @@ fn free_ports() -> [u16; 2] {
     [port(&both[0]), port(&both[1])]
 }
 
-/// Writes a study of 20 short cells with four seeds, so that most cells are cached. With `broken`, it
-/// has another cell that cannot be measured.
+/// Writes a study of 20 short cells with four seeds, so that most cells are cached. With `broken`,
+/// it has another cell that cannot be measured.
 fn study_of_20_cells(folder: &Path, first_seed: u64, broken: bool) -> String {
     let cells =
         (1..=20).map(|nth| format!("{{ label = 's{nth}', seed = {} }}", first_seed + nth % 4));
@@ -272,7 +272,8 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     let set = |cmdline| {
         on_a_profile(folder.path(), cmdline, 4, 77_000, "probes = ['cyclic'], count = 5");
     };
-    // Profile paths are relative to the folder in which the study was started, not to that of the tasks.
+    // Profile paths are relative to the folder in which the study was started, not to that of the
+    // tasks.
     let start = || {
         let mut command = command("study study.toml --engine slurm --out out");
         command.current_dir(folder.path());

@@ -1,4 +1,5 @@
-//! Runs on another machine over ssh, against an sshd of the test to which the ssh configuration points.
+//! Runs on another machine over ssh, against an sshd of the test to which the ssh configuration
+//! points.
 
 use crate::knob;
 use crate::program::{
@@ -216,8 +217,9 @@ fn sigint_ends_remote_run_and_record_comes_back() {
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
-/// Starts a long run and calls `break_connection` while it measures. Asserts that the host restores its
-/// knobs, and that the command in the message fetches the record and leaves nothing on the host.
+/// Starts a long run and calls `break_connection` while it measures. Asserts that the host restores
+/// its knobs, and that the command in the message fetches the record and leaves nothing on the
+/// host.
 fn run_with_broken_connection(host: &Host, break_connection: impl FnOnce(&Running)) -> Said {
     let _alone = machine();
     let before = knob::read();

@@ -1,4 +1,5 @@
-//! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for them.
+//! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for
+//! them.
 
 use crate::program::{LATLAB, Said, command, latlab, root, run};
 use latlab_core::record::{Record, Series};
@@ -8,9 +9,9 @@ use std::process::Command;
 const RT: &str = "lab:rt";
 const THREADIRQS: &str = "lab:threadirqs";
 
-/// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling of
-/// threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and `SCHED_OTHER`
-/// interrupt threads.
+/// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling
+/// of threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and
+/// `SCHED_OTHER` interrupt threads.
 fn in_a_guest(target: &str, script: &str) -> Said {
     let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
     let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
@@ -43,15 +44,10 @@ fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
         let lines: Vec<&str> = said.stdout.lines().collect();
         let all: u32 = lines[0].strip_suffix(" and 0").and_then(|n| n.parse().ok()).unwrap_or(0);
         assert!(all >= 4, "{said:?}");
-        let (original, lowered) = (format!("{all} and 0"), format!("0 and {all}"));
-        assert_eq!(
-            lines,
-            [&original, &lowered, &original, &original, &lowered, "0", &original],
-            "{said:?}"
-        );
-        let is_restored =
-            |line: &&str| line.contains(": irq/") && line.contains("is given back: there ");
-        assert_eq!(said.stderr.lines().filter(is_restored).count(), all as usize, "{said:?}");
+        let (own, wait) = (format!("{all} and 0"), format!("0 and {all}"));
+        assert_eq!(lines, [&own, &wait, &own, &own, &wait, "0", &own], "{said:?}");
+        let given = |line: &&str| line.contains(": irq/") && line.contains("is given back: there ");
+        assert_eq!(said.stderr.lines().filter(given).count(), all as usize, "{said:?}");
     }
 }
 
@@ -113,8 +109,8 @@ fn late(record: &Record) -> Nanos {
     record.series.iter().find(is_it).expect("realfeel measures this span").max
 }
 
-/// Figure 9 of Seo et al. 2009: a task with a priority between that of the interrupt thread and that of
-/// the task that waits for the interrupt.
+/// Figure 9 of Seo et al. 2009: a task with a priority between that of the interrupt thread and
+/// that of the task that waits for the interrupt.
 const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
     --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
 
@@ -137,8 +133,8 @@ fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
     }
 }
 
-/// A load takes the CPU half of the time, in intervals of 5 ms. At most one in a hundred samples may be
-/// late, which is two intervals.
+/// A load takes the CPU half of the time, in intervals of 5 ms. At most one in a hundred samples
+/// may be late, which is two intervals.
 #[test]
 fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     for target in [RT, THREADIRQS] {

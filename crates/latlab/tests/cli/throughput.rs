@@ -72,7 +72,8 @@ fn context_has_a_figure_for_each_count_and_size() {
         assert!(figure(&record, &format!("pipe and {size} alone")).is_some_and(|ns| ns > 0.0));
         for processes in [2, 5] {
             let what = format!("{processes} processes, {size}");
-            // With other work, a switch can be too short to be told from the pipe overhead; a warning says so.
+            // With other work, a switch can be too short to be told from the pipe overhead; a
+            // warning says so.
             match figure(&record, &what) {
                 Some(ns) => assert!(ns > 0.0 && !lost(&what), "{what}: {ns}"),
                 None => assert!(lost(&what), "{what}: {:?}", record.warnings),

@@ -4,8 +4,8 @@ use crate::program::{Said, command, folder, run};
 use std::fs;
 use std::path::Path;
 
-/// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program. `snapshot`
-/// prints all knobs that it could set.
+/// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
+/// `snapshot` prints all knobs that it could set.
 fn in_a_guest(script: &str) -> Said {
     on("rt", script)
 }
@@ -35,8 +35,9 @@ fn with(programs: &str, profile: &str, script: &str) -> Said {
     run(command.arg(format!("{snapshot}{script}")))
 }
 
-/// Kills the daemon 25 times, after 0 to 480 ms. Every fifth time it runs with all mechanisms, which
-/// take longer to start, and is killed after 580 to 980 ms. Returns how often a knob was set by then.
+/// Kills the daemon 25 times, after 0 to 480 ms. Every fifth time it runs with all mechanisms,
+/// which take longer to start, and is killed after 580 to 980 ms. Returns how often a knob was set
+/// by then.
 fn kills_with_knobs_set(before: &str) -> u32 {
     let said = in_a_guest(&format!(
         "{before}before=$(snapshot); kills=0; turned=0
@@ -146,7 +147,8 @@ fn starvation_restores_newest_changes_for_good() {
     assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
 }
 
-/// On a CPU that is brought online later, policy changes are detected at once, not at the next count.
+/// On a CPU that is brought online later, policy changes are detected at once, not at the next
+/// count.
 #[test]
 fn real_time_tasks_are_detected_on_cpus_onlined_later() {
     let folder = folder();

@@ -4,9 +4,9 @@ use super::guest::in_a_guest_with;
 use crate::program::Said;
 
 /// Returns the ratio of the time of 200 000 system calls with the daemon to that without, after the
-/// command `before`. Asserts that a task has its knobs 5 ms after it got FIFO 5: it sleeps, and no task
-/// of that policy is woken or forked, so that the scheduler's tracepoints do not report it.
-fn slowdown(before: &str) -> (f64, Said) {
+/// command `before`. Asserts that a task has its knobs 5 ms after it got FIFO 5: it sleeps, and no
+/// task of that policy is woken or forked, so that the scheduler's tracepoints do not report it.
+fn longer(before: &str) -> (f64, Said) {
     let said = in_a_guest_with(
         "--with /bin/dd --with /bin/mount --with /usr/bin/chrt",
         &format!(
@@ -30,19 +30,19 @@ fn time(line: &str) -> Option<f64> {
     time.split(' ').next()?.parse().ok()
 }
 
-/// While a tracepoint of system calls is enabled, all calls take the slow path of the kernel. That is
-/// the fallback for kernels without kprobes, and where kprobes are disabled.
+/// While a tracepoint of system calls is enabled, all calls take the slow path of the kernel. That
+/// is the fallback for kernels without kprobes, and where kprobes are disabled.
 #[test]
 fn system_calls_are_not_slowed_unless_kernel_lacks_probes() {
     let slow = "latlab: all system calls take a little longer while policies are heard of: ";
-    let (ratio, said) = slowdown(":");
+    let (ratio, said) = longer(":");
     assert!(ratio < 1.03, "{ratio}: {said:?}");
     assert!(!said.stderr.contains(slow), "{said:?}");
     for (before, why) in [
         ("mount -t tmpfs none /sys/bus/event_source/devices", "this kernel has no probes for perf"),
         ("echo 0 > /proc/sys/kernel/ftrace_enabled", "probes say nothing: kernel.ftrace_enabled"),
     ] {
-        let (ratio, said) = slowdown(before);
+        let (ratio, said) = longer(before);
         assert!(said.stderr.contains(&format!("{slow}{why}")), "{said:?}");
         assert!(
             ratio > 1.08,

@@ -9,8 +9,8 @@ use latlab_core::time::Nanos;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs a script in a guest with a PREEMPT_RT kernel while a daemon with these mechanisms runs. `tasks`
-/// is `tests/adapt/tasks.c`, `status` prints the status of the daemon.
+/// Runs a script in a guest with a PREEMPT_RT kernel while a daemon with these mechanisms runs.
+/// `tasks` is `tests/adapt/tasks.c`, `status` prints the status of the daemon.
 fn with_daemon(mechanisms: &str, script: &str) -> Said {
     let folder = folder();
     let program = folder.path().join("tasks");
@@ -107,7 +107,7 @@ fn inherited_priority_is_restored_after_fifty_short_tasks() {
                   [ \"$(policies)\" = \"$before\" ] && echo the same || policies";
     let said = with_daemon("transparent,inherit", script);
     assert_eq!(said.stdout, "done\nthe same\n", "{said:?}");
-    let raises = said.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
-    let restores = said.stderr.matches("inherit: ktimers/0 is given back").count();
-    assert!(raises > 0 && raises == restores, "{raises} and {restores}: {said:?}");
+    let raised = said.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
+    let back = said.stderr.matches("inherit: ktimers/0 is given back").count();
+    assert!(raised > 0 && raised == back, "{raised} and {back}: {said:?}");
 }

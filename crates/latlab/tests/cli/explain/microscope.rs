@@ -42,7 +42,8 @@ fn goes_through(path: &Path, function: &str) -> bool {
     path.functions.iter().any(|one| one.function == function)
 }
 
-/// Asserts that the path is that of a wake-up from idle, from the first instruction of the interrupt on.
+/// Asserts that the path is that of a wake-up from idle, from the first instruction of the
+/// interrupt on.
 fn assert_out_of_idle(path: &Path) {
     let first: Vec<&str> = path.steps.iter().map(|step| step.function.as_str()).take(2).collect();
     assert_eq!(first, [IDLE, "asm_sysvec_apic_timer_interrupt"]);
@@ -91,8 +92,8 @@ fn longest_section_of_scan_names_function_that_clears_huge_page() {
     let record = said.record();
     let longest = record.scans[0].longest().expect("a huge page is cleared without preemption");
     assert!(longest.length() > Nanos::from_micros(1_800), "{longest:?}");
-    // Debian's kernel clears memory when it is allocated (`init_on_alloc`), without preemption, and once
-    // more for the program, page by page, with preemption.
+    // Debian's kernel clears memory when it is allocated (`init_on_alloc`), without preemption, and
+    // once more for the program, page by page, with preemption.
     let known = "clear_page_erms in get_page_from_freelist";
     assert_eq!(longest.function.as_deref(), Some(known));
     latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);

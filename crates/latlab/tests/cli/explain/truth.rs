@@ -57,8 +57,9 @@ fn inject(causes: &[&str], words: &str) -> Said {
 }
 
 /// Explains all causes and the cause `none` on this kernel in one guest. Causes in `promptly` delay
-/// nothing there. Causes in `partly` are found by a stack taken at the waking: taking it costs some of
-/// the time, and it is useless where the interrupt came in a thunk, which the kernel cannot unwind.
+/// nothing there. Causes in `partly` are found by a stack taken at the waking: taking it costs some
+/// of the time, and it is useless where the interrupt came in a thunk, which the kernel cannot
+/// unwind.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -85,9 +86,9 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
         let share = share.unwrap_or_else(|| panic!("no {}: {explained:?}", truth.cause));
         if partly.contains(&truth.cause) {
             assert!(share.count * 2 > COUNT, "{}: {share:?}", truth.cause);
-            let shares = explained.causes.iter();
-            let shares = shares.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
-            let total: u64 = shares.map(|one| one.total.0).sum();
+            let of_it = explained.causes.iter();
+            let of_it = of_it.filter(|one| (&one.cause, &one.who) == (&share.cause, &share.who));
+            let total: u64 = of_it.map(|one| one.total.0).sum();
             assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
             continue;
         }
@@ -102,8 +103,8 @@ fn causes_are_named_on_preemptible_kernel() {
     on_kernel("preemptible-hr", &[], &[]);
 }
 
-/// Kernel code runs to its next scheduling point, so that only a stack taken at the waking shows what
-/// delays the task.
+/// Kernel code runs to its next scheduling point, so that only a stack taken at the waking shows
+/// what delays the task.
 #[test]
 fn causes_are_named_without_preemption() {
     on_kernel("rapid-reaction", &[], &["preemption-off"]);
@@ -125,8 +126,8 @@ fn cause_none_delays_nothing() {
     assert!(explained.causes.is_empty() && explained.stacks.is_empty(), "{explained:?}");
 }
 
-/// Other tasks and the host may add to a delay or take part of it. A busy host may delay nearly every
-/// thread of a run before the cause does, so that one of three runs has to be right.
+/// Other tasks and the host may add to a delay or take part of it. A busy host may delay nearly
+/// every thread of a run before the cause does, so that one of three runs has to be right.
 #[test]
 fn causes_without_driver_are_named_on_this_machine() {
     if !root() {
@@ -160,7 +161,8 @@ fn misnamed(cause: &str) -> Option<Explained> {
 }
 
 /// The kernel reserves a twentieth of each CPU for ordinary tasks (sched-rt-group.rst; the deadline
-/// server since Linux 6.12). A real-time task waits for them when others use up the real-time budget.
+/// server since Linux 6.12). A real-time task waits for them when others use up the real-time
+/// budget.
 #[test]
 fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
     let budget = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
