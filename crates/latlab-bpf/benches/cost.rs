@@ -1,7 +1,7 @@
-//! What the recorder costs: how long each of its programs runs, while a real-time thread on each
-//! CPU sleeps a millisecond at a time; counting itself is a part of it. With a number of seconds and
-//! `above` in nanoseconds as arguments, it only watches all real-time threads for so long.
-#![expect(clippy::print_stdout, reason = "a bench says what it found")]
+//! Cost of the recorder: the run time of each program while two real-time threads sleep a
+//! millisecond at a time. The cost of counting runs is included. With two arguments, a duration in
+//! seconds and a threshold in nanoseconds, it only watches all real-time threads for that time.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use latlab_bpf::{Recorder, RecorderError, Watch};
 use latlab_core::time::Nanos;
@@ -11,8 +11,8 @@ use latlab_sys::sched::{self, Policy};
 fn main() -> Result<(), RecorderError> {
     let numbers: Vec<u64> = std::env::args().filter_map(|word| word.parse().ok()).collect();
     let length = Nanos::from_secs(numbers.first().copied().unwrap_or(2));
-    let above = Nanos(numbers.get(1).copied().unwrap_or(1_000_000_000));
-    let mut recorder = Recorder::start(&Watch::RealTime, above)?;
+    let threshold = Nanos(numbers.get(1).copied().unwrap_or(1_000_000_000));
+    let mut recorder = Recorder::start(&Watch::RealTime, threshold)?;
     let end = clock::now() + length;
     if numbers.is_empty() {
         for _ in 0..2 {
@@ -22,7 +22,7 @@ fn main() -> Result<(), RecorderError> {
     let mut windows = 0;
     while clock::now() < end {
         let read = recorder.read(Nanos::from_millis(100), &mut |_| windows += 1);
-        read.expect("the ring can be read");
+        read.expect("the ring buffer can be read");
     }
     println!("{windows} windows, {:?}, missing {:?}", recorder.losses(), recorder.missing());
     println!("counted for {}", recorder.counted());
@@ -37,7 +37,7 @@ fn main() -> Result<(), RecorderError> {
 
 fn sleep_often(end: Nanos) {
     let period = Nanos::from_millis(1);
-    sched::set_policy(Policy::Fifo(1)).expect("the bench runs as root");
+    sched::set_policy(Policy::Fifo(1)).expect("the benchmark runs as root");
     let mut next = clock::now();
     while next < end {
         next = next + period;

@@ -1,7 +1,7 @@
-//! What the wakers cost: how long each of their programs runs, while they watch for two seconds, or
-//! for as many as the argument says. Says who was told, too. What wakes tasks meanwhile is to be
-//! started beside it.
-#![expect(clippy::print_stdout, reason = "a bench says what it found")]
+//! Cost of the wakers: the run time of each program in two seconds, or in as many as the argument
+//! says, and the wake-ups they report. A load that wakes real-time tasks must be started
+//! separately.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use latlab_bpf::RecorderError;
 use latlab_bpf::wakers::Wakers;
@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 fn main() -> Result<(), RecorderError> {
     let length = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(2);
     let mut wakers = Wakers::load()?;
-    let mut told: BTreeMap<Wake, u64> = BTreeMap::new();
+    let mut reported: BTreeMap<Wake, u64> = BTreeMap::new();
     let end = clock::now() + Nanos::from_secs(length);
     while clock::now() < end {
         clock::sleep_for(Nanos::from_millis(10));
         for wake in wakers.take() {
-            *told.entry(wake).or_default() += 1;
+            *reported.entry(wake).or_default() += 1;
         }
     }
     let cost = wakers.cost();
-    for (wake, times) in told {
+    for (wake, times) in reported {
         println!("{times} times {wake:?}: {}, {:?}", name(wake.thread), wake.behind.map(name));
     }
     println!("{:?}, counted for {}", wakers.violations(), cost.counted);

@@ -1,12 +1,12 @@
-//! How long the kernel counts the runs of BPF programs.
+//! Counting of the runs of BPF programs (`BPF_ENABLE_STATS`), limited in time.
 
 use latlab_core::time::Nanos;
 use latlab_sys::{bpf, clock};
 use std::fs::File;
 use std::io;
 
-/// The kernel counts while this is open, and for a second at most: it reads the clock twice for each
-/// run, which is as much as many a run takes.
+/// The kernel counts runs while the file is open, for one second at most. Counting reads the clock
+/// twice for each run, which takes as long as many of the runs.
 #[derive(Debug)]
 pub(crate) struct Counting {
     since: Nanos,
@@ -22,15 +22,15 @@ impl Counting {
         Counting { since: clock::now(), open, counted: Nanos(0) }
     }
 
-    /// Counts for a second more, from now on.
-    pub(crate) fn again(&mut self) {
+    /// Counts for another second from now on.
+    pub(crate) fn restart(&mut self) {
         let counted = self.counted();
         *self = Counting { counted, ..Counting::begin() };
     }
 
-    /// Ends the counting in its time, and says when it does. Once only: the kernel interrupts every
-    /// CPU for that.
-    pub(crate) fn end_in_time(&mut self) -> bool {
+    /// Ends the counting after its second, and returns whether it ended now. This happens once: the
+    /// kernel interrupts every CPU for it.
+    pub(crate) fn end_if_due(&mut self) -> bool {
         let ends = matches!(self.open, Ok(Some(_))) && clock::now() - self.since >= LENGTH;
         if ends {
             self.counted = self.counted();
@@ -39,12 +39,12 @@ impl Counting {
         ends
     }
 
-    /// How long ago it began last.
+    /// Time since counting was last started.
     pub(crate) fn age(&self) -> Nanos {
         clock::now() - self.since
     }
 
-    /// For how long runs were counted.
+    /// Total time for which runs were counted.
     pub(crate) fn counted(&self) -> Nanos {
         match self.open {
             Ok(Some(_)) => self.counted + (clock::now() - self.since),
@@ -52,7 +52,8 @@ impl Counting {
         }
     }
 
-    pub(crate) fn refused(&self) -> Option<&io::Error> {
+    /// Why runs are not counted, if they are not.
+    pub(crate) fn error(&self) -> Option<&io::Error> {
         self.open.as_ref().err()
     }
 }

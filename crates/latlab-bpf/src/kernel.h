@@ -1,5 +1,5 @@
-/* What the programs know of the kernel: of each struct only the fields they read. Where they really
- * lie is looked up in the running kernel's BTF when the programs are loaded. */
+/* Kernel structs with the fields that the programs read. Their offsets are taken from the running
+ * kernel's BTF when the programs are loaded (CO-RE). */
 #ifndef LATLAB_KERNEL_H
 #define LATLAB_KERNEL_H
 
@@ -39,7 +39,7 @@ struct bpf_dynptr {
 /* Parts of the preemption count. */
 #define NMI 0x00f00000
 #define HARDIRQ 0x000f0000	/* counts interrupts */
-/* The bit of a softirq that runs, beside the count of those who keep softirqs off. */
+/* Set while a softirq runs; the bits above count the sections with softirqs disabled. */
 #define SERVING_SOFTIRQ 0x100
 #define NEED_RESCHED 0x80000000
 
@@ -66,7 +66,7 @@ struct task_struct {
 	struct sched_entity se;
 	int pid;
 	int tgid;
-	int softirq_disable_cnt;	/* of PREEMPT_RT, in place of the preemption count's part */
+	int softirq_disable_cnt;	/* PREEMPT_RT only; replaces the softirq part of the preemption count */
 	void *pi_blocked_on;
 	char comm[16];
 } CORE;
@@ -79,7 +79,7 @@ struct kernel_cpustat {
 	__u64 cpustat[8];
 } CORE;
 
-/* Of Linux 6.2 and later: memory of the kernel is read as if it were such a struct. */
+/* Linux 6.2 and later: reads kernel memory as a struct of the given type. */
 extern void *bpf_rdonly_cast(const void *address, __u32 type) __ksym __weak;
 
 struct hrtimer_cpu_base {
@@ -102,13 +102,13 @@ struct timer_list {
 	void *function;
 } CORE;
 
-/* Of x86: there `cs` follows `ip`, and its lowest two bits say whose code it is. */
+/* x86 only: `cs` follows `ip`, and its lowest two bits are the privilege level. */
 struct pt_regs {
 	unsigned long ip;
 	unsigned long cs;
 } CORE;
 
-/* Any eight bytes of the kernel, as a struct that every kernel has and that begins with them. */
+/* Reads eight bytes of kernel memory, through a struct that every kernel has and that begins with u64. */
 INLINE __u64 word(__u64 address)
 {
 	__u64 value = 0;

@@ -1,4 +1,4 @@
-//! What the running kernel has, by its own description (BTF): tracepoints and per-CPU variables.
+//! Tracepoints and per-CPU variables of the running kernel, from its BTF.
 
 use latlab_core::symbols::preemption_counter;
 use latlab_sys::machine;
@@ -7,8 +7,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Struct, Typedef, Var};
 use std::ffi::OsStr;
 
-/// Where the per-CPU variables that are read lie among all; 0 where there is none of
-/// that name.
+/// Offsets of per-CPU variables in the per-CPU section; 0 where the kernel has none of that name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
     pub(crate) hrtimer_bases: u32,
@@ -19,10 +18,10 @@ pub(crate) struct Variables {
     pub(crate) runqueues: u32,
 }
 
-/// The place of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; it has not moved since 2.6.
+/// Offset of `CPUTIME_STEAL` in `struct kernel_cpustat`, in bytes; unchanged since Linux 2.6.
 const STEAL: u32 = 7 * 8;
 
-/// The tracepoints that the recorder is attached to; its programs have their names.
+/// Tracepoints of the recorder; its programs have the same names.
 pub(crate) const TRACEPOINTS: [&str; 23] = [
     "call_function_entry",
     "call_function_exit",
@@ -49,9 +48,9 @@ pub(crate) const TRACEPOINTS: [&str; 23] = [
     "timer_expire_exit",
 ];
 
-/// Whether the kernel goes on with its own work, whoever is woken meanwhile, until it leaves itself
-/// or asks whether to. Lazy preemption is only so to ordinary tasks.
-pub(crate) fn goes_on() -> bool {
+/// Whether kernel code is not preempted by a woken task before it returns to user space or reaches
+/// a scheduling point. With lazy preemption that holds for ordinary tasks only.
+pub(crate) fn is_non_preemptible() -> bool {
     let model = machine::read(&Root::default()).preempt;
     !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))
 }
@@ -61,13 +60,13 @@ pub(crate) fn has_tracepoint(btf: &Btf<'_>, name: &str) -> bool {
     btf.type_by_name::<Typedef<'_>>(&format!("btf_trace_{name}")).is_some()
 }
 
-/// Whether a struct of the kernel has a member of that name.
+/// Whether a struct of the kernel has that member.
 pub(crate) fn has_member(btf: &Btf<'_>, name: &str, member: &str) -> bool {
     let found = btf.type_by_name::<Struct<'_>>(name);
     found.is_some_and(|found| found.iter().any(|one| one.name == Some(OsStr::new(member))))
 }
 
-/// Looks the variables up. Registers are those of x86; elsewhere nobody asks for them.
+/// Looks up the variables. The saved registers are read on x86 only.
 pub(crate) fn variables(btf: &Btf<'_>) -> Variables {
     let mut found = Variables::default();
     let Some(section) = btf.type_by_name::<DataSec<'_>>(".data..percpu") else { return found };

@@ -1,16 +1,16 @@
-//! What the kernel's side says, as in `recorder.h`: bytes become windows, settings become bytes.
+//! The data layout of `recorder.h`: windows are decoded from bytes, settings encoded.
 
 use crate::kernel::Variables;
 use latlab_core::explain::{Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use latlab_core::time::Nanos;
 
-/// The bytes of a `struct watched`; the number of its task comes first.
+/// Size of a `struct watched` in bytes; it begins with the PID of its task.
 pub(crate) const WATCHED: usize = 64 + 2 * WAKE;
-/// How many tasks are watched at most. Each has its place by its number modulo this.
+/// Largest number of watched tasks. The slot of a task is its PID modulo this.
 pub(crate) const WAKES: u32 = 4096;
-/// The words of the filter of watched tasks.
+/// Number of words of the filter of watched tasks.
 pub(crate) const FILTER: usize = 1024;
-/// The bytes of a `struct wake`, which a window begins with.
+/// Size of a `struct wake` in bytes, with which a window begins.
 const WAKE: usize = 656;
 const EVENT: usize = 64;
 const FRAMES: usize = 32;
@@ -19,21 +19,22 @@ const FRAMES: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) name: Comm,
-    /// What is later than this is worth a stack.
+    /// Latency above which a stack is taken.
     pub(crate) slow: Nanos,
     pub(crate) variables: Variables,
     pub(crate) how: u32,
-    /// Whether the kernel goes on with its work until it leaves itself.
-    pub(crate) goes_on: bool,
+    /// Whether kernel code is not preempted before it returns to user space or reaches a scheduling
+    /// point.
+    pub(crate) non_preemptible: bool,
 }
 
 impl Settings {
-    /// As the kernel's side reads them.
+    /// Encodes the settings for the BPF programs.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let Variables { hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal, .. } =
             self.variables;
         let variables = [hrtimer_bases, irq_regs, preempt_count, steal_time, cpustat_steal];
-        let words = variables.into_iter().chain([self.how, u32::from(self.goes_on), 0]);
+        let words = variables.into_iter().chain([self.how, u32::from(self.non_preemptible), 0]);
         let mut bytes = self.name.0.to_vec();
         bytes.extend(self.slow.0.to_ne_bytes());
         bytes.extend(words.flat_map(u32::to_ne_bytes));
@@ -41,9 +42,9 @@ impl Settings {
     }
 }
 
-/// How long a window lasts: what the kernel's side compares with what counts as late. None if it is
-/// too short to say.
-pub(crate) fn took(bytes: &[u8]) -> Option<Nanos> {
+/// Duration of a window, which the BPF program compares with the threshold. None if there are too
+/// few bytes.
+pub(crate) fn duration(bytes: &[u8]) -> Option<Nanos> {
     if bytes.len() < WAKE {
         return None;
     }
@@ -52,7 +53,7 @@ pub(crate) fn took(bytes: &[u8]) -> Option<Nanos> {
     Some(out - due)
 }
 
-/// A window as it was handed over; none if it is not whole. `ran` is when the CPU went over to the
+/// Decodes a window; none if it is incomplete. Its `ran` is the moment of the context switch to the
 /// task.
 pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     if bytes.len() < WAKE {
@@ -65,16 +66,16 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let (task, waker) = (read.who().0, read.who().0);
     let (cpu, waker_cpu) = (read.u32(), read.u32());
     let depths = [read.u32(), read.u32()];
-    let (own, abroad) = ((read.u32(), read.u32()), (read.u32(), read.u32()));
+    let (own, remote) = ((read.u32(), read.u32()), (read.u32(), read.u32()));
     let [waking_stack, switch_stack] = depths.map(|depth| read.stack(depth));
-    if read.0.len() != EVENT * (own.1 as usize + abroad.1 as usize) {
+    if read.0.len() != EVENT * (own.1 as usize + remote.1 as usize) {
         return None;
     }
     let (own, own_torn) = events(&mut read, own, Nanos::MAX);
-    let (elsewhere, abroad_torn) = events(&mut read, abroad, waking);
+    let (elsewhere, remote_torn) = events(&mut read, remote, waking);
     let cut = |events: &[Event]| events.first().is_none_or(|event| event.at > due);
-    let abroad_cut = waker_cpu != cpu && cut(&elsewhere);
-    let torn = own_torn || abroad_torn || cut(&own) || abroad_cut;
+    let remote_cut = waker_cpu != cpu && cut(&elsewhere);
+    let torn = own_torn || remote_torn || cut(&own) || remote_cut;
     let unreported = waking == Nanos(0) || switched == Nanos(0);
     let ran = if switched == Nanos(0) { out } else { switched };
     #[rustfmt::skip]
@@ -85,8 +86,8 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     Some(window)
 }
 
-/// The events that are whole, in order of time, and whether others are missing from before `end`:
-/// of what came after, some may have been in the making.
+/// Decodes the complete events in the order of time, and returns whether others before `end` are
+/// missing. Events after `end` may have been incomplete when they were copied.
 fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec<Event>, bool) {
     let numbers = (0..count).map(|nth| first.wrapping_add(nth).wrapping_add(1));
     let found: Vec<Option<Event>> = numbers.map(|seq| read.event(seq)).collect();
@@ -94,28 +95,29 @@ fn events(read: &mut Reader<'_>, (first, count): (u32, u32), end: Nanos) -> (Vec
     let torn = needed.any(Option::is_none);
     let mut events: Vec<Event> = found.into_iter().flatten().collect();
     events.sort_by_key(|event| event.at);
-    since_the_last(&mut events);
+    stolen_since_previous(&mut events);
     let needed = &events[..events.partition_point(|event| event.at < end)];
     let torn = torn || is_switch_missing(needed);
     (events, torn)
 }
 
-/// Makes of what was stolen until each event, of which 16 bits in units of 1024 ns are kept, what was
-/// stolen since the one before. A unit that has only begun does not count, and zero means unknown.
-fn since_the_last(events: &mut [Event]) {
+/// Converts the total stolen time of each event, kept in 16 bits in units of 1024 ns, to the time
+/// stolen since the previous event. A unit that has only begun does not count; zero means unknown.
+fn stolen_since_previous(events: &mut [Event]) {
     let (mut before, mut last) = (0, Nanos(0));
     for event in events {
         let until = u16::try_from(event.stolen.0).unwrap_or_default();
         let known = before != 0 && until != 0;
         let units = if known { until.wrapping_sub(before).saturating_sub(1) } else { 0 };
         let stolen = Nanos(u64::from(units) * 1024);
-        // More than there was is that of an interrupt that came while the event was noted.
+        // More than the time since the previous event: an interrupt came while the event was
+        // recorded.
         event.stolen = if stolen <= event.at - last { stolen } else { Nanos(0) };
         (before, last) = (until, event.at);
     }
 }
 
-/// Whether a task ran that nothing had gone over to.
+/// Whether a task ran to which no context switch was recorded.
 fn is_switch_missing(events: &[Event]) -> bool {
     let switches = events.iter().filter_map(|event| match event.kind {
         EventKind::Switch { next, .. } => Some((event.task.pid, next.pid)),
@@ -125,7 +127,7 @@ fn is_switch_missing(events: &[Event]) -> bool {
     switches.into_iter().any(|(from, to)| running.replace(to).is_some_and(|pid| pid != from))
 }
 
-/// What is left to be read. It is asked for no more than there is.
+/// The bytes left to decode. Past the end it returns zeros.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -151,7 +153,7 @@ impl Reader<'_> {
         Nanos(self.u64())
     }
 
-    /// A `struct who`: the task, and the CPU it last ran on.
+    /// Decodes a `struct who`: the task, and the CPU it last ran on.
     fn who(&mut self) -> (Task, u32) {
         let pid = self.u32();
         let prio = i16::from_ne_bytes(self.take());
@@ -159,14 +161,15 @@ impl Reader<'_> {
         (Task { pid, prio, comm: Comm(self.take()) }, cpu)
     }
 
-    /// A stack of so many bytes; negative numbers are errors of the kernel, and mean none.
+    /// Decodes a stack of `depth` bytes; a negative depth is an error code of the kernel and means
+    /// none.
     fn stack(&mut self, depth: u32) -> Vec<u64> {
         let depth = usize::try_from(depth.cast_signed()).unwrap_or(0) / 8;
         let all: [u64; FRAMES] = std::array::from_fn(|_| self.u64());
         all.into_iter().take(depth).collect()
     }
 
-    /// An event; none if it is not the one that is expected there.
+    /// Decodes an event; none if its sequence number is not the expected one.
     fn event(&mut self, expected: u32) -> Option<Event> {
         let seq = self.u32();
         let [kind, flag] = self.take();
@@ -174,7 +177,7 @@ impl Reader<'_> {
         let (task, _) = self.who();
         let rest: [u8; 24] = self.take();
         let what = what(kind, flag == 1, &rest)?;
-        // Until now; `since_the_last` makes of it what an event has.
+        // The total so far; `stolen_since_previous` converts it.
         let stolen = Nanos(stolen.into());
         (seq == expected).then_some(Event { at, task, kind: what, stolen })
     }
@@ -191,9 +194,9 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
     Some(match kind {
         1 => EventKind::Switch { next: task, preempted: flag },
         2 => EventKind::Waking { task, cpu },
-        3 => EventKind::Queued { pid: small(a), cpu: small(b) },
-        4 => EventKind::Migrated { pid: small(a), cpu: small(b) },
-        5 => interrupt(Line::Device(small(a))),
+        3 => EventKind::Queued { pid: narrow(a), cpu: narrow(b) },
+        4 => EventKind::Migrated { pid: narrow(a), cpu: narrow(b) },
+        5 => interrupt(Line::Device(narrow(a))),
         6 => interrupt(Line::Timer),
         7 => interrupt(Line::Reschedule),
         8 => interrupt(Line::Call),
@@ -204,15 +207,15 @@ fn what(kind: u8, flag: bool, rest: &[u8; 24]) -> Option<EventKind> {
         13 => EventKind::TimerEnd,
         14 => EventKind::Callback { function: a },
         15 => EventKind::CallbackEnd,
-        16 => EventKind::Idle { state: small(a) },
+        16 => EventKind::Idle { state: narrow(a) },
         17 => EventKind::IdleEnd,
         18 => EventKind::PageFault { address: a },
         _ => return None,
     })
 }
 
-/// A number that the kernel keeps in 32 bits.
-fn small(value: u64) -> u32 {
+/// Converts a number that the kernel keeps in 32 bits.
+fn narrow(value: u64) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
@@ -221,7 +224,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An event at `at`: a switch from one task to another.
+    /// An event at `at`: a context switch.
     fn switch(seq: u32, at: u64, from: u32, to: u32) -> Vec<u8> {
         let who = |pid: u32| {
             [&pid.to_ne_bytes()[..], &[120, 0, 3, 0], b"a task\0\0\0\0\0\0\0\0\0\0"].concat()
@@ -230,35 +233,36 @@ mod tests {
         [head, who(from), who(to)].concat()
     }
 
-    /// A wake-up due at 100 that ran at 200, with a stack of two functions and these events.
-    fn handed_over(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
-        handed_over_by(1, (first, events), &[])
+    /// The bytes of a wake-up due at 100 that ran at 200, with a stack of two functions and these
+    /// events.
+    fn encoded(first: u32, events: &[Vec<u8>]) -> Vec<u8> {
+        encoded_by(1, (first, events), &[])
     }
 
-    /// The same, woken at 150 by that CPU, on which these events happened, from the first on.
-    fn handed_over_by(
+    /// The same, woken at 150 by that CPU, with the events `remote` of that CPU.
+    fn encoded_by(
         waker_cpu: u32,
         (first, events): (u32, &[Vec<u8>]),
-        abroad: &[Vec<u8>],
+        remote: &[Vec<u8>],
     ) -> Vec<u8> {
         let times = [100_u64, 101, 150, 200, 300, 7, 0, 0];
         let mut bytes: Vec<u8> = times.into_iter().flat_map(u64::to_ne_bytes).collect();
         bytes.extend([0; 48]);
         let count = |events: &[Vec<u8>]| u32::try_from(events.len()).unwrap();
         let depths = [16, (-14_i32).cast_unsigned()];
-        let ranges = [first, count(events), 0, count(abroad)];
+        let ranges = [first, count(events), 0, count(remote)];
         let words = [1, waker_cpu].into_iter().chain(depths).chain(ranges);
         bytes.extend(words.flat_map(u32::to_ne_bytes));
         bytes.extend((0..64_u64).flat_map(u64::to_ne_bytes));
         assert_eq!(bytes.len(), WAKE);
-        bytes.extend([events.concat(), abroad.concat()].concat());
+        bytes.extend([events.concat(), remote.concat()].concat());
         bytes
     }
 
     #[test]
-    fn a_window_is_read_and_its_events_are_in_order() {
+    fn window_is_read_with_its_events_in_order() {
         let events = [switch(8, 190, 2, 3), switch(9, 90, 1, 2)];
-        let window = window(&handed_over(7, &events)).unwrap();
+        let window = window(&encoded(7, &events)).unwrap();
         assert_eq!(
             (window.due, window.expiry, window.waking),
             (Nanos(100), Nanos(101), Nanos(150))
@@ -273,70 +277,77 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn window_with_missing_events_is_torn() {
         let whole = [switch(1, 90, 1, 2), switch(2, 110, 2, 3), switch(3, 120, 3, 4)];
-        let torn = |events: &[Vec<u8>]| window(&handed_over(0, events)).unwrap().torn;
+        let torn = |events: &[Vec<u8>]| window(&encoded(0, events)).unwrap().torn;
         assert!(!torn(&whole));
         let overwritten = [whole[0].clone(), switch(7, 110, 2, 3), whole[2].clone()];
-        assert!(torn(&overwritten), "an event that is another one");
-        assert!(torn(&[whole[0].clone(), switch(2, 120, 3, 4)]), "a switch nobody reported");
-        assert!(torn(&[switch(1, 110, 1, 2)]), "nothing is known of the beginning");
-        let mut cut = handed_over(0, &whole);
+        assert!(torn(&overwritten), "an event was overwritten");
+        assert!(
+            torn(&[whole[0].clone(), switch(2, 120, 3, 4)]),
+            "a context switch was not reported"
+        );
+        assert!(torn(&[switch(1, 110, 1, 2)]), "events of the beginning are missing");
+        let mut cut = encoded(0, &whole);
         cut.pop();
         assert_eq!(window(&cut), None);
     }
 
     #[test]
-    fn of_the_cpu_that_woke_it_all_until_the_waking_is_needed() {
+    fn window_is_torn_if_events_of_waking_cpu_before_waking_are_missing() {
         let own = [switch(1, 90, 1, 2)];
-        let torn = |abroad: &[Vec<u8>]| {
-            window(&handed_over_by(0, (0, &own), abroad)).expect("it is whole").torn
+        let torn = |remote: &[Vec<u8>]| {
+            window(&encoded_by(0, (0, &own), remote)).expect("the window is complete").torn
         };
         let whole = [switch(1, 95, 1, 2), switch(2, 120, 2, 3), switch(3, 151, 3, 4)];
         assert!(!torn(&whole));
-        let in_the_making = switch(0, 152, 4, 5);
-        assert!(!torn(&[&whole[..], std::slice::from_ref(&in_the_making)].concat()));
+        let incomplete = switch(0, 152, 4, 5);
+        assert!(!torn(&[&whole[..], std::slice::from_ref(&incomplete)].concat()));
         let overwritten = [whole[0].clone(), switch(9, 120, 2, 3), whole[2].clone()];
-        assert!(torn(&overwritten), "what came after does not make up for it");
-        assert!(torn(&[switch(1, 110, 2, 3), switch(2, 151, 3, 4)]), "its begin is unknown");
-        assert!(torn(&[]), "nothing is known");
+        assert!(torn(&overwritten), "a later event does not replace it");
+        assert!(
+            torn(&[switch(1, 110, 2, 3), switch(2, 151, 3, 4)]),
+            "events of its beginning are missing"
+        );
+        assert!(torn(&[]), "there are no events");
     }
 
     #[test]
-    fn what_was_stolen_is_said_of_each_event() {
+    fn stolen_time_is_attributed_to_each_event() {
         let stolen = |seq: u32, at: u64, until: u16| {
             let mut event = switch(seq, at, 1, 1);
             event[6..8].copy_from_slice(&until.to_ne_bytes());
             event
         };
         let since = |events: &[Vec<u8>]| -> Vec<u64> {
-            let window = window(&handed_over(0, events)).expect("it is whole");
+            let window = window(&encoded(0, events)).expect("the window is complete");
             window.events.iter().map(|event| event.stolen.0).collect()
         };
         let counted = [stolen(1, 50, 65_530), stolen(2, 20_050, 5), stolen(3, 20_051, 5)];
-        assert_eq!(since(&counted), [0, 10 * 1024, 0], "it goes over its end");
+        assert_eq!(since(&counted), [0, 10 * 1024, 0], "the counter wraps around");
         assert_eq!(
             since(&[stolen(1, 50, 0), stolen(2, 90_000, 40)]),
             [0, 0],
-            "the first is unknown"
+            "the first value is unknown"
         );
         let nested = [stolen(1, 50, 40), stolen(2, 60, 39)];
-        assert_eq!(since(&nested), [0, 0], "more than there was");
+        assert_eq!(since(&nested), [0, 0], "more than the elapsed time");
     }
 
     #[test]
-    fn how_long_a_window_lasts_is_known_before_it_is_read() {
-        let whole = handed_over(0, &[]);
-        assert_eq!(took(&whole), Some(Nanos(200)));
-        assert_eq!(took(&whole[..WAKE - 1]), None);
-        assert_eq!(took(&[]), None);
+    fn window_length_is_known_before_window_is_read() {
+        let whole = encoded(0, &[]);
+        assert_eq!(duration(&whole), Some(Nanos(200)));
+        assert_eq!(duration(&whole[..WAKE - 1]), None);
+        assert_eq!(duration(&[]), None);
     }
 
     #[test]
-    fn settings_are_as_the_kernel_s_side_declares_them() {
+    fn settings_have_the_layout_of_the_c_header() {
         let variables = Variables { hrtimer_bases: 1, cpustat_steal: 5, ..Variables::default() };
         let name = Comm::from("abc");
-        let bytes = Settings { name, slow: Nanos(9), variables, how: 2, goes_on: true }.bytes();
+        let bytes =
+            Settings { name, slow: Nanos(9), variables, how: 2, non_preemptible: true }.bytes();
         assert_eq!(bytes.len(), 56);
         assert_eq!(
             (&bytes[..4], bytes[16], bytes[24], bytes[40], bytes[44], bytes[48]),
@@ -346,9 +357,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
+        fn window_of_arbitrary_bytes_does_not_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1000)) {
             let _ = window(&bytes);
-            // As if no events followed, whatever the rest says.
+            // Set the numbers of events to 0, whatever the other bytes are.
             if bytes.len() >= WAKE {
                 bytes.truncate(WAKE);
                 bytes[128..144].fill(0);

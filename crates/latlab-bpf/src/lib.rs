@@ -1,11 +1,11 @@
-//! The flight recorder: what the kernel did before a watched task ran late.
+//! BPF programs: a flight recorder of late wake-ups, the wakers of real-time tasks, and a scheduler
+//! of ordinary tasks.
 //!
-//! Small BPF programs on the kernel's tracepoints note what happens on each CPU, in memory of the
-//! kernel that keeps the last events and needs nobody to read it. When a watched task that ran late
-//! is switched out again, what happened around its wake-up is handed over as a
-//! [`Window`](latlab_core::explain::Window). Beside it, the wakers: which interrupt threads wake
-//! real-time tasks; and the slices, a scheduler of ordinary tasks. This is the only crate that knows
-//! libbpf.
+//! The recorder's programs run on tracepoints. They write events to a ring buffer per CPU, in
+//! kernel memory, that keeps the newest ones without a reader. When a watched task that ran late is
+//! switched out again, the events around its wake-up are passed to user space as a
+//! [`Window`](latlab_core::explain::Window). [`wakers`] finds the interrupt threads that wake
+//! real-time tasks. [`Slices`] is a `sched_ext` scheduler. This is the only crate that uses libbpf.
 #![forbid(unsafe_code)]
 
 mod counting;

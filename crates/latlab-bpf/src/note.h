@@ -1,4 +1,4 @@
-/* How a CPU notes an event, and what the kernel's variables say meanwhile. */
+/* Recording of events in the ring of a CPU, and reading of per-CPU kernel variables. */
 #ifndef LATLAB_NOTE_H
 #define LATLAB_NOTE_H
 
@@ -7,7 +7,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);	/* as many as there are CPUs, when loaded */
+	__uint(max_entries, 1);	/* set to the number of CPUs before loading */
 	__type(key, __u32);
 	__type(value, struct ring);
 } rings SEC(".maps");
@@ -31,19 +31,19 @@ INLINE void describe(struct who *who, struct task_struct *task)
 	who->comm[1] = comm[1];
 }
 
-/* A per-CPU variable of the kernel. Its symbol would need CONFIG_KALLSYMS_ALL. */
+/* Reads a per-CPU variable of the kernel by its offset. Its symbol would need CONFIG_KALLSYMS_ALL. */
 INLINE __u64 variable(struct ring *ring, __u32 offset)
 {
 	return offset && ring->variables ? word(ring->variables + offset) : 0;
 }
 
-/* The time that KVM has taken from this CPU, exact; 0 where it does not say. */
+/* Steal time of this CPU as KVM reports it, exact; 0 if it does not. */
 INLINE __u64 exact_steal(struct ring *ring)
 {
 	return variable(ring, settings.steal_time);
 }
 
-/* Begins an event; `done` ends it. An interrupt between the two takes the next place. */
+/* Begins an event; `done` completes it. An interrupt in between uses the next slot. */
 INLINE struct event *begin(struct ring *ring, struct task_struct *current, __u8 kind, __u32 *seq)
 {
 	__u64 place = __sync_fetch_and_add(&ring->head, 1);
@@ -65,7 +65,7 @@ INLINE void done(struct event *event, __u32 seq)
 	*(volatile __u32 *)&event->seq = seq;
 }
 
-/* An event with up to two numbers. */
+/* Records an event with up to two numbers. */
 INLINE void note(struct ring *ring, __u8 kind, __u8 flag, __u64 a, __u64 b)
 {
 	__u32 seq;
@@ -90,8 +90,8 @@ INLINE __u32 preempt_count(struct ring *ring)
 	return (__u32)variable(ring, settings.preempt_count) & ~NEED_RESCHED;
 }
 
-/* Remembers what was stolen until now, where that is counted at ticks and nowhere else. The moment
- * comes first: what is stolen between the two must not seem to have come later. */
+/* Records the steal time so far, where it is accounted at ticks only. The clock is read first: time
+ * stolen between the two reads must not seem to have been stolen later. */
 INLINE void read_steal(struct ring *ring)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -102,8 +102,8 @@ INLINE void read_steal(struct ring *ring)
 	ring->steal_at = now;
 }
 
-/* The most that can have been stolen until a moment: what was last read, and all time since.
- * Without branches, because the verifier follows each path of both. */
+/* Upper bound of the steal time until a moment: the last value read, plus all time since then.
+ * Without branches, because the verifier would follow each path. */
 INLINE __u64 most_stolen(struct ring *ring, __u64 until)
 {
 	__s64 since = until - ring->steal_at;
@@ -111,7 +111,7 @@ INLINE __u64 most_stolen(struct ring *ring, __u64 until)
 	return ring->steal + (since & ~(since >> 63));
 }
 
-/* Where a callback runs: an interrupt that comes upon it is elsewhere. */
+/* Context in which a timer callback runs; an interrupt during the callback has another. */
 INLINE __u64 context(struct ring *ring)
 {
 	__u32 pid = bpf_get_current_task_btf()->pid;

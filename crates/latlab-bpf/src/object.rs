@@ -1,6 +1,6 @@
-//! A compiled object in the kernel: how it gets there, its maps, and what its programs cost.
+//! Compiled BPF objects: loading, maps, and the cost of their programs.
 
-use crate::refusal::{RecorderError, refused};
+use crate::refusal::{RecorderError, explain};
 use latlab_core::time::Nanos;
 use latlab_sys::bpf;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, PrintLevel};
@@ -9,34 +9,36 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a program cost.
+/// Cost of a BPF program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCost {
-    /// Its name, which is that of the tracepoint.
+    /// Name of the program, which is that of its tracepoint.
     pub name: String,
-    /// How often it ran while runs were counted.
+    /// Number of runs while runs were counted.
     pub runs: u64,
-    /// How long that took.
+    /// Total time of these runs.
     pub time: Nanos,
-    /// How many instructions the verifier followed; 0 before Linux 5.16.
+    /// Number of instructions the verifier processed; 0 before Linux 5.16.
     pub verified: u32,
-    /// The bytes of machine code that it became; 0 where it is interpreted.
+    /// Size of the JIT-compiled machine code in bytes; 0 if the program is interpreted.
     pub machine_code: u32,
 }
 
-/// The key of a map that is one value.
+/// Key of a map with a single value.
 pub(crate) const ZERO: [u8; 4] = [0; 4];
-/// What libbpf said since an object was last loaded. It has one voice for the whole process.
-static SAID: Mutex<String> = Mutex::new(String::new());
+/// Messages of libbpf since an object was last loaded. libbpf has one logger per process.
+static LIBBPF_LOG: Mutex<String> = Mutex::new(String::new());
 
-/// What `load` loads; or why the kernel refuses it, from what libbpf says meanwhile.
-pub(crate) fn loaded<T>(load: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, RecorderError> {
-    lock(&SAID).clear();
-    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| lock(&SAID).push_str(&text))));
-    load().map_err(|error| refused(&error, &lock(&SAID)))
+/// Calls `load`. If it fails, the error is explained by the messages of libbpf.
+pub(crate) fn load_explained<T>(
+    load: impl FnOnce() -> libbpf_rs::Result<T>,
+) -> Result<T, RecorderError> {
+    lock(&LIBBPF_LOG).clear();
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| lock(&LIBBPF_LOG).push_str(&text))));
+    load().map_err(|error| explain(&error, &lock(&LIBBPF_LOG)))
 }
 
-/// The map of that name.
+/// Returns the map of that name.
 pub(crate) fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
     let found = object.maps().find(|map| map.name() == OsStr::new(name));
     found.map_or_else(
@@ -45,13 +47,13 @@ pub(crate) fn map(object: &Object, name: &str) -> libbpf_rs::Result<MapHandle> {
     )
 }
 
-/// The eight bytes at `at` in a map that is one value.
-pub(crate) fn number(map: &MapHandle, at: usize) -> u64 {
+/// Reads the 64-bit number at the offset `at` of a map with a single value.
+pub(crate) fn read_u64(map: &MapHandle, at: usize) -> u64 {
     let value = map.lookup(&ZERO, MapFlags::ANY).ok().flatten().unwrap_or_default();
     value.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// The programs, by name, and what the kernel knows of each.
+/// The programs with their names, as the kernel reports them.
 pub(crate) fn programs(object: &Object) -> impl Iterator<Item = (String, bpf::Program)> {
     object.progs().filter_map(|program| {
         let name = program.name().to_string_lossy().into_owned();
@@ -59,7 +61,7 @@ pub(crate) fn programs(object: &Object) -> impl Iterator<Item = (String, bpf::Pr
     })
 }
 
-/// What every program cost while runs were counted.
+/// Cost of each program while runs were counted.
 pub(crate) fn cost(object: &Object) -> Vec<ProgramCost> {
     let cost = programs(object).map(|(name, program)| ProgramCost {
         name,
@@ -71,7 +73,7 @@ pub(crate) fn cost(object: &Object) -> Vec<ProgramCost> {
     cost.collect()
 }
 
-/// Locks it, whatever became of who last had it.
+/// Locks the mutex, also after a panic of a thread that held it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

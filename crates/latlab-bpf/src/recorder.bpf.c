@@ -1,10 +1,10 @@
-/* The kernel's side of the flight recorder: every CPU notes what happens on it, and when a watched
- * task that ran late is switched out again, the events around its wake-up are handed over. */
+/* BPF programs of the flight recorder: each CPU records its events, and when a watched task that ran
+ * late is switched out again, the events around its wake-up are written to the ring buffer. */
 #include "report.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* An interrupt, and what it came upon, of which the kernel keeps the registers. */
+/* Records an interrupt, and the interrupted code from the saved registers. */
 INLINE void interrupt(__u8 kind, __u64 line)
 {
 	struct ring *ring = this_ring();
@@ -23,7 +23,7 @@ INLINE void interrupt(__u8 kind, __u64 line)
 	note(ring, kind, user, line, ip);
 }
 
-/* One that says nothing of what it came upon. */
+/* Records an interrupt without the interrupted code. */
 INLINE void short_interrupt(__u8 kind)
 {
 	struct ring *ring = this_ring();

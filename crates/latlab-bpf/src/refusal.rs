@@ -1,73 +1,74 @@
-//! Why the kernel can't be watched here, and what to do about it.
+//! Errors of loading BPF programs, each with its remedy.
 
 use latlab_sys::EPERM;
 use latlab_sys::root::Root;
 use std::io;
 
-/// Why the recorder, or the wakers, can't work. Each message names the remedy.
+/// Why BPF programs cannot be loaded. Each message names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
-    /// The kernel does not describe its own structures.
+    /// The kernel has no BTF.
     #[error(
-        "this kernel has no /sys/kernel/btf/vmlinux, without which nobody knows where its fields \
-         lie: boot one that was built with CONFIG_DEBUG_INFO_BTF, as those of distributions are"
+        "this kernel has no /sys/kernel/btf/vmlinux, which describes the layout of its structs: boot \
+         a kernel built with CONFIG_DEBUG_INFO_BTF, as those of distributions are"
     )]
     NoBtf,
-    /// The caller has not the rights.
+    /// The process lacks capabilities.
     #[error(
-        "watching the kernel needs CAP_BPF and CAP_PERFMON, and {missing} missing: run as root, or \
+        "tracing the kernel needs CAP_BPF and CAP_PERFMON, and {missing} missing: run as root, or \
          give the program both (setcap cap_bpf,cap_perfmon+ep)"
     )]
-    NoRight {
-        /// Which, and "is" or "are".
+    MissingCapabilities {
+        /// Names of the missing capabilities, followed by "is" or "are".
         missing: String,
     },
-    /// Our numbers of tasks are not those that the recorder sees.
+    /// The process is not in the initial PID namespace, so that its PIDs are not those of the
+    /// kernel.
     #[error(
-        "this is a container, or another pid namespace than the machine's first, where tasks have \
-         other numbers than the kernel reports: run outside of it, or give the container the \
-         machine's (--pid=host)"
+        "this process runs in a container or another PID namespace, where tasks have other PIDs than \
+         the kernel reports: run outside of it, or give the container the host's PID namespace \
+         (--pid=host)"
     )]
-    OtherPids,
-    /// The kernel shows its memory to nobody.
+    PidNamespace,
+    /// The kernel is locked down for confidentiality.
     #[error(
-        "the kernel is locked down for confidentiality, so that BPF may not read its memory: boot \
-         with lockdown=integrity or without it"
+        "the kernel is locked down for confidentiality and does not let BPF programs read its \
+         memory: boot with lockdown=integrity or without lockdown"
     )]
     LockedDown,
-    /// The kernel does not have what a program reads or is attached to.
+    /// The kernel lacks something that a program reads or attaches to.
     #[error(
-        "this kernel has no {0}, by which it is known who wakes a task: boot one that has, as those \
-         of distributions for x86 do"
+        "this kernel has no {0}, which is needed to find the wakers of a task: boot a kernel that has \
+         it, such as a distribution's for x86"
     )]
-    Lacks(&'static str),
-    /// The kernel has no BPF, or refuses it all the same.
+    MissingFeature(&'static str),
+    /// The kernel has no BPF, or refuses the programs for another reason.
     #[error("the kernel refuses BPF programs ({0}){1}")]
     Refused(io::Error, &'static str),
-    /// The kernel's verifier does not let a program in.
-    #[error("this kernel does not accept a program that watches it: {0}")]
-    NotAccepted(String),
+    /// The verifier rejects a program.
+    #[error("this kernel's BPF verifier rejects a program of latlab: {0}")]
+    Rejected(String),
 }
 
 const CAP_SYS_ADMIN: u32 = 21;
-/// The rights that are needed one by one, and their names.
-const RIGHTS: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
-/// The first pid namespace of every machine: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
-const FIRST_PIDS: &str = "pid:[4026531836]";
+/// Required capabilities, with their names.
+const CAPABILITIES: [(u32, &str); 2] = [(38, "CAP_PERFMON"), (39, "CAP_BPF")];
+/// The initial PID namespace: `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Whether the kernel can be watched here, as far as can be told without trying.
+/// Checks whether BPF programs can be loaded here, without trying.
 pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
     let status = root.text("proc/self/status").unwrap_or_default();
     let missing = missing(&status);
     if !missing.is_empty() {
         let verb = if missing.len() == 1 { "is" } else { "are" };
-        return Err(RecorderError::NoRight {
+        return Err(RecorderError::MissingCapabilities {
             missing: format!("{} {verb}", missing.join(" and ")),
         });
     }
-    // A kernel without pid namespaces has no such link.
-    if root.link("proc/self/ns/pid").is_some_and(|pids| pids != FIRST_PIDS) {
-        return Err(RecorderError::OtherPids);
+    // A kernel without PID namespaces has no such link.
+    if root.link("proc/self/ns/pid").is_some_and(|namespace| namespace != INITIAL_PID_NAMESPACE) {
+        return Err(RecorderError::PidNamespace);
     }
     let lockdown = root.text("sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
@@ -79,7 +80,7 @@ pub(crate) fn check(root: &Root) -> Result<(), RecorderError> {
     Ok(())
 }
 
-/// Which rights are not effective, by /proc/self/status.
+/// Returns the capabilities that are not effective, given the text of `/proc/self/status`.
 fn missing(status: &str) -> Vec<&'static str> {
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -87,28 +88,29 @@ fn missing(status: &str) -> Vec<&'static str> {
     if has(CAP_SYS_ADMIN) {
         return Vec::new();
     }
-    RIGHTS.iter().filter(|(bit, _)| !has(*bit)).map(|(_, name)| *name).collect()
+    CAPABILITIES.iter().filter(|(bit, _)| !has(*bit)).map(|(_, name)| *name).collect()
 }
 
-/// What a failure of libbpf means. `log` is what it said.
-pub(crate) fn refused(error: &libbpf_rs::Error, log: &str) -> RecorderError {
+/// Explains an error of libbpf. `log` has its messages.
+pub(crate) fn explain(error: &libbpf_rs::Error, log: &str) -> RecorderError {
     if let Some(why) = verdict(log) {
-        return RecorderError::NotAccepted(why);
+        return RecorderError::Rejected(why);
     }
     let error = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => io::Error::from_raw_os_error(EPERM),
         _ => io::Error::other(format!("{error:#}")),
     };
     let remedy = if error.raw_os_error() == Some(EPERM) {
-        ": a filter of system calls is in the way, or the rights are those of a user namespace; \
-         run outside of the container or service"
+        ": a seccomp filter denies it, or the capabilities are those of a user namespace; run \
+         outside of the container or service"
     } else {
         ""
     };
     RecorderError::Refused(error, remedy)
 }
 
-/// Which program the verifier refuses, and its last words before the count.
+/// Returns the name of the program that the verifier rejects, and the last message before its
+/// summary.
 fn verdict(log: &str) -> Option<String> {
     let begin = log.find("-- BEGIN PROG LOAD LOG --")?;
     let program = log[..begin].rsplit("prog '").next()?.split('\'').next()?;
@@ -118,12 +120,12 @@ fn verdict(log: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test makes the machine that it wants")]
+#[expect(clippy::disallowed_methods, reason = "a test builds the file tree of a machine")]
 mod tests {
     use super::*;
 
     #[test]
-    fn missing_rights_are_named() {
+    fn missing_capabilities_are_named() {
         assert_eq!(missing("CapEff:\t0000000000000000"), ["CAP_PERFMON", "CAP_BPF"]);
         assert_eq!(missing("CapEff:\t0000008000000000"), ["CAP_PERFMON"]);
         assert_eq!(missing("CapEff:\t0000000000200000"), [] as [&str; 0]);
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_can_not_is_told_why() {
+    fn check_names_what_the_machine_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         assert!(matches!(check(&root), Err(RecorderError::NoBtf)));
@@ -141,27 +143,27 @@ mod tests {
         assert!(matches!(check(&root), Err(RecorderError::LockedDown)));
         std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
         std::fs::write(folder.path().join("proc/self/status"), "CapEff:\t0\n").unwrap();
-        let said = check(&root).unwrap_err().to_string();
-        assert!(said.contains("CAP_PERFMON and CAP_BPF are missing"), "{said}");
+        let message = check(&root).unwrap_err().to_string();
+        assert!(message.contains("CAP_PERFMON and CAP_BPF are missing"), "{message}");
     }
 
     #[test]
-    fn who_has_other_numbers_than_the_kernel_is_told() {
+    fn check_refuses_other_pid_namespace() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::new(folder.path());
         let namespaces = folder.path().join("proc/self/ns");
         std::fs::create_dir_all(&namespaces).unwrap();
         let link = namespaces.join("pid");
         std::os::unix::fs::symlink("pid:[4026532201]", &link).unwrap();
-        let said = check(&root).unwrap_err().to_string();
-        assert!(said.contains("container") && said.contains("--pid=host"), "{said}");
+        let message = check(&root).unwrap_err().to_string();
+        assert!(message.contains("container") && message.contains("--pid=host"), "{message}");
         std::fs::remove_file(&link).unwrap();
-        std::os::unix::fs::symlink(FIRST_PIDS, &link).unwrap();
+        std::os::unix::fs::symlink(INITIAL_PID_NAMESPACE, &link).unwrap();
         assert!(matches!(check(&root), Err(RecorderError::NoBtf)));
     }
 
     #[test]
-    fn the_verifier_s_last_words_are_kept() {
+    fn verdict_keeps_last_message_of_verifier() {
         let log = "libbpf: prog 'sched_switch': BPF program load failed: Permission denied\n\
                    libbpf: prog 'sched_switch': -- BEGIN PROG LOAD LOG --\n\
                    0: R1=ctx() R10=fp0\n\

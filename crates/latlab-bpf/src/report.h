@@ -1,4 +1,4 @@
-/* A late wake-up is handed over, with the events around it. */
+/* Report of a late wake-up with the events around it. */
 #ifndef LATLAB_REPORT_H
 #define LATLAB_REPORT_H
 
@@ -9,8 +9,8 @@ struct {
 	__uint(max_entries, 16 << 20);
 } windows SEC(".maps");
 
-/* The count of events on a CPU before the first that is not before `at`. It is no part of its
- * caller, and compares without branches, because the verifier follows each path of both. */
+/* Returns the number of events of a CPU before `at`, by binary search. It is not inlined and compares
+ * without branches, because the verifier would follow each path. */
 __noinline __u64 first_since(__u32 cpu, __u64 at)
 {
 	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
@@ -33,8 +33,8 @@ __noinline __u64 first_since(__u32 cpu, __u64 at)
 	return first;
 }
 
-/* Copies events, in two pieces where they go over the ring's end. The bounds are for the verifier,
- * which has to see them on the very value that is used. */
+/* Copies events, in two pieces if they wrap around the end of the ring. The bounds are checked for
+ * the verifier, which must see them on the value that is used. */
 INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 first, __u64 count)
 {
 	__u64 place = first & (EVENTS - 1);
@@ -51,7 +51,7 @@ INLINE void copy(struct bpf_dynptr *to, __u32 offset, struct ring *ring, __u64 f
 		bpf_dynptr_write(to, offset, ring->events, rest, 0);
 }
 
-/* Which events of its own CPU a window gets, and which of the CPU that woke it. */
+/* Selects the events of the own CPU and of the waking CPU for a window. */
 INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 {
 	__u64 head = ring->head;
@@ -80,7 +80,7 @@ INLINE void choose(struct wake *wake, struct ring *ring, struct ring *abroad)
 	wake->events_abroad = end - first;
 }
 
-/* Hands a late wake-up over. */
+/* Writes a late wake-up to the ring buffer. */
 __noinline int report(__u32 pid, __u64 now)
 {
 	__u32 place = pid & (WAKES - 1);
@@ -115,14 +115,14 @@ __noinline int report(__u32 pid, __u64 now)
 	if (abroad)
 		copy(&to, sizeof(*wake) + events * sizeof(struct event), abroad, wake->first_abroad,
 		     events_abroad);
-	/* The reader looks by itself; it is woken only where the room gets short. */
+	/* The reader polls; it is woken only when the ring buffer fills up. */
 	bool full = bpf_ringbuf_query(&windows, BPF_RB_AVAIL_DATA) > 4 << 20;
 
 	bpf_ringbuf_submit_dynptr(&to, full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 	return 0;
 }
 
-/* A watched task sleeps, as far as was reported, and yet it ran. */
+/* A watched task ran although, by the events reported, it sleeps. */
 INLINE void ran(struct watched *watched, __u32 cpu, struct who *who)
 {
 	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
@@ -135,10 +135,10 @@ INLINE void ran(struct watched *watched, __u32 cpu, struct who *who)
 	wake->head = ring ? ring->head : 0;
 }
 
-/* A watched task is woken. If it runs, then it has come back, even if nobody reported it. If it does
- * not, but was late before, or was woken before, then it ran and gave way since: none that sleeps is
- * woken twice. But one that is woken while it is about to sleep goes on instead, and what was then
- * noted is no wake-up: the sleep that follows would be taken for its latency. */
+/* A watched task is woken. If it is current, it has run, even if that was not reported. If it is not,
+ * but was late or woken before, it has run and slept since: a sleeping task is not woken twice. But a
+ * task woken while it is about to sleep continues instead, and that waking is no wake-up: otherwise
+ * the following sleep would count as its latency. */
 INLINE void settle(struct event *event, struct task_struct *task)
 {
 	struct watched *watched = find(task);
@@ -147,8 +147,8 @@ INLINE void settle(struct event *event, struct task_struct *task)
 		return;
 	bool runs = event->task.pid == watched->pid;
 
-	/* Since Linux 6.12 an ordinary task may sleep and still be on the queue for a while: it is taken
-	 * for one that is about to. */
+	/* Since Linux 6.12 an ordinary task may sleep and stay on the run queue for a while (delayed
+	 * dequeue): it is treated as one that is about to sleep. */
 	if (!runs && task->on_rq)
 		return;
 	if (settings.how == TASKS && watched->asleep && (runs || was_woken(watched)))
@@ -159,7 +159,7 @@ INLINE void settle(struct event *event, struct task_struct *task)
 	report(watched->pid, event->at);
 }
 
-/* A watched task gives the CPU away: to sleep, or although it could go on. */
+/* A watched task is switched out: to sleep, or while runnable. */
 INLINE void left(struct event *event, struct task_struct *prev, bool runnable)
 {
 	struct watched *watched = find(prev);
@@ -168,7 +168,7 @@ INLINE void left(struct event *event, struct task_struct *prev, bool runnable)
 		return;
 	if (settings.how == TASKS && watched->asleep)
 		ran(watched, bpf_get_smp_processor_id(), &event->task);
-	/* One that was woken before it slept, and that gave way since, did not wait for the CPU. */
+	/* A task woken before it slept, and switched out since, did not wait for the CPU. */
 	if (runnable)
 		watched->pending = 0;
 	watched->asleep = !runnable;
@@ -179,7 +179,7 @@ INLINE void left(struct event *event, struct task_struct *prev, bool runnable)
 	report(watched->pid, event->at);
 }
 
-/* A watched task ends, whatever it is called by now, and however it is scheduled. */
+/* A watched task exits, whatever its name and policy are by now. */
 INLINE void ended(struct task_struct *task)
 {
 	struct watched *watched = find(task);

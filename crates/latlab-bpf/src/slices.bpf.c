@@ -1,9 +1,9 @@
-/* A scheduler of ordinary tasks (sched_ext, Linux 6.12 and later) under which none preempts another:
- * who runs goes on until its slice ends or it sleeps, whoever is woken meanwhile. Real-time tasks
- * are none of its business, and preempt at once. After section 3.1 of Seo et al. 2009.
+/* A scheduler of ordinary tasks (sched_ext, Linux 6.12 and later) without wake-up preemption: a task
+ * runs until its slice ends or it sleeps, whichever tasks are woken meanwhile. Real-time tasks are in
+ * another scheduling class and preempt at once. After section 3.1 of Seo et al. 2009.
  *
- * Fair it is by virtual time, as Documentation/scheduler/sched-ext.rst describes it: of those that
- * wait, who has had least for its weight is next. */
+ * It is fair by virtual time, as Documentation/scheduler/sched-ext.rst describes: the waiting task
+ * with the least CPU time for its weight is next. */
 #include "kernel.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -14,14 +14,14 @@ struct sched_ext_entity {
 	__u64 dsq_vtime;
 } CORE;
 
-/* The same struct as in kernel.h, with another of its fields. */
+/* The same struct as in kernel.h, with another field. */
 struct task_struct___scheduled {
 	struct sched_ext_entity scx;
 } CORE;
 
 struct scx_exit_info;
 
-/* What is used of it; the kernel has more of them. */
+/* The members used here; the kernel has more. */
 struct sched_ext_ops {
 	__s32 (*select_cpu)(struct task_struct *task, __s32 before, __u64 wake_flags);
 	void (*enqueue)(struct task_struct *task, __u64 flags);
@@ -36,14 +36,14 @@ struct sched_ext_ops {
 
 #define LOCAL 0x8000000000000002ULL
 #define WAITING 0
-/* The weight of nice 0, and the slice that the kernel gives by default, in ns. */
+/* The weight of nice 0, and the kernel's default slice in ns. */
 #define USUAL 100
 #define SLICE 20000000ULL
 
 extern __s32 scx_bpf_create_dsq(__u64 queue, __s32 node) __ksym;
 extern __s32 scx_bpf_select_cpu_dfl(struct task_struct *task, __s32 before, __u64 wake_flags,
 				    bool *idle) __ksym;
-/* Linux 6.12 calls the three scx_bpf_dispatch, scx_bpf_dispatch_vtime and scx_bpf_consume. */
+/* Their names in Linux 6.12: scx_bpf_dispatch, scx_bpf_dispatch_vtime and scx_bpf_consume. */
 extern void scx_bpf_dsq_insert(struct task_struct *task, __u64 queue, __u64 slice,
 			       __u64 flags) __ksym __weak;
 extern void scx_bpf_dispatch(struct task_struct *task, __u64 queue, __u64 slice,
@@ -55,7 +55,7 @@ extern void scx_bpf_dispatch_vtime(struct task_struct *task, __u64 queue, __u64 
 extern bool scx_bpf_dsq_move_to_local(__u64 queue) __ksym __weak;
 extern bool scx_bpf_consume(__u64 queue) __ksym __weak;
 
-/* How far virtual time has come: that of the task that began to run last. */
+/* Current virtual time: that of the task that started to run last. */
 static __u64 now;
 
 INLINE struct sched_ext_entity *of(struct task_struct *task)
@@ -68,7 +68,7 @@ INLINE bool before(__u64 one, __u64 other)
 	return (__s64)(one - other) < 0;
 }
 
-/* A CPU with nothing to do takes the woken task at once. */
+/* An idle CPU runs the woken task at once. */
 SEC("struct_ops/select_cpu")
 __s32 BPF_PROG(select_cpu, struct task_struct *task, __s32 last, __u64 wake_flags)
 {
@@ -84,7 +84,7 @@ __s32 BPF_PROG(select_cpu, struct task_struct *task, __s32 last, __u64 wake_flag
 	return cpu;
 }
 
-/* Nobody saves up more than a slice by sleeping. */
+/* A task accumulates at most one slice of credit while it sleeps. */
 SEC("struct_ops/enqueue")
 void BPF_PROG(enqueue, struct task_struct *task, __u64 flags)
 {

@@ -1,28 +1,29 @@
-//! A scheduler under which ordinary tasks run until their slice ends: `sched_ext`, Linux 6.12 and
-//! later, where the kernel was built with `CONFIG_SCHED_CLASS_EXT`.
+//! A `sched_ext` scheduler under which ordinary tasks run until their slice ends. It needs Linux
+//! 6.12 or later, built with `CONFIG_SCHED_CLASS_EXT`.
 
-use crate::object::loaded;
+use crate::object::load_explained;
 use crate::refusal::{RecorderError, check};
 use latlab_sys::root::Root;
 use libbpf_rs::{Link, MapCore as _, ObjectBuilder};
 use std::io;
 
-/// The kernel's side, as `make bpf` compiles it.
+/// The BPF object, compiled by `make bpf`.
 const OBJECT: &[u8] = include_bytes!("slices.bpf.o");
 
-/// Ordinary tasks are scheduled by slices until this is dropped. Nothing outlives the process: the
-/// kernel takes its own scheduler again when the last reference to ours has gone, and when ours has
-/// let a task wait for 5 s.
+/// The loaded scheduler. Ordinary tasks are scheduled by it until this is dropped. The kernel
+/// returns to its own scheduler when the last reference to this one is closed, also when the
+/// process is killed, and when this one has let a task wait for 5 s.
 #[derive(Debug)]
 pub struct Slices {
     _scheduler: Link,
 }
 
 impl Slices {
-    /// Takes over; `/sys/kernel/sched_ext/root/ops` says `latlab_slices` then. Refused where another scheduler of this kind is at work.
+    /// Loads the scheduler; `/sys/kernel/sched_ext/root/ops` is `latlab_slices` from then on. Fails
+    /// if another `sched_ext` scheduler is loaded.
     pub fn start() -> Result<Slices, RecorderError> {
         check(&Root::default())?;
-        loaded(load).map(|link| Slices { _scheduler: link })
+        load_explained(load).map(|link| Slices { _scheduler: link })
     }
 }
 

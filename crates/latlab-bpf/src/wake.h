@@ -1,4 +1,4 @@
-/* Who is watched, and what is kept of a wake-up. */
+/* Watched tasks, and the state of their wake-ups. */
 #ifndef LATLAB_WAKE_H
 #define LATLAB_WAKE_H
 
@@ -11,12 +11,12 @@ struct {
 	__type(value, struct watched);
 } tasks SEC(".maps");
 
-/* May change at any time. */
+/* Changed by user space at any time. */
 volatile __u64 above SEC(".data.above") = 0;
 volatile __u64 filter[FILTER] SEC(".bss.filter");
 struct lost lost SEC(".bss.lost");
 
-/* Whether a task is watched; with TASKS, whether it may be: `tasks` knows. */
+/* Whether a task is watched; with TASKS, whether it may be: `tasks` decides. */
 INLINE bool is_watched(struct task_struct *task)
 {
 	__u32 pid = task->pid;
@@ -32,7 +32,7 @@ INLINE bool is_watched(struct task_struct *task)
 	return comm[0] == settings.name[0] && comm[1] == settings.name[1];
 }
 
-/* What is kept of a watched task: an array is read in one place, a hash in three. */
+/* Finds a watched task. An array needs one memory access, a hash three. */
 INLINE struct watched *find(struct task_struct *task)
 {
 	__u32 pid = task->pid, place = pid & (WAKES - 1);
@@ -41,8 +41,8 @@ INLINE struct watched *find(struct task_struct *task)
 	return watched && watched->pid == pid ? watched : 0;
 }
 
-/* The same, and makes room for one that is seen for the first time. One that is about to end would
- * keep it for good. */
+/* The same; allocates a slot for a task seen for the first time, unless it exits: it would keep the
+ * slot forever. */
 INLINE struct watched *find_or_begin(struct task_struct *task)
 {
 	__u32 pid = task->pid, place = pid & (WAKES - 1);
@@ -58,7 +58,7 @@ INLINE struct watched *find_or_begin(struct task_struct *task)
 	return 0;
 }
 
-/* The kernel functions that were called, without the program and what calls it. */
+/* Stores the kernel stack, without the BPF program and its caller. */
 INLINE int stack(void *ctx, __u64 *frames)
 {
 	return bpf_get_stack(ctx, frames, FRAMES * sizeof(*frames), 2);
@@ -90,9 +90,9 @@ INLINE void woken(void *ctx, struct ring *ring, struct event *event, struct task
 	wake->switch_depth = 0;
 	__u32 upon = ring->upon;
 
-	/* What comes on time was held up by nothing. What comes upon something that then lets the
-	 * task wait is known by that one's stack, when it gives way; but not where it only does so
-	 * when it is done. A softirq is known by itself. */
+	/* The stack shows what was interrupted. It is taken if the wake-up is late already, or if
+	 * kernel code that was interrupted is not preempted afterwards. Otherwise the stack at the
+	 * context switch shows what delayed the task. Softirqs have events of their own. */
 	bool late = now - due > settings.slow && now - due > above / 4;
 	bool goes_on = settings.goes_on && !(preempt_count(ring) & SERVING_SOFTIRQ);
 
@@ -106,8 +106,8 @@ INLINE __u64 grown(__u64 from, __u64 to)
 	return to > from ? to - from : 0;
 }
 
-/* What the hypervisor surely took since the task was due, as ticks count it: from the CPU that woke
- * it, or since then from that which runs it. What may have been taken before is not counted. */
+/* Lower bound of the steal time since the task was due, as accounted at ticks: of the waking CPU, or
+ * from the waking on of the CPU that runs it. Time that may have been stolen before does not count. */
 INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 {
 	__u64 since = wake->steal;
@@ -119,9 +119,9 @@ INLINE __u64 stolen(struct wake *wake, struct ring *ring)
 	return grown(since, variable(ring, settings.cpustat_steal));
 }
 
-/* Whether a task was woken since it gave the CPU away. A waking before that is another: one that came
- * while the task had not gone to sleep yet. It may be a little before, as who wakes a task does not
- * wait for it to be switched out. */
+/* Whether a task was woken since it was switched out. An earlier waking is another one, which came
+ * before the task went to sleep. It may be slightly earlier, as the waker does not wait until the
+ * task is switched out. */
 INLINE bool was_woken(struct watched *watched)
 {
 	struct wake *wake = &watched->wakes[watched->next & 1];
@@ -129,8 +129,8 @@ INLINE bool was_woken(struct watched *watched)
 	return watched->pending && wake->waking + settings.slow >= watched->left;
 }
 
-/* A task that sleeps has come back. If nobody saw it being woken, no more is known than that this was
- * after it went to sleep. */
+/* A sleeping task runs again. If its waking was not reported, it is only known that it came after the
+ * task went to sleep. */
 INLINE struct wake *back(struct watched *watched)
 {
 	struct wake *wake = &watched->wakes[watched->next & 1];
@@ -152,7 +152,7 @@ INLINE struct wake *back(struct watched *watched)
 	return wake;
 }
 
-/* A watched task gets the CPU. Where it is not late, no more than its first line is touched. */
+/* A watched task is switched in. If it is not late, only its first cache line is accessed. */
 INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *next)
 {
 	struct watched *watched = find(next);
@@ -160,7 +160,7 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 
 	if (!watched || !(watched->pending || watched->asleep))
 		return;
-	/* Of what watches itself, being late counts until it sleeps again. */
+	/* With TASKS, the latency is judged when the task sleeps again. */
 	if (settings.how != TASKS && (!watched->pending || now - watched->due < above)) {
 		watched->pending = 0;
 		watched->asleep = 0;

@@ -1,15 +1,15 @@
-/* The kernel's side of the wakers: which interrupt threads wake the real-time tasks of programs, and
- * how often one is woken by a task of lower priority. */
+/* BPF programs of the wakers: which interrupt threads wake real-time tasks of user space, and how
+ * often such a task is woken by a lower-priority task. */
 #include "kernel.h"
 #include "wakers.h"
 
 const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* What a CPU remembers of softirqs. */
+/* Softirqs of a CPU. */
 struct cpu {
-	__s32 raised[SOFTIRQS];	/* for which interrupt thread each is to run; 0: for none */
-	__s32 server;	/* the thread in which one runs */
-	__s32 behind;	/* for which interrupt thread it does */
+	__s32 raised[SOFTIRQS];	/* the interrupt thread that raised each; 0: none */
+	__s32 server;	/* the task in which a softirq runs */
+	__s32 behind;	/* the interrupt thread that raised it */
 };
 
 struct {
@@ -19,7 +19,7 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-/* When each pair was told last. */
+/* Time of the last report of each pair. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PAIRS);
@@ -33,12 +33,12 @@ struct {
 } wakes SEC(".maps");
 
 const volatile struct places places SEC(".rodata.places");
-/* By interrupt and soft-irq threads, and by others. */
+/* By interrupt and softirq threads, and by others. */
 struct violations violations[2] SEC(".bss.violations");
 
 enum kind { OTHER, INTERRUPT_THREAD, SOFTIRQ_THREAD };
 
-/* By their names: the kernel keeps nothing else that every version has. */
+/* Kind of a thread, by its name: the only mark that every kernel version has. */
 INLINE enum kind kind(struct task_struct *task)
 {
 	__u64 name = *(__u64 *)task->comm;
@@ -52,7 +52,7 @@ INLINE enum kind kind(struct task_struct *task)
 	return OTHER;
 }
 
-/* A per-CPU variable is as far from this CPU's run queue as their places are apart. */
+/* The distance between two per-CPU variables is that of their offsets; the run queue is known. */
 INLINE __u32 preempt_count(struct task_struct *current)
 {
 	__u64 queue = (__u64)current->se.cfs_rq->rq;
@@ -60,7 +60,7 @@ INLINE __u32 preempt_count(struct task_struct *current)
 	return (__u32)word(queue - places.runqueues + places.preempt_count);
 }
 
-/* Whether a softirq runs. With PREEMPT_RT that is a matter of the task. */
+/* Whether a softirq runs. With PREEMPT_RT the task has that count. */
 INLINE bool serves(struct task_struct *current, __u32 count)
 {
 	if (bpf_core_field_exists(current->softirq_disable_cnt))
@@ -75,7 +75,7 @@ INLINE struct cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
-/* For which interrupt thread the softirq that this task runs does so. */
+/* The interrupt thread that raised the softirq that runs in this task. */
 INLINE __s32 served(struct task_struct *current)
 {
 	struct cpu *cpu = this_cpu();
@@ -83,7 +83,7 @@ INLINE __s32 served(struct task_struct *current)
 	return cpu && cpu->server == current->pid ? cpu->behind : 0;
 }
 
-/* Tells who woke whom, unless that was told a moment ago. */
+/* Reports a pair, unless it was reported a moment ago. */
 INLINE void tell(struct pair *pair)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -91,7 +91,7 @@ INLINE void tell(struct pair *pair)
 
 	if (last && now - *last < QUIET)
 		return;
-	/* Where there is no room, the next wake-up is told. */
+	/* If the ring buffer is full, the next wake-up is reported. */
 	if (bpf_ringbuf_output(&wakes, pair, sizeof(*pair), 0))
 		return;
 	if (last)
@@ -113,7 +113,7 @@ int BPF_PROG(softirq_raise, unsigned int number)
 
 	if (count & (HARDIRQ | NMI))
 		return 0;
-	/* What a softirq leaves for later is for the same thread. */
+	/* A softirq raised by a softirq belongs to the same thread. */
 	if (serves(current, count))
 		behind = served(current);
 	else if (by == INTERRUPT_THREAD)
@@ -146,8 +146,8 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	struct task_struct *current = bpf_get_current_task_btf();
 	__u32 count = preempt_count(current);
 
-	/* The idle task does what interrupts have left to it. Whoever holds a lock that the task waits
-	 * for has the task's priority already. */
+	/* The idle task runs work that interrupts left. The owner of a lock that the task waits for
+	 * has inherited the task's priority. */
 	if (count & (HARDIRQ | NMI) || !current->pid || task->pi_blocked_on)
 		return 0;
 	enum kind by = kind(current);
@@ -159,9 +159,9 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	} else if (by == SOFTIRQ_THREAD) {
 		pair.behind = served(current);
 	} else {
-		/* In an interrupt thread softirqs of others may run as well. */
+		/* An interrupt thread may run softirqs raised by others as well. */
 		pair.thread = by == INTERRUPT_THREAD ? served(current) : 0;
-		/* Above all tasks, whichever it came upon. */
+		/* It runs above all tasks, whichever it interrupted. */
 		if (!pair.thread && count & SERVING_SOFTIRQ)
 			return 0;
 	}

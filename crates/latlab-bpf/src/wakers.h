@@ -1,28 +1,28 @@
-/* What the kernel's side of the wakers and the program say to each other; wakers.rs is the same in
+/* Data shared by the BPF programs of the wakers and user space; wakers.rs declares the same in
  * Rust. */
 #ifndef LATLAB_WAKERS_H
 #define LATLAB_WAKERS_H
 
-#define PAIRS 4096	/* of which is known when they were last told; the oldest are forgotten */
-#define QUIET 100000000ULL	/* nanoseconds in which a pair is told once */
-#define ROOM 65536	/* bytes of what was told and not read; a page's size, on any machine */
+#define PAIRS 4096	/* pairs with the time of their last report; the oldest are evicted */
+#define QUIET 100000000ULL	/* shortest time between two reports of a pair, in ns */
+#define ROOM 65536	/* size of the ring buffer in bytes; a multiple of the page size on any machine */
 #define SOFTIRQS 10	/* NR_SOFTIRQS */
 
-/* Who woke whom. */
+/* A woken task and its waker. */
 struct pair {
 	__s32 task;
 	__s32 process;
-	__s32 thread;	/* an interrupt or a soft-irq thread */
-	__s32 behind;	/* the interrupt thread that a soft-irq thread worked for; 0: none is known */
+	__s32 thread;	/* the waker: an interrupt or softirq thread */
+	__s32 behind;	/* the interrupt thread that raised the softirq; 0: unknown */
 };
 
 /* Wake-ups of real-time tasks by tasks of lower priority. */
 struct violations {
 	__u64 count;
-	__u64 last;	/* who woke in the upper half, whom in the lower */
+	__u64 last;	/* the waker in the upper half, the woken task in the lower */
 };
 
-/* Where per-CPU variables lie among all. */
+/* Offsets of per-CPU variables in the per-CPU section. */
 struct places {
 	__u32 runqueues;
 	__u32 preempt_count;

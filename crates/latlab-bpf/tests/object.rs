@@ -1,45 +1,48 @@
-//! The compiled programs are those of the sources, and as easy to verify as they were.
+//! The compiled objects: they match the sources, and stay easy to verify.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
-#![expect(clippy::disallowed_methods, reason = "the compiler is asked, and lives no longer")]
+#![expect(clippy::disallowed_methods, reason = "the compiler ends within the test")]
 
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::time::Nanos;
+use latlab_testing::{Missing, not_run};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// The compiler that the object was made with.
+/// Compiler of the committed objects.
 const CLANG: &str = "clang version 14.0.6";
 
-/// How many instructions the verifier of Linux 6.18 followed in each program.
+/// Number of instructions that the verifier of Linux 6.18 processed in each program.
 const VERIFIED: &str = include_str!("verified.txt");
 
 #[test]
-fn the_object_is_what_the_sources_compile_to() {
+fn object_is_what_the_sources_compile_to() {
     let version = Command::new("clang").arg("--version").output();
-    let version = version.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
+    let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     if !version.is_ok_and(|version| version.contains(CLANG)) {
+        not_run(Missing::Required, &format!("it needs {CLANG}"));
         return;
     }
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR"));
     for name in ["recorder.bpf.o", "slices.bpf.o", "wakers.bpf.o"] {
         let made = folder.path().join(name);
         let tool = crates.join("../../tools/bpf");
-        let said = Command::new(tool).arg(&made).output().expect("it starts");
-        assert!(said.status.success(), "{said:?}");
-        let kept = std::fs::read(crates.join("src").join(name)).expect("it is there");
-        let made = std::fs::read(made).expect("it was made");
-        assert!(made == kept, "the kernel's side, {name}, has changed: make bpf");
+        let output = Command::new(tool).arg(&made).output().expect("tools/bpf starts");
+        assert!(output.status.success(), "{output:?}");
+        let kept = std::fs::read(crates.join("src").join(name)).expect("the object is committed");
+        let made = std::fs::read(made).expect("the object was compiled");
+        assert!(made == kept, "the sources of {name} have changed: run make bpf");
     }
 }
 
 #[test]
-fn the_verifier_has_no_more_to_do_than_it_had() {
-    if Recorder::check().is_err() {
+fn recorder_programs_stay_as_easy_to_verify() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let recorder = Recorder::start(&Watch::RealTime, Nanos::from_secs(1)).expect("it starts");
+    let recorder =
+        Recorder::start(&Watch::RealTime, Nanos::from_secs(1)).expect("the recorder starts");
     let lines = VERIFIED.lines().filter(|line| !line.starts_with('#'));
     let known: BTreeMap<&str, u32> = lines
         .filter_map(|line| line.split_once(' '))

@@ -11,19 +11,15 @@ use std::thread::JoinHandle;
 
 const SLEEPS: usize = 100;
 const PERIOD: Nanos = Nanos::from_millis(1);
-/// How often, and for how long, one sleeps that was woken before.
+/// Number and length of the sleeps of a thread that is woken before it sleeps.
 const ROUNDS: usize = 20;
 const SLEEP: Nanos = Nanos::from_millis(20);
+/// A latency of this length is most of such a sleep.
 const LONG: Nanos = Nanos::from_millis(15);
 /// Longer than any wake-up takes.
 const NEVER: Nanos = Nanos::from_secs(1000);
 
-/// Whether the tests may watch the kernel.
-fn root() -> bool {
-    Recorder::check().is_ok()
-}
-
-/// A real-time thread that waits to be told to sleep, again and again, and ends as an ordinary one.
+/// A real-time thread that sleeps repeatedly once it is told to, and ends with `SCHED_OTHER`.
 struct Sleeper {
     pid: u32,
     go: mpsc::Sender<()>,
@@ -31,35 +27,36 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps `count` times for `period`. Answers with the moments that it asked for.
+    /// Starts a thread that sleeps `count` times for `period` and returns the requested expiry
+    /// times.
     fn new(count: usize, period: Nanos) -> Sleeper {
-        let (say, hear) = mpsc::channel();
-        let (go, wait) = mpsc::channel();
+        let (pid_sender, pid_receiver) = mpsc::channel();
+        let (go, start) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            sched::set_policy(Policy::Fifo(1)).expect("root may");
-            say.send(sched::thread_id().cast_unsigned()).expect("it is heard");
-            wait.recv().expect("it is told");
+            sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");
+            pid_sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
+            start.recv().expect("the test sends");
             let sleep = |_| {
                 let moment = clock::now() + period;
                 clock::sleep_until(moment);
                 moment
             };
             let moments = (0..count).map(sleep).collect();
-            // Only one that is switched out again is handed over.
+            // A window is passed on when the task is switched out again.
             clock::sleep_for(PERIOD);
-            sched::set_policy(Policy::Other).expect("anybody may");
+            sched::set_policy(Policy::Other).expect("SCHED_OTHER is always allowed");
             moments
         });
-        Sleeper { pid: hear.recv().expect("it says"), go, thread }
+        Sleeper { pid: pid_receiver.recv().expect("the thread sends"), go, thread }
     }
 
     fn sleep(self) -> Vec<Nanos> {
-        self.go.send(()).expect("it listens");
-        self.thread.join().expect("it ends")
+        self.go.send(()).expect("the thread receives");
+        self.thread.join().expect("the thread ends")
     }
 }
 
-/// What came within two seconds, or the first windows that are of `pid`.
+/// Returns the windows of `pid` that come within two seconds, or the first `count`.
 fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
     let mut windows = Vec::new();
     let mut take = |window: Window| {
@@ -68,12 +65,12 @@ fn recorded(recorder: &mut Recorder, pid: u32, count: usize) -> Vec<Window> {
         }
         windows.len()
     };
-    let mut there = 0;
+    let mut found = 0;
     for _ in 0..100 {
-        let patience = Nanos::from_millis(20);
-        let read = recorder.read(patience, &mut |window| there = take(window));
-        read.expect("the ring can be read");
-        if there >= count {
+        let timeout = Nanos::from_millis(20);
+        let read = recorder.read(timeout, &mut |window| found = take(window));
+        read.expect("the ring buffer can be read");
+        if found >= count {
             break;
         }
     }
@@ -85,14 +82,15 @@ fn is_window_of(moment: Nanos, window: &Window) -> bool {
 }
 
 #[test]
-fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
-    if !root() {
+fn watched_thread_yields_a_window_for_each_wake_up() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
+    let mut recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let sleeper = Sleeper::new(SLEEPS, PERIOD);
     let pid = sleeper.pid;
-    recorder.watch(pid).expect("there is room");
+    recorder.watch(pid).expect("the thread can be watched");
     let moments = sleeper.sleep();
     let windows = recorded(&mut recorder, pid, SLEEPS);
     let losses = recorder.losses();
@@ -110,29 +108,31 @@ fn every_wake_up_of_a_watched_thread_comes_with_what_happened() {
         assert!(window.events.is_sorted_by_key(|event| event.at));
         assert!(!window.torn || losses.switches > 0, "{window:?}");
     }
-    // Some machines' kernels report nothing while a task of theirs runs. They are found out.
-    let hidden = usize::try_from(losses.switches).expect("they are few");
+    // Some kernels do not report all switches; these are counted.
+    let hidden = usize::try_from(losses.switches).expect("a small number");
     assert!(found + hidden >= SLEEPS, "{found} of {SLEEPS}, {losses:?}");
     assert_eq!((losses.windows, losses.unreadable, losses.unwatched), (0, 0, 0));
     let costs = recorder.cost();
-    let switch = costs.iter().find(|cost| cost.name == "sched_switch").expect("it is there");
+    let switch =
+        costs.iter().find(|cost| cost.name == "sched_switch").expect("the program is loaded");
     assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");
 }
 
-/// A thread that asks for a moment long past is woken on its way to sleep, and goes on at once. What is
-/// seen of its next sleep is to be the end of that one alone.
+/// A thread that sleeps until a moment long past is woken before it sleeps, and continues at once.
+/// The latency of its next sleep must not begin with that waking.
 #[test]
-fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
-    if !root() {
+fn thread_woken_before_it_sleeps_is_not_charged_with_its_next_sleep() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
-    let (say, hear) = mpsc::channel();
-    let (go, wait) = mpsc::channel();
+    let mut recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
+    let (pid_sender, pid_receiver) = mpsc::channel();
+    let (go, start) = mpsc::channel();
     let thread = std::thread::spawn(move || {
-        sched::set_policy(Policy::Fifo(1)).expect("root may");
-        say.send(sched::thread_id().cast_unsigned()).expect("it is heard");
-        wait.recv().expect("it is told");
+        sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");
+        pid_sender.send(sched::thread_id().cast_unsigned()).expect("the test receives");
+        start.recv().expect("the test sends");
         for _ in 0..ROUNDS {
             clock::sleep_until(clock::now() - PERIOD);
             let busy = clock::now() + Nanos::from_micros(100);
@@ -140,12 +140,12 @@ fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
             clock::sleep_for(SLEEP);
         }
         clock::sleep_for(PERIOD);
-        sched::set_policy(Policy::Other).expect("anybody may");
+        sched::set_policy(Policy::Other).expect("SCHED_OTHER is always allowed");
     });
-    let pid = hear.recv().expect("it says");
-    recorder.watch(pid).expect("there is room");
-    go.send(()).expect("it listens");
-    thread.join().expect("it ends");
+    let pid = pid_receiver.recv().expect("the thread sends");
+    recorder.watch(pid).expect("the thread can be watched");
+    go.send(()).expect("the thread receives");
+    thread.join().expect("the thread ends");
     let windows = recorded(&mut recorder, pid, usize::MAX);
     let wakes_itself = |window: &&Window| {
         let mut events = window.events.iter().filter(|event| event.task.pid == pid);
@@ -155,45 +155,45 @@ fn who_is_woken_before_it_sleeps_does_not_wait_as_long_as_its_next_sleep() {
     assert!(woken_awake >= ROUNDS / 2, "{woken_awake} of {ROUNDS}");
     let long = windows.iter().filter(|window| window.ran - window.due > LONG);
     let long: Vec<_> = long.map(|window| (window.due, window.ran, window.waking)).collect();
-    // A host that takes the CPU away, or a kernel that reports nothing for a while, makes one or two.
+    // Steal time or unreported switches may cause one or two.
     assert!(long.len() * 2 < woken_awake, "{long:?}");
 }
 
 #[test]
-fn threads_that_have_the_same_place_are_counted_and_not_watched() {
-    if !root() {
+fn threads_with_colliding_pids_are_counted_and_not_watched() {
+    if !latlab_testing::bpf() {
         return;
     }
     let sleeper = Sleeper::new(10, PERIOD);
     let pid = sleeper.pid;
-    // Nobody needs to have the others' numbers.
+    // The other PIDs need not exist.
     let tasks = Watch::Tasks(vec![pid, pid + 4096]);
-    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("it starts");
-    recorder.watch(pid + 3 * 4096).expect("it goes on");
-    recorder.watch(pid).expect("it is watched already");
+    let mut recorder = Recorder::start(&tasks, Nanos(0)).expect("the recorder starts");
+    recorder.watch(pid + 3 * 4096).expect("a colliding PID is no error");
+    recorder.watch(pid).expect("the thread is watched already");
     assert_eq!(recorder.losses().threads, 2);
     sleeper.sleep();
     assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
 }
 
 #[test]
-fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
-    if !root() {
+fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
+    if !latlab_testing::bpf() {
         return;
     }
     let name = std::thread::Builder::new().name("by its name".to_owned());
     let slept = name.spawn(|| {
         for watch in [Watch::Name(Comm::from("inherited")), Watch::RealTime] {
-            let mut recorder = Recorder::start(&watch, NEVER).expect("it starts");
-            assert_eq!(recorder.above(), NEVER);
+            let mut recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
+            assert_eq!(recorder.threshold(), NEVER);
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
             assert_eq!(recorded(&mut recorder, pid, 1).len(), 0);
         }
         for watch in [Watch::Name(Comm::from("by its name")), Watch::RealTime] {
-            let mut recorder = Recorder::start(&watch, NEVER).expect("it starts");
-            recorder.set_above(Nanos(0)).expect("it can be set");
+            let mut recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
+            recorder.set_above(Nanos(0)).expect("the threshold can be set");
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();
@@ -201,49 +201,52 @@ fn threads_are_watched_by_name_or_as_real_time_ones_and_only_late_ones_come() {
             assert!(windows.len() >= 5, "{watch:?}: {}", windows.len());
         }
     });
-    slept.expect("a thread starts").join().expect("it ends");
+    slept.expect("a thread can be started").join().expect("the thread ends");
 }
 
 #[test]
 #[expect(
     clippy::disallowed_methods,
-    reason = "the next number is the machine's for an instant only"
+    reason = "the setting of the next PID lasts for an instant only"
 )]
-fn who_ends_leaves_the_place_to_another_however_it_is_scheduled_by_then() {
-    if !root() {
+fn thread_that_ends_frees_its_slot_whatever_its_policy() {
+    if !latlab_testing::bpf() {
         return;
     }
     for _ in 0..50 {
-        let mut recorder = Recorder::start(&Watch::RealTime, Nanos(0)).expect("it starts");
+        let mut recorder =
+            Recorder::start(&Watch::RealTime, Nanos(0)).expect("the recorder starts");
         let first = Sleeper::new(3, PERIOD);
-        let place = first.pid;
+        let first_pid = first.pid;
         first.sleep();
-        assert!(!recorded(&mut recorder, place, 1).is_empty());
-        let other = if place > 8192 { place - 4096 } else { place + 4096 };
-        std::fs::write("/proc/sys/kernel/ns_last_pid", (other - 1).to_string()).expect("root may");
+        assert!(!recorded(&mut recorder, first_pid, 1).is_empty());
+        let other = if first_pid > 8192 { first_pid - 4096 } else { first_pid + 4096 };
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (other - 1).to_string())
+            .expect("root may set it");
         let second = Sleeper::new(3, PERIOD);
         let pid = second.pid;
         second.sleep();
-        // Somebody else may have got that number.
+        // Another process may have got that PID.
         if pid == other {
             assert!(!recorded(&mut recorder, pid, 1).is_empty(), "{:?}", recorder.losses());
             return;
         }
     }
-    panic!("others took all the numbers");
+    panic!("other processes took all the PIDs");
 }
 
 #[test]
-fn what_comes_too_fast_is_counted() {
-    if !root() {
+fn windows_that_come_too_fast_are_counted_as_lost() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let mut recorder = Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("it starts");
+    let mut recorder =
+        Recorder::start(&Watch::Tasks(Vec::new()), Nanos(0)).expect("the recorder starts");
     let sleeper = Sleeper::new(10_000, Nanos::from_micros(50));
     let pid = sleeper.pid;
-    recorder.watch(pid).expect("there is room");
+    recorder.watch(pid).expect("the thread can be watched");
     sleeper.sleep();
     let lost = recorder.losses().windows;
     let windows = recorded(&mut recorder, pid, usize::MAX);
-    assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} came", windows.len());
+    assert!(lost > 0 && !windows.is_empty(), "{lost} lost, {} received", windows.len());
 }

@@ -9,74 +9,74 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::sync::mpsc;
 
-/// How often a real-time thread is woken.
+/// Number of wake-ups of a thread.
 const TIMES: u64 = 200;
-/// Long enough for it to sleep again.
+/// Time for the thread to sleep again.
 const PAUSE: Nanos = Nanos::from_micros(500);
 
-/// How many instructions the verifier of Linux 6.18 followed in each program.
+/// Number of instructions that the verifier of Linux 6.18 processed in each program.
 const VERIFIED: [(&str, u32); 3] =
     [("sched_waking", 334), ("softirq_entry", 25), ("softirq_raise", 166)];
 
-/// Wakes a thread of that policy again and again, as an ordinary thread. Answers with its number.
+/// Wakes a thread of that policy repeatedly from an ordinary thread. Returns its PID.
 fn wake(policy: Policy) -> i32 {
-    let (say, hear) = mpsc::channel();
+    let (pid_sender, pid_receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
-        sched::set_policy(policy).expect("root may");
-        say.send(sched::thread_id()).expect("it is heard");
+        sched::set_policy(policy).expect("root may set any policy");
+        pid_sender.send(sched::thread_id()).expect("the test receives");
         while wait.recv().is_ok() {}
     });
-    let task = hear.recv().expect("it says");
+    let task = pid_receiver.recv().expect("the thread sends");
     for _ in 0..TIMES {
         clock::sleep_for(PAUSE);
-        go.send(()).expect("it listens");
+        go.send(()).expect("the thread receives");
     }
     drop(go);
-    thread.join().expect("it ends");
+    thread.join().expect("the thread ends");
     task
 }
 
 #[test]
-fn programs_that_wake_each_other_are_counted_and_not_told() {
-    if Wakers::check().is_err() {
+fn wakers_count_programs_that_wake_each_other_without_reporting_them() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let mut wakers = Wakers::load().expect("it starts");
+    let mut wakers = Wakers::load().expect("the programs load");
     let ordinary = wake(Policy::Other);
     let before = wakers.violations();
     let realtime = wake(Policy::Fifo(1));
     let violations = wakers.violations().by_others - before.by_others;
-    // Some machines' kernels report nothing while a task of theirs runs.
+    // Some kernels do not report all wake-ups.
     assert!(violations > TIMES / 2, "{violations} of {TIMES}");
-    let told = wakers.take();
-    assert!(!told.iter().any(|wake| [ordinary, realtime].contains(&wake.task)), "{told:?}");
+    let reported = wakers.take();
+    assert!(!reported.iter().any(|wake| [ordinary, realtime].contains(&wake.task)), "{reported:?}");
     assert!(wakers.as_fd().try_clone_to_owned().is_ok());
 }
 
 #[test]
-fn who_is_woken_by_a_timer_is_woken_by_nobody() {
-    if Wakers::check().is_err() {
+fn wakers_report_no_thread_for_a_timer() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let mut wakers = Wakers::load().expect("it starts");
+    let mut wakers = Wakers::load().expect("the programs load");
     let thread = std::thread::spawn(|| {
-        sched::set_policy(Policy::Fifo(1)).expect("root may");
-        assert!((0..TIMES).all(|_| clock::sleep_for(PAUSE)), "it slept");
+        sched::set_policy(Policy::Fifo(1)).expect("root may set any policy");
+        assert!((0..TIMES).all(|_| clock::sleep_for(PAUSE)), "the thread slept");
         sched::thread_id()
     });
-    let task = thread.join().expect("it ends");
-    let told = wakers.take();
-    assert!(!told.iter().any(|wake| wake.task == task), "{told:?}");
+    let task = thread.join().expect("the thread ends");
+    let reported = wakers.take();
+    assert!(!reported.iter().any(|wake| wake.task == task), "{reported:?}");
     assert_eq!(wakers.violations().by_interrupts, 0);
 }
 
 #[test]
-fn the_verifier_has_no_more_to_do_than_it_had() {
-    if Wakers::check().is_err() {
+fn wakers_programs_stay_as_easy_to_verify() {
+    if !latlab_testing::bpf() {
         return;
     }
-    let wakers = Wakers::load().expect("it starts");
+    let wakers = Wakers::load().expect("the programs load");
     let known = BTreeMap::from(VERIFIED);
     let cost = wakers.cost();
     assert_eq!(cost.programs.len(), known.len());

@@ -1,9 +1,9 @@
-//! How a recording is begun: what this kernel has is loaded, told whom to watch, and attached.
+//! Start of a recording: the programs are loaded, configured and attached.
 
-use super::{BATCH, Came, Recorder, Watch};
+use super::{BATCH, Received, Recorder, Watch};
 use crate::counting::Counting;
 use crate::kernel;
-use crate::layout::{Settings, took, window};
+use crate::layout::{Settings, duration, window};
 use crate::object::{lock, map};
 use latlab_core::explain::Comm;
 use latlab_core::time::Nanos;
@@ -11,30 +11,29 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder};
 use std::sync::{Arc, Mutex};
 
-/// The kernel's side, as `make bpf` compiles it.
+/// The BPF object, compiled by `make bpf`.
 const OBJECT: &[u8] = include_bytes!("../recorder.bpf.o");
-/// What is later than this is worth a stack, which takes about a microsecond.
+/// Latency above which a stack is taken, which costs about a microsecond.
 const SLOW: Nanos = Nanos::from_micros(5);
+/// Return value of the callback that makes libbpf stop reading for now.
+const STOP: i32 = -1;
 
-/// Makes libbpf hand over no more for now.
-const ENOUGH: i32 = -1;
-
-/// Starts a recorder. What fails is the kernel's or libbpf's own.
-pub(super) fn load(watch: &Watch, above: Nanos) -> libbpf_rs::Result<Recorder> {
+/// Starts a recorder. Errors are those of the kernel or of libbpf.
+pub(super) fn load(watch: &Watch, threshold: Nanos) -> libbpf_rs::Result<Recorder> {
     let mut open = ObjectBuilder::default().name("recorder")?.open_memory(OBJECT)?;
     let btf = Btf::from_vmlinux()?;
-    let missing = leave_out(&mut open, &btf);
-    configure(&mut open, watch, above, &btf)?;
+    let missing = disable_missing(&mut open, &btf);
+    configure(&mut open, watch, threshold, &btf)?;
     let object = open.load()?;
-    let came = Arc::new(Mutex::new(Came { above, ..Came::default() }));
+    let received = Arc::new(Mutex::new(Received { threshold, ..Received::default() }));
     let mut recorder = Recorder {
-        windows: reader(&object, &came)?,
-        came,
-        above: map(&object, ".data.above")?,
+        windows: reader(&object, &received)?,
+        received,
+        threshold: map(&object, ".data.above")?,
         filter: map(&object, ".bss.filter")?,
         tasks: map(&object, "tasks")?,
         lost: map(&object, ".bss.lost")?,
-        turned_away: 0,
+        colliding: 0,
         missing,
         counting: Counting::begin(),
         links: Vec::new(),
@@ -54,8 +53,8 @@ fn attach(recorder: &Recorder) -> libbpf_rs::Result<Vec<Link>> {
     there.map(|program| program.attach()).collect()
 }
 
-/// Leaves out what this kernel has no tracepoint for, and says which those are.
-fn leave_out(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
+/// Disables the programs whose tracepoints this kernel lacks, and returns their names.
+fn disable_missing(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
     let mut missing = Vec::new();
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
@@ -70,7 +69,7 @@ fn leave_out(open: &mut OpenObject, btf: &Btf<'_>) -> Vec<&'static str> {
 fn configure(
     open: &mut OpenObject,
     watch: &Watch,
-    above: Nanos,
+    threshold: Nanos,
     btf: &Btf<'_>,
 ) -> libbpf_rs::Result<()> {
     let (how, name) = match watch {
@@ -79,11 +78,17 @@ fn configure(
         Watch::RealTime => (2, Comm::default()),
     };
     let variables = kernel::variables(btf);
-    let settings = Settings { name, slow: SLOW, variables, how, goes_on: kernel::goes_on() };
+    let settings = Settings {
+        name,
+        slow: SLOW,
+        variables,
+        how,
+        non_preemptible: kernel::is_non_preemptible(),
+    };
     for mut map in open.maps_mut() {
         match map.name().to_str() {
             Some(".rodata.settings") => map.set_initial_value(&settings.bytes())?,
-            Some(".data.above") => map.set_initial_value(&above.0.to_ne_bytes())?,
+            Some(".data.above") => map.set_initial_value(&threshold.0.to_ne_bytes())?,
             Some("rings") => {
                 let cpus = libbpf_rs::num_possible_cpus()?;
                 map.set_max_entries(u32::try_from(cpus).unwrap_or(u32::MAX))?;
@@ -94,22 +99,25 @@ fn configure(
     Ok(())
 }
 
-/// Reads what is handed over, into `came`.
-fn reader(object: &Object, came: &Arc<Mutex<Came>>) -> libbpf_rs::Result<RingBuffer<'static>> {
-    let came = Arc::clone(came);
+/// Returns a reader that appends late windows to `received`.
+fn reader(
+    object: &Object,
+    received: &Arc<Mutex<Received>>,
+) -> libbpf_rs::Result<RingBuffer<'static>> {
+    let received = Arc::clone(received);
     let map = map(object, "windows")?;
     let mut builder = RingBufferBuilder::new();
     builder.add(&map, move |bytes| {
-        let mut came = lock(&came);
-        // One that was late when it was handed over need not be any more: its events need not be read.
-        if took(bytes).is_none_or(|took| took >= came.above) {
+        let mut received = lock(&received);
+        // The threshold may have been raised since the program wrote the window.
+        if duration(bytes).is_none_or(|duration| duration >= received.threshold) {
             match window(bytes) {
-                Some(window) => came.windows.push(window),
-                None => came.unreadable += 1,
+                Some(window) => received.windows.push(window),
+                None => received.unreadable += 1,
             }
         }
-        came.taken += 1;
-        if came.taken < BATCH { 0 } else { ENOUGH }
+        received.entries += 1;
+        if received.entries < BATCH { 0 } else { STOP }
     })?;
     builder.build()
 }

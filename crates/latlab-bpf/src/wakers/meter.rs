@@ -1,63 +1,63 @@
-//! What the wakers have counted, for threads that do not take wake-ups: the one that does never
-//! waits for them.
+//! Counts of the wakers for other threads, which never block the thread that takes wake-ups.
 
-use crate::object::number;
+use crate::object::read_u64;
 use latlab_core::mechanism::violations::{BpfCost, NamedTask, Violation, Violations};
 use latlab_core::time::Nanos;
 use libbpf_rs::MapHandle;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Can be read at any time, by any thread.
+/// Counts of [`Wakers`](super::Wakers) that any thread can read at any time.
 #[derive(Clone, Debug)]
 pub struct Meter {
     violations: Arc<MapHandle>,
-    spent: Arc<Spent>,
+    cost: Arc<TotalCost>,
 }
 
-/// Nanoseconds.
+/// Cost of the programs, in nanoseconds.
 #[derive(Debug, Default)]
-struct Spent {
-    /// For how long runs were counted, as far as that has ended.
+struct TotalCost {
+    /// Time for which runs were counted, without the count in progress.
     counted: AtomicU64,
-    /// What they took meanwhile.
-    taken: AtomicU64,
+    /// Time of these runs.
+    runs: AtomicU64,
 }
 
 impl Meter {
     pub(super) fn of(violations: MapHandle) -> Meter {
-        Meter { violations: Arc::new(violations), spent: Arc::default() }
+        Meter { violations: Arc::new(violations), cost: Arc::default() }
     }
 
-    /// Runs were counted for so long since the start, and took so much more than before.
+    /// Adds a count: `counted` is the total counting time since the start, `taken` the time of the
+    /// runs in this count.
     pub(super) fn add(&self, counted: Nanos, taken: Nanos) {
-        self.spent.counted.store(counted.0, Relaxed);
-        self.spent.taken.fetch_add(taken.0, Relaxed);
+        self.cost.counted.store(counted.0, Relaxed);
+        self.cost.runs.fetch_add(taken.0, Relaxed);
     }
 
-    /// Whether there is another than this one.
+    /// Whether there is a clone of this.
     pub(super) fn is_read(&self) -> bool {
-        Arc::strong_count(&self.spent) > 1
+        Arc::strong_count(&self.cost) > 1
     }
 
-    /// What violated the rule since the start. Tasks are without their names.
+    /// Wake-ups by lower-priority tasks since the start. The tasks have no names.
     pub fn violations(&self) -> Violations {
-        let [by_interrupts, by_others] = [0, 16].map(|at| number(&self.violations, at));
+        let [by_interrupts, by_others] = [0, 16].map(|at| read_u64(&self.violations, at));
         let [last_by_interrupt, last_by_other] =
-            [8, 24].map(|at| violation(number(&self.violations, at)));
+            [8, 24].map(|at| violation(read_u64(&self.violations, at)));
         Violations { by_interrupts, by_others, last_by_interrupt, last_by_other }
     }
 
-    /// What the programs cost, as counted in the first second and in one of each minute; none before
-    /// the first has ended, and where runs can't be counted.
+    /// Cost of the programs, counted in the first second and one second of each minute. None before
+    /// the first second has passed, and where runs cannot be counted.
     pub fn programs(&self) -> Option<BpfCost> {
         let [counted, taken] =
-            [&self.spent.counted, &self.spent.taken].map(|ns| Nanos(ns.load(Relaxed)));
+            [&self.cost.counted, &self.cost.runs].map(|ns| Nanos(ns.load(Relaxed)));
         (counted > Nanos(0)).then_some(BpfCost { counted, taken })
     }
 }
 
-/// Who woke whom, as the kernel's side keeps it: 0 before there was any.
+/// The last violation as the BPF program keeps it; 0 before the first.
 fn violation(last: u64) -> Option<Violation> {
     let task = |id: u64| NamedTask { id: i32::try_from(id).unwrap_or_default(), name: None };
     let (waker, woken) = (last >> 32, last & u64::from(u32::MAX));
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_waker_is_in_the_upper_half() {
+    fn violation_has_waker_in_upper_half() {
         let found = violation(7 << 32 | 9).map(|one| (one.waker.id, one.woken.id));
         assert_eq!(found, Some((7, 9)));
         assert_eq!(violation(0), None);

@@ -1,5 +1,5 @@
-/* So many real-time tasks, one after another: each a process that becomes one, of FIFO 80, and ends.
- * `tasks wait N`: each waits three times for the RTC before. `tasks come N`: none waits for anything. */
+/* Starts N processes, one after another, that become real-time tasks of FIFO 80 and end.
+ * `tasks wait N`: each waits three times for the RTC before it ends. `tasks come N`: none waits. */
 #include <fcntl.h>
 #include <linux/rtc.h>
 #include <sched.h>
@@ -26,7 +26,7 @@ static int be(int waits)
 	for (int n = 0; n < 3; n++)
 		if (read(rtc, &data, sizeof(data)) != sizeof(data))
 			return 1;
-	/* The timer that woke it may not be done: with one CPU, closing would spin for that forever. */
+	/* The timer softirq that woke the task may not have ended. With one CPU, close() would spin forever. */
 	return usleep(500);
 }
 

@@ -1,9 +1,10 @@
-//! Adapting: in guests, whose kernels have the knobs; here only what changes nothing.
+//! Adapting: in guests, whose kernels have the knobs, and on this machine without changing
+//! anything.
 
-use crate::program::{Said, command, figure, latlab, run};
+use crate::program::{Missing, Said, command, figure, latlab, not_run, run};
 use latlab_core::record::Record;
 
-/// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program.
+/// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
 fn in_a_guest(script: &str) -> Said {
     in_a_guest_of("rt", script)
 }
@@ -21,7 +22,7 @@ const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
 const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
-fn who_names_what_there_is_not_hears_what_there_is() {
+fn mechanism_name_unknown_is_refused_with_nearest() {
     let said = latlab("adapt --dry-run --mechanisms supress");
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("there is no mechanism 'supress': did you mean suppress?"));
@@ -33,9 +34,9 @@ fn who_names_what_there_is_not_hears_what_there_is() {
     assert!(said.stderr.contains("--set preempt and --adapt would both set preempt"), "{said:?}");
 }
 
-/// What it says depends on this machine's kernel; that nothing is left to guess does not.
+/// The output depends on the kernel of this machine, but it is always one of two forms.
 #[test]
-fn a_dry_run_says_what_would_be_turned_or_why_it_can_t_be() {
+fn dry_run_lists_changes_or_says_why_not() {
     let said = latlab("adapt --dry-run --mechanisms suppress");
     match said.code() {
         Some(0) => assert!(said.stdout.starts_with("suppress: preempt (/sys/"), "{said:?}"),
@@ -45,14 +46,14 @@ fn a_dry_run_says_what_would_be_turned_or_why_it_can_t_be() {
 }
 
 #[test]
-fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
+fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
     let said = in_a_guest(
         "/latlab adapt --dry-run --mechanisms suppress; knobs\n\
          /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5; knobs\n\
          /latlab adapt; echo $?\n\
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
-    let (dry, rest) = said.stdout.split_once(FOUND).expect("it says what it found");
+    let (dry, rest) = said.stdout.split_once(FOUND).expect("the knobs are printed");
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
         assert!(dry.contains(&format!("would go from {change}")), "{said:?}");
@@ -64,13 +65,13 @@ fn knobs_are_turned_while_it_works_and_given_back_at_its_end() {
 }
 
 #[test]
-fn it_ends_after_its_time() {
+fn daemon_ends_after_its_time() {
     let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
     assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
 }
 
 #[test]
-fn a_killed_one_is_put_right_by_the_next() {
+fn knobs_of_killed_daemon_are_restored_by_next_command() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 1\n\
          kill -KILL $daemon; wait $daemon; knobs\n\
@@ -78,12 +79,12 @@ fn a_killed_one_is_put_right_by_the_next() {
          /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",
     );
     assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
-    let told = said.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(told.count(), 4, "{said:?}");
+    let message = said.stderr.lines().filter(|line| line.contains("was killed; "));
+    assert_eq!(message.count(), 4, "{said:?}");
 }
 
 #[test]
-fn a_knob_that_somebody_turns_meanwhile_stays() {
+fn knob_changed_by_somebody_else_is_left_alone() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
          echo full > /sys/kernel/debug/sched/preempt; sleep 0.5; knobs\n\
@@ -94,18 +95,18 @@ fn a_knob_that_somebody_turns_meanwhile_stays() {
     let meanwhile = "(full)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
     let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
     assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
-    let told =
+    let message =
         "suppress: preempt is left alone from now on: another program changed it from lazy to full";
-    assert!(said.stderr.contains(told), "{said:?}");
-    let told =
+    assert!(said.stderr.contains(message), "{said:?}");
+    let message =
         "base_slice is left alone from now on: another program changed it from 3000000 to 5000000";
-    assert!(said.stderr.contains(told), "{said:?}");
+    assert!(said.stderr.contains(message), "{said:?}");
 }
 
-/// What a FIFO task finds 5 ms after it became one, and what is found after it: `preempt` alone takes
-/// the kernel 9 ms to turn here, and comes last.
+/// The knobs 5 ms after a task became `SCHED_FIFO`, and after its end. Setting `preempt` alone
+/// takes 9 ms in the guest, so that it is set last.
 #[test]
-fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
+fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode --dry-run | grep 'mode: there'\n\
          /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5; knobs\n\
@@ -125,10 +126,10 @@ fn a_real_time_task_has_its_knobs_within_5_ms_and_for_a_second_after() {
     assert!(said.stderr.contains("adapting took "), "{said:?}");
 }
 
-/// How many pages are given back at once is bounded while there is one, whatever becomes of the
-/// knobs that serve ordinary tasks; after a SIGKILL it is as it was.
+/// The number of pages freed at once is limited while there is a real-time task, whatever happens
+/// to the knobs that serve ordinary tasks. After a SIGKILL it is restored.
 #[test]
-fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
+fn page_batches_stay_small_while_there_is_a_real_time_task() {
     for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
         let said = in_a_guest(&format!(
             "pages() {{ cat /proc/sys/vm/percpu_pagelist_high_fraction; }}
@@ -140,19 +141,19 @@ fn few_pages_are_given_back_at_once_while_there_is_a_real_time_task() {
             /latlab exec --fifo 5 -- /bin/sleep 0.2
             kill -KILL $daemon; wait $daemon; pages; /latlab adapt --restore > /dev/null; pages"
         ));
-        let (dry, rest) = said.stdout.split_once('\n').expect("it says what it would do");
-        let foreseen = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
+        let (dry, rest) = said.stdout.split_once('\n').expect("the dry run prints a line");
+        let expected = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
                         would go from 0 to 1000000 while there are real-time tasks: the kernel ";
-        assert!(dry.starts_with(foreseen), "{said:?}");
+        assert!(dry.starts_with(expected), "{said:?}");
         assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
         let given = "mode: pagelist_high_fraction restored: there was no real-time task for";
         assert!(said.stderr.contains(given), "{said:?}");
     }
 }
 
-/// One after another, each as soon as the one before has gone.
+/// Each task starts as soon as the one before has ended.
 #[test]
-fn many_real_time_tasks_that_come_and_go_leave_nothing_turned_wrongly() {
+fn knobs_are_right_after_many_short_real_time_tasks() {
     let said = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5\n\
          n=0; while [ $n -lt 30 ]; do /latlab exec --rr 3 -- /bin/sleep 0.05; n=$((n+1)); done\n\
@@ -160,15 +161,16 @@ fn many_real_time_tasks_that_come_and_go_leave_nothing_turned_wrongly() {
     );
     assert_eq!(said.stdout, format!("{FOUND}{TURNED}{FOUND}"), "{said:?}");
     let turned = said.stderr.matches("preempt goes from full to lazy").count();
-    assert_eq!(turned, 2, "it does not flap: {said:?}");
+    assert_eq!(turned, 2, "knobs must not flap: {said:?}");
 }
 
-/// Runs where `latlab kernel build lab-full` was done, which takes a quarter of an hour: no
-/// distribution's kernel that the laboratory has takes schedulers.
+/// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of
+/// the laboratory's distribution kernels has `sched_ext`.
 #[test]
-fn a_kernel_that_takes_a_scheduler_gets_ours_and_has_its_own_after_a_kill() {
-    let there = latlab("kernel list").stdout;
-    if !there.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
+fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
+    let kernels = latlab("kernel list").stdout;
+    if !kernels.lines().any(|line| line.contains("built of source") && line.contains("lab-full")) {
+        not_run(Missing::Optional, "it needs `latlab kernel build lab-full`");
         return;
     }
     let state = "cat /sys/kernel/sched_ext/state";
@@ -187,16 +189,17 @@ fn a_kernel_that_takes_a_scheduler_gets_ours_and_has_its_own_after_a_kill() {
     assert!(said.stderr.contains("sched_ext restored to none"), "{said:?}");
 }
 
-/// The time of the repetition, and the context switches.
+/// Returns the time of the repetition in seconds and the number of context switches.
 fn cost(record: &Record) -> (f64, f64) {
-    let switches =
-        |kind: &str| figure(record, &format!("{kind} context switches")).expect("it is counted");
+    let switches = |kind: &str| {
+        figure(record, &format!("{kind} context switches")).expect("context switches are counted")
+    };
     (record.series[0].max.as_secs_f64(), switches("voluntary") + switches("involuntary"))
 }
 
-/// Figures 2 and 7 of Seo et al. 2009: what full preemption costs, and how much of it is won back.
+/// Figures 2 and 7 of Seo et al. 2009: the cost of full preemption, and how much adapting recovers.
 #[test]
-fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
+fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     let words = "run hackbench:groups=5 --on lab:rt --warm-up 0 --count 1 --json";
     let (time, switches) = cost(&latlab(words).record());
     let said = latlab(&format!("{words} --adapt --fresh"));
@@ -207,9 +210,9 @@ fn hackbench_takes_less_time_and_far_fewer_switches_and_repeats_exactly() {
     assert!(fewer <= 0.2 * switches, "{fewer} of {switches}");
     assert!(adapted.plan.adapt.contains(&"suppress".to_owned()));
     assert!(adapted.changes.iter().all(|change| change.restored), "{:?}", adapted.changes);
-    let turned = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
+    let is_changed = |name: &str| adapted.changes.iter().any(|change| change.knob == name);
     let all = ["preempt", "base_slice", "place_lag", "wakeup_preemption", "irq/9-acpi"];
-    assert!(all.into_iter().all(turned), "{:?}", adapted.changes);
+    assert!(all.into_iter().all(is_changed), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
     let told: Vec<&str> = cyclic.changes.iter().map(|change| change.new.as_str()).collect();

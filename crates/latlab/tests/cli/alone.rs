@@ -1,4 +1,4 @@
-//! The program is one static file that needs nothing but /proc, /sys and /dev.
+//! Independence of the program: one static file that needs only /proc, /sys and /dev.
 
 use crate::program::{LATLAB, folder, machine, root, run};
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::Command;
 const PT_INTERP: u32 = 3;
 const PT_DYNAMIC: u32 = 2;
 
-/// The types of the program headers of a little-endian 64-bit ELF file (elf(5)).
+/// Returns the types of the program headers of a little-endian 64-bit ELF file (elf(5)).
 fn program_headers(elf: &[u8]) -> Vec<u32> {
     assert_eq!(&elf[..6], b"\x7fELF\x02\x01");
     let number = |at: usize, len: usize| {
@@ -19,11 +19,11 @@ fn program_headers(elf: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn no_loader_and_no_library_is_asked_for() {
+fn program_needs_neither_loader_nor_library() {
     let elf = fs::read(LATLAB).unwrap();
     let headers = program_headers(&elf);
     assert!(!headers.is_empty() && !headers.contains(&PT_INTERP), "{headers:?}");
-    // A static program that may lie anywhere has a dynamic section, but names no library in it.
+    // A static position-independent executable has a dynamic section, but names no library in it.
     if headers.contains(&PT_DYNAMIC) {
         let needed = run(Command::new("readelf").arg("-d").arg(LATLAB));
         assert!(!needed.stdout.contains("NEEDED"), "{needed:?}");
@@ -31,7 +31,7 @@ fn no_loader_and_no_library_is_asked_for() {
 }
 
 #[test]
-fn an_empty_root_is_enough() {
+fn program_runs_in_an_empty_root() {
     if !root() {
         return;
     }

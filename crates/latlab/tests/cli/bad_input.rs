@@ -1,10 +1,10 @@
-//! Bad input gets one sentence with what was wrong and the nearest valid names, and exit 2.
+//! Bad input: one sentence with what was wrong and the nearest valid names, and exit code 2.
 
 use crate::program::{behind, entries, folder, latlab, machine, root, run};
 use serde_json::{Value, json};
 use std::fs;
 
-/// What was typed, and what the sentence must say.
+/// Arguments, and words that the sentence must contain.
 const TYPED: &[(&str, &[&str])] = &[
     ("comprae", &["comprae", "compare"]),
     ("run cylic", &["there is no probe 'cylic'", "cyclic"]),
@@ -98,15 +98,15 @@ const TYPED: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn what_can_not_be_understood_is_said_in_one_sentence() {
-    for (words, said) in TYPED {
+fn words_not_understood_are_refused_in_one_sentence() {
+    for (words, expected) in TYPED {
         println!("latlab {words}");
-        latlab(words).refused(2, said);
+        latlab(words).refused(2, expected);
     }
 }
 
 #[test]
-fn a_value_that_a_knob_can_not_have_is_refused_and_leaves_it_as_it_was() {
+fn knob_value_out_of_range_is_refused_and_knob_unchanged() {
     if !root() {
         return;
     }
@@ -122,14 +122,14 @@ fn a_value_that_a_knob_can_not_have_is_refused_and_leaves_it_as_it_was() {
 }
 
 #[test]
-fn a_folder_that_nobody_can_write_to_is_refused_before_anything_starts() {
+fn folder_not_writable_is_refused_before_anything_starts() {
     if !root() {
         return;
     }
     let folder = folder();
     let words = format!("run --for 100ms --load disk:dir={}", folder.path().display());
-    let refused = |script: &str, said: &[&str]| {
-        run(&mut behind(script, folder.path(), &words)).refused(2, said);
+    let refused = |script: &str, expected: &[&str]| {
+        run(&mut behind(script, folder.path(), &words)).refused(2, expected);
     };
     refused("mount -t tmpfs -o ro none \"$1\"", &["disk: ", "Read-only", "dir="]);
     refused("mount -t tmpfs -o size=1m none \"$1\"", &["disk: ", "free", "needs 32MiB"]);
@@ -141,13 +141,13 @@ fn a_folder_that_nobody_can_write_to_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_place_for_the_record_that_can_not_be_is_refused_before_anything_starts() {
+fn record_path_not_writable_is_refused_before_anything_starts() {
     latlab("run --for 1h --out /nowhere/r.json").refused(2, &["/nowhere/r.json", "No such file"]);
     latlab("run --for 1h --out /tmp").refused(2, &["/tmp", "directory"]);
     latlab("run --for 1h --out /proc/r.json").refused(2, &["/proc/r.json"]);
 }
 
-/// A record of this machine as JSON, to be spoilt.
+/// Returns a record of this machine as JSON, to be damaged.
 fn record() -> Value {
     let _alone = machine();
     let said = latlab("run --policy other --for 50ms --warm-up 0 --json");
@@ -155,23 +155,23 @@ fn record() -> Value {
 }
 
 #[test]
-fn a_file_that_is_no_whole_record_is_said_to_be_none() {
+fn damaged_record_is_refused_with_its_defect() {
     let (folder, record) = (folder(), record());
-    let path = folder.path().join("spoilt.json");
-    let refused = |text: &str, said: &[&str]| {
+    let path = folder.path().join("damaged.json");
+    let refused = |text: &str, expected: &[&str]| {
         fs::write(&path, text).unwrap();
         let path = path.to_str().unwrap();
         let mut words = vec![path];
-        words.extend(said);
+        words.extend(expected);
         latlab(&format!("compare {path} {path}")).refused(2, &words);
     };
-    let whole = serde_json::to_string_pretty(&record).unwrap();
+    let complete = serde_json::to_string_pretty(&record).unwrap();
     for share in 1..40 {
-        let mut end = whole.len() * share / 40;
-        while !whole.is_char_boundary(end) {
+        let mut end = complete.len() * share / 40;
+        while !complete.is_char_boundary(end) {
             end -= 1;
         }
-        refused(&whole[..end], &["cut short at line"]);
+        refused(&complete[..end], &["cut short at line"]);
     }
     refused("", &["not a latlab record"]);
     refused("{}", &["not a latlab record", "no schema"]);
@@ -192,7 +192,7 @@ fn a_file_that_is_no_whole_record_is_said_to_be_none() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_no_record() {
+fn binary_file_is_refused_as_record() {
     let folder = folder();
     let path = folder.path().join("picture.png");
     fs::write(&path, b"\x89PNG\r\n\x1a\n\xff\xfe\x00\x01").unwrap();

@@ -1,4 +1,4 @@
-//! Comparisons of sets of runs: verdicts, limits and what continuous integration reads.
+//! Comparisons of sets of runs: verdicts, limits, and output for continuous integration.
 
 use crate::program::{Said, command, folder, latlab, machine, run};
 use latlab_core::histogram::Histogram;
@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Eight runs in turns in the folders a and b, those in b `times` hundredths as late.
+/// Writes eight interleaved runs each to the folders a and b. Latencies in b are `times` percent of
+/// those in a.
 fn runs(folder: &Path, times: u64) {
     let measured = {
         let _alone = machine();
@@ -26,8 +27,9 @@ fn runs(folder: &Path, times: u64) {
             series.counts.missed = 0;
             series.set_histogram(&histogram);
             let place = folder.join(side);
-            fs::create_dir_all(&place).expect("there is room");
-            fs::write(place.join(format!("{nth}.json")), record.to_json()).expect("there is room");
+            fs::create_dir_all(&place).expect("the folder can be written");
+            fs::write(place.join(format!("{nth}.json")), record.to_json())
+                .expect("the folder can be written");
         }
     }
 }
@@ -37,7 +39,7 @@ fn compare(folder: &Path, words: &[&str]) -> Said {
 }
 
 #[test]
-fn the_verdict_is_said_first_and_in_words() {
+fn verdict_comes_first_and_in_words() {
     let folder = folder();
     runs(folder.path(), 120);
     let said = compare(folder.path(), &["a", "b"]);
@@ -45,7 +47,7 @@ fn the_verdict_is_said_first_and_in_words() {
     for words in ["A  a (8 runs)", "B is slower: p50 +20 %", "interleaved", "95 % upper bound"] {
         assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
     }
-    // A folder, a pattern and a list are the same runs.
+    // A folder, a pattern and a list name the same runs.
     let all = |side: &str| (0..8).map(|n| format!("{side}/{n}.json")).collect::<Vec<_>>().join(",");
     let json = |a: &str, b: &str| compare(folder.path(), &[a, b, "--json"]).stdout;
     let expected = json("a", "b");
@@ -61,7 +63,7 @@ fn the_verdict_is_said_first_and_in_words() {
 }
 
 #[test]
-fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
+fn limit_exceeded_is_exit_1_and_limit_undecided_exit_2() {
     let folder = folder();
     runs(folder.path(), 120);
     let limited = |claims: &[&str]| {
@@ -74,12 +76,12 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
     assert_eq!(limited(&["cyclic.p99 > baseline * 1.5"]).code(), Some(0));
     let over = limited(&["cyclic.p99 > baseline * 1.1", "cyclic.p99 > 1s"]);
     assert_eq!(over.code(), Some(1), "{over:?}");
-    let said = "over the limit: cyclic.p99 > baseline * 1.1 (cyclic.p99 is ";
-    assert!(over.stderr.contains(said) && !over.stderr.contains("1s"), "{over:?}");
+    let expected = "over the limit: cyclic.p99 > baseline * 1.1 (cyclic.p99 is ";
+    assert!(over.stderr.contains(expected) && !over.stderr.contains("1s"), "{over:?}");
     let missing = limited(&["cyclic.p99.99 > 1us"]);
     assert_eq!(missing.code(), Some(2), "{missing:?}");
     assert!(missing.stderr.contains("fewer than ten samples are above it"), "{missing:?}");
-    // What is over its limit is so whatever else is missing.
+    // An exceeded limit counts, even if another limit cannot be evaluated.
     assert_eq!(limited(&["cyclic.p99.99 > 1us", "cyclic.p99 > 1us"]).code(), Some(1));
     limited(&["cyclic.p99 > 5"]).refused(2, &["column 14", "unit"]);
     let misspelt = limited(&["cylic.p99 > 5us"]);
@@ -89,12 +91,12 @@ fn a_limit_that_is_exceeded_is_exit_1_and_one_that_can_not_be_told_exit_2() {
         "{misspelt:?}"
     );
     assert_eq!(limited(&["cylic.p99 > 5us", "cyclic.p99 > 1us"]).code(), Some(1));
-    // Nothing was missed: what is corrected is what was recorded.
+    // No period was missed, so that the corrected distribution is the recorded one.
     assert_eq!(limited(&["cyclic.corrected.p99 > baseline * 1.1"]).code(), Some(1));
 }
 
 #[test]
-fn limits_and_verdicts_are_test_cases() {
+fn limits_and_verdicts_are_reported_as_test_cases() {
     let folder = folder();
     runs(folder.path(), 120);
     let words = ["a", "b", "--ktap", "--junit", "out.xml", "--fail-if"];
@@ -106,7 +108,7 @@ fn limits_and_verdicts_are_test_cases() {
     let xml = fs::read_to_string(folder.path().join("out.xml")).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"1\""), "{xml}");
     assert!(xml.contains("name=\"not cyclic.p99 &gt; baseline * 1.1\""), "{xml}");
-    // What can't be read leaves no test cases of before.
+    // If the limit cannot be parsed, the older JUnit file is removed.
     let wrong = compare(folder.path(), &[&words[..], &["cyclic.p99 >"]].concat());
     wrong.refused(2, &["column 13", "expected"]);
     assert!(!folder.path().join("out.xml").exists());
@@ -118,16 +120,16 @@ fn limits_and_verdicts_are_test_cases() {
 
 /// A probe that is gone from a record must not look as if all were well.
 #[test]
-fn what_only_one_side_has_is_a_test_case() {
+fn latency_of_one_side_only_is_a_test_case() {
     let folder = folder();
     let words = "run cyclic nanosleep --cpus 0 --policy other --for 50ms --warm-up 0 --json";
     let mut record = {
         let _alone = machine();
         latlab(words).record()
     };
-    fs::write(folder.path().join("two.json"), record.to_json()).expect("there is room");
+    fs::write(folder.path().join("two.json"), record.to_json()).expect("the folder can be written");
     record.series.retain(|series| series.probe == "cyclic");
-    fs::write(folder.path().join("one.json"), record.to_json()).expect("there is room");
+    fs::write(folder.path().join("one.json"), record.to_json()).expect("the folder can be written");
     let said = compare(folder.path(), &["two.json", "one.json", "--ktap"]);
     let lines: Vec<&str> = said.stdout.lines().filter(|line| line.starts_with("ok")).collect();
     assert_eq!(lines.len(), 2, "{said:?}");
@@ -143,7 +145,7 @@ fn what_only_one_side_has_is_a_test_case() {
 }
 
 #[test]
-fn a_report_of_two_folders_says_the_same_verdict() {
+fn report_of_two_folders_has_the_same_verdict() {
     let folder = folder();
     runs(folder.path(), 120);
     let said = run(command("report a b -o page.html").current_dir(folder.path()));
@@ -154,13 +156,14 @@ fn a_report_of_two_folders_says_the_same_verdict() {
 }
 
 #[test]
-fn a_seed_that_a_folder_holds_twice_is_reported_once() {
+fn seed_twice_in_a_folder_is_reported_once() {
     let record = latlab("run cyclic --on lab:standard --count 50 --json").record().to_json();
     let page = |copies: &[&str]| {
         let folder = folder();
-        fs::create_dir(folder.path().join("runs")).expect("there is room");
+        fs::create_dir(folder.path().join("runs")).expect("the folder can be written");
         for copy in copies {
-            fs::write(folder.path().join("runs").join(copy), &record).expect("there is room");
+            fs::write(folder.path().join("runs").join(copy), &record)
+                .expect("the folder can be written");
         }
         let said = run(command("report runs -o page.html").current_dir(folder.path()));
         assert_eq!(said.code(), Some(0), "{said:?}");

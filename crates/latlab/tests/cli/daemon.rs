@@ -1,5 +1,5 @@
-//! The daemon that adapts a machine: what programs ask of it, what it shows, and that nothing they
-//! do harms it. On this machine it turns files that only look like knobs.
+//! The daemon that adapts a machine: its requests, its status, and its robustness. On this machine
+//! it sets plain files in place of knobs.
 
 mod asked;
 mod examples;
@@ -10,13 +10,13 @@ mod policies;
 mod tasks;
 mod unread;
 
-use crate::program::{LATLAB, Said, command, folder, latlab, root, run};
+use crate::program::{LATLAB, Missing, Said, command, folder, latlab, not_run, root, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Knobs of files, and `/run/latlab` in `$2`.
-const FALSE_KNOBS: &str = "\
+/// Creates plain files in place of the knobs, and `/run/latlab` in `$2`.
+const FAKE_KNOBS: &str = "\
 set -e; program=$1; folder=$2; mkdir -p /run/latlab \"$folder/run\"
 mount --bind \"$folder/run\" /run/latlab
 mount -t tmpfs none /sys/kernel/debug; mkdir /sys/kernel/debug/sched
@@ -26,18 +26,18 @@ set +e; latlab() { \"$program\" \"$@\"; }
 begun() { until latlab adapt status > /dev/null 2>&1; do sleep 0.02; done; }
 ";
 
-/// A script where `latlab` is this program, in namespaces of its own: its knobs are files, and there
-/// are no processes but its own, so that no thread of this machine can be turned. In `$folder` it
-/// may leave something.
+/// Runs a script in namespaces of its own, in which `latlab` is this program and the knobs are
+/// plain files. It sees no processes but its own, so that it cannot change a thread of this
+/// machine. It may write to `$folder`.
 fn secluded(folder: &Path, script: &str) -> Said {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
-    command.arg(format!("{FALSE_KNOBS}{script}"));
+    command.arg(format!("{FAKE_KNOBS}{script}"));
     run(command.arg("sh").arg(LATLAB).arg(folder))
 }
 
 #[test]
-fn where_there_is_no_daemon_nobody_can_ask() {
+fn request_without_daemon_is_refused() {
     if !root() {
         return;
     }
@@ -52,7 +52,7 @@ fn where_there_is_no_daemon_nobody_can_ask() {
 }
 
 #[test]
-fn a_configuration_that_can_t_be_is_refused_with_its_line() {
+fn configuration_with_an_error_is_refused_with_its_line() {
     let folder = folder();
     let config = folder.path().join("adapt.toml");
     let with = |text: &str| {
@@ -68,7 +68,7 @@ fn a_configuration_that_can_t_be_is_refused_with_its_line() {
 }
 
 #[test]
-fn what_is_printed_as_configuration_is_one() {
+fn configuration_printed_is_accepted() {
     let shipped = latlab("generate adapt.toml");
     assert!(shipped.stdout.starts_with("# Configuration of `latlab adapt`"), "{shipped:?}");
     let folder = folder();
@@ -79,9 +79,9 @@ fn what_is_printed_as_configuration_is_one() {
     assert_eq!(said.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
 }
 
-/// As before 6.6, or on one that keeps debugfs half empty.
+/// As before Linux 6.6, or where debugfs has only some of the files.
 #[test]
-fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
+fn knobs_missing_in_kernel_are_named_and_others_set() {
     if !root() {
         return;
     }
@@ -91,7 +91,7 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
         echo 3500000 > /sys/kernel/debug/sched/base_slice_ns
         latlab adapt --dry-run --mechanisms suppress 2> /dev/null";
     let said = secluded(folder.path(), script);
-    let (dry, rest) = said.stdout.split_once("\n0\n").expect("it can do something");
+    let (dry, rest) = said.stdout.split_once("\n0\n").expect("the dry run succeeds");
     assert_eq!(dry.lines().count(), 4, "{said:?}");
     assert!(dry.contains("would go from full to lazy"), "{said:?}");
     for lacking in [
@@ -103,9 +103,9 @@ fn of_knobs_that_a_kernel_lacks_it_is_said_and_the_others_are_turned() {
     assert!(rest.starts_with("0\n") && rest.contains("slices are already as long"), "{said:?}");
 }
 
-/// What serves real-time tasks alone is no reason to adapt a machine; this one has it, mostly.
+/// Knobs that serve real-time tasks only are no reason to adapt a machine. Most machines have them.
 #[test]
-fn where_nothing_can_be_turned_for_ordinary_tasks_nothing_starts() {
+fn daemon_without_knobs_for_ordinary_tasks_does_not_start() {
     if !root() {
         return;
     }
@@ -119,7 +119,7 @@ fn where_nothing_can_be_turned_for_ordinary_tasks_nothing_starts() {
 }
 
 #[test]
-fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
+fn restore_without_journal_does_nothing_and_succeeds() {
     if !root() {
         return;
     }
@@ -130,18 +130,19 @@ fn where_nothing_was_left_nothing_is_given_back_and_that_is_fine() {
     assert!(said.stdout.starts_with("no knob needs to be restored\n0\n"), "{said:?}");
 }
 
-/// The unit as it stands, but for the program's place.
+/// The unit as it is, with the path of the program replaced.
 #[test]
-fn the_unit_for_systemd_is_one() {
+fn systemd_unit_is_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
     let text = fs::read_to_string(unit).unwrap();
     assert_eq!(text.matches("/usr/local/sbin/latlab adapt").count(), 2);
     let folder = folder();
     let path = folder.path().join("latlab-adapt.service");
     fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
-    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+    let Ok(said) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+        not_run(Missing::Required, "it needs systemd-analyze");
         return;
     };
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
+    let complaint = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success() && complaint.is_empty(), "{complaint}");
 }

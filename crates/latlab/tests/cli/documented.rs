@@ -1,4 +1,4 @@
-//! Every command that the documentation shows is run, as it stands but for how long it measures.
+//! Commands of the documentation: each is run as it is shown, with a shorter measurement.
 
 use crate::program::{LATLAB, Running, Said, command, folder, latlab, machine, root, run, until};
 use std::fs;
@@ -6,8 +6,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What stands for something of the reader's, or would take hours, and what is run for it.
-const STAND_INS: &[(&str, &str)] = &[
+/// Replacements for placeholders of the reader's own values, and for commands that take hours.
+const REPLACEMENTS: &[(&str, &str)] = &[
     ("--pid 1234", "--pid $$"),
     ("127.0.0.1:9464", "127.0.0.1:0"),
     ("--out fig9/", "--list-cells"),
@@ -23,8 +23,8 @@ fn tree() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
 }
 
-/// The commands of a page, in their order: lines of its blocks that begin with latlab, each to the
-/// end of what it has in quotation marks.
+/// Returns the commands of a page in their order: lines of its code blocks that begin with latlab,
+/// each to its closing quotation mark.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(tree().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
     let mut commands: Vec<String> = Vec::new();
@@ -45,10 +45,10 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// The command as it is run here.
+/// Returns the command as the test runs it.
 fn shortened(command: &str) -> String {
-    let of_ours = |text: String, (theirs, ours): &(&str, &str)| text.replace(theirs, ours);
-    let command = STAND_INS.iter().fold(command.to_owned(), of_ours);
+    let replace = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+    let command = REPLACEMENTS.iter().fold(command.to_owned(), replace);
     let command = command.split("   #").next().unwrap_or_default();
     let command = command.split(" # ").next().unwrap_or_default();
     let command = command.trim().trim_start_matches("$ ");
@@ -63,8 +63,8 @@ fn shortened(command: &str) -> String {
     if measures(&words[1]) && words.iter().any(|word| in_guest(word)) {
         words.insert(2, "--limit 4min".to_owned());
     }
-    let says_how_long = |word: &String| ["--for", "--count"].contains(&word.as_str());
-    if !words.iter().any(says_how_long) {
+    let has_length = |word: &String| ["--for", "--count"].contains(&word.as_str());
+    if !words.iter().any(has_length) {
         make_short(&mut words);
     }
     words.join(" ")
@@ -78,7 +78,7 @@ fn in_guest(word: &str) -> bool {
     word.starts_with("lab:")
 }
 
-/// Says for how long, where a command measures and leaves that to latlab.
+/// Adds a short duration to a command that measures for the default time.
 fn make_short(words: &mut Vec<String>) {
     let Some(at) = words.iter().rposition(|word| measures(word)) else { return };
     let in_guest = words.iter().any(|word| in_guest(word));
@@ -90,60 +90,62 @@ fn make_short(words: &mut Vec<String>) {
     words.insert(at + 1, length.to_owned());
 }
 
-/// A folder with what the pages take for granted: the reader's own programs, files and kernel.
-fn desk() -> tempfile::TempDir {
-    let desk = folder();
-    let here = |name: &str| desk.path().join(name);
+/// Creates a folder with the programs, files and the kernel that the pages assume.
+fn workspace() -> tempfile::TempDir {
+    let workspace = folder();
+    let here = |name: &str| workspace.path().join(name);
     for folder in ["bin", "dist", "arch/x86/boot"] {
-        fs::create_dir_all(here(folder)).expect("there is room");
+        fs::create_dir_all(here(folder)).expect("the folder can be written");
     }
-    symlink(LATLAB, here("bin/latlab")).expect("there is room");
-    fs::copy(LATLAB, here("dist/latlab")).expect("there is room");
+    symlink(LATLAB, here("bin/latlab")).expect("the folder can be written");
+    fs::copy(LATLAB, here("dist/latlab")).expect("the folder can be written");
     for program in ["bin/player", "my-control-loop"] {
-        fs::copy("/bin/true", here(program)).expect("there is room");
+        fs::copy("/bin/true", here(program)).expect("the folder can be written");
     }
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-o"]).arg(here("window")).arg(tree().join("examples/window.c"));
     assert!(run(&mut cc).status.success(), "{cc:?}");
-    fs::copy(here("window"), here("my-program")).expect("there is room");
-    symlink(kernel(), here("arch/x86/boot/bzImage")).expect("there is room");
-    fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout).expect("there is room");
+    fs::copy(here("window"), here("my-program")).expect("the folder can be written");
+    symlink(kernel(), here("arch/x86/boot/bzImage")).expect("the folder can be written");
+    fs::write(here("adapt.toml"), latlab("generate adapt.toml").stdout)
+        .expect("the folder can be written");
     let runs = ["idle.json", "before/1.json", "before/2.json", "after/1.json", "after/2.json"];
     for run in runs.map(here) {
-        fs::create_dir_all(run.parent().expect("it is in a folder")).expect("there is room");
-        // So many samples that a limit on p99.9 can be judged.
+        fs::create_dir_all(run.parent().expect("the path has a folder"))
+            .expect("the folder can be written");
+        // Enough samples for a limit on p99.9.
         let words =
             format!("run cyclic:interval=50us,policy=other --for 1s --out {}", run.display());
         assert_eq!(latlab(&words).code(), Some(0));
     }
-    desk
+    workspace
 }
 
-/// A kernel of somebody's: any that the laboratory has unpacked.
+/// Returns the path of any kernel that the laboratory has unpacked.
 fn kernel() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let home = || PathBuf::from(std::env::var_os("HOME").expect("users have a home"));
+    let home = || PathBuf::from(std::env::var_os("HOME").expect("HOME is set"));
     let kernels = cache.unwrap_or_else(|| home().join(".cache")).join("latlab/kernels");
     assert_eq!(latlab("exec --on lab:utime -- true").code(), Some(0));
-    let kernels = fs::read_dir(kernels).expect("there are kernels").flatten();
+    let kernels = fs::read_dir(kernels).expect("the cache has kernels").flatten();
     let mut images = kernels.map(|kernel| kernel.path().join("vmlinux"));
-    images.find(|path| path.is_file()).expect("one has just been booted")
+    images.find(|path| path.is_file()).expect("a kernel has just been booted")
 }
 
-/// A page, read and tried out at its desk.
-struct Reading {
-    desk: tempfile::TempDir,
-    /// The daemon that the page has had its reader start.
+/// The test of a page.
+struct PageTest {
+    workspace: tempfile::TempDir,
+    /// The daemon that a command of the page has started.
     daemon: Option<Running>,
 }
 
-impl Reading {
-    fn try_out(&mut self, line: &str) {
+impl PageTest {
+    fn run_line(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         let adapts = words[1] == "adapt";
         let ends = ["--dry-run", "--for", "--restore", "--replay", "status"];
         if adapts && !words.contains(&"status") {
-            self.dismiss();
+            self.stop_daemon();
         }
         let mut shell = self.shell(line);
         if adapts && !words.iter().any(|word| ends.contains(word)) {
@@ -154,9 +156,9 @@ impl Reading {
         let said = run(&mut shell);
         let code = said.code().unwrap_or(-1);
         let answered = match words[1] {
-            // What spoils latency here, or that a limit is not held, is an answer.
+            // Findings of the doctor and exceeded limits are results.
             "doctor" | "compare" => [0, 1].contains(&code),
-            // A machine may lack what they turn or ask, and is told so.
+            // This machine may lack the knobs.
             "adapt" => [0, 3].contains(&code),
             _ => code == 0,
         };
@@ -166,12 +168,12 @@ impl Reading {
     fn shell(&self, line: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("exec {line}")]).current_dir(self.desk.path());
-        shell.env("PATH", format!("{}:{path}", self.desk.path().join("bin").display()));
+        shell.args(["-c", &format!("exec {line}")]).current_dir(self.workspace.path());
+        shell.env("PATH", format!("{}:{path}", self.workspace.path().join("bin").display()));
         shell
     }
 
-    fn dismiss(&mut self) {
+    fn stop_daemon(&mut self) {
         if let Some(daemon) = self.daemon.take() {
             daemon.signal("INT");
             let said: Said = daemon.finish();
@@ -180,54 +182,57 @@ impl Reading {
     }
 }
 
-/// Tries out all of a page's commands.
-fn read(page: &str) {
+/// Runs all commands of a page.
+fn test_page(page: &str) {
     if !root() {
         return;
     }
-    let _machine = machine();
-    let mut reading = Reading { desk: desk(), daemon: None };
+    let _alone = machine();
+    let mut test = PageTest { workspace: workspace(), daemon: None };
     let commands = commands(page);
     assert!(!commands.is_empty(), "{page} has no command");
     for command in commands {
-        reading.try_out(&shortened(&command));
+        test.run_line(&shortened(&command));
     }
-    reading.dismiss();
+    test.stop_daemon();
 }
 
 macro_rules! pages {
     ($($name:ident: $page:literal,)*) => {
-        $(#[test] fn $name() { read($page); })*
+        $(#[test] fn $name() { test_page($page); })*
         const PAGES: &[&str] = &[$($page),*];
     };
 }
 
 pages! {
-    the_readme: "README.md",
-    first_steps: "docs/index.md",
-    scanning: "docs/scan.md",
-    explaining: "docs/explain.md",
-    the_laboratory: "docs/laboratory.md",
-    adapting: "docs/adapt.md",
-    the_daemon: "docs/daemon.md",
-    comparing: "docs/compare.md",
-    studies: "docs/studies.md",
-    the_papers: "docs/papers.md",
+    readme_commands_work: "README.md",
+    first_steps_commands_work: "docs/index.md",
+    scan_commands_work: "docs/scan.md",
+    explain_commands_work: "docs/explain.md",
+    laboratory_commands_work: "docs/laboratory.md",
+    adapt_commands_work: "docs/adapt.md",
+    daemon_commands_work: "docs/daemon.md",
+    compare_commands_work: "docs/compare.md",
+    studies_commands_work: "docs/studies.md",
+    papers_commands_work: "docs/papers.md",
 }
 
 #[test]
-fn no_page_with_commands_is_forgotten() {
-    let pages = fs::read_dir(tree().join("docs")).expect("there are docs").flatten();
+fn pages_with_commands_are_all_tested() {
+    let pages = fs::read_dir(tree().join("docs")).expect("docs/ exists").flatten();
     let pages = pages.filter_map(|page| page.file_name().into_string().ok());
-    for page in pages.filter(|page| Path::new(page).extension().is_some_and(|it| it == "md")) {
+    for page in
+        pages.filter(|page| Path::new(page).extension().is_some_and(|extension| extension == "md"))
+    {
         let page = format!("docs/{page}");
         assert!(PAGES.contains(&page.as_str()) || commands(&page).is_empty(), "{page}");
     }
 }
 
 #[test]
-fn the_reference_is_what_the_program_says() {
+fn reference_is_what_the_program_prints() {
     let said = run(&mut command("generate reference.md"));
-    let page = fs::read_to_string(tree().join("docs/reference.md")).expect("it is there");
-    assert!(page == said.stdout, "make reference brings docs/reference.md up to date");
+    let page =
+        fs::read_to_string(tree().join("docs/reference.md")).expect("docs/reference.md exists");
+    assert!(page == said.stdout, "docs/reference.md is outdated: run make reference");
 }

@@ -1,4 +1,4 @@
-//! The test driver: built for each kernel, refusing what is absurd, late as it is told to be.
+//! The test driver: its build, its refusal of invalid requests, and its delays.
 
 use super::kernel::kernel;
 use super::program::{Said, command, folder, run};
@@ -13,11 +13,11 @@ const RAW_SPIN: u32 = 2;
 const PREEMPT_OFF: u32 = 3;
 const IRQ_OFF: u32 = 4;
 const LOCK_BREAK: u32 = 5;
-/// And its sources.
+/// Its interrupt sources.
 const TIMER: u32 = 0;
 const DEVICE: u32 = 1;
 
-/// What is later than any way through the kernel takes, in nanoseconds, and what is not late.
+/// Latency in nanoseconds that only a delay explains, and the longest one without a delay.
 const LATE: i64 = 300_000;
 const PROMPT: i64 = 6_000;
 
@@ -26,7 +26,7 @@ const NONE: (&str, &str) = ("linux-image-6.12-amd64", "preempt=none");
 const FULL: (&str, &str) = ("linux-image-6.12-amd64", "preempt=full");
 const RT: (&str, &str) = ("linux-image-6.12-rt-amd64", "");
 
-/// Starts a program of `tests/driver/` in a guest with the driver.
+/// Runs a program of `tests/driver/` in a guest with the driver.
 fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = folder();
@@ -37,7 +37,7 @@ fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
         .arg("-o")
         .args([&program, &source(here, name)])
         .status();
-    assert!(compiled.expect("there is a compiler").success());
+    assert!(compiled.expect("cc starts").success());
     let (package, cmdline) = kernel;
     let text = format!(
         "summary = 'with the test driver'\nkernel = {{ package = '{package}' }}\n\
@@ -53,7 +53,7 @@ fn source(here: &Path, name: &str) -> PathBuf {
     here.join(format!("tests/driver/{name}.c"))
 }
 
-/// PDLT and IRT in nanoseconds, for each mode with so many points at this offset.
+/// Measures PDLT and IRT in nanoseconds for each loop, given as mode, number of points, and offset.
 fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i64, i64)> {
     let words: Vec<String> =
         loops.iter().map(|(mode, points, at)| format!("{mode},{points},{at}")).collect();
@@ -69,7 +69,7 @@ fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i6
 }
 
 #[test]
-fn it_refuses_what_is_absurd_and_can_always_be_unloaded() {
+fn driver_refuses_misuse_and_can_always_be_unloaded() {
     for kernel in [NONE, RT] {
         let said = with_driver(kernel, "abuse", "");
         assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "done\n"), "{said:?}");
@@ -77,10 +77,10 @@ fn it_refuses_what_is_absurd_and_can_always_be_unloaded() {
     }
 }
 
-/// As late as the rest of the loop is long, but for what the way there takes: 3 µs, and 2 µs for
-/// each tick of the scheduler's meanwhile.
+/// The latency is the rest of the loop, plus 3 µs for the wake-up itself and 2 µs for each
+/// scheduler tick in between.
 #[test]
-fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
+fn latency_without_preemption_is_the_rest_of_the_section() {
     let at = [100_000, 200_000, 300_000, 400_000];
     for source in [TIMER, DEVICE] {
         let measured = pdlt(NONE, source, &at.map(|at| (PLAIN, 0, at)));
@@ -88,7 +88,8 @@ fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
             assert!((483_000..492_000).contains(&(pdlt + at)) && *irt < 1_000, "{measured:?}");
         }
     }
-    // One point makes two of it: well before, just before and just after the end of the first.
+    // One preemption point makes two sections: well before, just before and just after the end of
+    // the first.
     let at = [100_000, 230_000, 260_000, 490_000];
     let measured = pdlt(NONE, TIMER, &at.map(|at| (PLAIN, 1, at)));
     let [first, before, after, behind] = [0, 1, 2, 3].map(|n: usize| measured[n].0);
@@ -97,15 +98,15 @@ fn a_kernel_without_preemption_is_late_by_what_is_left_of_a_part() {
 }
 
 #[test]
-fn timers_at_ticks_need_the_device() {
+fn latency_with_tick_timers_is_measured_by_device() {
     let ticks = (NONE.0, "preempt=none highres=off nohz=off");
     let measured = pdlt(ticks, DEVICE, &[(PLAIN, 0, 100_000), (PLAIN, 0, 200_000)]);
     assert!((measured[0].0 - measured[1].0 - 100_000).abs() < 5_000, "{measured:?}");
 }
 
-/// What each kernel makes of each mode, 100 µs into the loop.
+/// Latency in each mode on each kernel, 100 µs into the loop.
 #[test]
-fn each_mode_is_late_where_it_should_be() {
+fn driver_modes_delay_where_the_kernel_is_non_preemptible() {
     // Plain, spinlock, raw spinlock, preemption off, one lock.
     let modes = [PLAIN, SPIN, RAW_SPIN, PREEMPT_OFF, LOCK_BREAK, IRQ_OFF];
     for (kernel, late) in [
@@ -115,18 +116,18 @@ fn each_mode_is_late_where_it_should_be() {
     ] {
         let measured = pdlt(kernel, TIMER, &modes.map(|mode| (mode, 0, 100_000)));
         for ((pdlt, irt), late) in measured.iter().zip(late) {
-            let as_said = if late { *pdlt > LATE } else { *pdlt < PROMPT };
-            assert!(as_said && *irt < PROMPT, "{kernel:?}: {measured:?}");
+            let is_expected = if late { *pdlt > LATE } else { *pdlt < PROMPT };
+            assert!(is_expected && *irt < PROMPT, "{kernel:?}: {measured:?}");
         }
         let (pdlt, irt) = measured[5];
-        assert!(pdlt > LATE && irt > LATE, "interrupts are off: {kernel:?}: {measured:?}");
+        assert!(pdlt > LATE && irt > LATE, "interrupts are disabled: {kernel:?}: {measured:?}");
     }
     let broken = pdlt(FULL, TIMER, &[(LOCK_BREAK, 255, 100_000)]);
-    assert!(broken[0].0 < PROMPT, "the lock is dropped for who waits: {broken:?}");
+    assert!(broken[0].0 < PROMPT, "the lock is released at each point: {broken:?}");
 }
 
 #[test]
-fn a_kernel_without_headers_and_a_machine_without_a_compiler_get_one_sentence() {
+fn missing_headers_or_compiler_is_refused_in_one_sentence() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();

@@ -1,13 +1,13 @@
-//! `latlab exec` becomes the program: attributes go in, exit code and signals come out.
+//! `latlab exec`: attributes of the program, its exit code and its signals.
 
 use crate::program::{command, latlab, root, run};
 use std::process::Command;
 
-/// Policy and priority out of what `cat /proc/self/stat` printed (`proc_pid_stat(5)`).
+/// Returns policy and priority, from the output of `cat /proc/self/stat` (`proc_pid_stat(5)`).
 fn scheduling(words: &str) -> (u32, u32) {
     let said = latlab(&format!("exec {words} -- cat /proc/self/stat"));
     assert_eq!(said.code(), Some(0), "{words}: {said:?}");
-    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("a name in brackets");
+    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("the name is in parentheses");
     let field = |nth: usize| {
         let field = after_the_name.split_whitespace().nth(nth - 3);
         field.and_then(|text| text.parse().ok()).expect("a number")
@@ -16,14 +16,14 @@ fn scheduling(words: &str) -> (u32, u32) {
 }
 
 #[test]
-fn the_exit_code_is_the_programs_own() {
+fn exit_code_is_that_of_the_program() {
     let said = run(command("exec -- sh -c").arg("exit 7"));
     assert_eq!(said.code(), Some(7), "{said:?}");
     assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
 }
 
 #[test]
-fn the_signal_that_ends_it_is_the_programs_own() {
+fn signal_that_ends_exec_is_that_of_the_program() {
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("PIPE", 13)] {
         let said = run(command("exec -- sh -c").arg(format!("kill -s {name} $$")));
         assert_eq!(said.signal(), Some(number), "{said:?}");
@@ -31,7 +31,7 @@ fn the_signal_that_ends_it_is_the_programs_own() {
 }
 
 #[test]
-fn what_is_ignored_and_held_back_is_as_it_would_be_without() {
+fn signal_dispositions_are_as_without_exec() {
     let words = ["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"];
     let without = run(Command::new(words[0]).args(&words[1..]));
     let with = run(command("exec --").args(words));
@@ -40,7 +40,7 @@ fn what_is_ignored_and_held_back_is_as_it_would_be_without() {
 }
 
 #[test]
-fn every_policy_is_the_programs() {
+fn policy_is_applied_to_the_program() {
     assert_eq!(scheduling("--other"), (0, 0));
     if !root() {
         return;
@@ -51,7 +51,7 @@ fn every_policy_is_the_programs() {
 }
 
 #[test]
-fn cpus_and_slack_are_the_programs() {
+fn cpus_and_slack_are_applied_to_the_program() {
     let said = latlab("exec --cpus 0 -- grep Cpus_allowed_list /proc/self/status");
     assert_eq!(said.stdout, "Cpus_allowed_list:\t0\n", "{said:?}");
     let said = latlab("exec --slack 123us -- cat /proc/self/timerslack_ns");
@@ -59,19 +59,19 @@ fn cpus_and_slack_are_the_programs() {
 }
 
 #[test]
-fn idle_states_are_bounded_while_it_runs() {
+fn idle_states_are_limited_while_program_runs() {
     if !root() {
         return;
     }
     let said = latlab("exec --cpu-dma-latency 37us -- od -An -td4 /dev/cpu_dma_latency");
-    let bound: i32 = said.stdout.trim().parse().expect("the kernel says one number");
-    // Somebody else may wish for less, but nobody can lift it.
+    let bound: i32 = said.stdout.trim().parse().expect("the file has one number");
+    // Another process may request a lower limit, but none can raise it.
     assert!((0..=37).contains(&bound), "{said:?}");
 }
 
 #[test]
-fn a_program_that_is_not_there_is_one_sentence() {
-    // A folder in the search path that can't be read would be another reason.
+fn missing_program_is_refused_in_one_sentence() {
+    // An unreadable folder in the search path would be another reason.
     let absent = run(command("exec -- no-such-program --fifo").env("PATH", "/usr/bin:/bin"));
     absent.refused(2, &["no-such-program", "No such file"]);
     latlab("exec -- /etc").refused(2, &["/etc", "Permission denied"]);

@@ -1,5 +1,4 @@
-//! Explanations of late wake-ups: of causes that are known, of tasks that were there before, and
-//! what is made of them.
+//! Explanations of late wake-ups: of known causes, of tasks already running, and their reports.
 
 mod microscope;
 mod shown;
@@ -10,9 +9,10 @@ use latlab_core::record::Record;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 
-/// What a record explains. Of each of its worst wake-ups, charges and rest are the latency.
+/// Returns the explanation of a record. Asserts that charges and remainder of each of the worst
+/// samples add up to its latency.
 fn explained(record: &Record) -> &Explained {
-    let explained = record.explained.as_ref().expect("it is explained");
+    let explained = record.explained.as_ref().expect("the record is explained");
     for sample in &record.worst {
         let charged: u64 = sample.causes.iter().map(|charge| charge.ns.0).sum();
         let rest = sample.unexplained.expect("each of the worst is explained");
@@ -24,7 +24,7 @@ fn explained(record: &Record) -> &Explained {
     explained
 }
 
-/// How much is charged to this cause, whoever is to blame.
+/// Returns the time charged to these causes, whatever the culprit.
 fn charged(explained: &Explained, causes: &[&str]) -> Nanos {
     let shares = explained.causes.iter().filter(|share| causes.contains(&share.cause.as_str()));
     Nanos(shares.map(|share| share.total.0).sum())

@@ -1,46 +1,48 @@
-//! The program explains itself, and what it says of itself is true.
+//! Help, lists, completions and the manual page of the program.
 
-use crate::program::{Said, command, folder, latlab, machine, root, run, sandboxed};
+use crate::program::{
+    Missing, Said, command, folder, latlab, machine, not_run, root, run, sandboxed,
+};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What a command prints that has nothing to complain about.
-fn printed(words: &str) -> String {
+/// Returns the standard output of a command that succeeds without messages.
+fn stdout_of(words: &str) -> String {
     let said = latlab(words);
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "latlab {words}: {said:?}");
     assert!(!said.stdout.trim().is_empty(), "latlab {words}");
     said.stdout
 }
 
-/// The commands that the help lists.
+/// Returns the commands that the help lists.
 fn commands() -> Vec<String> {
-    let help = printed("--help");
+    let help = stdout_of("--help");
     let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let list = list.take_while(|line| !line.is_empty());
-    // A summary that goes on in a second line is indented further.
+    // The second line of a summary is indented further.
     let names = list.filter_map(|line| line.strip_prefix("  ").filter(|l| !l.starts_with(' ')));
     let names = names.filter_map(|line| line.split(' ').next().map(str::to_owned));
     names.filter(|name| name != "help").collect()
 }
 
-/// The examples that a help text ends with: a `latlab` line each, without the explanation.
+/// Returns the examples at the end of a help text: a `latlab` line each, without the explanation.
 fn examples(help: &str) -> Vec<String> {
-    let (_, examples) = help.split_once("Examples:\n").expect("there are examples");
+    let (_, examples) = help.split_once("Examples:\n").expect("the help has examples");
     let lines = examples.lines().map(|line| line.trim().split("   ").next().unwrap_or_default());
     lines.filter(|line| line.starts_with("latlab ")).map(str::to_owned).collect()
 }
 
 #[test]
-fn without_arguments_it_is_the_help_with_three_examples() {
+fn help_without_arguments_has_three_examples() {
     let said = latlab("");
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    assert_eq!(said.stdout, printed("-h"));
+    assert_eq!(said.stdout, stdout_of("-h"));
     assert_eq!(examples(&said.stdout).len(), 3, "{said:?}");
 }
 
 #[test]
-fn every_command_has_a_help_and_no_worker_is_among_them() {
+fn commands_have_help_and_workers_are_hidden() {
     let commands = commands();
     for expected in
         ["run", "scan", "compare", "report", "doctor", "exec", "kernel", "list", "generate"]
@@ -50,20 +52,20 @@ fn every_command_has_a_help_and_no_worker_is_among_them() {
     let hidden = ["load-worker", "probe-worker", "scan-worker", "agent"];
     assert!(!commands.iter().any(|name| hidden.contains(&name.as_str())), "{commands:?}");
     for command in &commands {
-        let help = printed(&format!("{command} --help"));
+        let help = stdout_of(&format!("{command} --help"));
         assert!(help.contains(&format!("Usage: latlab {command}")), "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
 }
 
 #[test]
-fn the_version_is_said() {
-    assert_eq!(printed("--version"), concat!("latlab ", env!("CARGO_PKG_VERSION"), "\n"));
+fn version_is_printed() {
+    assert_eq!(stdout_of("--version"), concat!("latlab ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
-/// Runs an example as it stands in `folder`, but for a tenth of a second.
-fn try_out(example: &str, folder: &Path) -> Said {
-    let words = example.strip_prefix("latlab ").expect("an example begins so");
+/// Runs an example in `folder`, for a tenth of a second.
+fn run_example(example: &str, folder: &Path) -> Said {
+    let words = example.strip_prefix("latlab ").expect("an example begins with latlab");
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     let mut short = rest.replace("--for 60s", "");
     if verb == "run" && !short.contains("--count") {
@@ -74,68 +76,71 @@ fn try_out(example: &str, folder: &Path) -> Said {
 }
 
 #[test]
-fn every_example_works_as_it_stands() {
+fn examples_of_help_work() {
     if !root() {
         return;
     }
     let _alone = machine();
     let folder = folder();
-    let help = printed("--help") + &printed("run --help");
+    let help = stdout_of("--help") + &stdout_of("run --help");
     let (general, of_run) = help.split_at(help.rfind("Examples:\n").unwrap());
     let examples: Vec<String> = [examples(general), examples(of_run)].concat();
     assert!(examples.len() >= 6, "{examples:?}");
     for example in examples.iter().flat_map(|line| line.split(" && ")) {
         println!("{example}");
-        let said = try_out(example, folder.path());
-        // 1 is an answer: something severe was found, or a limit exceeded.
+        let said = run_example(example, folder.path());
+        // Exit code 1 is a result: a severe finding, or an exceeded limit.
         assert!(matches!(said.code(), Some(0 | 1)), "{said:?}");
     }
 }
 
 #[test]
-fn all_there_is_is_listed_and_explained() {
-    let all = printed("list");
+fn list_shows_and_explains_all_parts() {
+    let all = stdout_of("list");
     for room in ["probes", "calls", "loads", "targets", "knobs"] {
-        let (table, title) = (printed(&format!("list {room}")), format!("{room}:\n"));
+        let (table, title) = (stdout_of(&format!("list {room}")), format!("{room}:\n"));
         assert!(all.contains(&(title + &table)), "{room}");
         if matches!(room, "targets" | "knobs") {
             continue;
         }
         for line in table.lines() {
             let name = line.split_whitespace().next().unwrap();
-            let text = printed(&format!("list {name}"));
+            let text = stdout_of(&format!("list {name}"));
             assert!(text.starts_with(&format!("{name} (")), "{text}");
         }
     }
-    // A load may be called as a call is.
-    let fork = printed("list fork");
+    // A load may have the name of a call.
+    let fork = stdout_of("list fork");
     assert!(fork.starts_with("fork (call): ") && fork.contains("\nfork (load): "), "{fork}");
-    let cyclic = printed("list cyclic");
+    let cyclic = stdout_of("list cyclic");
     for key in ["interval=1ms", "phase=shifted", "policy=fifo", "priority=90", "slack="] {
         assert!(cyclic.contains(key), "no {key} in {cyclic}");
     }
 }
 
 #[test]
-fn completions_are_scripts_and_the_manual_is_a_page() {
+fn completions_and_manual_page_are_valid() {
     let folder = folder();
     for what in ["man", "bash", "zsh", "fish"] {
-        let text = printed(&format!("generate {what}"));
+        let text = stdout_of(&format!("generate {what}"));
         assert!(text.replace('\\', "").contains("stop-above"), "{what}");
         fs::write(folder.path().join(what), text).unwrap();
     }
-    // Whatever of these there is.
     for check in ["bash -n bash", "zsh -n zsh", "fish -n fish", "groff -K utf8 -man -ww -z man"] {
-        let mut words = check.split(' ');
-        let mut command = Command::new(words.next().unwrap());
-        let Ok(output) = command.args(words).current_dir(folder.path()).output() else { continue };
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && complaint.is_empty(), "{check}: {complaint}");
+        let (program, words) = check.split_once(' ').unwrap();
+        let mut command = Command::new(program);
+        command.args(words.split(' ')).current_dir(folder.path());
+        let Ok(said) = command.output() else {
+            not_run(Missing::Required, &format!("a part of it needs {program}"));
+            continue;
+        };
+        let complaint = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.success() && complaint.is_empty(), "{check}: {complaint}");
     }
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn closed_pipe_is_no_failure() {
     let mut shell = Command::new("sh");
     let line = "{ \"$0\" generate bash; echo $? >&2; } | head -n 1";
     let said = run(shell.arg("-c").arg(line).arg(crate::program::LATLAB));
@@ -143,7 +148,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn in_a_pipe_there_is_no_bar_and_no_colour() {
+fn output_to_a_pipe_has_neither_bar_nor_colour() {
     let _alone = machine();
     let said = run(command("run --policy other --for 100ms").env("TERM", "xterm-256color"));
     assert_eq!(said.code(), Some(0), "{said:?}");

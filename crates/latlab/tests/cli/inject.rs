@@ -1,18 +1,20 @@
-//! Delays of known cause: as long as was said, at every wake-up, and none where none was ordered.
+//! Delays of known cause: as long as requested, at every wake-up, and none with the cause `none`.
 
-use crate::program::{Running, Said, command, folder, latlab, machine, pause, root, run};
+use crate::program::{
+    Missing, Running, Said, command, folder, latlab, machine, not_run, pause, root, run,
+};
 use latlab_core::record::{Counts, Record};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A cause, and what is known of it: the truth that explanations are to find.
+/// A cause, and its expected delay.
 struct Truth {
     cause: &'static str,
-    /// What the delay is to be called by who explains it.
+    /// Cause that explanations must name.
     called: &'static str,
-    /// What comes on top of the delay in the laboratory at most, in ns: from its end to the thread,
-    /// and 2 µs for a tick that had to wait, too.
+    /// Longest time in the laboratory from the end of the delay to the running thread, in ns. It
+    /// includes 2 µs for a tick that was delayed as well.
     rest: u64,
 }
 
@@ -27,28 +29,28 @@ const TRUTHS: [Truth; 9] = [
     Truth { cause: "interrupt", called: "interrupt", rest: 9_000 },
     Truth { cause: "higher-priority", called: "higher-priority", rest: 7_000 },
     Truth { cause: "equal-priority", called: "equal-priority", rest: 7_000 },
-    // The last page that is touched is in it.
+    // Includes the access to the last page.
     Truth { cause: "page-fault", called: "page-fault", rest: 10_000 },
 ];
 
-/// Later than by its own way through the kernel, and a tick, nobody is who is not made late.
+/// Longest latency of a wake-up without a delay, in ns: the wake-up itself and a tick.
 const PROMPT: u64 = 7_000;
 
 fn injected(cause: &str, words: &str) -> Said {
     latlab(&format!("run inject:cause={cause},time=300us --json {words}"))
 }
 
-/// The records that several targets gave.
+/// Parses the records of several targets.
 fn records(said: &Said) -> Vec<Record> {
     assert_eq!(said.code(), Some(0), "{said:?}");
     let mut texts: Vec<String> =
         said.stdout.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
     texts.pop();
-    texts.iter().map(|text| Record::from_json(text).expect("a record")).collect()
+    texts.iter().map(|text| Record::from_json(text).expect("the output is a record")).collect()
 }
 
-/// Asserts that all 23 samples of each record lie between these.
-fn lie_between(records: &[Record], least: u64, most: u64, what: &str) {
+/// Asserts that all 23 samples of each record are between `least` and `most`.
+fn assert_all_between(records: &[Record], least: u64, most: u64, what: &str) {
     for record in records {
         let series = &record.series[0];
         assert_eq!((record.series.len(), series.counts.recorded), (1, 23), "{what}");
@@ -59,38 +61,43 @@ fn lie_between(records: &[Record], least: u64, most: u64, what: &str) {
     }
 }
 
-/// PREEMPT_RT is the last of them.
+/// The last of these kernels has PREEMPT_RT.
 const KERNELS: &str = "--count 23 --on lab:preemptible-hr --on lab:rapid-reaction --on lab:rt";
 
 #[test]
-fn in_the_laboratory_each_cause_takes_as_long_as_was_said() {
+fn delays_in_laboratory_take_the_requested_time() {
     for Truth { cause, called, rest } in TRUTHS {
         let records = records(&injected(cause, KERNELS));
         assert_eq!(records.len(), 3);
-        // Softirqs can be preempted on PREEMPT_RT.
+        // Softirqs are preemptible with PREEMPT_RT.
         let late = if cause == "softirq" { &records[..2] } else { &records[..] };
-        lie_between(late, TIME, TIME + rest, &format!("{cause}, called {called}"));
-        lie_between(&records[late.len()..], 0, PROMPT, cause);
+        assert_all_between(late, TIME, TIME + rest, &format!("{cause}, called {called}"));
+        assert_all_between(&records[late.len()..], 0, PROMPT, cause);
     }
 }
 
 #[test]
-fn where_nothing_is_done_nobody_is_late_and_that_is_the_same_twice() {
+fn cause_none_delays_nothing_and_repeats_exactly() {
     let said = injected("none", KERNELS);
-    lie_between(&records(&said), 0, PROMPT, "none");
+    assert_all_between(&records(&said), 0, PROMPT, "none");
     let words = format!("{KERNELS} --fresh");
     assert_eq!(injected("none", &words).stdout, said.stdout);
     let late = injected("timer-callback", KERNELS);
     assert_eq!(injected("timer-callback", &words).stdout, late.stdout);
 }
 
-/// There the thread waits for the tick, and whatever is to begin before it would, too.
+/// There the thread waits for the tick, as would a delay that is to begin before it.
 #[test]
-fn where_timers_fire_at_ticks_only_what_comes_after_can_be_made() {
+fn delays_before_expiry_are_refused_with_tick_timers() {
     let on_ticks = "--count 23 --on lab:standard";
     let tick = 4_000_000;
-    lie_between(&records(&injected("none", on_ticks)), 0, tick + PROMPT, "none");
-    lie_between(&records(&injected("page-fault", on_ticks)), TIME, tick + PROMPT, "page-fault");
+    assert_all_between(&records(&injected("none", on_ticks)), 0, tick + PROMPT, "none");
+    assert_all_between(
+        &records(&injected("page-fault", on_ticks)),
+        TIME,
+        tick + PROMPT,
+        "page-fault",
+    );
     for cause in ["interrupts-off", "higher-priority"] {
         let ways_out = ["inject", "ticks", "highres=off", "cause=page-fault"];
         injected(cause, on_ticks).refused(3, &ways_out);
@@ -98,7 +105,7 @@ fn where_timers_fire_at_ticks_only_what_comes_after_can_be_made() {
 }
 
 #[test]
-fn each_of_two_cpus_is_late_by_itself() {
+fn delays_are_injected_on_each_of_two_cpus() {
     let folder = folder();
     let profile = folder.path().join("two.toml");
     let text = "summary = 'two CPUs'\nkernel = { package = 'linux-image-6.12-amd64' }\ncpus = 2\n";
@@ -120,7 +127,7 @@ fn each_of_two_cpus_is_late_by_itself() {
 }
 
 #[test]
-fn on_this_machine_what_needs_no_driver_takes_at_least_as_long() {
+fn delays_without_driver_take_at_least_the_requested_time() {
     if !root() {
         return;
     }
@@ -139,7 +146,7 @@ fn on_this_machine_what_needs_no_driver_takes_at_least_as_long() {
 }
 
 #[test]
-fn a_request_to_end_ends_it_and_everybody_who_takes_part() {
+fn sigint_ends_inject_and_its_helper_tasks() {
     if !root() {
         return;
     }
@@ -156,7 +163,7 @@ fn a_request_to_end_ends_it_and_everybody_who_takes_part() {
 }
 
 #[test]
-fn what_can_not_be_made_is_refused() {
+fn cause_that_cannot_be_injected_is_refused() {
     let words = "run inject --for 100ms --cpus 0";
     let refused = |keys: &str, words: &[&str]| {
         latlab(&format!("run inject:{keys} --for 100ms")).refused(2, words);
@@ -169,7 +176,9 @@ fn what_can_not_be_made_is_refused() {
     refused("priority=99", &["priority=99", "priority=98 or less"]);
     refused("cause=equal-priority,priority=1", &["priority=1", "priority=2 or more"]);
     refused("policy=other", &["policy=other", "policy=fifo"]);
-    if root() && !Path::new("/dev/latlab").exists() {
+    if Path::new("/dev/latlab").exists() {
+        not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
+    } else if root() {
         let words = words.replace("inject", "inject:cause=softirq");
         let ways_out = ["inject", "insmod", "lab:PROFILE", "cause=higher-priority"];
         latlab(&words).refused(3, &ways_out);

@@ -1,4 +1,4 @@
-//! A run that is asked to end keeps what was measured and gives everything back.
+//! Interrupted runs: they keep their samples and restore all knobs.
 
 use crate::knob;
 use crate::program::{LATLAB, Running, Said, command, folder, machine, pause, root, sandboxed};
@@ -6,24 +6,25 @@ use latlab_core::record::Record;
 use std::fs;
 use std::time::Duration;
 
-/// A long run that turns a interrupted by `interrupt` once it measures.
+/// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output
+/// and record.
 fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
     let folder = folder();
     let out = folder.path().join("kept.json");
     let words = "run cyclic --for 60s --warm-up 0 --set stat_interval=7 --load cpu --out";
     let mut run = Running::start(sandboxed(folder.path(), words).arg(&out));
     run.measuring();
-    assert_eq!(knob::read(), "7", "it is turned while the run lasts");
+    assert_eq!(knob::read(), "7", "the knob is set during the run");
     pause(Duration::from_millis(200));
     interrupt(&run);
     let said = run.finish();
     let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {said:?}"));
-    let record = Record::from_json(&record).expect("what is kept is whole");
+    let record = Record::from_json(&record).expect("the record is complete");
     (said, record)
 }
 
 #[test]
-fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
+fn signal_to_end_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
@@ -45,7 +46,7 @@ fn every_request_to_end_is_obeyed_and_nothing_is_lost() {
 }
 
 #[test]
-fn an_impatient_user_loses_nothing_either() {
+fn second_sigint_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
@@ -64,12 +65,12 @@ fn an_impatient_user_loses_nothing_either() {
 }
 
 #[test]
-fn the_values_of_somebody_else_stay() {
+fn knob_changed_by_somebody_else_is_not_restored() {
     if !root() {
         return;
     }
     let _alone = machine();
-    let before = knob::put_back();
+    let before = knob::restore_on_drop();
     let (said, record) = interrupted(|run| {
         knob::write("11");
         run.signal("INT");
@@ -81,7 +82,7 @@ fn the_values_of_somebody_else_stay() {
 }
 
 #[test]
-fn two_runs_do_not_turn_one_knob() {
+fn knob_set_by_one_run_is_refused_to_another() {
     if !root() {
         return;
     }
@@ -99,16 +100,16 @@ fn two_runs_do_not_turn_one_knob() {
     second.finish().refused(2, &["stat_interval", "another latlab", &pid]);
     assert_eq!(knob::read(), "7");
     let other = "run cyclic --for 100ms --cpus 0 --set timer_migration=1 --json";
-    let beside = Running::start(&mut sandboxed(folder.path(), other)).finish();
-    assert_eq!(beside.code(), Some(0), "another knob is free: {beside:?}");
-    assert_eq!(knob::read(), "7", "who ends gives back only its own");
+    let second = Running::start(&mut sandboxed(folder.path(), other)).finish();
+    assert_eq!(second.code(), Some(0), "another knob is free: {second:?}");
+    assert_eq!(knob::read(), "7", "a run restores only its own knobs");
     first.signal("INT");
     assert_eq!(first.finish().code(), Some(0));
     assert_eq!(knob::read(), before);
 }
 
 #[test]
-fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
+fn sigint_during_warm_up_is_reported_as_nothing_recorded() {
     let _alone = machine();
     let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 30s --json";
     let mut run = Running::start(&mut command(words));
@@ -122,7 +123,7 @@ fn an_interruption_in_the_warm_up_is_said_to_have_measured_nothing() {
 }
 
 #[test]
-fn who_is_not_to_hear_the_hang_up_does_not() {
+fn sighup_under_nohup_is_ignored() {
     let _alone = machine();
     let mut nohup = std::process::Command::new("nohup");
     nohup.arg(LATLAB).args("run cyclic --policy other --cpus 0 --for 2s --json".split(' '));

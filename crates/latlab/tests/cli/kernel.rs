@@ -1,13 +1,14 @@
-//! The kernels in the cache: whole or not there, whatever happens to who works on them.
+//! Kernels in the cache: each is complete or absent, whatever happens to the process that adds it.
 
-use crate::program::{Running, Said, behind, command, entries, folder, latlab, root, run, until};
+use crate::program::{
+    Missing, Running, Said, behind, command, entries, folder, latlab, not_run, root, run, until,
+};
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The smallest file that is a kernel: an ELF header, the note by which QEMU enters, a banner.
+/// Returns the smallest kernel image: an ELF header, the PVH note for QEMU, and a banner.
 pub(super) fn kernel(release: &str) -> Vec<u8> {
     let mut file = vec![0_u8; 64 + 56];
     file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -21,24 +22,25 @@ pub(super) fn kernel(release: &str) -> Vec<u8> {
     [file.as_slice(), note, banner.as_bytes()].concat()
 }
 
-/// `latlab kernel` with these words, in `folder`, where its cache is too.
+/// Returns the command `latlab kernel` with these arguments, with `folder` as working directory and
+/// cache.
 fn in_cache(folder: &Path, words: &str) -> Command {
     let mut command = command(&format!("kernel {words}"));
     command.current_dir(folder).env("XDG_CACHE_HOME", folder);
     command
 }
 
-/// What is in the cache, drafts included; locks stay.
+/// Returns the names in the cache, with drafts and without locks.
 fn kernels(folder: &Path) -> Vec<String> {
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let there = entries(&folder.join("latlab/kernels"));
-    let mut names: Vec<String> = there.iter().map(|path| name(path)).collect();
+    let paths = entries(&folder.join("latlab/kernels"));
+    let mut names: Vec<String> = paths.iter().map(|path| name(path)).collect();
     names.retain(|name| name != ".locks");
     names.sort();
     names
 }
 
-fn said_name(said: &Said, name: &str) {
+fn assert_prints_name(said: &Said, name: &str) {
     assert_eq!(
         (said.code(), said.stdout.as_str()),
         (Some(0), format!("{name}\n").as_str()),
@@ -47,15 +49,15 @@ fn said_name(said: &Said, name: &str) {
 }
 
 #[test]
-fn a_kernel_is_added_listed_and_removed() {
+fn kernel_is_added_listed_and_removed() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9-mine")).unwrap();
     fs::create_dir_all(folder.join("m/lib/modules/6.1.9-mine/kernel")).unwrap();
     fs::write(folder.join("m/lib/modules/6.1.9-mine/modules.order"), "a.ko").unwrap();
     symlink("/", folder.join("m/lib/modules/6.1.9-mine/build")).unwrap();
-    said_name(&run(&mut in_cache(folder, "add vmlinux --modules m")), "6.1.9-mine");
-    said_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --modules m")), "6.1.9-mine");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
     let modules = folder.join("latlab/kernels/6.1.9-mine/lib/modules/6.1.9-mine");
     assert!(modules.join("modules.order").is_file() && !modules.join("build").exists());
     let list = run(&mut in_cache(folder, "list")).stdout;
@@ -69,7 +71,7 @@ fn a_kernel_is_added_listed_and_removed() {
 }
 
 #[test]
-fn what_is_no_kernel_is_refused_and_leaves_nothing() {
+fn file_that_is_no_kernel_is_refused_and_leaves_nothing() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -90,21 +92,21 @@ fn what_is_no_kernel_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn two_that_add_the_same_leave_one_that_is_whole() {
+fn kernel_added_twice_at_once_is_whole() {
     let folder = folder();
     let folder = folder.path();
     let bytes = [kernel("6.1.9"), vec![0; 20_000_000]].concat();
     fs::write(folder.join("vmlinux"), &bytes).unwrap();
     let both = [(); 2].map(|()| Running::start(&mut in_cache(folder, "add vmlinux")));
     for said in both.map(Running::finish) {
-        said_name(&said, "6.1.9");
+        assert_prints_name(&said, "6.1.9");
     }
     assert_eq!(kernels(folder), ["6.1.9"]);
     assert!(fs::read(folder.join("latlab/kernels/6.1.9/image")).unwrap() == bytes);
 }
 
 #[test]
-fn who_waits_for_another_says_so_and_can_be_ended() {
+fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -113,7 +115,7 @@ fn who_waits_for_another_says_so_and_can_be_ended() {
     let lock = File::create(locks.join("add-6.1.9")).unwrap();
     lock.lock().unwrap();
     let waits = |running: &Running| {
-        until("it says that it waits", || {
+        until("the wait is reported", || {
             running.stderr().contains("another latlab is adding 6.1.9")
         });
     };
@@ -126,11 +128,11 @@ fn who_waits_for_another_says_so_and_can_be_ended() {
     waits(&patient);
     assert_eq!(kernels(folder), Vec::<String>::new());
     lock.unlock().unwrap();
-    said_name(&patient.finish(), "6.1.9");
+    assert_prints_name(&patient.finish(), "6.1.9");
 }
 
 #[test]
-fn what_a_killed_process_left_is_no_kernel_and_goes_away() {
+fn draft_of_killed_process_is_no_kernel_and_is_removed() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
@@ -141,31 +143,31 @@ fn what_a_killed_process_left_is_no_kernel_and_goes_away() {
     fs::create_dir_all(&half).unwrap();
     fs::write(half.join("image"), "half").unwrap();
     assert!(!run(&mut in_cache(folder, "list")).stdout.contains("half"));
-    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
     assert_eq!(kernels(folder), ["6.1.9", "half"]);
 }
 
 #[test]
-fn a_cache_that_can_not_be_written_still_gives_what_is_in_it() {
+fn read_only_cache_still_lists_its_kernels() {
     if !root() {
         return;
     }
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
-    said_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
-    let fixed = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
-    let in_fixed = |words: &str| {
-        run(behind(fixed, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    let read_only = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
+    let in_read_only = |words: &str| {
+        run(behind(read_only, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
     };
-    let list = in_fixed("list");
+    let list = in_read_only("list");
     assert!(list.code() == Some(0) && list.stdout.contains("6.1.9"), "{list:?}");
-    in_fixed("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
-    in_fixed("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
 }
 
 #[test]
-fn a_full_disk_is_said_before_and_leaves_nothing() {
+fn full_disk_is_refused_before_copying() {
     if !root() {
         return;
     }
@@ -179,25 +181,24 @@ fn a_full_disk_is_said_before_and_leaves_nothing() {
 }
 
 #[test]
-fn where_there_is_no_apt_there_is_another_way() {
+fn fetch_without_apt_names_another_way() {
     let folder = folder();
     let said = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
     said.refused(3, &["apt-cache is not installed", "latlab kernel add FILE"]);
 }
 
-/// Whether this is a Debian whose packages can be fetched.
-fn debian() -> bool {
-    let there = Path::new("/usr/bin/apt-get").exists();
-    if !there {
-        // Past the test harness, which keeps the words of a test that passes to itself.
-        let _ = writeln!(std::io::stderr(), "NOT RUN: this test needs apt-get");
+/// Whether packages can be fetched with apt-get.
+fn has_apt() -> bool {
+    let exists = Path::new("/usr/bin/apt-get").exists();
+    if !exists {
+        not_run(Missing::Required, "it needs apt-get");
     }
-    there
+    exists
 }
 
 #[test]
-fn what_is_missing_to_build_is_named_with_its_packages() {
-    if !debian() {
+fn missing_build_tools_are_named_with_their_packages() {
+    if !has_apt() {
         return;
     }
     let folder = folder();
@@ -213,25 +214,25 @@ fn what_is_missing_to_build_is_named_with_its_packages() {
     assert!(sentence.contains("dwarves"), "{sentence}");
 }
 
-/// In the user's own cache, where the laboratory finds them again.
+/// In the user's own cache, which the laboratory uses.
 #[test]
-fn debians_kernels_are_fetched_once() {
-    if !debian() {
+fn debian_kernels_are_fetched_once() {
+    if !has_apt() {
         return;
     }
-    // However slow the network is.
+    // Without a timeout, as the network may be slow.
     let fetch = || {
-        let output = command("kernel fetch").output().expect("it starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
-        assert!(output.status.success(), "{}", text(output.stderr));
-        (text(output.stdout), text(output.stderr))
+        let said = command("kernel fetch").output().expect("latlab starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is UTF-8");
+        assert!(said.status.success(), "{}", text(said.stderr));
+        (text(said.stdout), text(said.stderr))
     };
     let (first, _) = fetch();
     let names: Vec<&str> = first.lines().collect();
     assert!(names.len() == 2 && names[0].starts_with("debian-") && names[1].contains("-rt-"));
-    let (again, said) = fetch();
+    let (again, stderr) = fetch();
     assert_eq!(again, first);
-    assert!(said.lines().all(|line| line.contains("is in the cache already")), "{said}");
+    assert!(stderr.lines().all(|line| line.contains("is in the cache already")), "{stderr}");
     let list = latlab("kernel list").stdout;
     assert!(names.iter().all(|name| list.contains(name)), "{list}");
 }

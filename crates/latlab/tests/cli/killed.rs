@@ -1,5 +1,4 @@
-//! A run that is killed leaves no process and no file, and what it changed is put right by the
-//! next command.
+//! Killed runs: they leave no process and no file, and the next command restores their knobs.
 
 use crate::knob;
 use crate::program::{
@@ -11,66 +10,66 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-/// Kills a run that has turned the knob to 7.
-fn killed(folder: &std::path::Path) {
+/// Kills a run that has set the knob to 7.
+fn kill_run_with_knob_set(folder: &std::path::Path) {
     let words = "run cyclic --for 60s --set stat_interval=7";
     let mut run = Running::start(&mut sandboxed(folder, words));
     run.measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
-    assert_eq!(knob::read(), "7", "nobody is left who could have put it back");
+    assert_eq!(knob::read(), "7", "no process is left to restore it");
 }
 
-/// Asserts that a command has put the knob right and said so in a sentence.
-fn mended(said: &Said, before: &str) {
+/// Asserts that a command has restored the knob and reported it in one sentence.
+fn assert_restored(said: &Said, before: &str) {
     assert_eq!(knob::read(), before);
     let sentence =
         format!("was killed; stat_interval (/proc/sys/vm/stat_interval) is {before} again");
-    let told = said.stderr.lines().filter(|line| line.contains(&sentence)).count();
-    assert_eq!(told, 1, "{said:?}");
+    let count = said.stderr.lines().filter(|line| line.contains(&sentence)).count();
+    assert_eq!(count, 1, "{said:?}");
 }
 
 #[test]
-fn the_next_doctor_puts_right_what_a_killed_run_has_changed() {
+fn doctor_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
     let _alone = machine();
-    let before = knob::put_back();
+    let before = knob::restore_on_drop();
     let folder = folder();
-    killed(folder.path());
+    kill_run_with_knob_set(folder.path());
     let doctor = || Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
-    mended(&doctor(), &before.0);
+    assert_restored(&doctor(), &before.0);
     let again = doctor();
-    assert!(!again.stderr.contains("killed"), "it is said once: {again:?}");
+    assert!(!again.stderr.contains("killed"), "it is reported once: {again:?}");
 }
 
 #[test]
-fn the_next_run_puts_right_what_a_killed_run_has_changed() {
+fn run_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
     let _alone = machine();
-    let before = knob::put_back();
+    let before = knob::restore_on_drop();
     let folder = folder();
-    killed(folder.path());
+    kill_run_with_knob_set(folder.path());
     let words = "run cyclic --for 100ms --cpus 0 --set stat_interval=9 --json";
     let said = Running::start(&mut sandboxed(folder.path(), words)).finish();
-    mended(&said, &before.0);
+    assert_restored(&said, &before.0);
     let record = said.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "mended"));
-    assert_eq!(record.changes[0].old, before.0, "what the killed run had set is not what was");
+    assert_eq!(record.changes[0].old, before.0, "not the value that the killed run set");
 }
 
 #[test]
-fn a_value_that_somebody_chose_after_the_killing_stays() {
+fn knob_changed_after_the_kill_is_left_alone() {
     if !root() {
         return;
     }
     let _alone = machine();
-    let before = knob::put_back();
+    let before = knob::restore_on_drop();
     let folder = folder();
-    killed(folder.path());
+    kill_run_with_knob_set(folder.path());
     knob::write("11");
     let said = Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
     assert!(said.stderr.contains("somebody has changed it since"), "{said:?}");
@@ -79,10 +78,10 @@ fn a_value_that_somebody_chose_after_the_killing_stays() {
 }
 
 #[test]
-fn no_load_outlives_a_killed_run() {
+fn loads_end_with_a_killed_run() {
     let _alone = machine();
     let folder = folder();
-    // A name of its own, by which its processes are known among those of other tests.
+    // A copy, by whose path its processes are told from those of other tests.
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
     let scratch = folder.path().join("scratch");
@@ -96,8 +95,8 @@ fn no_load_outlives_a_killed_run() {
     );
     run.measuring();
     pause(Duration::from_millis(300));
-    let crew = running(&program).len();
-    assert!(crew > workers(run.pid()).len() && workers(run.pid()).len() >= 6, "{crew}");
+    let processes = running(&program).len();
+    assert!(processes > workers(run.pid()).len() && workers(run.pid()).len() >= 6, "{processes}");
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     until("no process of the run is left", || running(&program).is_empty());
@@ -105,7 +104,7 @@ fn no_load_outlives_a_killed_run() {
 }
 
 #[test]
-fn a_killed_run_leaves_no_half_record() {
+fn record_of_killed_run_is_the_older_one() {
     let _alone = machine();
     let folder = folder();
     let out = folder.path().join("record.json");
@@ -119,7 +118,7 @@ fn a_killed_run_leaves_no_half_record() {
 }
 
 #[test]
-fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
+fn loads_end_with_a_killed_program_with_file_capabilities() {
     if !root() {
         return;
     }
@@ -127,8 +126,8 @@ fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
-    let rights = ["cap_sys_nice,cap_ipc_lock+ep"];
-    let status = Command::new("setcap").args(rights).arg(&program).status();
+    let capabilities = ["cap_sys_nice,cap_ipc_lock+ep"];
+    let status = Command::new("setcap").args(capabilities).arg(&program).status();
     assert!(status.expect("make test installs setcap").success());
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
@@ -140,15 +139,16 @@ fn no_load_outlives_a_killed_program_with_capabilities_of_its_own() {
     until("no process of the run is left", || running(&program).is_empty());
 }
 
-/// A guest with a VGA card, whose console is switched until the load is held still on its own
-/// terminal and killed there. `latlab exec` gives guests no display: this QEMU has one.
+/// A guest with a VGA card. The load is stopped repeatedly until it is on its own terminal, and
+/// killed there. `latlab exec` starts guests without a display, so that QEMU is wrapped to add one.
 #[test]
-fn the_next_doctor_shows_the_console_again_that_a_killed_load_has_left() {
+fn doctor_restores_console_switched_by_killed_load() {
     let folder = folder();
     let qemu = folder.path().join("qemu-system-x86_64");
     let text = "#!/bin/sh\nPATH=${PATH#*:} exec qemu-system-x86_64 \"$@\" -vga std\n";
     fs::write(&qemu, text).expect("the folder can be written");
-    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&qemu, fs::Permissions::from_mode(0o755))
+        .expect("the permissions can be set");
     let profile = folder.path().join("display.toml");
     let text = "summary = 'with a display'\nkernel = { package = 'linux-image-6.12-amd64' }\n\
                 modules = ['bochs']\n";
@@ -161,18 +161,18 @@ fn the_next_doctor_shows_the_console_again_that_a_killed_load_has_left() {
                   kill -CONT $worker; sleep 0.0013; hold; done; \
                   kill -9 $!; wait $!; shown; \
                   /latlab doctor >/dev/null; shown; echo /run/latlab/*";
-    let path = std::env::var("PATH").expect("there is one");
+    let path = std::env::var("PATH").expect("PATH is set");
     let mut exec = command("exec --with /bin/sleep");
     exec.env("PATH", format!("{}:{path}", folder.path().display()));
     exec.arg("--on").arg(format!("lab:{}", profile.display()));
     let said = run(exec.args(["--", "sh", "-c", script]));
     assert!(said.stderr.contains("was killed; active_console (/dev/tty0) is 1 again"), "{said:?}");
-    assert_eq!(said.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "and no journal is left");
+    assert_eq!(said.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "no journal is left");
 }
 
-/// A guest has a keyboard, whose LEDs a killed load leaves as they happened to be.
+/// A guest has a keyboard. A killed load leaves its LEDs in any state.
 #[test]
-fn the_next_doctor_puts_right_what_a_killed_load_has_changed_of_the_console() {
+fn doctor_restores_leds_changed_by_killed_load() {
     let script = "/latlab run cyclic --for 60s --load caps-lock & sleep 2; kill -9 $!; wait $!; \
                   /latlab doctor >/dev/null; echo /run/latlab/*";
     let said = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));

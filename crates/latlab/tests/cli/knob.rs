@@ -1,30 +1,30 @@
-//! The knob that the tests turn: how often the kernel gathers its memory statistics. Nothing
+//! The knob that the tests set: the update interval of the kernel's memory statistics. Nothing
 //! depends on it.
 
 use std::fs;
 
 const PATH: &str = "/proc/sys/vm/stat_interval";
 
-/// Its value now.
+/// Returns its current value.
 pub(crate) fn read() -> String {
-    fs::read_to_string(PATH).expect("every kernel has it").trim().to_owned()
+    fs::read_to_string(PATH).expect("every kernel has this knob").trim().to_owned()
 }
 
-/// Turns it, as an administrator would.
+/// Sets it, as an administrator would.
 pub(crate) fn write(value: &str) {
-    fs::write(PATH, value).expect("root may turn it");
+    fs::write(PATH, value).expect("root may set it");
 }
 
-/// Its value now, which it gets again when this is dropped.
-pub(crate) fn put_back() -> PutBack {
-    PutBack(read())
+/// Returns its current value, which is restored when this is dropped.
+pub(crate) fn restore_on_drop() -> RestoreOnDrop {
+    RestoreOnDrop(read())
 }
 
-/// See [`put_back`].
+/// The value to restore; see [`restore_on_drop`].
 #[derive(Debug)]
-pub(crate) struct PutBack(pub(crate) String);
+pub(crate) struct RestoreOnDrop(pub(crate) String);
 
-impl Drop for PutBack {
+impl Drop for RestoreOnDrop {
     fn drop(&mut self) {
         write(&self.0);
     }

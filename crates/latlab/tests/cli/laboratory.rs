@@ -1,4 +1,4 @@
-//! Guests: the same record each time, programs brought along, and guests that go wrong.
+//! Guests: reproducible records, programs copied into them, and guests that fail.
 
 use super::program::{LATLAB, command, folder, latlab, pause, run, until};
 use latlab_core::machine::TimeDomain;
@@ -13,21 +13,16 @@ fn compiled(folder: &Path, name: &str, text: &str) -> PathBuf {
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
     fs::write(&source, text).expect("the folder can be written");
     let compiler = Command::new("cc").args(["-static", "-o"]).args([&program, &source]).status();
-    assert!(compiler.expect("there is a compiler").success());
+    assert!(compiler.expect("cc starts").success());
     program
 }
 
-/// Keeps a processor of the host busy while it is there.
+/// Keeps a CPU of the host busy until it is dropped.
 struct Busy(std::process::Child);
 
 impl Busy {
     fn start() -> Busy {
-        Busy(
-            Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .spawn()
-                .expect("there is a shell"),
-        )
+        Busy(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts"))
     }
 }
 
@@ -38,10 +33,9 @@ impl Drop for Busy {
     }
 }
 
-/// The promise of the laboratory, on three kernels under three loads: the same bytes, whatever
-/// else the host does.
+/// Three kernels under three loads give the same bytes, whatever else the host does.
 #[test]
-fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
+fn record_is_the_same_on_idle_and_busy_host() {
     let targets = "--on lab:standard --on lab:preemptible-hr --on lab:rt";
     let words = |load: &str| {
         format!("run cyclic --load {load} --count 100 --warm-up 20ms --json --fresh {targets}")
@@ -58,29 +52,30 @@ fn a_record_is_the_same_byte_for_byte_on_an_idle_and_on_a_busy_host() {
     }
 }
 
-/// QEMU's main loop moves the time of an idle guest: here it never rests, being asked for its name
-/// again and again by a monitor that this test adds.
+/// The main loop of QEMU advances the time of an idle guest. Here it is always busy, with requests
+/// over a monitor that this test adds.
 #[test]
-fn a_record_is_the_same_however_busy_the_main_loop_of_qemu_is() {
+fn record_is_the_same_with_busy_main_loop_of_qemu() {
     let folder = folder();
     let script = "#!/bin/bash\nPATH=${PATH#*:}\n\
         [ \"$1\" = --version ] && exec qemu-system-x86_64 \"$1\"\n\
         exec qemu-system-x86_64 \"$@\" -chardev stdio,id=m,signal=off -mon m \
         < <(yes 'info name') > /dev/null\n";
-    let asked = folder.path().join("qemu-system-x86_64");
-    fs::write(&asked, script).expect("the folder can be written");
-    fs::set_permissions(&asked, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let path = std::env::var("PATH").expect("there is one");
+    let wrapper = folder.path().join("qemu-system-x86_64");
+    fs::write(&wrapper, script).expect("the folder can be written");
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))
+        .expect("the permissions can be set");
+    let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", folder.path().display());
     let words =
         "run cyclic --load disk:size=1MiB --count 20 --warm-up 0 --json --fresh --on lab:rt";
-    let quiet = latlab(words);
-    assert_eq!(quiet.code(), Some(0), "{quiet:?}");
-    assert_eq!(run(command(words).env("PATH", &path)).stdout, quiet.stdout);
+    let idle = latlab(words);
+    assert_eq!(idle.code(), Some(0), "{idle:?}");
+    assert_eq!(run(command(words).env("PATH", &path)).stdout, idle.stdout);
 }
 
 #[test]
-fn a_record_says_that_its_time_is_made_of_instructions() {
+fn record_of_laboratory_is_in_instruction_time_and_cached() {
     let said = latlab("run cyclic --on lab:rt --count 200 --json");
     let record = said.record();
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -90,15 +85,16 @@ fn a_record_says_that_its_time_is_made_of_instructions() {
     let series = &record.series[0];
     assert_eq!(series.profile.as_deref(), Some("rt"));
     assert_eq!(series.counts.recorded + series.counts.missed, 200);
-    assert!(series.max.0 < 50_000, "a quiet PREEMPT_RT kernel takes microseconds: {series:?}");
+    assert!(series.max.0 < 50_000, "an idle PREEMPT_RT kernel takes microseconds: {series:?}");
     assert!(record.warnings.is_empty(), "{:?}", record.warnings);
-    // What is known comes without a guest: this QEMU can only tell its version.
+    // A cached result needs no guest: this QEMU only prints its version.
     let folder = folder();
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && PATH=${PATH#*:} exec qemu-system-x86_64 \"$1\"\nexit 9\n";
     let fake = folder.path().join("qemu-system-x86_64");
     fs::write(&fake, script).expect("the folder can be written");
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).expect("it is ours");
-    let path = std::env::var("PATH").expect("there is one");
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755))
+        .expect("the permissions can be set");
+    let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", folder.path().display());
     let again = run(command("run cyclic --on lab:rt --count 200 --json").env("PATH", &path));
     assert_eq!(again.stdout, said.stdout);
@@ -107,7 +103,7 @@ fn a_record_says_that_its_time_is_made_of_instructions() {
 }
 
 #[test]
-fn timers_are_as_fine_as_the_profile_says() {
+fn timer_resolution_is_that_of_the_profile() {
     let said =
         latlab("run cyclic:interval=10ms --on lab:standard --on lab:utime --count 50 --json");
     let [tick, fine] = said.two_records();
@@ -118,14 +114,14 @@ fn timers_are_as_fine_as_the_profile_says() {
 }
 
 #[test]
-fn a_virtual_machine_in_wall_time_says_so() {
+fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
     let said = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert_eq!(said.record().machine.time_domain, TimeDomain::Virtualized);
 }
 
 #[test]
-fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out() {
+fn program_copied_to_guest_runs_with_its_libraries_and_returns_its_exit_code() {
     let said = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let mut script = command("exec --on lab:rt --fifo 7 --with /bin/cat -- sh -c");
@@ -137,11 +133,12 @@ fn a_program_brought_along_runs_with_its_libraries_and_its_exit_code_comes_out()
 }
 
 #[test]
-fn a_program_is_found_as_here_and_not_waited_for_longer_than_it_lives() {
+fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     let folder = folder();
     let inner = folder.path().join("inner");
     fs::create_dir(&inner).expect("the folder can be written");
-    std::os::unix::fs::symlink("/bin/echo", folder.path().join("link")).expect("as above");
+    std::os::unix::fs::symlink("/bin/echo", folder.path().join("link"))
+        .expect("the folder can be written");
     let said = run(command("exec --on lab:rt -- ../link beside").current_dir(&inner));
     assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "beside\n"), "{said:?}");
     let script = "while :; do :; done & exit 3";
@@ -151,7 +148,7 @@ fn a_program_is_found_as_here_and_not_waited_for_longer_than_it_lives() {
 }
 
 #[test]
-fn a_guest_that_panics_tells_of_it() {
+fn guest_that_panics_is_reported() {
     let folder = folder();
     let text = "#include <fcntl.h>\n#include <unistd.h>\n\
                 int main() { int f = open(\"/proc/sysrq-trigger\", O_WRONLY); write(f, \"c\", 1); pause(); }";
@@ -162,16 +159,16 @@ fn a_guest_that_panics_tells_of_it() {
 }
 
 #[test]
-fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
+fn guest_that_hangs_is_ended_at_its_limit() {
     let folder = folder();
     let program = compiled(folder.path(), "hog", "int main() { for (;;); }");
-    // The environment tells this guest's QEMU from those of the other tests.
+    // The environment variable tells this QEMU from those of other tests.
     let mark = "LATLAB_TEST=hang";
     let words = "exec --on lab:rt --fifo 99 --limit 20s --";
     let said = run(command(words).arg(program).env("LATLAB_TEST", "hang"));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{said:?}");
-    let left = fs::read_dir("/proc").expect("it is mounted").flatten().filter(|entry| {
+    let left = fs::read_dir("/proc").expect("/proc is mounted").flatten().filter(|entry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
         let environment = fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
         words.starts_with("qemu") && environment.contains(mark)
@@ -179,14 +176,14 @@ fn a_guest_that_hangs_is_given_up_within_its_limit_and_leaves_nothing() {
     assert_eq!(left.count(), 0, "QEMU is gone");
 }
 
-/// What a latlab has started.
+/// Returns the children of a process.
 fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Not the one that is only asked for its version.
+/// Whether the process is QEMU with a guest, not one that prints its version.
 fn is_guest(pid: u32) -> bool {
     let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.starts_with("qemu") && words.contains("-kernel")
@@ -196,12 +193,12 @@ fn with_a_guest() -> (super::program::Running, u32) {
     let running = super::program::Running::start(&mut command("run --on lab:rt --for 300s"));
     let qemu = || children(running.pid()).into_iter().find(|pid| is_guest(*pid));
     until("a guest runs", || qemu().is_some());
-    let qemu = qemu().expect("it was there");
+    let qemu = qemu().expect("the guest runs");
     (running, qemu)
 }
 
 #[test]
-fn a_qemu_that_is_killed_is_said_to_be() {
+fn qemu_that_is_killed_is_reported() {
     let (running, qemu) = with_a_guest();
     super::program::send("KILL", qemu);
     let said = running.finish();
@@ -210,7 +207,7 @@ fn a_qemu_that_is_killed_is_said_to_be() {
 }
 
 #[test]
-fn a_guest_goes_with_the_latlab_that_started_it() {
+fn guest_ends_with_the_latlab_that_started_it() {
     for (signal, code) in [("INT", Some(2)), ("KILL", None)] {
         let (running, qemu) = with_a_guest();
         pause(Duration::from_millis(300));
@@ -221,7 +218,7 @@ fn a_guest_goes_with_the_latlab_that_started_it() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_with_the_nearest() {
+fn profile_name_unknown_is_refused_with_nearest() {
     latlab("run --on lab:rt-lasy").refused(2, &["rt-lasy", "rt-lazy"]);
     latlab("run --on lab").refused(2, &["lab:NAME"]);
     latlab("run --on lab:rt --on native").refused(2, &["two kinds"]);
@@ -230,7 +227,7 @@ fn what_is_no_profile_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn who_has_no_qemu_hears_how_to_get_it() {
+fn missing_qemu_is_refused_with_its_package() {
     assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
     let said = run(Command::new(LATLAB)
         .args(["run", "--on", "lab:rt", "--count", "10", "--fresh"])
@@ -238,9 +235,9 @@ fn who_has_no_qemu_hears_how_to_get_it() {
     said.refused(3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
 }
 
-/// QEMU's is not that of processors, which matters where several interrupt each other.
+/// The emulation of cmpxchg16b in QEMU differs from real CPUs, which matters with several CPUs.
 #[test]
-fn guests_of_several_processors_do_without_cmpxchg16b() {
+fn guests_with_several_cpus_lack_cmpxchg16b() {
     let folder = folder();
     let has_it = |cpus: u32| {
         let profile = folder.path().join(format!("{cpus}.toml"));

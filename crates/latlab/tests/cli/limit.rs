@@ -1,11 +1,11 @@
-//! `--stop-above` ends a run at the first sample above, and keeps what led there.
+//! `--stop-above`: it ends a run at the first sample above the limit, and keeps its circumstances.
 
 use crate::program::{folder, latlab, machine};
 use latlab_core::record::Record;
 use std::fs;
 
 #[test]
-fn the_first_sample_above_the_limit_ends_the_run_with_its_circumstances() {
+fn sample_above_limit_ends_run_and_is_described() {
     let _alone = machine();
     let folder = folder();
     let out = folder.path().join("over.json");
@@ -26,7 +26,7 @@ fn the_first_sample_above_the_limit_ends_the_run_with_its_circumstances() {
 }
 
 #[test]
-fn a_limit_that_holds_is_exit_0() {
+fn limit_that_holds_is_exit_0() {
     let _alone = machine();
     let said = latlab("run cyclic --policy other --cpus 0 --for 100ms --stop-above 1h --json");
     assert_eq!(said.code(), Some(0), "{said:?}");

@@ -1,14 +1,14 @@
-//! The live view: on a terminal, and nowhere else.
+//! The live view, on a terminal only.
 
 use crate::program::{LATLAB, Running, latlab, machine, root};
 use std::process::Command;
 
-/// What a run shows on a terminal; `script` gives it one.
+/// Returns the output of a run on a terminal, which `script` provides.
 fn on_a_terminal(words: &str) -> String {
     on_a_terminal_of(30, words)
 }
 
-/// The same on one of so many rows.
+/// The same on a terminal of so many rows.
 fn on_a_terminal_of(rows: u32, words: &str) -> String {
     let command = format!("stty cols 100 rows {rows}; {LATLAB} {words}");
     let said = Running::start(
@@ -22,7 +22,7 @@ fn on_a_terminal_of(rows: u32, words: &str) -> String {
 }
 
 #[test]
-fn a_terminal_gets_a_line_for_each_cpu_and_the_time_left() {
+fn terminal_shows_line_per_cpu_and_time_left() {
     let _alone = machine();
     let shown = on_a_terminal("run cyclic --policy other --cpus 0 --for 1s");
     for word in ["now", "missed", "CPU 0", "left", "\u{1b}["] {
@@ -31,23 +31,23 @@ fn a_terminal_gets_a_line_for_each_cpu_and_the_time_left() {
 }
 
 #[test]
-fn a_pipe_gets_none_of_it() {
+fn pipe_gets_no_live_view() {
     let _alone = machine();
     let said = latlab("run cyclic --policy other --cpus 0 --for 300ms");
     assert!(!said.stderr.contains("left") && !said.stderr.contains('\u{1b}'), "{said:?}");
     assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
 }
 
-/// What a table of causes begins with, of the live view and of no other.
+/// Header of the table of causes in the live view.
 const CAUSES: &str = "cause                 late     total     worst  culprit";
 
-/// What was shown until the bar with the time left was shown for the last time.
-fn meanwhile(shown: &str) -> &str {
+/// Returns the output up to the last time that the progress bar is drawn.
+fn live_part(shown: &str) -> &str {
     shown.rsplit_once(" left").expect("the time left is shown").0
 }
 
 #[test]
-fn a_terminal_gets_the_causes_while_they_are_found() {
+fn terminal_shows_causes_while_measuring() {
     if !root() {
         return;
     }
@@ -57,7 +57,7 @@ fn a_terminal_gets_the_causes_while_they_are_found() {
     let watch = format!("explain --pid {} --for 3s", sleeper.pid());
     for words in ["explain cyclic --cpus 0 --above 10us --for 3s", &watch] {
         let shown = on_a_terminal(words);
-        let meanwhile = meanwhile(&shown);
+        let meanwhile = live_part(&shown);
         for word in [CAUSES, "wake-ups were later than", "unexplained"] {
             assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
         }
@@ -65,20 +65,20 @@ fn a_terminal_gets_the_causes_while_they_are_found() {
 }
 
 #[test]
-fn a_low_terminal_gets_the_causes_as_well() {
+fn terminal_of_few_rows_shows_causes() {
     if !root() {
         return;
     }
     let _alone = machine();
     let shown = on_a_terminal_of(8, "explain cyclic --cpus 0 --above 10us --for 3s");
-    let meanwhile = meanwhile(&shown);
+    let meanwhile = live_part(&shown);
     for word in [CAUSES, "CPU 0", "left"] {
         assert!(meanwhile.contains(word), "no '{word}' in: {shown}");
     }
 }
 
 #[test]
-fn a_pipe_gets_the_causes_at_the_end_only() {
+fn pipe_gets_causes_at_the_end_only() {
     if !root() {
         return;
     }

@@ -1,8 +1,8 @@
-//! Loads work, are where they were put, and end when they are told to.
+//! Loads: their work, their CPUs, and their end.
 
 use crate::program::{
-    LATLAB, Running, behind, command, entries, field, folder, latlab, machine, root, run, running,
-    send, until, workers,
+    LATLAB, Missing, Running, behind, command, entries, field, folder, latlab, machine, not_run,
+    root, run, running, send, until, workers,
 };
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Record;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn each_of_them_reports_its_work() {
+fn loads_report_their_work() {
     let _alone = machine();
     let folder = folder();
     let names = ["cpu", "memory", "fork", "procfs", "hackbench", "netbench", "disk"];
@@ -32,8 +32,8 @@ fn each_of_them_reports_its_work() {
     assert!(entries(folder.path()).is_empty());
 }
 
-/// Asserts that all of them worked, each in its unit, and none ended early.
-fn worked(record: &Record, units: &[(&str, &str)]) {
+/// Asserts that all loads worked, each in its unit, and none ended early.
+fn assert_worked(record: &Record, units: &[(&str, &str)]) {
     let found = record.work.iter().map(|work| (work.load.as_str(), work.unit.as_str()));
     assert_eq!(found.collect::<Vec<_>>(), units);
     for work in &record.work {
@@ -42,13 +42,13 @@ fn worked(record: &Record, units: &[(&str, &str)]) {
     assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{record:?}");
 }
 
-/// Loads as words: `--load NAME` each.
+/// Returns the arguments `--load NAME` for each load.
 fn loads(names: &[&str]) -> String {
     names.iter().map(|name| format!(" --load {name}")).collect()
 }
 
 #[test]
-fn those_that_write_files_or_start_processes_work() {
+fn loads_of_files_and_processes_report_their_work() {
     let _alone = machine();
     let folder = folder();
     let dir = folder.path().display();
@@ -65,12 +65,12 @@ fn those_that_write_files_or_start_processes_work() {
         ("exit", "processes"),
         ("interrupts", "timer expiries"),
     ];
-    worked(&said.record(), &units);
+    assert_worked(&said.record(), &units);
     assert!(entries(folder.path()).is_empty());
 }
 
 #[test]
-fn those_that_fill_a_network_do_it_in_one_of_their_own() {
+fn network_loads_run_in_namespaces_of_their_own() {
     if !root() {
         return;
     }
@@ -78,37 +78,46 @@ fn those_that_fill_a_network_do_it_in_one_of_their_own() {
     let words = format!("run --policy other --for 60s --json{}", loads(&["ping", "download"]));
     let mut run = Running::start(&mut command(&words));
     run.measuring();
-    let network = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("it lives");
+    let network =
+        |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("the process exists");
     let networks: BTreeSet<_> = workers(run.pid()).into_iter().map(network).collect();
     assert_eq!(networks.len(), 2 * online().len());
     assert!(!networks.contains(&network(std::process::id())));
     run.signal("INT");
     let said = run.finish();
-    worked(&said.record(), &[("ping", "echoes"), ("download", "bytes")]);
+    assert_worked(&said.record(), &[("ping", "echoes"), ("download", "bytes")]);
 }
 
 #[test]
-fn one_that_interrupts_other_processors_wants_two_of_them() {
+fn ipi_load_needs_two_cpus() {
     let _alone = machine();
     let alone = latlab("run --policy other --cpus 0 --for 100ms --load ipi:on=probe");
     alone.refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
     if online().len() > 1 {
         let said = latlab("run --policy other --for 200ms --load ipi --json");
-        worked(&said.record(), &[("ipi", "broadcasts")]);
+        assert_worked(&said.record(), &[("ipi", "broadcasts")]);
+    } else {
+        not_run(Missing::Optional, "a part of it needs two CPUs");
     }
 }
 
+fn has_driver() -> bool {
+    Path::new("/dev/latlab").exists()
+}
+
 #[test]
-fn what_a_load_lacks_is_said_before_anything_starts() {
+fn load_without_its_needs_is_refused_before_anything_starts() {
     let _alone = machine();
-    if !Path::new("/dev/latlab").exists() {
+    if has_driver() {
+        not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
+    } else {
         let said = latlab("run --for 60s --load interrupts:device");
         said.refused(3, &["interrupts: ", "/dev/latlab", "lab:", "source=timer"]);
     }
     if root() {
         let folder = folder();
         let program = folder.path().join("latlab");
-        fs::copy(LATLAB, &program).expect("there is room for a copy");
+        fs::copy(LATLAB, &program).expect("the program can be copied");
         for (load, what) in [
             ("ping", "its network namespace"),
             ("download", "its network namespace"),
@@ -128,16 +137,16 @@ fn what_a_load_lacks_is_said_before_anything_starts() {
         "run --policy other --for 100ms --skip-missing --json{}",
         loads(&[missing, "fork"])
     );
-    if !Path::new("/dev/latlab").exists() {
+    if !has_driver() {
         let record = latlab(&words).record();
-        worked(&record, &[("fork", "processes")]);
+        assert_worked(&record, &[("fork", "processes")]);
         let skipped = record.warnings.iter().find(|warning| warning.code == "skipped");
-        assert!(skipped.expect("it is told").text.contains("interrupts was left out"));
+        assert!(skipped.expect("there is a warning").text.contains("interrupts was left out"));
     }
 }
 
 #[test]
-fn a_load_whose_process_was_killed_says_that_it_has_ended() {
+fn load_with_killed_process_is_reported_as_ended() {
     let _alone = machine();
     for load in ["hackbench", "netbench"] {
         let words = format!("run --policy other --for 60s --json --load {load}");
@@ -145,9 +154,9 @@ fn a_load_whose_process_was_killed_says_that_it_has_ended() {
         run.measuring();
         let worker = workers(run.pid())[0];
         let children = format!("/proc/{worker}/task/{worker}/children");
-        let children = fs::read_to_string(children).expect("it lives");
-        let child = children.split_whitespace().last().expect("it has children");
-        send("KILL", child.parse().expect("a process"));
+        let children = fs::read_to_string(children).expect("the process exists");
+        let child = children.split_whitespace().last().expect("the worker has children");
+        send("KILL", child.parse().expect("it is a PID"));
         until("the load has ended", || {
             field(worker, "State").is_none_or(|state| state.starts_with('Z'))
         });
@@ -155,35 +164,36 @@ fn a_load_whose_process_was_killed_says_that_it_has_ended() {
         let record = run.finish().record();
         let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
         assert!(
-            ended.expect("it is said").text.contains("a child process has ended"),
+            ended.expect("there is a warning").text.contains("a child process has ended"),
             "{record:?}"
         );
     }
 }
 
 #[test]
-fn files_of_nothing_are_no_load() {
+fn load_of_size_0_is_refused() {
     for load in ["disk", "wilshire-disk", "download"] {
         let said = latlab(&format!("run --for 1s --load {load}:size=0B"));
         said.refused(2, &[load, "0B"]);
     }
 }
 
-/// There is one interrupt of the test driver, which `schedule` leaves alone.
+/// The test driver has one interrupt, which `schedule` does not use.
 #[test]
-fn what_is_measured_with_the_drivers_interrupt_no_load_takes() {
+fn driver_interrupt_used_by_probe_is_refused_to_load() {
     let words = "--load interrupts --count 20 --on lab:rt --fresh --json";
     latlab(&format!("run rhealstone.interrupt {words}"))
         .refused(2, &["interrupts: ", "source=timer"]);
     let said = latlab(&format!("run schedule:0/10 {words}"));
     assert_eq!(said.code(), Some(0), "{said:?}");
-    worked(&said.record(), &[("interrupts", "device interrupts")]);
+    assert_worked(&said.record(), &[("interrupts", "device interrupts")]);
 }
 
-/// As late as what an interrupt has to do takes: a handler of 10 µs (an idle machine's own worst case
-/// has 3 µs of other things), one of 100 µs, and up to 64 timers of a quarter of a microsecond each.
+/// The latency grows by the work of an interrupt: a handler of 10 µs (3 µs of the worst case of an
+/// idle machine have other causes), one of 100 µs, and up to 64 timers of a quarter of a
+/// microsecond each.
 #[test]
-fn a_storm_of_interrupts_makes_tasks_late() {
+fn interrupts_load_delays_tasks() {
     let worst = |load: &str| {
         let said = latlab(&format!("run cyclic --on lab:rapid-reaction --count 500 --json {load}"));
         assert_eq!(said.code(), Some(0), "{said:?}");
@@ -200,9 +210,9 @@ fn a_storm_of_interrupts_makes_tasks_late() {
     }
 }
 
-/// A guest has a keyboard, a display, a disk and a device that interrupts.
+/// A guest has a keyboard, a display, a disk and a device with an interrupt.
 #[test]
-fn in_a_guest_those_work_that_this_machine_may_lack_something_for() {
+fn loads_that_need_devices_work_in_a_guest() {
     let words = loads(&[
         "caps-lock",
         "console-switch",
@@ -227,25 +237,25 @@ fn in_a_guest_those_work_that_this_machine_may_lack_something_for() {
         ("page-cache", "pages"),
     ];
     let record = said.record();
-    worked(&record, &units);
+    assert_worked(&record, &units);
     let changes: Vec<&str> = record.changes.iter().map(|change| change.knob.as_str()).collect();
     assert_eq!(changes, ["console_leds", "active_console"]);
     assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
     assert_eq!(latlab(&words).stdout, said.stdout, "the same bytes each time");
 }
 
-/// The CPUs of this machine that are online, from the kernel's list.
+/// Returns the online CPUs of this machine.
 fn online() -> CpuList {
-    let text = fs::read_to_string("/sys/devices/system/cpu/online").expect("there are CPUs");
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").expect("sysfs is mounted");
     text.trim().parse().expect("the kernel writes lists of CPUs")
 }
 
-/// Where the workers of a load run, a list for each.
-fn placed(on: &str) -> Vec<String> {
+/// Returns the CPU list of each worker of a load.
+fn worker_cpus(on: &str) -> Vec<String> {
     let words = format!("run --policy other --cpus 0 --for 60s --load cpu:on={on}");
     let mut run = Running::start(&mut command(&words));
     run.measuring();
-    let cpus = |pid: &u32| field(*pid, "Cpus_allowed_list").expect("it lives");
+    let cpus = |pid: &u32| field(*pid, "Cpus_allowed_list").expect("the process exists");
     let mut cpus: Vec<String> = workers(run.pid()).iter().map(cpus).collect();
     cpus.sort();
     run.signal("INT");
@@ -253,8 +263,8 @@ fn placed(on: &str) -> Vec<String> {
     cpus
 }
 
-/// Asserts that a load is on these CPUs, a worker each; where there are none, that it is refused.
-fn is_on(on: &str, cpus: &CpuList) {
+/// Asserts that a load has one worker on each of these CPUs. Without any, it must be refused.
+fn assert_placed(on: &str, cpus: &CpuList) {
     if cpus.is_empty() {
         let words = format!("run --cpus 0 --for 100ms --load cpu:on={on}");
         latlab(&words).refused(3, &["cpu: ", "there is no ", "--cpus", "on="]);
@@ -262,49 +272,49 @@ fn is_on(on: &str, cpus: &CpuList) {
     }
     let mut expected: Vec<String> = cpus.iter().map(|cpu| cpu.to_string()).collect();
     expected.sort();
-    assert_eq!(placed(on), expected, "{on}");
+    assert_eq!(worker_cpus(on), expected, "{on}");
 }
 
 #[test]
-fn each_is_where_it_was_put() {
+fn loads_run_on_the_cpus_they_were_given() {
     let _alone = machine();
-    let probed = CpuList::from_iter([0]);
-    is_on("probe", &probed);
-    is_on("others", &online().minus(&probed));
-    is_on("all", &online());
+    let measured = CpuList::from_iter([0]);
+    assert_placed("probe", &measured);
+    assert_placed("others", &online().minus(&measured));
+    assert_placed("all", &online());
     let siblings = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list";
     let core: CpuList = fs::read_to_string(siblings).unwrap().trim().parse().unwrap();
-    is_on("sibling", &core.minus(&probed));
+    assert_placed("sibling", &core.minus(&measured));
     let everywhere = format!("run --cpus {} --for 100ms --load cpu:on=others", online());
     latlab(&everywhere).refused(3, &["cpu: ", "there is no CPU that is not under test", "--cpus"]);
 }
 
 #[test]
-fn a_worker_that_dies_is_reported_and_the_run_goes_on() {
+fn worker_that_dies_is_reported_and_run_continues() {
     let _alone = machine();
     let words = "run --policy other --cpus 0 --for 1s --warm-up 0 --load fork:on=probe --json";
     let mut run = Running::start(&mut command(words));
     run.measuring();
-    let crew = workers(run.pid());
-    assert_eq!(crew.len(), 1);
-    send("KILL", crew[0]);
+    let workers = workers(run.pid());
+    assert_eq!(workers.len(), 1);
+    send("KILL", workers[0]);
     let said = run.finish();
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
     let counts = record.series[0].counts;
     assert_eq!(counts.recorded + counts.missed, 1_000);
     let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
-    let sentence = &ended.expect("it is told").text;
+    let sentence = &ended.expect("there is a warning").text;
     assert!(sentence.contains("fork") && sentence.contains("SIGKILL"), "{sentence}");
 }
 
 #[test]
-fn a_load_that_can_not_begin_ends_the_run_and_the_other_loads() {
+fn load_that_cannot_start_ends_the_run() {
     let _alone = machine();
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
-    // It passes the check, but its first reading in the worker fails.
+    // The check passes, but the first read in the worker fails.
     let words = "run --for 60s --policy other --load cpu --load procfs:path=/proc/self/mem";
     let mut command = Command::new(&program);
     run(command.args(words.split_whitespace())).refused(2, &["procfs"]);
@@ -312,7 +322,7 @@ fn a_load_that_can_not_begin_ends_the_run_and_the_other_loads() {
 }
 
 #[test]
-fn a_disk_that_fills_up_during_the_run_does_not_cost_the_record() {
+fn disk_that_fills_up_does_not_lose_the_record() {
     if !root() {
         return;
     }
@@ -320,7 +330,7 @@ fn a_disk_that_fills_up_during_the_run_does_not_cost_the_record() {
     let folder = folder();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
-    // Only the run sees this disk, so what it kept there is printed by the shell.
+    // Only the run sees this file system, so that the shell prints the record.
     let script = "mount -t tmpfs -o size=4m none \"$1/disk\"; disk=$1/disk; shift; \
                   (sleep 0.4; head -c 8m /dev/zero >\"$disk/rest\" 2>/dev/null || :) & \
                   \"$@\" --out \"$disk/record\" >/dev/null; wait; \

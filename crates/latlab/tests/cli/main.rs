@@ -1,8 +1,8 @@
-//! The program as its users meet it: started, told, interrupted, killed.
+//! Tests of the program from outside: it is started, given input, interrupted and killed.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test stands outside of the program: it starts it, waits, and spoils its files"
+    reason = "the tests start the program, wait for it, and damage its files"
 )]
 
 mod adapt;

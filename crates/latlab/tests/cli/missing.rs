@@ -1,19 +1,20 @@
-//! What a kernel of the laboratory lacks: refused with the reason, or left out and said so.
+//! Features that a kernel of the laboratory lacks: refused with the reason, or skipped with a
+//! warning.
 
 use crate::program::{Said, behind, command, folder, latlab, root, run};
 use std::path::{Path, PathBuf};
 
-/// The image of Debian's kernel, which the laboratory has in the user's own cache.
+/// Returns the image of Debian's kernel in the user's cache.
 fn image() -> PathBuf {
     let said = latlab("kernel fetch linux-image-6.12-amd64");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let home = || variable("HOME").map(|home| home.join(".cache"));
-    let cache = variable("XDG_CACHE_HOME").or_else(home).expect("there is a cache");
+    let cache = variable("XDG_CACHE_HOME").or_else(home).expect("HOME is set");
     cache.join("latlab/kernels").join(said.stdout.trim()).join("vmlinux")
 }
 
-/// A cache in `folder` whose kernel `bare` is Debian's without any of its modules.
+/// Creates a cache in `folder` with the kernel `bare`: Debian's without its modules.
 fn with_bare_kernel(folder: &Path) {
     let mut add = command("kernel add --name bare");
     let said = run(add.arg(image()).env("XDG_CACHE_HOME", folder));
@@ -24,24 +25,24 @@ fn in_cache(folder: &Path, words: &str) -> Said {
     run(command(words).env("XDG_CACHE_HOME", folder))
 }
 
-/// What the record says was left out, a text each.
+/// Returns the texts of the warnings about skipped parts.
 fn skipped(said: &Said) -> Vec<String> {
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
-    assert!(record.series[0].counts.recorded > 0, "it is measured all the same: {record:?}");
+    assert!(record.series[0].counts.recorded > 0, "the probe must still measure: {record:?}");
     let skipped = record.warnings.into_iter().filter(|warning| warning.code == "skipped");
     skipped.map(|warning| warning.text).collect()
 }
 
-/// Nothing can be built for a kernel out of a file whose headers are not installed.
+/// Modules cannot be built for a kernel from a file without installed headers.
 #[test]
-fn where_no_driver_can_be_built_the_run_goes_on_and_says_why() {
+fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
     if !root() {
         return;
     }
     let folder = folder();
     with_bare_kernel(folder.path());
-    // Should this machine have the headers of the very same kernel, the run does not see them.
+    // Hides headers of the same kernel that may be installed on this machine.
     let hidden = "if test -d /lib/modules; then mount -t tmpfs none /lib/modules; fi";
     let in_guest = |words: &str| {
         let words = format!("run cyclic --count 20 --json --on lab:bare {words}");
@@ -62,9 +63,9 @@ fn where_no_driver_can_be_built_the_run_goes_on_and_says_why() {
     assert_eq!(worked, ["fork"]);
 }
 
-/// The card is there, but nothing in this kernel draws on it.
+/// The guest has a graphics card, but this kernel has no driver for it.
 #[test]
-fn where_no_driver_draws_the_console_is_not_switched() {
+fn console_without_display_driver_is_not_switched() {
     let folder = folder();
     with_bare_kernel(folder.path());
     let words = "run cyclic --count 20 --json --on lab:bare --load console-switch";

@@ -1,14 +1,13 @@
-//! Records as Parquet, read by those who are to read them: DuckDB and pandas.
+//! Records as Parquet, read by DuckDB and pandas.
 
-use crate::program::{folder, latlab};
+use crate::program::{Missing, folder, latlab, not_run};
 use latlab_core::record::{Charge, Figure, Record};
 use latlab_core::time::Nanos;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Reads all tables both ways and says what is in them, line by line.
+/// Reads all tables with both libraries and prints their contents, line by line.
 const READER: &str = r#"
 import json, sys
 import duckdb, pandas
@@ -35,17 +34,17 @@ for name in ["series", "samples", "worst", "figures"]:
 print("both agree")
 "#;
 
-/// A Python with DuckDB and pandas, kept in the target folder from one test to the next; none, and
-/// said so, where they can't be had.
+/// Returns a Python with DuckDB and pandas, in a virtual environment that is kept in the target
+/// folder. None, with a record that the test is not run, if it cannot be installed.
 fn python() -> Option<PathBuf> {
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     let python = venv.join("bin/python");
-    let has_all = || {
+    let is_complete = || {
         let mut command = Command::new(&python);
-        let asked = command.args(["-c", "import duckdb, pandas, pyarrow"]).output();
-        asked.is_ok_and(|asked| asked.status.success())
+        let said = command.args(["-c", "import duckdb, pandas, pyarrow"]).output();
+        said.is_ok_and(|said| said.status.success())
     };
-    if has_all() {
+    if is_complete() {
         return Some(python);
     }
     let steps: [(&Path, &[&str]); 2] = [
@@ -60,28 +59,24 @@ fn python() -> Option<PathBuf> {
         }
         let said = command.output().map_or_else(
             |e| e.to_string(),
-            |output| {
-                if output.status.success() {
+            |said| {
+                if said.status.success() {
                     return String::new();
                 }
-                String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+                String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
             },
         );
         if let Some(why) = said.lines().rfind(|line| !line.trim().is_empty()) {
-            // Past the test harness, which keeps the words of a test that passes to itself.
-            let _ = writeln!(
-                std::io::stderr(),
-                "NOT RUN: reading Parquet needs python3-venv, and duckdb, pandas and pyarrow from \
-                 the network: {why}"
-            );
+            let needs = "a part of it needs python3-venv, and duckdb, pandas and pyarrow from PyPI";
+            not_run(Missing::Required, &format!("{needs}: {why}"));
             return None;
         }
     }
-    assert!(has_all(), "they were installed");
+    assert!(is_complete(), "the packages were installed");
     Some(python)
 }
 
-/// A record with a figure, and the worst sample explained.
+/// Creates a record with a figure and an explained worst sample.
 fn record(path: &Path) -> Record {
     let said =
         latlab(&format!("run --policy other --for 300ms --cpus 0 --json --out {}", path.display()));
@@ -111,7 +106,7 @@ fn record(path: &Path) -> Record {
 }
 
 #[test]
-fn duckdb_and_pandas_read_what_the_records_hold() {
+fn parquet_tables_are_read_by_duckdb_and_pandas() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     let records = [record(&inside("one.json")), record(&inside("two.json"))];
@@ -121,8 +116,9 @@ fn duckdb_and_pandas_read_what_the_records_hold() {
     let said = latlab(&words);
     assert_eq!(said.code(), Some(0), "{said:?}");
     let sizes = |folder: &Path| {
-        ["series", "samples", "worst", "figures"]
-            .map(|name| fs::read(folder.join(format!("{name}.parquet"))).expect("it is written"))
+        ["series", "samples", "worst", "figures"].map(|name| {
+            fs::read(folder.join(format!("{name}.parquet"))).expect("the table is written")
+        })
     };
     let before = sizes(&tables);
     assert!(before.iter().all(|bytes| bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1")));
@@ -131,11 +127,11 @@ fn duckdb_and_pandas_read_what_the_records_hold() {
 
     let Some(python) = python() else { return };
     let read = Command::new(python).args(["-c", READER]).arg(&tables).output();
-    let read = read.expect("it was there");
+    let read = read.expect("python starts");
     let said = String::from_utf8_lossy(&read.stdout);
     assert!(read.status.success(), "{said}{}", String::from_utf8_lossy(&read.stderr));
     let mut lines = said.lines();
-    let mut next = || lines.next().expect("there is a line for each question").to_owned();
+    let mut next = || lines.next().expect("there is a line for each query").to_owned();
     let of_both = |of: &dyn Fn(&str, &Record) -> String| {
         let all = ["one", "two"].iter().zip(&records).map(|(name, record)| of(name, record));
         all.collect::<Vec<_>>().join(" ")
@@ -148,8 +144,8 @@ fn duckdb_and_pandas_read_what_the_records_hold() {
     });
     assert_eq!(next(), series);
     let samples = of_both(&|name, record| {
-        let histogram = record.series[0].histogram().expect("it is whole");
-        let least = histogram.buckets().next().expect("there are samples").from.0;
+        let histogram = record.series[0].histogram().expect("the histogram is valid");
+        let least = histogram.buckets().next().expect("the histogram has samples").from.0;
         format!("{name} {} {least} True", histogram.count())
     });
     assert_eq!(next(), samples);

@@ -1,8 +1,9 @@
-//! How the tests start the program, wait for it, and hear what it said.
+//! Start of the program by the tests, and access to its output.
 
 use latlab_core::record::Record;
+pub(crate) use latlab_testing::{Missing, not_run, root};
 use std::fs::{self, File};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The program under test.
+/// Path of the program that the tests start.
 pub(crate) const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
 
-/// How a program ended and what it said.
+/// Exit status and output of a program.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: ExitStatus,
@@ -30,24 +31,24 @@ impl Said {
         self.status.signal()
     }
 
-    /// What it printed, as a record that is whole.
+    /// Parses standard output as a record.
     pub(crate) fn record(&self) -> Record {
         Record::from_json(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// What it printed, as two records that are whole.
+    /// Parses standard output as two records.
     pub(crate) fn two_records(&self) -> [Record; 2] {
         let (first, second) = self.stdout.split_once("\n}\n{").expect("two records");
         [format!("{first}\n}}"), format!("{{{second}")]
             .map(|text| Record::from_json(&text).unwrap_or_else(|e| panic!("{e}: {text}")))
     }
 
-    /// Asserts that it ended with `code`, one sentence that contains all of `words`, and no
-    /// result. The sentence.
+    /// Asserts that the program ended with `code`, printed nothing to standard output, and one
+    /// sentence that contains all of `words` to standard error. Returns the sentence.
     pub(crate) fn refused(&self, code: i32, words: &[&str]) -> &str {
         assert_eq!(self.code(), Some(code), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
-        let sentence = self.stderr.strip_suffix('\n').expect("a sentence ends its line");
+        let sentence = self.stderr.strip_suffix('\n').expect("the sentence ends with a newline");
         assert!(sentence.starts_with("latlab: ") && !sentence.contains('\n'), "{self:?}");
         assert!(!sentence.contains("panicked"), "{self:?}");
         for word in words {
@@ -57,22 +58,22 @@ impl Said {
     }
 }
 
-/// The value of the first figure of this name.
+/// Returns the value of the first figure of this name.
 pub(crate) fn figure(record: &Record, name: &str) -> Option<f64> {
     figures(record, name).next()
 }
 
-/// The value of the n-th figure of this name, which is a count.
+/// Returns the value of the n-th figure of this name, which is a count.
 pub(crate) fn count(record: &Record, name: &str, nth: usize) -> u64 {
     let value = figures(record, name).nth(nth);
-    value.expect("it is measured").to_string().parse().expect("it is whole")
+    value.expect("there is such a figure").to_string().parse().expect("a count is an integer")
 }
 
 fn figures(record: &Record, name: &str) -> impl Iterator<Item = f64> {
     record.figures.iter().filter(move |figure| figure.name == name).map(|figure| figure.value)
 }
 
-/// A program at work. It is killed with the test that started it.
+/// A running program. It is killed when the test ends.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -80,17 +81,18 @@ pub(crate) struct Running {
     stderr: File,
 }
 
-/// No command of these tests takes longer, however busy the machine is.
+/// Longest time that a test waits for something, on the busiest machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 const STEP: Duration = Duration::from_millis(5);
 
 impl Running {
-    /// Starts `command`; what it says goes to files, so that it never waits for a reader.
+    /// Starts `command`. Its output goes to files, so that it never blocks on a full pipe.
     pub(crate) fn start(command: &mut Command) -> Running {
-        let file = || tempfile::tempfile().expect("there is room for temporary files");
-        let twin = |file: &File| Stdio::from(file.try_clone().expect("a descriptor is free"));
+        let file = || tempfile::tempfile().expect("a temporary file can be created");
+        let duplicate =
+            |file: &File| Stdio::from(file.try_clone().expect("a file descriptor is free"));
         let (stdout, stderr) = (file(), file());
-        command.stdin(Stdio::null()).stdout(twin(&stdout)).stderr(twin(&stderr));
+        command.stdin(Stdio::null()).stdout(duplicate(&stdout)).stderr(duplicate(&stderr));
         let child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         Running { child, stdout, stderr }
     }
@@ -99,46 +101,47 @@ impl Running {
         self.child.id()
     }
 
-    /// Sends a signal, by its name without SIG. A process that has ended, and was not waited
-    /// for, takes it too.
+    /// Sends a signal, by its name without SIG. This also works while the process is a zombie.
     pub(crate) fn signal(&self, name: &str) {
         send(name, self.pid());
     }
 
-    /// Waits until its probe's threads are there.
+    /// Waits until the threads of the probe exist.
     pub(crate) fn measuring(&mut self) {
         let threads = format!("/proc/{}/task", self.pid());
         let named = |path: PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
         let what = format!("{self:?} measures");
         until(&what, || {
-            let ended = self.child.try_wait().expect("it is our child");
+            let ended = self.child.try_wait().expect("it is a child process");
             assert!(ended.is_none(), "it ended before it measured: {:?}", self.said(ended));
             let threads = fs::read_dir(&threads).into_iter().flatten().flatten();
             threads.map(|thread| named(thread.path())).any(|name| name.contains('/'))
         });
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the program.
     pub(crate) fn finish(mut self) -> Said {
         let mut status = None;
         until(&format!("{self:?} ends"), || {
-            status = self.child.try_wait().expect("it is our child");
+            status = self.child.try_wait().expect("it is a child process");
             status.is_some()
         });
         self.said(status)
     }
 
-    /// What it has said so far of how it goes. Where it writes on stays where it is.
+    /// Returns the standard error so far. The file offset of the program is unchanged.
     pub(crate) fn stderr(&self) -> String {
         let mut bytes = vec![0; 1 << 16];
-        let read = self.stderr.read_at(&mut bytes, 0).expect("it is a file");
+        let read = self.stderr.read_at(&mut bytes, 0).expect("the file can be read");
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
     fn said(&mut self, status: Option<ExitStatus>) -> Said {
         let read = |file: &mut File| {
             let mut text = String::new();
-            file.rewind().and_then(|()| file.read_to_string(&mut text)).expect("it is text");
+            file.rewind()
+                .and_then(|()| file.read_to_string(&mut text))
+                .expect("the output is UTF-8");
             text
         };
         Said {
@@ -151,31 +154,31 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Gone already where the test went well.
+        // It has ended already if the test passed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and waits for its end.
 pub(crate) fn run(command: &mut Command) -> Said {
     Running::start(command).finish()
 }
 
-/// `latlab` with these words, separated by blanks.
+/// Returns the command `latlab` with these arguments, separated by blanks.
 pub(crate) fn command(words: &str) -> Command {
     let mut command = Command::new(LATLAB);
     command.args(words.split_whitespace());
     command
 }
 
-/// Runs `latlab` with these words, separated by blanks, to its end.
+/// Runs `latlab` with these arguments, separated by blanks, and waits for its end.
 pub(crate) fn latlab(words: &str) -> Said {
     run(&mut command(words))
 }
 
-/// `latlab` with these words in a mount namespace of its own, in which `script` was run before,
-/// with `folder` as its first parameter.
+/// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is
+/// run there before, with `folder` as its first parameter.
 pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
@@ -184,23 +187,23 @@ pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
     command
 }
 
-/// `latlab` with these words and a journal of its own in `folder`, so that no other latlab on
-/// this machine mends what a test has broken.
+/// Returns the command `latlab` with these arguments and a journal of its own in `folder`, so that
+/// no other latlab on this machine restores what the test left changed.
 pub(crate) fn sandboxed(folder: &Path, words: &str) -> Command {
-    let own = "mkdir -p /run/latlab \"$1/journals\"; mount --bind \"$1/journals\" /run/latlab";
-    behind(own, folder, words)
+    let script = "mkdir -p /run/latlab \"$1/journals\"; mount --bind \"$1/journals\" /run/latlab";
+    behind(script, folder, words)
 }
 
 /// Sends a signal, by its name without SIG.
 pub(crate) fn send(signal: &str, pid: u32) {
     let sent = Command::new("sh").arg("-c").arg(format!("kill -s {signal} {pid}")).status();
-    assert!(sent.expect("there is a shell").success(), "SIG{signal} to {pid}");
+    assert!(sent.expect("sh starts").success(), "SIG{signal} to {pid}");
 }
 
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
+/// Waits until `condition` is true. `what` describes it in the error message.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !so() {
+    while !condition() {
         assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         pause(STEP);
     }
@@ -210,60 +213,49 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Whether the tests that need root can run; says so where they can't.
-pub(crate) fn root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").expect("/proc is mounted");
-    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !root {
-        // Past the test harness, which keeps the words of a test that passes to itself.
-        let _ = writeln!(std::io::stderr(), "NOT RUN: this test needs root");
-    }
-    root
-}
-
-/// The right to measure, and to change the machine: one test at a time.
+/// Returns the lock that a test holds while it measures or changes the machine.
 pub(crate) fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
-    // Another test's failure is not this one's.
+    // A test that failed while it held the lock must not fail the others.
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A seed that no run before has had, so that the laboratory knows nothing of it.
+/// Returns a seed that was never used before, so that the laboratory has no cached result.
 pub(crate) fn new_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is set");
     now.as_secs() * 1_000_000 + u64::from(now.subsec_micros())
 }
 
-/// A fresh folder that every user may read.
+/// Creates a temporary folder that every user may read.
 pub(crate) fn folder() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt as _;
     let open = fs::Permissions::from_mode(0o755);
     let folder = tempfile::Builder::new().permissions(open).tempdir();
-    folder.expect("there is room for temporary files")
+    folder.expect("a temporary folder can be created")
 }
 
-/// What is in a folder.
+/// Returns the entries of a folder.
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).expect("the folder is there");
-    entries.map(|entry| entry.expect("it can be listed").path()).collect()
+    let entries = fs::read_dir(folder).expect("the folder exists");
+    entries.map(|entry| entry.expect("the folder can be read").path()).collect()
 }
 
-/// The processes that run the program at `path`.
+/// Returns the processes that run the program at `path`.
 pub(crate) fn running(path: &Path) -> Vec<u32> {
     processes().filter(|pid| executable(*pid).as_deref() == Some(path)).collect()
 }
 
-/// The workers of a run's loads.
+/// Returns the load workers of a run.
 pub(crate) fn workers(parent: u32) -> Vec<u32> {
     let is_worker = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         words.split(|byte| *byte == 0).nth(1) == Some(b"load-worker")
     };
-    let its_own = |pid: &u32| field(*pid, "PPid").is_some_and(|pid| pid == parent.to_string());
-    processes().filter(is_worker).filter(its_own).collect()
+    let is_child = |pid: &u32| field(*pid, "PPid").is_some_and(|pid| pid == parent.to_string());
+    processes().filter(is_worker).filter(is_child).collect()
 }
 
-/// A line of a process's status.
+/// Returns a field of `/proc/PID/status`.
 pub(crate) fn field(pid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"))?;

@@ -1,10 +1,11 @@
-//! Interrupts of clock devices: in guests, which have them, and here, where there may be none.
+//! Interrupts of clock devices: in guests, which have them, and on this machine, which may have
+//! none.
 
-use crate::program::{command, count, latlab, run};
+use crate::program::{Missing, command, count, latlab, not_run, run};
 use std::path::Path;
 
 #[test]
-fn nothing_is_lost_under_hackbench_and_the_record_is_the_same_twice() {
+fn realfeel_under_hackbench_misses_nothing_and_repeats_exactly() {
     let words = "run realfeel realfeel:device=hpet --load hackbench --on lab:rt --for 500ms --json \
                  --fresh";
     let said = latlab(words);
@@ -24,7 +25,7 @@ fn nothing_is_lost_under_hackbench_and_the_record_is_the_same_twice() {
 }
 
 #[test]
-fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
+fn interrupts_faster_than_ticks_are_missed() {
     // 1024 Hz where timers fire 250 times a second.
     let said = latlab("run realfeel:1024 --on lab:standard --for 1s --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -37,7 +38,7 @@ fn interrupts_that_ticks_are_too_coarse_for_are_missed() {
 }
 
 #[test]
-fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
+fn reader_is_delayed_by_task_between_it_and_the_irq_thread() {
     let words = "run realfeel:device=hpet,frequency=128,priority=80 --for 3s --json --fresh \
                  --load cpu:busy=400ms,every=1s,policy=fifo,priority=70";
     for profile in ["rt", "threadirqs"] {
@@ -48,7 +49,7 @@ fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
         // The handler is a thread of priority 50.
         let late = record.series[0].max;
         assert!((390_000_000..=410_000_000).contains(&late.0), "{profile}: {late}");
-        // What it computes before it sleeps: for 400 ms in each second, and to set itself up.
+        // The load computes for 400 ms of each second, plus its set-up.
         let busy = record.work[0].cpu_ns;
         assert!((1_200_000_000..=2_400_000_000).contains(&busy.0), "{profile}: {busy}");
         assert!(record.work[0].done > 0, "{profile}: {record:?}");
@@ -57,17 +58,17 @@ fn a_task_between_the_interrupts_thread_and_its_reader_delays_the_reader() {
 }
 
 #[test]
-fn a_frequency_that_the_clock_can_not_have_is_refused() {
+fn frequency_the_device_lacks_is_refused() {
     latlab("run realfeel:100").refused(2, &["realfeel", "powers of two", "128"]);
     latlab("run realfeel:32").refused(2, &["realfeel", "64"]);
 }
 
 #[test]
-fn a_device_that_is_missing_is_named_with_its_remedy() {
+fn device_that_is_missing_is_named_with_its_remedy() {
     for (device, remedy) in [("rtc", "modprobe"), ("hpet", "CONFIG_HPET")] {
         let path = if device == "rtc" { "/dev/rtc0" } else { "/dev/hpet" };
         if Path::new(path).exists() {
-            println!("NOT RUN: this machine has {path}");
+            not_run(Missing::Optional, &format!("this machine has {path}"));
             continue;
         }
         let words = format!("run realfeel:device={device} --for 1s");
@@ -75,7 +76,7 @@ fn a_device_that_is_missing_is_named_with_its_remedy() {
     }
 }
 
-/// What latlab says in a guest where `script` was run before.
+/// Runs a script in a guest and asserts its exit code and words of its message.
 fn refused_in_a_guest(script: &str, code: i32, words: &[&str]) {
     let guest = "exec --on lab:rt --with /bin/chmod --with /usr/bin/setpriv -- sh -c";
     let said = run(command(guest).arg(script));
@@ -86,7 +87,7 @@ fn refused_in_a_guest(script: &str, code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_device_in_use_and_a_limit_for_users_are_said() {
+fn device_in_use_and_frequency_limit_are_reported() {
     let busy = "exec 3</dev/rtc0; exec /latlab run realfeel --for 1s";
     refused_in_a_guest(busy, 2, &["/dev/rtc0", "in use", "fuser"]);
     let user = "chmod 666 /dev/rtc0; exec setpriv --reuid 1000 --clear-groups \
@@ -94,9 +95,9 @@ fn a_device_in_use_and_a_limit_for_users_are_said() {
     refused_in_a_guest(user, 3, &["256 Hz", "max_user_freq"]);
 }
 
-/// On one CPU, with a reader that its softirq thread wakes: it can stop.
+/// On one CPU, with a reader that the softirq thread wakes. The load must be able to stop.
 #[test]
-fn throughput_is_measured_while_a_reader_is_served() {
+fn realfeel_load_is_served_while_throughput_is_measured() {
     let words = "run hackbench:groups=2,fan=5,loops=20 --count 2 --warm-up 0 --load realfeel \
                  --on lab:rt --adapt --json";
     let said = latlab(words);
@@ -105,10 +106,10 @@ fn throughput_is_measured_while_a_reader_is_served() {
     let time = 2.0 * record.series[0].mean.as_secs_f64();
     let [work] = record.work.as_slice() else { panic!("{:?}", record.work) };
     assert_eq!((&*work.load, &*work.unit), ("realfeel", "interrupts"));
-    let done = f64::from(u32::try_from(work.done).expect("a few seconds"));
+    let done = f64::from(u32::try_from(work.done).expect("a small number"));
     assert!(done >= 256.0 * time, "{} in {time} s", work.done);
     assert!(!record.warnings.iter().any(|warning| warning.code == "load-ended"), "{said:?}");
     let served = record.changes.iter().any(|change| change.knob == "ktimers/0");
-    assert!(served, "it is a real-time task: {:?}", record.changes);
+    assert!(served, "the reader is a real-time task: {:?}", record.changes);
     latlab("run hackbench --load realfeel:100").refused(2, &["powers of two", "128"]);
 }

@@ -1,4 +1,4 @@
-//! Records: printed, kept, compared.
+//! Records: printing, storing, comparing.
 
 use crate::program::{command, entries, folder, latlab, machine, run};
 use latlab_core::record::Record;
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Keeps a short run as `name` in `folder`.
-fn keep(folder: &Path, name: &str) -> PathBuf {
+/// Stores the record of a short run as `name` in `folder`.
+fn store(folder: &Path, name: &str) -> PathBuf {
     let _alone = machine();
     let path = folder.join(name);
     let words = "run cyclic timer --policy other --for 100ms --warm-up 0 --out";
@@ -18,12 +18,12 @@ fn keep(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Changes a kept record.
+/// Changes a stored record.
 fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
-    let text = fs::read_to_string(path).expect("it was kept");
-    let mut record: Value = serde_json::from_str(&text).expect("it is JSON");
+    let text = fs::read_to_string(path).expect("the record exists");
+    let mut record: Value = serde_json::from_str(&text).expect("the record is JSON");
     change(&mut record);
-    fs::write(path, record.to_string()).expect("it can be written again");
+    fs::write(path, record.to_string()).expect("the record can be written");
 }
 
 fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Said {
@@ -31,7 +31,7 @@ fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Said {
 }
 
 #[test]
-fn json_is_one_document_and_nothing_else() {
+fn json_output_is_one_document() {
     let _alone = machine();
     let said = latlab("run --policy other --for 50ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -45,27 +45,27 @@ fn json_is_one_document_and_nothing_else() {
     }
     assert_eq!(record["schema"], 2);
     assert_eq!(record["series"][0]["span"], json!(["timer expiry", "thread running"]));
-    // What is written is what is read, to the last byte.
+    // Reading and writing the record gives the same bytes.
     assert_eq!(said.record().to_json(), said.stdout);
 }
 
 #[test]
-fn what_is_kept_is_whole_and_alone() {
+fn record_file_is_complete_and_alone_in_its_folder() {
     let folder = folder();
-    let path = keep(folder.path(), "a.json");
+    let path = store(folder.path(), "a.json");
     assert_eq!(entries(folder.path()), [path.as_path()]);
     let record = Record::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
     let spans = |probe: &str| record.series.iter().filter(|s| s.probe == probe).count();
     let cpus = record.plan.cpus.len();
     assert_eq!((spans("cyclic"), spans("timer")), (cpus, 2 * cpus));
-    keep(folder.path(), "a.json");
+    store(folder.path(), "a.json");
     assert_eq!(entries(folder.path()), [path]);
 }
 
 #[test]
-fn a_record_equals_itself() {
+fn record_compared_with_itself_does_not_differ() {
     let folder = folder();
-    let path = keep(folder.path(), "a.json");
+    let path = store(folder.path(), "a.json");
     let said = compare(&path, &path, "");
     assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
     let rows = said.stdout.lines().filter(|line| line.trim_start().starts_with("p99"));
@@ -84,9 +84,9 @@ fn a_record_equals_itself() {
 }
 
 #[test]
-fn what_differs_is_named() {
+fn differences_of_records_are_named() {
     let folder = folder();
-    let a = keep(folder.path(), "a.json");
+    let a = store(folder.path(), "a.json");
     let b = folder.path().join("b.json");
     fs::copy(&a, &b).unwrap();
     edit(&b, |record| {
@@ -102,9 +102,9 @@ fn what_differs_is_named() {
 }
 
 #[test]
-fn records_of_different_times_are_not_compared() {
+fn records_of_different_time_domains_are_not_compared() {
     let folder = folder();
-    let a = keep(folder.path(), "a.json");
+    let a = store(folder.path(), "a.json");
     let b = folder.path().join("b.json");
     fs::copy(&a, &b).unwrap();
     edit(&b, |record| record["machine"]["time_domain"] = json!("instructions"));
@@ -114,9 +114,9 @@ fn records_of_different_times_are_not_compared() {
 }
 
 #[test]
-fn records_with_nothing_in_common_are_not_compared() {
+fn records_without_common_series_are_not_compared() {
     let folder = folder();
-    let a = keep(folder.path(), "a.json");
+    let a = store(folder.path(), "a.json");
     let b = folder.path().join("b.json");
     fs::copy(&a, &b).unwrap();
     edit(&b, |record| record["series"] = json!([]));
@@ -124,9 +124,9 @@ fn records_with_nothing_in_common_are_not_compared() {
 }
 
 #[test]
-fn a_folder_of_repetitions_is_one_record() {
+fn folder_of_repetitions_is_one_record() {
     let (folder, elsewhere) = (folder(), folder());
-    let a = keep(folder.path(), "a.json");
+    let a = store(folder.path(), "a.json");
     let one = Record::from_json(&fs::read_to_string(&a).unwrap()).unwrap();
     let (b, other) = (folder.path().join("b.json"), elsewhere.path().join("one.json"));
     fs::copy(&a, &b).unwrap();
@@ -155,7 +155,7 @@ fn a_folder_of_repetitions_is_one_record() {
 }
 
 #[test]
-fn two_probes_of_one_name_stay_apart() {
+fn probes_of_the_same_name_stay_separate() {
     let _alone = machine();
     let folder = folder();
     let words = "run cyclic:10ms,policy=other cyclic:20ms,policy=other --cpus 0 --for 200ms --out";

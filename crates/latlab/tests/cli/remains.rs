@@ -1,5 +1,5 @@
-//! Nothing is left of any run: not of one that ended, nor of one that was killed, once latlab has
-//! been started again. What there is before and after is compared.
+//! Remains of runs: the state of the machine is compared before and after a run that ended, and a
+//! run that was killed, after the next start of latlab.
 
 use crate::program::{
     LATLAB, Running, command, entries, folder, latlab, machine, pause, root, run, running, until,
@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// What a run could leave on a machine, a line each.
+/// Lists all that a run could leave on a machine, a line each.
 fn remains() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for path in ["msg", "sem", "shm"].map(|kind| format!("/proc/sysvipc/{kind}")) {
         all.extend(lines(&path).map(|line| format!("{path}: {line}")));
     }
     for path in ["/proc/self/mounts", "/proc/self/net/dev", "/sys/class/tty/tty0/active"] {
-        // Of an interface its name: what it has counted changes.
-        let begin = |line: String| line.split(':').next().unwrap_or_default().to_owned();
-        all.extend(lines(path).map(begin).map(|line| format!("{path}: {line}")));
+        // Only the name of a network interface: its counters change.
+        let name = |line: String| line.split(':').next().unwrap_or_default().to_owned();
+        all.extend(lines(path).map(name).map(|line| format!("{path}: {line}")));
     }
     for folder in ["/dev/mqueue", "/dev/shm", "/run/latlab", "/sys/class/vc", "/dev"] {
         all.extend(names(folder).map(|name| format!("{folder}/{name}")));
     }
     for folder in ["/tmp", "/var/tmp"] {
-        let ours = names(folder).filter(|name| name.starts_with("latlab"));
-        all.extend(ours.map(|name| format!("{folder}/{name}")));
+        let of_latlab = names(folder).filter(|name| name.starts_with("latlab"));
+        all.extend(of_latlab.map(|name| format!("{folder}/{name}")));
     }
     all
 }
@@ -36,13 +36,13 @@ fn lines(path: &str) -> impl Iterator<Item = String> {
     text.lines().map(str::to_owned).collect::<Vec<_>>().into_iter()
 }
 
-/// What is in a folder.
+/// Returns the names in a folder.
 fn names(folder: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// The namespaces of all processes, as lsns(8) finds them. Ours are gone with our processes.
+/// Returns the namespaces of all processes, as lsns(8) finds them. They end with their processes.
 fn namespaces() -> impl Iterator<Item = String> {
     let processes = names("/proc").filter(|name| name.parse::<u32>().is_ok());
     let links = |process: String| {
@@ -53,18 +53,18 @@ fn namespaces() -> impl Iterator<Item = String> {
     processes.flat_map(links).map(|link| link.display().to_string())
 }
 
-/// Waits until nothing is there that was not before, of the program at `path` or at all. Others
-/// use this machine, too: what is theirs passes.
-fn nothing_is_left(before: &BTreeSet<String>, path: &Path) {
-    let left = || remains().difference(before).cloned().collect::<Vec<_>>();
+/// Waits until there is nothing that was not there before, and no process of the program at `path`.
+/// Other programs may create such things as well, but remove them again.
+fn wait_until_nothing_is_left(before: &BTreeSet<String>, path: &Path) {
+    let new = || remains().difference(before).cloned().collect::<Vec<_>>();
     until(&format!("no process of {}", path.display()), || running(path).is_empty());
-    until(&format!("nothing is left of {:?}", left()), || left().is_empty());
+    until(&format!("nothing is left of {:?}", new()), || new().is_empty());
 }
 
-/// A program of a name of its own, and all loads that work on this machine, as words for it.
-fn everything(folder: &Path) -> (PathBuf, String) {
+/// Returns a copy of the program and the arguments of a run under all loads.
+fn copy_with_all_loads(folder: &Path) -> (PathBuf, String) {
     let program = folder.join("latlab");
-    fs::copy(LATLAB, &program).expect("there is room for a copy");
+    fs::copy(LATLAB, &program).expect("the program can be copied");
     let said = latlab("list loads").stdout;
     let names = said.lines().filter_map(|line| line.split_whitespace().next());
     let loads: String = names.map(|name| format!(" --load {name}")).collect();
@@ -78,10 +78,10 @@ fn with(program: &Path, words: &str) -> Command {
 }
 
 #[test]
-fn after_a_run_under_all_loads_nothing_is_left() {
+fn run_under_all_loads_leaves_nothing() {
     let _alone = machine();
     let folder = folder();
-    let (program, words) = everything(folder.path());
+    let (program, words) = copy_with_all_loads(folder.path());
     let before = remains();
     let said = run(&mut with(&program, &format!("{words} --for 1s --json")));
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -90,27 +90,27 @@ fn after_a_run_under_all_loads_nothing_is_left() {
     let listed = words.matches("--load").count();
     assert_eq!(record.work.len() + skipped, listed, "{record:?}");
     assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
-    nothing_is_left(&before, &program);
+    wait_until_nothing_is_left(&before, &program);
     assert_eq!(entries(folder.path()), [program]);
 }
 
 #[test]
-fn after_a_killed_run_under_all_loads_and_the_next_start_nothing_is_left() {
+fn killed_run_under_all_loads_leaves_nothing_after_next_start() {
     if !root() {
         return;
     }
     let _alone = machine();
     let folder = folder();
-    let (program, words) = everything(folder.path());
-    let (before, others) = (remains(), namespaces().collect::<BTreeSet<_>>());
+    let (program, words) = copy_with_all_loads(folder.path());
+    let (before, old_namespaces) = (remains(), namespaces().collect::<BTreeSet<_>>());
     let mut killed = Running::start(&mut with(&program, &format!("{words} --for 60s")));
     killed.measuring();
     pause(Duration::from_millis(500));
-    assert!(namespaces().any(|of| !others.contains(&of)), "no network");
+    assert!(namespaces().any(|of| !old_namespaces.contains(&of)), "no network namespace");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let doctor = run(&mut command("doctor"));
     assert!(doctor.stderr.lines().all(|line| !line.contains("can't be")), "{doctor:?}");
-    nothing_is_left(&before, &program);
+    wait_until_nothing_is_left(&before, &program);
     assert_eq!(entries(folder.path()), [program]);
 }

@@ -1,6 +1,8 @@
-//! Rhealstone, signals and mutexes: exact in the laboratory, whole everywhere, nothing left behind.
+//! Rhealstone, signals and mutexes: exact in the laboratory, complete everywhere, without remains.
 
-use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
+use crate::program::{
+    LATLAB, Missing, Running, command, latlab, machine, not_run, pause, root, run, until,
+};
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
@@ -18,20 +20,20 @@ const COMPONENTS: [&str; 6] = [
     "rhealstone.message",
 ];
 
-/// The series of a probe on its first CPU, in their order.
-fn of<'a>(record: &'a Record, probe: &str) -> Vec<&'a Series> {
+/// Returns the series of a probe on its first CPU, in their order.
+fn series_of<'a>(record: &'a Record, probe: &str) -> Vec<&'a Series> {
     let cpu = record.plan.cpus.iter().next().or(record.series.first().map(|series| series.cpu));
-    let its = |series: &&Series| series.probe == probe && Some(series.cpu) == cpu;
-    record.series.iter().filter(its).collect()
+    let is_wanted = |series: &&Series| series.probe == probe && Some(series.cpu) == cpu;
+    record.series.iter().filter(is_wanted).collect()
 }
 
-/// The mean of the first series of a probe.
+/// Returns the mean of the first series of a probe.
 fn mean(record: &Record, probe: &str) -> Nanos {
-    of(record, probe).first().unwrap_or_else(|| panic!("no {probe}")).mean
+    series_of(record, probe).first().unwrap_or_else(|| panic!("no {probe}")).mean
 }
 
-/// Asserts that all components were measured, in their order, and none of their series is empty.
-fn is_whole(record: &Record) {
+/// Asserts that all components were measured, in their order, and that no series is empty.
+fn assert_complete(record: &Record) {
     let mut names: Vec<&str> = record.series.iter().map(|series| series.probe.as_str()).collect();
     names.retain(|name| COMPONENTS.contains(name));
     names.dedup();
@@ -41,15 +43,15 @@ fn is_whole(record: &Record) {
     }
 }
 
-/// The records that several targets gave.
+/// Parses the records of several targets.
 fn records(text: &str) -> Vec<Record> {
     let mut texts: Vec<String> = text.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
     texts.pop();
-    texts.iter().map(|text| Record::from_json(text).expect("a record")).collect()
+    texts.iter().map(|text| Record::from_json(text).expect("the output is a record")).collect()
 }
 
 #[test]
-fn in_the_laboratory_all_six_are_the_same_twice_and_no_larger_than_their_parts() {
+fn rhealstone_in_laboratory_repeats_exactly_and_is_plausible() {
     let targets = "--on lab:rt --on lab:low-latency --on lab:preemptible";
     let words = format!(
         "run rhealstone:figure=mean signal:tasks=3 mutex {targets} --count 20 --warm-up 5ms \
@@ -63,40 +65,40 @@ fn in_the_laboratory_all_six_are_the_same_twice_and_no_larger_than_their_parts()
     for record in &records {
         assert_eq!(record.machine.time_domain, TimeDomain::Instructions);
         assert!(record.warnings.is_empty(), "{:?}", record.warnings);
-        is_whole(record);
-        is_plausible(record);
+        assert_complete(record);
+        assert_plausible(record);
     }
 }
 
-/// Asserts what follows from what the components are made of.
-fn is_plausible(record: &Record) {
+/// Asserts relations that follow from the steps of the components.
+fn assert_plausible(record: &Record) {
     let switch = mean(record, "rhealstone.switch");
     for probe in COMPONENTS {
-        assert!(mean(record, probe) < Nanos(20_000), "{probe}: {:?}", of(record, probe));
+        assert!(mean(record, probe) < Nanos(20_000), "{probe}: {:?}", series_of(record, probe));
     }
-    // Two switches and more, and with a third task not less.
+    // The semaphore has more than two switches, the deadlock a third task.
     let (semaphore, deadlock) =
         (mean(record, "rhealstone.semaphore"), mean(record, "rhealstone.deadlock"));
     assert!(Nanos(2 * switch.0) < semaphore && semaphore < deadlock, "{record:?}");
-    // Without inheritance, the holder waits until the third task has done its half millisecond.
-    let plain = of(record, "rhealstone.deadlock")[1];
+    // Without priority inheritance, the owner waits for half a millisecond of the third task.
+    let plain = series_of(record, "rhealstone.deadlock")[1];
     assert!(plain.min > Nanos(400_000) && plain.max < Nanos(600_000), "{plain:?}");
-    let interrupt = of(record, "rhealstone.interrupt");
-    assert_eq!(interrupt.len(), 2, "the handler's time is known: {interrupt:?}");
-    // The worst may have come while another interrupt was being handled.
+    let interrupt = series_of(record, "rhealstone.interrupt");
+    assert_eq!(interrupt.len(), 2, "the time of the handler is measured: {interrupt:?}");
+    // The maximum may have come during another interrupt.
     assert!(interrupt[0].mean < Nanos(1_000), "{interrupt:?}");
-    let signal = of(record, "signal");
+    let signal = series_of(record, "signal");
     assert!(signal[0].mean + Nanos(2 * switch.0) < signal[1].mean, "{signal:?}");
     assert!(mean(record, "mutex") < deadlock);
     let sum: u64 = COMPONENTS.iter().map(|probe| mean(record, probe).0).sum();
     let figure = record.figures.iter().find(|figure| figure.name == "Rhealstone figure");
-    let expected = 6e9 / f64::from(u32::try_from(sum).expect("they are microseconds"));
-    let ratio = figure.expect("it was asked for").value / expected;
+    let expected = 6e9 / f64::from(u32::try_from(sum).expect("the sum fits into 32 bits"));
+    let ratio = figure.expect("the figure was requested").value / expected;
     assert!((0.999..1.001).contains(&ratio), "{figure:?} {expected}");
 }
 
 #[test]
-fn on_this_machine_it_is_whole_and_says_what_is_missing() {
+fn rhealstone_on_this_machine_is_complete_but_for_the_driver() {
     if !root() {
         return;
     }
@@ -104,9 +106,9 @@ fn on_this_machine_it_is_whole_and_says_what_is_missing() {
     let said = latlab("run rhealstone signal mutex --count 200 --warm-up 10ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
-    is_whole(&record);
-    let said_so = record.warnings.iter().any(|warning| warning.code == "no-test-driver");
-    assert_eq!(said_so, !Path::new("/dev/latlab").exists());
+    assert_complete(&record);
+    let is_warned = record.warnings.iter().any(|warning| warning.code == "no-test-driver");
+    assert_eq!(is_warned, !Path::new("/dev/latlab").exists());
     assert!(!record.figures.iter().any(|figure| figure.name == "Rhealstone figure"));
     for series in &record.series {
         let enough = if series.span.0.contains("plain mutex req") { 5 } else { 200 };
@@ -115,7 +117,7 @@ fn on_this_machine_it_is_whole_and_says_what_is_missing() {
 }
 
 #[test]
-fn what_gives_no_answer_is_refused() {
+fn rhealstone_without_priorities_is_refused() {
     for probe in ["rhealstone", "rhealstone.switch", "signal", "mutex"] {
         let words = format!("run {probe}:policy=other --for 100ms");
         latlab(&words).refused(2, &["policy=other", "no priorities", "policy=fifo"]);
@@ -126,7 +128,9 @@ fn what_gives_no_answer_is_refused() {
     latlab(words).refused(2, &["figure", "'1/2/3' is neither mean nor six weights"]);
     let words = "run rhealstone.message:kind=pipes --for 100ms";
     latlab(words).refused(2, &["kind can't be 'pipes'", "pipe"]);
-    if !Path::new("/dev/latlab").exists() {
+    if Path::new("/dev/latlab").exists() {
+        not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
+    } else {
         let words = "run rhealstone:source=driver --for 100ms";
         let ways_out = ["rhealstone.interrupt", "insmod", "lab:PROFILE", "source=timer"];
         latlab(words).refused(3, &ways_out);
@@ -134,7 +138,7 @@ fn what_gives_no_answer_is_refused() {
 }
 
 #[test]
-fn without_the_right_to_priorities_nothing_is_promised_instead() {
+fn rhealstone_without_cap_sys_nice_suggests_no_other_policy() {
     if !root() {
         return;
     }
@@ -149,7 +153,7 @@ fn without_the_right_to_priorities_nothing_is_promised_instead() {
 }
 
 #[test]
-fn without_a_namespace_of_its_own_it_says_what_can_be_measured() {
+fn rhealstone_without_ipc_namespace_suggests_alternatives() {
     if !root() {
         return;
     }
@@ -163,14 +167,14 @@ fn without_a_namespace_of_its_own_it_says_what_can_be_measured() {
     }
 }
 
-/// What there is of System V's objects.
+/// Returns the System V IPC objects.
 fn objects() -> [String; 2] {
     ["/proc/sysvipc/sem", "/proc/sysvipc/msg"]
         .map(|list| fs::read_to_string(list).expect("this kernel has System V IPC"))
 }
 
 #[test]
-fn whoever_is_killed_leaves_no_objects() {
+fn ipc_objects_are_gone_after_sigkill() {
     if !root() {
         return;
     }
@@ -180,7 +184,7 @@ fn whoever_is_killed_leaves_no_objects() {
         let mut run = Running::start(&mut command(&format!("run {probe} --for 60s")));
         run.measuring();
         pause(Duration::from_millis(200));
-        assert_eq!(objects(), before, "they are seen by others");
+        assert_eq!(objects(), before, "objects are in a namespace of their own");
         run.signal("KILL");
         assert_eq!(run.finish().signal(), Some(9));
         assert_eq!(objects(), before);
@@ -188,7 +192,7 @@ fn whoever_is_killed_leaves_no_objects() {
 }
 
 #[test]
-fn a_request_to_end_ends_it_whatever_it_waits_for() {
+fn sigint_ends_probes_whatever_they_wait_for() {
     if !root() {
         return;
     }
@@ -206,14 +210,14 @@ fn a_request_to_end_ends_it_whatever_it_waits_for() {
     }
 }
 
-/// A task that takes part and never gets to run: another one of its priority has the CPU.
+/// A task of the probe never runs because another task of its priority has the CPU.
 #[test]
-fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
+fn probe_waiting_for_a_task_that_never_runs_fails() {
     if !root() {
         return;
     }
     let _alone = machine();
-    // It ends by itself where nobody ends it.
+    // A limit, in case the test does not end it.
     let spin = "ulimit -t 60; while :; do :; done";
     let mut hog = command("exec --fifo 89 --cpus 0 -- sh -c");
     let hog = Running::start(hog.arg(spin));
@@ -224,6 +228,6 @@ fn who_waits_for_a_task_that_never_runs_ends_with_an_error() {
         let said = latlab(&format!("run {probe} --cpus 0 --for 30s"));
         said.refused(2, &[probe, "CPU 0", "no sample for 5 s"]);
     }
-    assert!(spins(), "it waited for the other task to end");
+    assert!(spins(), "the other task must still run");
     drop(hog);
 }

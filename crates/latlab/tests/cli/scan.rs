@@ -1,4 +1,4 @@
-//! Scans: what a kernel can't be interrupted in is found, and nothing hangs.
+//! Scans: non-preemptible sections of calls, and calls that hang.
 
 use super::program::{
     LATLAB, Running, command, folder, latlab, machine, pause, root, run, running, until,
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The records that were printed one after another.
+/// Parses records that were printed one after another.
 fn records(text: &str) -> Vec<Record> {
     let texts = text.split_inclusive("\n}\n");
     texts.map(|text| Record::from_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))).collect()
 }
 
-/// The length of the longest section.
+/// Returns the length of the longest section.
 fn longest(scan: &Scan) -> Nanos {
     scan.longest().map(Section::length).unwrap_or_default()
 }
 
-/// Whether the figures fit each other.
-fn is_sound(scan: &Scan) {
+/// Asserts that the figures of a scan are consistent.
+fn assert_consistent(scan: &Scan) {
     let Scan { duration, points, sections, .. } = scan;
     assert!(duration.min <= duration.median && duration.median <= duration.max, "{scan:?}");
-    // On a busy machine some moments are never met.
+    // On a busy machine some points are never measured.
     assert!(points.len() >= 5 && scan.baseline > Nanos(0), "{scan:?}");
     for point in points {
         let pdlt = point.pdlt;
@@ -40,10 +40,10 @@ fn is_sound(scan: &Scan) {
     assert!(sections.windows(2).all(|pair| pair[0].end <= pair[1].start), "{sections:?}");
 }
 
-/// What the method was made for: a kernel that can be preempted nowhere in a call shows one long
-/// triangle, and one that can be preempted almost everywhere shows none.
+/// A kernel without preemption shows one long section in a call, and a kernel that is preemptible
+/// almost everywhere shows none.
 #[test]
-fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_another() {
+fn sections_without_preemption_are_gone_on_preemptible_kernel() {
     let words = "scan munmap:4MiB populate:4MiB --points 20 --resolution 2us --json --fresh \
                  --on lab:utime --on lab:preemptible-hr";
     let said = latlab(words);
@@ -52,12 +52,12 @@ fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_anoth
     let [none, full] = records.as_slice() else { panic!("{said:?}") };
     for record in [none, full] {
         assert_eq!(record.scans.len(), 2);
-        record.scans.iter().for_each(is_sound);
+        record.scans.iter().for_each(assert_consistent);
         assert!(record.scans.iter().all(|scan| scan.interrupt == Interrupt::Timer));
         assert!(record.warnings.is_empty(), "{:?}", record.warnings);
     }
     let (munmap, populate) = (longest(&none.scans[0]), longest(&none.scans[1]));
-    assert!((50_000..100_000).contains(&munmap.0), "huge page after huge page: {munmap}");
+    assert!((50_000..100_000).contains(&munmap.0), "a section per huge page: {munmap}");
     assert!((2_000_000..2_300_000).contains(&populate.0), "one huge page: {populate}");
     for scan in &full.scans {
         assert!(longest(scan) < Nanos::from_micros(15), "{}: {:?}", scan.call.name, scan.sections);
@@ -65,7 +65,7 @@ fn stretches_that_can_not_be_preempted_are_there_in_one_kernel_and_gone_in_anoth
     assert_eq!(latlab(words).stdout, said.stdout, "the same bytes each time");
 }
 
-/// Every call but the program of the user's and those named here.
+/// Returns all calls but the user's program and those in `but`.
 fn calls(but: &[&str]) -> Vec<String> {
     let list = latlab("list calls").stdout;
     let names = list.lines().filter_map(|line| line.split_whitespace().next());
@@ -73,7 +73,7 @@ fn calls(but: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_call_can_be_scanned_here() {
+fn calls_can_all_be_scanned_on_this_machine() {
     if !root() {
         return;
     }
@@ -87,35 +87,35 @@ fn every_call_can_be_scanned_here() {
     assert_eq!(record.scans.len(), calls.len());
     for (scan, name) in record.scans.iter().zip(&calls) {
         assert_eq!(&scan.call.name, name);
-        is_sound(scan);
+        assert_consistent(scan);
         let series = record.series.iter().find(|series| series.probe == format!("scan.{name}"));
-        let series = series.expect("what was measured is there as a distribution");
+        let series = series.expect("there is a series of the scan");
         let repeats: u64 = scan.points.iter().map(|point| u64::from(point.repeats)).sum();
         assert!(series.counts.recorded >= repeats && series.schedule.policy == "fifo");
     }
 }
 
 #[test]
-fn every_call_can_be_scanned_in_a_guest() {
+fn calls_can_all_be_scanned_in_a_guest() {
     let calls = calls(&[]);
     let words = calls.join(" ");
     let said = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
     assert_eq!(record.scans.len(), calls.len());
-    record.scans.iter().for_each(is_sound);
+    record.scans.iter().for_each(assert_consistent);
 }
 
 #[test]
-fn a_call_that_hangs_is_ended_and_nothing_of_it_is_left() {
+fn call_that_hangs_is_ended_and_leaves_nothing() {
     if !root() {
         return;
     }
     let _alone = machine();
     let folder = folder();
     let program = folder.path().join("latlab");
-    fs::copy(LATLAB, &program).expect("there is room for a copy");
-    // It gives what the kernel has said, and then waits for what the kernel will say.
+    fs::copy(LATLAB, &program).expect("the program can be copied");
+    // Reading /proc/kmsg returns the messages so far, and then blocks.
     let scan = "scan procfs:/proc/kmsg,size=1GiB --for 5s";
     let said = run(Command::new(&program).args(scan.split(' ')));
     said.refused(2, &["scan.procfs", "had not ended after", "latlab ended it"]);
@@ -123,24 +123,24 @@ fn a_call_that_hangs_is_ended_and_nothing_of_it_is_left() {
 }
 
 /// Waits until the scan has a process that makes calls.
-fn scanning(program: &Path, scan: &Running) {
+fn wait_until_scanning(program: &Path, scan: &Running) {
     until("the call is made", || running(program).iter().any(|pid| *pid != scan.pid()));
     pause(Duration::from_millis(500));
 }
 
 #[test]
-fn a_scan_that_is_asked_to_end_keeps_what_it_has_and_a_killed_one_leaves_nothing() {
+fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     if !root() {
         return;
     }
     let _alone = machine();
     let folder = folder();
     let program = folder.path().join("latlab");
-    fs::copy(LATLAB, &program).expect("there is room for a copy");
+    fs::copy(LATLAB, &program).expect("the program can be copied");
     let start = || {
         let words = "scan fork --for 60s --repeat 10000 --json";
         let scan = Running::start(Command::new(&program).args(words.split(' ')));
-        scanning(&program, &scan);
+        wait_until_scanning(&program, &scan);
         scan
     };
     let scan = start();
@@ -156,14 +156,14 @@ fn a_scan_that_is_asked_to_end_keeps_what_it_has_and_a_killed_one_leaves_nothing
     until("no process of the scan is left", || running(&program).is_empty());
 }
 
-/// The examples, compiled into `folder`.
+/// Compiles the examples into `folder`.
 fn examples(folder: &Path) -> [PathBuf; 2] {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let [c, rust] = ["window-c", "window-rust"].map(|name| folder.join(name));
     let compile = |compiler: &str, source: &str, options: &[&str], to: &Path| {
         let mut command = Command::new(compiler);
         command.args(options).arg("-o").arg(to).arg(examples.join(source));
-        assert!(command.status().expect("there is a compiler").success(), "{source}");
+        assert!(command.status().expect("the compiler starts").success(), "{source}");
     };
     compile("cc", "window.c", &["-O2", "-Wall", "-Werror"], &c);
     compile("rustc", "window.rs", &["-O"], &rust);
@@ -171,7 +171,7 @@ fn examples(folder: &Path) -> [PathBuf; 2] {
 }
 
 #[test]
-fn a_program_marks_its_window() {
+fn program_with_marks_is_scanned() {
     if !root() {
         return;
     }
@@ -184,13 +184,13 @@ fn a_program_marks_its_window() {
         let [scan] = record.scans.as_slice() else { panic!("{said:?}") };
         assert_eq!(scan.call.name, "program");
         assert_eq!(scan.call.params["command"][0], program.display().to_string());
-        is_sound(scan);
+        assert_consistent(scan);
         until("the program has ended", || running(&program).is_empty());
     }
 }
 
 #[test]
-fn a_program_in_a_guest_is_scanned_by_a_latlab_that_is_brought_along() {
+fn program_in_guest_is_scanned_by_copied_latlab() {
     let folder = folder();
     let [program, _] = examples(folder.path());
     latlab("scan --on lab:utime -- true").refused(3, &["latlab exec", "--with"]);
@@ -201,11 +201,11 @@ fn a_program_in_a_guest_is_scanned_by_a_latlab_that_is_brought_along() {
     );
     let said = latlab(&words);
     assert_eq!(said.code(), Some(0), "{said:?}");
-    is_sound(&said.record().scans[0]);
+    assert_consistent(&said.record().scans[0]);
 }
 
 #[test]
-fn a_program_that_does_not_mark_its_window_is_told_how() {
+fn program_without_marks_is_refused_with_instructions() {
     if !root() {
         return;
     }

@@ -1,6 +1,6 @@
-//! The scheduler among many tasks, migration and noise: exact in the laboratory, honest here.
+//! The probes `schedule`, `migrate` and `noise`: in the laboratory and on this machine.
 
-use super::program::{LATLAB, command, folder, latlab, machine, root, run};
+use super::program::{LATLAB, Missing, command, folder, latlab, machine, not_run, root, run};
 use latlab_core::plan::{Length, Plan};
 use latlab_core::record::{Figure, Record};
 use std::fs;
@@ -17,10 +17,10 @@ fn value(record: &Record, name: &str) -> f64 {
     figure(record, name).value
 }
 
-/// Table 3 of Heursch et al. 2001 has 260 ns for each task. The schedulers of today keep tasks in a
-/// tree.
+/// Table 3 of Heursch et al. 2001 has 260 ns for each runnable task. Current schedulers keep tasks
+/// in a tree.
 #[test]
-fn the_scheduler_of_today_is_not_linear_and_the_same_each_time() {
+fn schedule_does_not_grow_linearly_and_repeats_exactly() {
     let words = "run schedule:0/10/40/160 --count 120 --json --fresh --on lab:preemptible";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -42,9 +42,9 @@ fn the_scheduler_of_today_is_not_linear_and_the_same_each_time() {
 }
 
 #[test]
-fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
+fn schedule_without_driver_measures_dispatch_latency() {
     if Path::new("/dev/latlab").exists() {
-        println!("NOT RUN: this machine has /dev/latlab");
+        not_run(Missing::Optional, "this machine has /dev/latlab");
         return;
     }
     let _alone = machine();
@@ -54,20 +54,20 @@ fn without_the_driver_the_dispatch_latency_is_measured_and_says_so() {
     let spans: Vec<&str> = record.series.iter().map(|series| series.span.1.as_str()).collect();
     assert_eq!(spans, ["thread running, 0 runnable", "thread running, 3 runnable"]);
     let warned = record.warnings.iter().find(|warning| warning.code == "dispatch-latency");
-    assert!(warned.expect("it is said").text.contains("/dev/latlab"));
+    assert!(warned.expect("there is a warning").text.contains("/dev/latlab"));
     let ways_out = ["schedule", "insmod", "--on lab:", "by=dispatch"];
     latlab("run schedule:by=driver --count 1").refused(3, &ways_out);
     latlab("run schedule:0/many --count 1").refused(2, &["'many'", "0/50/200"]);
 }
 
 #[test]
-fn the_noise_of_a_quiet_kernel_is_its_ticks() {
+fn noise_of_quiet_kernel_is_its_ticks() {
     let words = "run noise:period=100ms,busy=80ms --for 300ms --json --fresh --on lab:rt";
     let said = latlab(words);
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
     let series = &record.series[0];
-    // 250 ticks a second, while the loop runs.
+    // 250 ticks a second while the loop runs.
     assert!((40..120).contains(&series.counts.recorded), "{series:?}");
     let lost = value(&record, "share lost on CPU 0") / 100.0 * value(&record, "time watched");
     let sum = series.mean.as_secs_f64() * f64::from(u32::try_from(series.counts.recorded).unwrap());
@@ -75,7 +75,7 @@ fn the_noise_of_a_quiet_kernel_is_its_ticks() {
     let largest = value(&record, "largest gap on CPU 0");
     assert!((largest - series.max.as_secs_f64() * 1e9).abs() < 0.5, "{largest}");
     assert_eq!(latlab(words).stdout, said.stdout);
-    // Where nothing is above the threshold, that is a result.
+    // A run without gaps above the threshold is a result.
     let quiet = latlab(&words.replace("noise:", "noise:threshold=50ms,"));
     assert_eq!(quiet.code(), Some(0), "{quiet:?}");
     let quiet = quiet.record();
@@ -85,7 +85,7 @@ fn the_noise_of_a_quiet_kernel_is_its_ticks() {
 }
 
 #[test]
-fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
+fn noise_leaves_a_housekeeping_cpu_and_needs_a_duration() {
     let _alone = machine();
     let said = latlab("run noise:policy=other --for 200ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -98,7 +98,7 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
     latlab("run noise:busy=1s --for 1s").refused(2, &["busy=1 s", "give less"]);
     let plan = Plan { length: Length::Count(5), ..record.plan };
     let folder = folder();
-    let line = serde_json::to_string(&plan).expect("it is JSON") + "\n";
+    let line = serde_json::to_string(&plan).expect("a plan is JSON") + "\n";
     fs::write(folder.path().join("plan"), line).expect("the folder can be written");
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$0\" agent \"$1\" < \"$1/plan\"", LATLAB]).arg(folder.path());
@@ -107,10 +107,12 @@ fn noise_leaves_a_cpu_to_the_others_and_wants_a_time() {
 }
 
 #[test]
-fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
+fn deadline_policy_is_refused_to_probes_bound_to_a_cpu() {
     let mut probes = vec!["schedule", "noise"];
     if available_parallelism().is_ok_and(|cpus| cpus.get() > 1) {
         probes.push("migrate");
+    } else {
+        not_run(Missing::Optional, "a part of it needs two CPUs");
     }
     for probe in probes {
         let words = format!("run {probe}:policy=deadline --for 100ms");
@@ -119,7 +121,7 @@ fn what_has_to_stay_on_one_cpu_can_have_no_deadline() {
 }
 
 #[test]
-fn probes_without_the_right_to_their_priority_are_left_out_before_anything_starts() {
+fn probes_without_cap_sys_nice_are_skipped_before_anything_starts() {
     if !root() {
         return;
     }
@@ -138,7 +140,7 @@ fn probes_without_the_right_to_their_priority_are_left_out_before_anything_start
 }
 
 #[test]
-fn a_task_moves_and_is_woken_on_another_cpu() {
+fn migrate_moves_and_wakes_task_on_another_cpu() {
     let folder = folder();
     let profile = folder.path().join("two.toml");
     let text =

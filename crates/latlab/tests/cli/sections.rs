@@ -1,23 +1,23 @@
-//! What a scan finds, against what the test driver is known to have done (Heursch et al. 2001,
-//! section 2.7, figures 3 to 8).
+//! Sections found by scans of the known loops of the test driver (Heursch et al. 2001, section 2.7,
+//! figures 3 to 8).
 
 use super::program::latlab;
 use latlab_core::record::Record;
 use latlab_core::scan::{Interrupt, Offset, Point, Scan, Section};
 use latlab_core::time::Nanos;
 
-/// Scans of the driver's loop, 482 µs long, in each of these ways.
+/// Scans the driver's loop of 482 µs with each of these parameters.
 fn scans(profile: &str, ways: &[&str]) -> Vec<Scan> {
     let calls: Vec<String> = ways.iter().map(|way| format!("driver:{way}")).collect();
     let words = format!("scan {} --points 60 --json --on lab:{profile}", calls.join(" "));
     let said = latlab(&words);
     assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = Record::from_json(&said.stdout).expect("a record was printed");
+    let record = Record::from_json(&said.stdout).expect("the output is a record");
     assert!(record.warnings.is_empty(), "{:?}", record.warnings);
     record.scans
 }
 
-/// The worst PDLT, of the least at each moment.
+/// Returns the maximum over all points of the minimal PDLT.
 fn worst(scan: &Scan) -> Nanos {
     scan.points.iter().map(|point| point.pdlt.min).max().unwrap_or_default()
 }
@@ -28,33 +28,33 @@ fn worst_irt(scan: &Scan) -> Nanos {
 }
 
 /// Asserts that two moments are closer than a hundredth of a section.
-fn is_at(found: Offset, known: Offset, section: &Section) {
+fn assert_at(found: Offset, known: Offset, section: &Section) {
     assert!(found.abs_diff(known) <= section.length().0 / 100, "{found} for {known}: {section:?}");
 }
 
-/// When the task ran that an interrupt at this point woke.
+/// Returns when the task ran that an interrupt at this point woke.
 fn woken(point: &Point) -> i64 {
-    point.offset + i64::try_from(point.pdlt.min.0).expect("a scan takes no centuries")
+    point.offset + i64::try_from(point.pdlt.min.0).expect("a PDLT fits into 63 bits")
 }
 
 #[test]
-fn without_preemption_n_points_make_n_and_one_regions() {
+fn preemption_points_divide_loop_into_sections_without_preemption() {
     let points = [0, 1, 2, 3, 23];
     let ways = points.map(|points| format!("points={points}"));
     let scans = scans("utime", &ways.each_ref().map(String::as_str));
     for (scan, points) in scans.iter().zip(points) {
         let Scan { sections, parts, .. } = scan;
         assert_eq!(sections.len(), points + 1, "{sections:?}");
-        // Preemption points stand between parts.
+        // Preemption points are between parts.
         for (pair, after) in sections.windows(2).zip(&parts[1..]) {
             assert_eq!(pair[0].end, pair[1].start);
-            is_at(pair[1].start, after.begin, &pair[1]);
+            assert_at(pair[1].start, after.begin, &pair[1]);
         }
         let each = 482_000 / (points as u64 + 1);
         let peak = scan.longest().expect("there is a section").peak.0;
         assert!((each..each + 6_000).contains(&peak), "{peak} ns, {points} points");
     }
-    // The triangle falls by just as much as the interrupt comes later: who waits runs at its end,
+    // The latency decreases as the interrupt comes later: the task runs at the end of the section,
     // wherever in it the interrupt came.
     let scan = &scans[0];
     let within = scan.points.iter().filter(|p| (1_000..480_000).contains(&p.offset));
@@ -65,7 +65,7 @@ fn without_preemption_n_points_make_n_and_one_regions() {
 }
 
 #[test]
-fn a_preemptible_kernel_waits_for_its_locks_only() {
+fn sections_of_preemptible_kernel_are_its_locks() {
     let none = ["points=0", "mode=lock-break,points=1000"];
     let some = ["mode=spin,points=3", "mode=spin,points=23", "mode=raw-spin", "mode=preempt-off"];
     let scans = scans("preemptible-hr", &[&none[..], &some, &["mode=irq-off"]].concat());
@@ -77,16 +77,20 @@ fn a_preemptible_kernel_waits_for_its_locks_only() {
         let sections = &scan.sections;
         assert_eq!((sections.len(), scan.parts.len()), (parts, parts), "{sections:?}");
         for (section, part) in sections.iter().zip(&scan.parts) {
-            is_at(section.start, part.begin, section);
-            is_at(section.end, part.end, section);
+            assert_at(section.start, part.begin, section);
+            assert_at(section.end, part.end, section);
         }
     }
     let late = scans[2..].iter().map(|scan| worst_irt(scan) > Nanos(400_000));
-    assert_eq!(late.collect::<Vec<_>>(), [false, false, false, false, true], "interrupts off");
+    assert_eq!(
+        late.collect::<Vec<_>>(),
+        [false, false, false, false, true],
+        "interrupts are disabled"
+    );
 }
 
 #[test]
-fn a_real_time_kernel_waits_for_raw_locks_only() {
+fn sections_of_real_time_kernel_are_its_raw_locks() {
     let none = ["points=0", "mode=spin", "mode=lock-break,points=1000"];
     let some = ["mode=raw-spin", "mode=preempt-off", "mode=irq-off"];
     let scans = scans("rt", &[none, some].concat());
@@ -96,16 +100,16 @@ fn a_real_time_kernel_waits_for_raw_locks_only() {
     }
     for scan in &scans[3..] {
         let [section] = scan.sections.as_slice() else { panic!("{:?}", scan.sections) };
-        is_at(section.start, scan.parts[0].begin, section);
-        is_at(section.end, scan.parts[0].end, section);
+        assert_at(section.start, scan.parts[0].begin, section);
+        assert_at(section.end, scan.parts[0].end, section);
     }
 }
 
 #[test]
-fn where_timers_fire_at_ticks_the_device_interrupts() {
+fn scan_with_tick_timers_uses_the_device() {
     let scans = scans("standard", &["points=0"]);
     assert_eq!(scans[0].interrupt, Interrupt::Device);
-    // The tick, which comes at the same moment of each call there, may cut it.
+    // The tick comes at the same moment of each call and may divide the section.
     let sections = &scans[0].sections;
     assert!((1..=2).contains(&sections.len()), "{sections:?}");
     assert!(sections.windows(2).all(|pair| pair[0].end == pair[1].start), "{sections:?}");

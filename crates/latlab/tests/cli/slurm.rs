@@ -1,4 +1,4 @@
-//! Studies on a cluster: a real Slurm of one node, which lives no longer than its test.
+//! Studies on a cluster: a real Slurm with one node, which ends with its test.
 
 use crate::program::{
     Running, Said, command, entries, folder, latlab, new_seed, pause, root, run, until,
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The daemons of a cluster, in a PID namespace that the kernel ends with the thread that made it.
+/// The daemons of a cluster, in a PID namespace that ends with the thread that started it.
 struct Cluster {
     daemons: Child,
     folder: tempfile::TempDir,
 }
 
-/// What the first process of the namespace does with the folder it is given.
+/// Script of the first process of the namespace; its parameter is the folder.
 const DAEMONS: &str = "cd \"$1\"; \
     munged --foreground --force --key-file=\"$1/munge/key\" --socket=\"$1/munge/socket\" \
       --pid-file=\"$1/munge/pid\" --log-file=\"$1/munge/log\" --seed-file=\"$1/munge/seed\" & \
@@ -44,7 +44,7 @@ impl Cluster {
         }
         fs::write(inside("munge/key"), [7; 128]).expect("the folder can be written");
         let private = fs::Permissions::from_mode(0o400);
-        fs::set_permissions(inside("munge/key"), private).expect("it is ours");
+        fs::set_permissions(inside("munge/key"), private).expect("the permissions can be set");
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("/proc is mounted");
         let host = host.trim().split('.').next().unwrap_or_default();
         let [first, second] = free_ports();
@@ -59,35 +59,37 @@ impl Cluster {
         daemons.args(["--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child"]);
         daemons.args(["--mount-proc", "sh", "-c", DAEMONS, "sh"]).arg(folder.path());
         daemons.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").stdin(Stdio::null());
-        daemons.stdout(log.try_clone().expect("a descriptor is free")).stderr(log);
+        daemons.stdout(log.try_clone().expect("a file descriptor is free")).stderr(log);
         let daemons = daemons.spawn().expect("util-linux is installed");
         let cluster = Cluster { daemons, folder };
-        until("the node is idle", || cluster.says("sinfo --noheader --format=%T").contains("idle"));
+        until("the node is idle", || {
+            cluster.stdout_of("sinfo --noheader --format=%T").contains("idle")
+        });
         cluster
     }
 
-    /// `command`, which is to find this cluster.
-    fn with(&self, mut command: Command) -> Command {
+    /// Configures `command` to use this cluster.
+    fn configured(&self, mut command: Command) -> Command {
         command.env("SLURM_CONF", self.folder.path().join("slurm.conf"));
         command
     }
 
     fn latlab(&self, words: &str) -> Said {
-        run(&mut self.with(command(words)))
+        run(&mut self.configured(command(words)))
     }
 
-    /// What a command of Slurm says.
-    fn says(&self, words: &str) -> String {
+    /// Returns the standard output of a Slurm command.
+    fn stdout_of(&self, words: &str) -> String {
         let mut words = words.split(' ');
         let command = Command::new(words.next().expect("a command has a name"));
-        let output = self.with(command).args(words).output().expect("Slurm is installed");
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        let said = self.configured(command).args(words).output().expect("Slurm is installed");
+        String::from_utf8_lossy(&said.stdout).into_owned()
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // With the first process of the namespace the kernel ends all others.
+        // The kernel ends all other processes of the namespace with its first.
         let _ = self.daemons.kill();
         let _ = self.daemons.wait();
     }
@@ -95,14 +97,16 @@ impl Drop for Cluster {
 
 fn free_ports() -> [u16; 2] {
     let listen = || TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let port = |listener: &TcpListener| listener.local_addr().expect("it has one").port();
+    let port = |listener: &TcpListener| {
+        listener.local_addr().expect("a bound socket has an address").port()
+    };
     let both = [listen(), listen()];
     [port(&both[0]), port(&both[1])]
 }
 
-/// A study of 20 cells, of the quickest that there are, and with four seeds only: the laboratory
-/// knows the others then. And one cell, if so, that can't be measured.
-fn many(folder: &Path, first_seed: u64, broken: bool) -> String {
+/// Writes a study of 20 short cells with four seeds, so that most cells are cached. With `broken`,
+/// it has another cell that cannot be measured.
+fn study_of_20_cells(folder: &Path, first_seed: u64, broken: bool) -> String {
     let cells =
         (1..=20).map(|nth| format!("{{ label = 's{nth}', seed = {} }}", first_seed + nth % 4));
     let broken = broken.then(|| "{ label = 'none', on = 'lab:/nowhere/vmlinuz' }".to_owned());
@@ -113,35 +117,36 @@ fn many(folder: &Path, first_seed: u64, broken: bool) -> String {
          [[axis]]\nname = 'seed'\neach = [{}]\n[[figure]]\nname = 'worst'\nprobe = 'cyclic'\n",
         cells.join(", ")
     );
-    let path = folder.join(format!("many{first_seed}.toml"));
+    let path = folder.join(format!("study{first_seed}.toml"));
     fs::write(&path, text).expect("the folder can be written");
     path.display().to_string()
 }
 
-/// The number of the array job that was handed in.
+/// Returns the ID of the submitted array job.
 fn job(stderr: &str) -> Option<&str> {
     stderr.split("array job ").nth(1)?.split_once(" has ").map(|(job, _)| job)
 }
 
 #[test]
-fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task_was_cancelled() {
+fn array_job_gives_the_same_bytes_and_resumes_after_a_cancelled_task() {
     if !root() {
         return;
     }
     let (cluster, folder) = (Cluster::start(), folder());
-    let study = many(folder.path(), 1_000, true);
+    let study = study_of_20_cells(folder.path(), 1_000, true);
     let out = |name: &str| folder.path().join(name);
     let words = format!("study {study} --engine slurm --out {}", out("slurm").display());
-    let running = Running::start(&mut cluster.with(command(&words)));
-    until("the array is handed in", || job(&running.stderr()).is_some());
+    let running = Running::start(&mut cluster.configured(command(&words)));
+    until("the array job is submitted", || job(&running.stderr()).is_some());
     let stderr = running.stderr();
-    let job = job(&stderr).expect("it was there");
-    cluster.says(&format!("scancel {job}_20"));
+    let job = job(&stderr).expect("the job ID was printed");
+    cluster.stdout_of(&format!("scancel {job}_20"));
     let said = running.finish();
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("has 21 of 21 cells"), "{said:?}");
     let cancelled = format!("cell 20, s20: its job {job}_20: ");
-    let line = said.stderr.lines().find(|line| line.contains(&cancelled)).expect("it is named");
+    let line =
+        said.stderr.lines().find(|line| line.contains(&cancelled)).expect("the cell is named");
     assert!(line.to_lowercase().contains("cancelled"), "{line}");
     let failed = format!("cell 21, none: its job {job}_21: FAILED (NonZeroExitCode) on ");
     assert!(said.stderr.contains(&failed), "{said:?}");
@@ -155,26 +160,28 @@ fn an_array_job_gives_the_bytes_that_this_machine_gives_and_goes_on_where_a_task
     assert_eq!((again.code(), here.code()), (Some(2), Some(2)), "{again:?} {here:?}");
     assert_eq!(again.stdout, here.stdout);
     for name in ["table.md", "table.csv", "report.html"] {
-        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("it is kept");
+        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("the file exists");
         assert_eq!(bytes("slurm"), bytes("here"), "{name}");
     }
 
-    // A request to end takes back what has not ended.
-    let study = many(folder.path(), 2_000, false);
+    // SIGINT cancels the tasks that have not ended.
+    let study = study_of_20_cells(folder.path(), 2_000, false);
     let words = format!("study {study} --engine slurm --fresh --out {}", out("ended").display());
-    let running = Running::start(&mut cluster.with(command(&words)));
-    until("a task runs", || cluster.says("squeue --noheader --states=R --format=%K").len() > 1);
+    let running = Running::start(&mut cluster.configured(command(&words)));
+    until("a task runs", || {
+        cluster.stdout_of("squeue --noheader --states=R --format=%K").len() > 1
+    });
     running.signal("INT");
     let said = running.finish();
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("is cancelled"), "{said:?}");
-    assert_eq!(cluster.says("squeue --noheader"), "", "nothing of it goes on");
+    assert_eq!(cluster.stdout_of("squeue --noheader"), "", "no task is left");
 }
 
 #[test]
-fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
+fn slurm_missing_is_refused_before_anything_starts() {
     let folder = folder();
-    let study = many(folder.path(), 1_000, false);
+    let study = study_of_20_cells(folder.path(), 1_000, false);
     let out = folder.path().join("out").display().to_string();
     let words = format!("study {study} --engine slurm --out {out}");
     let said = run(command(&words).env("PATH", "/nowhere"));
@@ -187,7 +194,7 @@ fn what_is_missing_for_a_cluster_is_said_before_anything_starts() {
 }
 
 #[test]
-fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
+fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
     let folder = folder();
     let study = folder.path().join("long.toml");
     let text = format!(
@@ -205,10 +212,11 @@ fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
     };
     let killed = Running::start(&mut command(&words("killed", "")));
     let first = out("killed").join("pieces/one.1.json");
-    until("the first piece is kept", || first.is_file());
+    until("the first piece is stored", || first.is_file());
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let written = || fs::metadata(&first).and_then(|file| file.modified()).expect("it is there");
+    let written =
+        || fs::metadata(&first).and_then(|file| file.modified()).expect("the file exists");
     let before = written();
     pause(Duration::from_millis(20));
     let resumed = latlab(&words("killed", ""));
@@ -219,22 +227,22 @@ fn what_is_longer_than_a_piece_goes_on_after_a_kill_and_gives_the_same_bytes() {
     let whole = latlab(&words("whole", "--fresh"));
     assert_eq!(whole.stdout, resumed.stdout);
     for name in ["table.md", "table.csv", "report.html", "records/one.json"] {
-        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("it is kept");
+        let bytes = |folder: &str| fs::read(out(folder).join(name)).expect("the file exists");
         assert_eq!(bytes("whole"), bytes("killed"), "{name}");
     }
-    let csv = fs::read_to_string(out("whole").join("table.csv")).expect("it is kept");
+    let csv = fs::read_to_string(out("whole").join("table.csv")).expect("the file exists");
     let samples: u64 = csv
         .lines()
         .nth(1)
         .and_then(|line| line.split(',').nth(2)?.parse().ok())
-        .expect("it is a number");
+        .expect("the count is a number");
     assert!((140..=144).contains(&samples), "12 min of 5 s each: {csv}");
     let said = latlab(&format!("study {} --for 12min", study.display()));
     said.refused(2, &["pieces", "--out DIR"]);
     latlab("study heursch-pdlt --for 1h --check").refused(2, &["--for", "scans"]);
 }
 
-/// A profile of one's own, which boots with these words, and a study of some cells on it.
+/// Writes a profile with this kernel command line, and a study of some cells on it.
 fn on_a_profile(folder: &Path, cmdline: &str, cells: u64, seed: u64, plan: &str) {
     let profile = format!(
         "summary = 'x'\nkernel = {{ package = 'linux-image-6.12-amd64' }}\ncmdline = '{cmdline}'\n"
@@ -252,11 +260,11 @@ fn on_a_profile(folder: &Path, cmdline: &str, cells: u64, seed: u64, plan: &str)
     fs::write(folder.join("study.toml"), text).expect("the folder can be written");
 }
 
-const QUICK: &str = "preempt=full";
-const OTHER: &str = "preempt=none";
+const PREEMPT_FULL: &str = "preempt=full";
+const PREEMPT_NONE: &str = "preempt=none";
 
 #[test]
-fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_not_count() {
+fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discarded() {
     if !root() {
         return;
     }
@@ -264,27 +272,28 @@ fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_
     let set = |cmdline| {
         on_a_profile(folder.path(), cmdline, 4, 77_000, "probes = ['cyclic'], count = 5");
     };
-    // Profiles are meant from where the study was begun, whatever lies where tasks write.
+    // Profile paths are relative to the folder in which the study was started, not to that of the
+    // tasks.
     let start = || {
         let mut command = command("study study.toml --engine slurm --out out");
         command.current_dir(folder.path());
-        cluster.with(command)
+        cluster.configured(command)
     };
-    set(QUICK);
+    set(PREEMPT_FULL);
     let killed = Running::start(&mut start());
-    until("the array is handed in", || job(&killed.stderr()).is_some());
+    until("the array job is submitted", || job(&killed.stderr()).is_some());
     let stderr = killed.stderr();
-    let first = job(&stderr).expect("it was there");
-    cluster.says(&format!("scontrol hold {first}"));
+    let first = job(&stderr).expect("the job ID was printed");
+    cluster.stdout_of(&format!("scontrol hold {first}"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let waits = format!("array job {first} of an earlier start is still running");
     let wait = || {
         let waiting = Running::start(&mut start());
-        until("the array is found", || waiting.stderr().contains(&waits));
+        until("the array job is found", || waiting.stderr().contains(&waits));
         waiting
     };
-    // A request to end is one to wait no longer.
+    // SIGINT ends the wait, not the array job.
     let waiting = wait();
     waiting.signal("INT");
     let said = waiting.finish();
@@ -292,18 +301,25 @@ fn an_array_that_is_left_at_work_is_waited_for_and_records_of_another_kernel_do_
     assert!(said.stderr.contains("it goes on: the same command waits for it again"), "{said:?}");
     assert!(!said.stderr.contains("cancelled"), "{said:?}");
     let waiting = wait();
-    cluster.says(&format!("scontrol release {first}"));
+    cluster.stdout_of(&format!("scontrol release {first}"));
     let said = waiting.finish();
     assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.stderr.contains("all cells have been measured before"), "no second: {said:?}");
+    assert!(
+        said.stderr.contains("all cells have been measured before"),
+        "no second array job: {said:?}"
+    );
 
-    // What else the user has at work in the folder is not waited for.
-    let there = format!("sbatch --hold --chdir={}/out/slurm --wrap=true", folder.path().display());
-    cluster.says(&there);
-    cluster.says(&format!("{there} --array=1-2 --job-name=latency"));
-    assert_eq!(cluster.says("squeue --noheader --array").lines().count(), 3, "they wait");
-    set(OTHER);
-    // What is refused stays until something replaces it.
+    // Other jobs of the user in that folder are not awaited.
+    let submit = format!("sbatch --hold --chdir={}/out/slurm --wrap=true", folder.path().display());
+    cluster.stdout_of(&submit);
+    cluster.stdout_of(&format!("{submit} --array=1-2 --job-name=latency"));
+    assert_eq!(
+        cluster.stdout_of("squeue --noheader --array").lines().count(),
+        3,
+        "the jobs are held"
+    );
+    set(PREEMPT_NONE);
+    // Discarded records stay until others replace them.
     let said = run(start().env("SBATCH_PARTITION", "nowhere"));
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("invalid partition") || said.stderr.contains("Invalid partition"));
@@ -325,16 +341,16 @@ fn pieces_of_another_kernel_are_measured_again() {
         let said = run(command("study study.toml --out out").current_dir(folder.path()));
         assert_eq!(said.code(), Some(0), "{said:?}");
         let record = fs::read_to_string(folder.path().join("out/records/c0.json"));
-        assert!(record.expect("it is kept").contains(cmdline), "{said:?}");
+        assert!(record.expect("the file exists").contains(cmdline), "{said:?}");
         said
     };
-    start(QUICK);
-    let said = start(OTHER);
+    start(PREEMPT_FULL);
+    let said = start(PREEMPT_NONE);
     assert!(said.stderr.contains("2 of the records were measured with another"), "{said:?}");
-    let said = start(OTHER);
+    let said = start(PREEMPT_NONE);
     assert!(!said.stderr.contains("done"), "nothing is measured: {said:?}");
 
-    // Who ends it while a kernel is fetched, to know what would be measured, has nothing measured.
+    // SIGINT while a kernel is fetched, which is needed to judge the records: nothing is measured.
     let fetched = folder.path().join("fetched");
     let path = programs(folder.path(), &[("apt-get", "echo x >> fetched; exec sleep 600")]);
     let mut command = command("study study.toml --out out");
@@ -346,10 +362,14 @@ fn pieces_of_another_kernel_are_measured_again() {
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("ended on request"), "{said:?}");
     assert!(!said.stderr.contains("could not be measured"), "{said:?}");
-    assert_eq!(fs::read_to_string(fetched).expect("it is there"), "x\n", "and not again");
+    assert_eq!(
+        fs::read_to_string(fetched).expect("the file exists"),
+        "x\n",
+        "the kernel is fetched once"
+    );
 }
 
-/// A PATH on which these programs, in shell, come first. They begin in the folder.
+/// Returns a PATH on which these shell scripts come first. Their working directory is the folder.
 fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
     let bin = folder.join("bin");
     fs::create_dir(&bin).expect("the folder can be written");
@@ -358,13 +378,13 @@ fn programs(folder: &Path, programs: &[(&str, &str)]) -> String {
         let text = format!("#!/bin/sh\ncd '{}'\n{does}\n", folder.display());
         fs::write(&path, text).expect("the folder can be written");
         let runs = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(&path, runs).expect("it is ours");
+        fs::set_permissions(&path, runs).expect("the permissions can be set");
     }
     format!("{}:/usr/bin:/bin", bin.display())
 }
 
 #[test]
-fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
+fn array_job_that_slurm_no_longer_knows_is_not_awaited_forever() {
     let folder = folder();
     let squeue = "case \"$*\" in *--me*) echo \"7|RUNNING|1|latlab-|$PWD/out/slurm\" ;; \
                   *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; esac";
@@ -377,7 +397,7 @@ fn an_array_that_slurm_lists_and_does_not_know_is_not_waited_for_without_end() {
 }
 
 #[test]
-fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
+fn built_in_study_is_not_confused_with_a_file_by_tasks() {
     let folder = folder();
     let inside = |name: &str| folder.path().join(name);
     fs::write(inside("quick"), "no study").expect("the folder can be written");
@@ -386,6 +406,6 @@ fn a_study_that_comes_with_latlab_is_no_file_of_that_name_to_the_tasks() {
     let mut command = command("study quick --engine slurm --out out");
     let said = run(command.env("PATH", path).current_dir(folder.path()));
     assert_eq!(said.code(), Some(2), "{said:?}");
-    let script = fs::read_to_string(inside("script")).expect("sbatch was given one");
+    let script = fs::read_to_string(inside("script")).expect("sbatch was given a script");
     assert!(script.contains(" 'study' 'quick' '--out' "), "{script}");
 }

@@ -1,5 +1,5 @@
-//! A plan goes to another machine over ssh, and the record comes back: against an sshd of our
-//! own, which the user's ssh is led to by its configuration.
+//! Runs on another machine over ssh, against an sshd of the test to which the ssh configuration
+//! points.
 
 use crate::knob;
 use crate::program::{
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A machine that listens to ssh, and a user with a key to it. Both are gone with the test.
+/// A host with an sshd, and a user with a key for it. Both are removed with the test.
 struct Host {
     folder: tempfile::TempDir,
     sshd: Child,
@@ -24,8 +24,8 @@ struct Host {
 }
 
 impl Host {
-    /// One that does as sshd's `configuration` says; in it, `FOLDER` is a folder for the test.
-    /// None where the tests can't have one.
+    /// Starts a host with this sshd configuration, in which `FOLDER` is replaced by a folder of the
+    /// test. None, with a record that the test is not run, without root.
     fn start(configuration: &str) -> Option<Host> {
         if !root() {
             return None;
@@ -33,11 +33,11 @@ impl Host {
         let folder = folder();
         let at = folder.path();
         let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = free.local_addr().expect("it is bound").port();
+        let port = free.local_addr().expect("a bound socket has an address").port();
         drop(free);
-        furnish(at, port, configuration);
-        // Where sshd looks for it; Debian's is made by the service.
-        fs::create_dir_all("/run/sshd").expect("root may make it");
+        write_configuration(at, port, configuration);
+        // Required by sshd; Debian's service creates it.
+        fs::create_dir_all("/run/sshd").expect("root may create it");
         let mut command = Command::new("/usr/sbin/sshd");
         command.arg("-D").arg("-f").arg(at.join("sshd.conf")).arg("-E").arg(at.join("log"));
         let sshd = command.spawn().expect("make test installs openssh-server");
@@ -45,7 +45,7 @@ impl Host {
         Some(Host { folder, sshd, port })
     }
 
-    /// One as most are, with a folder for temporary files of its own.
+    /// Starts an ordinary host with a folder for temporary files of its own.
     fn plain() -> Option<Host> {
         Host::start("SetEnv TMPDIR=FOLDER/tmp")
     }
@@ -54,7 +54,7 @@ impl Host {
         self.folder.path().join(name)
     }
 
-    /// `program` as the user of this host starts it.
+    /// Returns the command `program` as the user of this host starts it.
     fn as_user(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let path = std::env::var("PATH").unwrap_or_default();
@@ -69,32 +69,32 @@ impl Host {
         command
     }
 
-    /// What latlab left there.
+    /// Returns the files that latlab left on the host.
     fn left(&self) -> Vec<PathBuf> {
         entries(&self.path("tmp"))
     }
 
-    /// Asserts that nothing is left there, or soon won't be.
-    fn is_clean(&self) {
+    /// Waits until nothing is left on the host.
+    fn wait_until_clean(&self) {
         until("nothing is left on the host", || self.left().is_empty());
     }
 
-    /// Waits until the far side measures.
-    fn measures(&self) {
-        let measures = |pid: &u32| {
+    /// Waits until the agent on the host measures.
+    fn measuring(&self) {
+        let is_measuring = |pid: &u32| {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
             let name = |path: PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
             threads.map(|thread| name(thread.path())).any(|name| name.contains('/'))
         };
-        until("the far side measures", || {
+        until("the agent measures", || {
             let programs = self.left().into_iter().map(|folder| folder.join("latlab"));
-            programs.flat_map(|program| running(&program)).any(|pid| measures(&pid))
+            programs.flat_map(|program| running(&program)).any(|pid| is_measuring(&pid))
         });
         pause(Duration::from_millis(300));
     }
 
-    /// Ends all connections, without a word to anybody.
-    fn cut(&self) {
+    /// Kills the sshd processes of all connections.
+    fn kill_connections(&self) {
         shell(&format!("pkill -KILL -P {}", self.sshd.id()));
     }
 }
@@ -106,51 +106,52 @@ impl Drop for Host {
     }
 }
 
-/// Fills `folder` with the program, keys, and the configurations of both sides.
-fn furnish(folder: &Path, port: u16, configuration: &str) {
+/// Writes the program, keys, and the configurations of both sides to `folder`.
+fn write_configuration(folder: &Path, port: u16, configuration: &str) {
     for name in ["tmp", "bin", "there"] {
-        fs::create_dir(folder.join(name)).expect("the folder is ours");
+        fs::create_dir(folder.join(name)).expect("the folder can be written");
     }
     fs::set_permissions(folder.join("tmp"), fs::Permissions::from_mode(0o1777))
-        .expect("the folder is ours");
-    // Most of a debug build is of no use here, and would have to be copied each time.
+        .expect("the folder can be written");
+    // Without debug information, as the program is copied for each test.
     shell(&format!("strip -o {} {LATLAB}", folder.join("latlab").display()));
     for key in ["host-key", "key"] {
         shell(&format!("ssh-keygen -q -t ed25519 -N '' -f {}", folder.join(key).display()));
     }
-    let keep = |name: &str, text: &str| {
+    let write = |name: &str, text: &str| {
         let text = text.replace("FOLDER", &folder.display().to_string());
-        fs::write(folder.join(name), text).expect("the folder is ours");
+        fs::write(folder.join(name), text).expect("the folder can be written");
     };
     let sshd = format!(
         "Port {port}\nListenAddress 127.0.0.1\nPidFile none\nHostKey FOLDER/host-key\n\
          AuthorizedKeysFile FOLDER/key.pub\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n\
          PasswordAuthentication no\nKbdInteractiveAuthentication no\n{configuration}\n"
     );
-    keep("sshd.conf", &sshd);
+    write("sshd.conf", &sshd);
     let ssh = format!(
         "IdentityFile FOLDER/key\nIdentitiesOnly yes\nUserKnownHostsFile FOLDER/known\n\
          StrictHostKeyChecking accept-new\nHost board\n  HostName 127.0.0.1\n  Port {port}\n"
     );
-    keep("ssh.conf", &ssh);
+    write("ssh.conf", &ssh);
     let ssh = format!("exec /usr/bin/ssh -F {}/ssh.conf \"$@\"", folder.display());
     script(&folder.join("bin/ssh"), &ssh);
 }
 
 fn shell(line: &str) {
     let status = Command::new("sh").arg("-c").arg(line).stdin(Stdio::null()).status();
-    assert!(status.expect("there is a shell").success(), "{line}");
+    assert!(status.expect("sh starts").success(), "{line}");
 }
 
 fn script(path: &Path, body: &str) {
-    fs::write(path, format!("#!/bin/sh\n{body}\n")).expect("the folder is ours");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the folder is ours");
+    fs::write(path, format!("#!/bin/sh\n{body}\n")).expect("the folder can be written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .expect("the folder can be written");
 }
 
 const SHORT: &str = "run --on ssh:board --policy other --cpus 0 --for 200ms --warm-up 0";
 
 #[test]
-fn the_record_comes_back_and_nothing_is_left_there() {
+fn record_comes_back_and_host_is_clean() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let said = run(&mut host.latlab(&format!("{SHORT} cyclic timer --load cpu --out a.json")));
@@ -170,7 +171,7 @@ fn the_record_comes_back_and_nothing_is_left_there() {
 }
 
 #[test]
-fn on_a_terminal_the_time_left_is_shown() {
+fn terminal_shows_time_left_of_remote_run() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let words = SHORT.replace("200ms", "1s");
@@ -185,7 +186,7 @@ fn on_a_terminal_the_time_left_is_shown() {
 }
 
 #[test]
-fn what_the_far_side_refuses_is_said_as_there() {
+fn refusal_of_the_host_is_reported_as_there() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let over = run(&mut host.latlab(&format!("{SHORT} --stop-above 1ns")));
@@ -197,15 +198,15 @@ fn what_the_far_side_refuses_is_said_as_there() {
 }
 
 #[test]
-fn ctrl_c_ends_the_run_there_and_the_record_comes_back() {
+fn sigint_ends_remote_run_and_record_comes_back() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let before = knob::read();
     let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu --json";
     let run = Running::start(host.latlab(words).process_group(0));
-    host.measures();
+    host.measuring();
     assert_eq!(knob::read(), "7");
-    // As a terminal does it: to all that run in its foreground.
+    // As a terminal does: to the whole foreground process group.
     shell(&format!("kill -s INT -- -{}", run.pid()));
     let said = run.finish();
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -216,58 +217,59 @@ fn ctrl_c_ends_the_run_there_and_the_record_comes_back() {
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
-/// A long run whose connection is broken by `disaster`: the far side gives everything back, and
-/// the command in the sentence fetches what was measured and leaves nothing there.
-fn broken(host: &Host, disaster: impl FnOnce(&Running)) -> Said {
+/// Starts a long run and calls `break_connection` while it measures. Asserts that the host restores
+/// its knobs, and that the command in the message fetches the record and leaves nothing on the
+/// host.
+fn run_with_broken_connection(host: &Host, break_connection: impl FnOnce(&Running)) -> Said {
     let _alone = machine();
     let before = knob::read();
     let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu";
     let run = Running::start(&mut host.latlab(words));
-    host.measures();
+    host.measuring();
     assert_eq!(knob::read(), "7");
-    disaster(&run);
+    break_connection(&run);
     let said = run.finish();
     let sentence = said.refused(2, &["board", "keeps what was measured"]).to_owned();
-    let [left]: [PathBuf; 1] = host.left().try_into().expect("one folder");
-    until("the record is kept and the program gone", || {
+    let [left]: [PathBuf; 1] = host.left().try_into().expect("there is one folder");
+    until("the record is stored and the program removed", || {
         entries(&left) == [left.join("record.json")]
     });
     assert_eq!(knob::read(), before);
-    let (_, fetch) = sentence.split_once("with: ").expect("a command");
+    let (_, fetch) = sentence.split_once("with: ").expect("the sentence has a command");
     let fetched = program::run(host.as_user("sh").arg("-c").arg(fetch));
     assert_eq!(fetched.code(), Some(0), "{fetched:?}");
-    let record = fs::read_to_string(host.path("record.json")).expect("it was fetched");
-    let record = Record::from_json(&record).expect("it is whole");
+    let record = fs::read_to_string(host.path("record.json")).expect("the record was fetched");
+    let record = Record::from_json(&record).expect("the record is valid");
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
     assert!(record.changes.iter().all(|change| change.restored), "{record:?}");
-    host.is_clean();
+    host.wait_until_clean();
     said
 }
 
 #[test]
-fn a_broken_connection_loses_nothing() {
+fn connection_lost_keeps_the_record_on_the_host() {
     let Some(host) = Host::plain() else { return };
-    let said = broken(&host, |_| host.cut());
+    let said = run_with_broken_connection(&host, |_| host.kill_connections());
     assert!(said.stderr.contains("closed by remote host"), "{said:?}");
     let kill = |run: &Running| shell(&format!("pkill -KILL -x ssh -P {}", run.pid()));
-    broken(&host, kill);
-    // Killed itself, it takes the client along, and says nothing.
+    run_with_broken_connection(&host, kill);
+    // If latlab itself is killed, the ssh client ends with it, without a message.
     let _alone = machine();
     let words = "run --on ssh:board --for 60s --warm-up 0";
     let run = Running::start(&mut host.latlab(words));
-    host.measures();
+    host.measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     let record = host.left()[0].join("record.json");
-    until("the far side ends", || record.exists());
+    until("the agent ends", || record.exists());
 }
 
 #[test]
-fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
+fn agent_that_is_killed_is_reported() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let run = Running::start(&mut host.latlab("run --on ssh:board --policy other --for 60s"));
-    host.measures();
+    host.measuring();
     let program = host.left()[0].join("latlab");
     for pid in running(&program) {
         send("KILL", pid);
@@ -277,20 +279,22 @@ fn a_far_side_that_is_killed_is_said_to_have_given_no_answer() {
 }
 
 #[test]
-fn a_run_that_takes_too_long_is_given_up_and_ends_there_too() {
+fn remote_run_over_its_limit_ends_on_both_sides() {
     let Some(host) = Host::plain() else { return };
     let _alone = machine();
     let words = "run --on ssh:board --policy other --for 60s --limit 5s";
     let said = run(&mut host.latlab(words));
     said.refused(2, &["--limit", "ssh board 'cat "]);
-    until("the far side ends", || host.left()[0].join("record.json").exists());
+    until("the agent ends", || host.left()[0].join("record.json").exists());
 }
 
 #[test]
-fn a_host_that_lets_nobody_in_is_named_with_the_reason() {
+fn host_that_refuses_login_is_named_with_the_reason() {
     let only = "SetEnv TMPDIR=FOLDER/tmp\nAllowUsers root nobody";
     let Some(host) = Host::start(only) else { return };
-    let refused = |words: &str, said: &[&str]| run(&mut host.latlab(words)).refused(2, said).len();
+    let refused = |words: &str, expected: &[&str]| {
+        run(&mut host.latlab(words)).refused(2, expected);
+    };
     let user = |name: &str| format!("run --on ssh:{name}@127.0.0.1:{}", host.port);
     refused(&user("daemon"), &["daemon@127.0.0.1", "Permission denied (publickey)", "ssh -p"]);
     refused(&user("nobody"), &["nobody@127.0.0.1", "not available"]);
@@ -302,11 +306,11 @@ fn a_host_that_lets_nobody_in_is_named_with_the_reason() {
     refused(&format!("run --on ssh:127.0.0.1:{free}"), &["127.0.0.1", "Connection refused"]);
     let mut without = host.latlab("run --on ssh:board");
     run(without.env("PATH", host.path("there"))).refused(3, &["no ssh here", "openssh-client"]);
-    host.is_clean();
+    host.wait_until_clean();
 }
 
 #[test]
-fn a_machine_of_another_kind_gets_no_program() {
+fn host_of_another_architecture_is_refused() {
     let there = "SetEnv TMPDIR=FOLDER/tmp PATH=FOLDER/there:/usr/bin:/bin";
     let Some(host) = Host::start(there) else { return };
     let uname = |system: &str, machine: &str| {
@@ -320,23 +324,23 @@ fn a_machine_of_another_kind_gets_no_program() {
 }
 
 #[test]
-fn an_ordinary_user_there_hears_what_is_lacking_and_can_measure_without_it() {
+fn ordinary_user_on_host_is_told_what_is_lacking_and_can_measure() {
     let user = "SetEnv TMPDIR=FOLDER/tmp\nForceCommand setpriv --reuid=65534 --regid=65534 \
         --clear-groups --inh-caps=-all --bounding-set=-all prlimit --rtprio=0 \
         sh -c \"$SSH_ORIGINAL_COMMAND\"";
     let Some(host) = Host::start(user) else { return };
     let _alone = machine();
-    let way_out: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
-    run(&mut host.latlab("run --on ssh:board")).refused(3, way_out);
+    let remedies: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
+    run(&mut host.latlab("run --on ssh:board")).refused(3, remedies);
     let said = run(&mut host.latlab(&format!("{SHORT} --json")));
     assert_eq!(said.code(), Some(0), "{said:?}");
     assert_eq!(said.record().series[0].schedule.policy, "other");
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
-/// A host whose folders for temporary files are file systems of their own, and whose login shell
-/// has something to say.
-fn mounted(options: &str, folders: &str) -> Option<Host> {
+/// Starts a host whose folders for temporary files are mount points, and whose login shell prints a
+/// greeting.
+fn with_mounts(options: &str, folders: &str) -> Option<Host> {
     Host::start(&format!(
         "SetEnv TMPDIR=FOLDER/tmp\nForceCommand echo welcome; exec unshare --mount sh -c \
          'for place in {folders}; do mount -t tmpfs -o {options} none $place; done; \
@@ -345,8 +349,8 @@ fn mounted(options: &str, folders: &str) -> Option<Host> {
 }
 
 #[test]
-fn a_folder_that_lets_no_program_run_is_passed_over() {
-    let Some(host) = mounted("noexec", "$TMPDIR") else { return };
+fn folder_mounted_noexec_is_passed_over() {
+    let Some(host) = with_mounts("noexec", "$TMPDIR") else { return };
     let _alone = machine();
     let said = run(&mut host.latlab(&format!("{SHORT} --json")));
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -354,10 +358,10 @@ fn a_folder_that_lets_no_program_run_is_passed_over() {
 }
 
 #[test]
-fn a_host_without_a_good_folder_is_told_which_it_has() {
+fn host_without_usable_folder_is_refused_with_the_reasons() {
     let everywhere = "$TMPDIR /var/tmp $HOME";
     for (options, why) in [("noexec", "lets no program run"), ("size=1m", "has no room")] {
-        let Some(host) = mounted(options, everywhere) else { return };
+        let Some(host) = with_mounts(options, everywhere) else { return };
         let said = run(&mut host.latlab("run --on ssh:board"));
         said.refused(2, &["board has no folder", "/tmp ", "/var/tmp ", why, "TMPDIR"]);
     }

@@ -1,11 +1,11 @@
-//! Nothing is lost: every period that passed is recorded or counted as missed.
+//! Stalls: every period that passed is recorded or counted as missed.
 
 use crate::program::{Running, command, latlab, machine, pause, root};
 use latlab_core::time::Nanos;
 use std::time::{Duration, Instant};
 
 #[test]
-fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
+fn periods_missed_while_stopped_are_counted() {
     if !root() {
         return;
     }
@@ -18,7 +18,7 @@ fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
     run.signal("STOP");
     pause(Duration::from_millis(500));
     run.signal("CONT");
-    // On a busy machine it may have been more than was asked for.
+    // On a busy machine the process may be stopped for longer.
     let stopped = stopped.elapsed().as_millis();
     let said = run.finish();
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -27,7 +27,7 @@ fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
     let counts = series.counts;
     let plausible = 400..=stopped + 500;
     assert!(plausible.contains(&counts.missed.into()), "{counts:?}, stopped for {stopped} ms");
-    // The last wake-up of all may be late, too, and have missed some after the end.
+    // The last wake-up may be late as well, and miss periods after the end.
     let periods = counts.recorded + counts.missed;
     assert!((3_000..3_100).contains(&periods), "{counts:?}");
     assert!(series.quantiles.p99 < Nanos::from_millis(100), "{:?}", series.quantiles);
@@ -43,7 +43,7 @@ fn half_a_second_of_standing_still_is_seen_and_accounted_for() {
 }
 
 #[test]
-fn a_count_of_periods_is_reached_on_every_cpu_and_by_every_probe() {
+fn count_of_periods_is_reached_on_every_cpu_by_every_probe() {
     let _alone = machine();
     let probes = ["cyclic", "nanosleep:1ms", "timer:source=posix", "timer:source=fd"];
     for probe in probes {

@@ -1,5 +1,4 @@
-//! Studies: the same bytes each time, wherever they were stopped, and what is wrong is said with its
-//! place.
+//! Studies: reproducible results, also after an interruption, and errors with their position.
 
 use crate::program::{Running, Said, command, entries, folder, latlab, new_seed, until};
 use latlab_core::machine::TimeDomain;
@@ -7,7 +6,7 @@ use latlab_core::record::Record;
 use std::fs;
 use std::path::Path;
 
-/// A tiny study, whose cells nobody has measured before unless they have this seed.
+/// Returns a small study. With a new seed, its cells are not cached.
 fn tiny(seed: u64) -> String {
     format!(
         r#"
@@ -83,14 +82,15 @@ fn written(folder: &Path, text: &str) -> String {
     path.display().to_string()
 }
 
-/// All files that a study has kept, with what is in them.
-fn kept(out: &Path) -> Vec<(String, Vec<u8>)> {
+/// Returns the names and contents of all files of a study.
+fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
     let names = ["how-late.svg", "report.html", "table.csv", "table.md", "worst.svg"]
         .map(|name| out.join(name));
     let mut paths: Vec<_> = names.into_iter().chain(entries(&out.join("records"))).collect();
     paths.sort();
     let file = |path: &std::path::PathBuf| {
-        let name = path.strip_prefix(out).expect("it lies there").display().to_string();
+        let name =
+            path.strip_prefix(out).expect("the path is below the folder").display().to_string();
         (name, fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
     };
     paths.iter().map(file).collect()
@@ -103,40 +103,40 @@ fn carried_out(words: &str) -> Said {
 }
 
 #[test]
-fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
+fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let folder = folder();
     let study = written(folder.path(), &tiny(7));
     let out = |name: &str| folder.path().join(name);
     let words =
         |name: &str, more: &str| format!("study {study} --out {} {more}", out(name).display());
     let said = carried_out(&words("one", "--fresh --jobs 2"));
-    let names: Vec<String> = kept(&out("one")).into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = files(&out("one")).into_iter().map(|(name, _)| name).collect();
     let records = ["records/rt.json", "records/rt@2.json", "records/standard.json"];
     let others = ["report.html", "table.csv", "table.md", "worst.svg"];
     assert_eq!(names, [&["how-late.svg"], &records[..], &others].concat());
-    let page = fs::read_to_string(out("one").join("report.html")).expect("it is kept");
+    let page = fs::read_to_string(out("one").join("report.html")).expect("the file exists");
     for text in ["1 of 4 claims holds", "picture-how-late", "latlab study tiny.toml --out tiny/"] {
         assert!(page.contains(text), "{text}");
     }
-    let svg = fs::read_to_string(out("one").join("worst.svg")).expect("it is kept");
+    let svg = fs::read_to_string(out("one").join("worst.svg")).expect("the file exists");
     assert!(svg.contains("The worst") && svg.contains("standard"), "{svg}");
     for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
         assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
     }
     assert!(said.stdout.contains("no value for rt.cache"), "{said:?}");
-    let csv = fs::read_to_string(out("one").join("table.csv")).expect("it is kept");
+    let csv = fs::read_to_string(out("one").join("table.csv")).expect("the file exists");
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.contains(",ns,\"about 5, \"\"or so\"\"\""), "{csv}");
     assert!(csv.contains("rt,samples,100,,"), "both repetitions count: {csv}");
 
     let again = carried_out(&words("two", "--fresh --jobs 1"));
-    assert_eq!((&again.stdout, kept(&out("two"))), (&said.stdout, kept(&out("one"))));
+    assert_eq!((&again.stdout, files(&out("two"))), (&said.stdout, files(&out("one"))));
 
     for cell in ["1", "2"] {
         carried_out(&words("three", &format!("--cell {cell}")));
     }
     let merged = carried_out(&words("three", "--merge"));
-    assert_eq!((&merged.stdout, kept(&out("three"))), (&said.stdout, kept(&out("one"))));
+    assert_eq!((&merged.stdout, files(&out("three"))), (&said.stdout, files(&out("one"))));
 
     let other = written(folder.path(), &tiny(8));
     let said = latlab(&format!("study {other} --merge --out {}", out("three").display()));
@@ -146,13 +146,13 @@ fn the_same_study_gives_the_same_bytes_together_and_cell_by_cell() {
         said.stderr.contains("2 of 2 cells could not be measured: there is no table"),
         "{said:?}"
     );
-    assert_eq!(kept(&out("three")), kept(&out("one")), "what was there before is there");
+    assert_eq!(files(&out("three")), files(&out("one")), "older files are unchanged");
 }
 
-/// Records of several places can be put into one folder; those that do not belong together are not
+/// Records from several hosts can be put into one folder. Those that do not belong together are not
 /// put into one table.
 #[test]
-fn cells_in_another_time_or_of_another_kernel_are_refused() {
+fn cells_of_another_time_domain_or_kernel_are_refused() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = tiny(7).replacen("{ label = \"rt\"", cells, 1);
@@ -160,8 +160,8 @@ fn cells_in_another_time_or_of_another_kernel_are_refused() {
     let out = folder.path().join("out");
     carried_out(&format!("study {study} --out {}", out.display()));
     let path = out.join("records/rt-2.json");
-    let record = fs::read_to_string(&path).expect("it is kept");
-    let record = Record::from_json(&record).expect("it is one");
+    let record = fs::read_to_string(&path).expect("the file exists");
+    let record = Record::from_json(&record).expect("the file is a record");
     let refused = |change: &dyn Fn(&mut Record), why: &str| {
         let mut other = record.clone();
         change(&mut other);
@@ -169,18 +169,18 @@ fn cells_in_another_time_or_of_another_kernel_are_refused() {
         let said = latlab(&format!("study {study} --merge --out {}", out.display()));
         assert_eq!(said.code(), Some(2), "{said:?}");
         assert!(said.stderr.contains("cell 2, rt-2: ") && said.stderr.contains(why), "{said:?}");
-        let table = fs::read_to_string(out.join("table.csv")).expect("it is kept");
+        let table = fs::read_to_string(out.join("table.csv")).expect("the file exists");
         assert!(table.contains("rt-2,worst,,ns") && !table.contains("rt,worst,,ns"), "{table}");
     };
     refused(
         &|record| record.machine.time_domain = TimeDomain::Silicon,
         "its record is in silicon time, that of standard in instructions time",
     );
-    // The first of those of a name says which kernel it is.
+    // The first record of a target defines its kernel.
     let path = out.join("records/rt.json");
     fs::write(out.join("records/rt-2.json"), record.to_json()).expect("the folder can be written");
-    let mut other =
-        Record::from_json(&fs::read_to_string(&path).expect("it is kept")).expect("one");
+    let mut other = Record::from_json(&fs::read_to_string(&path).expect("the file exists"))
+        .expect("the file is a record");
     let mine = std::mem::replace(&mut other.machine.kernel, "5.10".to_owned());
     fs::write(&path, other.to_json()).expect("the folder can be written");
     let said = latlab(&format!("study {study} --merge --out {}", out.display()));
@@ -190,7 +190,7 @@ fn cells_in_another_time_or_of_another_kernel_are_refused() {
 }
 
 #[test]
-fn a_study_that_was_killed_goes_on_where_it_stopped() {
+fn study_that_was_killed_resumes() {
     let folder = folder();
     let study = written(folder.path(), &tiny(new_seed()));
     let out = |name: &str| folder.path().join(name);
@@ -200,15 +200,18 @@ fn a_study_that_was_killed_goes_on_where_it_stopped() {
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let resumed = carried_out(&words("killed"));
-    assert!(!resumed.stderr.contains("1 of 3 done"), "it was known: {resumed:?}");
+    assert!(
+        !resumed.stderr.contains("1 of 3 done"),
+        "the first cell is not measured again: {resumed:?}"
+    );
     assert!(resumed.stderr.contains("3 of 3 done"), "{resumed:?}");
     let whole = carried_out(&format!("{} --fresh", words("whole")));
-    assert_eq!((whole.stdout, kept(&out("whole"))), (resumed.stdout, kept(&out("killed"))));
+    assert_eq!((whole.stdout, files(&out("whole"))), (resumed.stdout, files(&out("killed"))));
 }
 
-/// Processes that begin fault at the ends of pages, where the microscope has to count right.
+/// New processes take page faults at page boundaries, where the microscope must count correctly.
 #[test]
-fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
+fn report_explains_the_worst_sample_on_request() {
     let folder = folder();
     let text = "title = 'Late'\npaper = 'Nobody 2026'\nredoes = 'nothing'\n\
          plan = { on = 'lab:preemptible-hr', probes = ['cyclic'], loads = ['fork'], for = '1s' }\n\
@@ -216,10 +219,10 @@ fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
          [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
     let (study, out) = (written(folder.path(), text), folder.path().join("out"));
     let words = format!("study {study} --out {}", out.display());
-    let page = || fs::read_to_string(out.join("report.html")).expect("it is kept");
+    let page = || fs::read_to_string(out.join("report.html")).expect("the file exists");
     let latencies = |name: &str| {
-        let json = fs::read_to_string(out.join(name)).expect("it is kept");
-        let record = Record::from_json(&json).expect("it is a record");
+        let json = fs::read_to_string(out.join(name)).expect("the file exists");
+        let record = Record::from_json(&json).expect("the file is a record");
         record.worst.iter().map(|sample| (sample.at, sample.latency)).collect::<Vec<_>>()
     };
     let without = carried_out(&words);
@@ -235,7 +238,7 @@ fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
     );
     assert_eq!(latencies("worst.json"), latencies("records/one.json"));
     carried_out(&format!("{words} --merge"));
-    assert!(page() == explained, "it is known");
+    assert!(page() == explained, "the explanation is cached");
 
     written(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
     latlab(&format!("{words} --explain")).refused(2, &["--explain", "longest latency", "max"]);
@@ -245,7 +248,7 @@ fn the_report_says_why_the_worst_was_late_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
+fn cell_that_cannot_be_measured_is_named_and_others_are_measured() {
     let folder = folder();
     let study = tiny(7).replace("lab:standard", "lab:/nowhere/vmlinuz");
     let study = written(folder.path(), &study);
@@ -258,7 +261,7 @@ fn a_cell_that_can_not_be_measured_is_named_and_the_others_are_measured() {
 }
 
 #[test]
-fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
+fn error_in_study_is_refused_with_its_position() {
     let folder = folder();
     let cases: [(&str, &str, &[&str]); 13] = [
         ("count = 50", "cuont = 50", &["line 9, column 1: unknown field `cuont`", "`count`"]),
@@ -302,7 +305,7 @@ fn what_is_wrong_with_a_study_is_said_before_anything_starts() {
 }
 
 #[test]
-fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
+fn repetition_is_not_confused_with_a_cell_of_its_name() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = written(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
@@ -313,21 +316,22 @@ fn a_second_repetition_is_not_taken_for_a_cell_of_its_name() {
 }
 
 #[test]
-fn pictures_of_a_study_before_do_not_stay_beside_those_of_this_one() {
+fn pictures_of_an_earlier_study_are_removed() {
     let folder = folder();
     let study = written(folder.path(), &tiny(7));
     let out = folder.path().join("out");
     let words = |more: &str| format!("study {study} --out {} {more}", out.display());
     carried_out(&words("--png"));
-    let of_the_users = out.join("mine.svg");
-    fs::write(&of_the_users, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").expect("it is ours");
+    let users_picture = out.join("mine.svg");
+    fs::write(&users_picture, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>")
+        .expect("the folder can be written");
     let pictures = || {
         let is_picture = |path: &std::path::PathBuf| {
             path.extension().is_some_and(|kind| kind == "svg" || kind == "png")
         };
         let paths = entries(&out).into_iter().filter(is_picture);
-        let names = paths.map(|path| path.file_name().expect("it has one").to_owned());
-        let names = names.map(|name| name.into_string().expect("we have written it"));
+        let names = paths.map(|path| path.file_name().expect("a file has a name").to_owned());
+        let names = names.map(|name| name.into_string().expect("the name is UTF-8"));
         let mut names: Vec<String> = names.collect();
         names.sort();
         names

@@ -1,4 +1,5 @@
-//! Interrupt threads in guests: whom real-time tasks wait for goes before what would keep them waiting.
+//! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for
+//! them.
 
 use crate::program::{LATLAB, Said, command, latlab, root, run};
 use latlab_core::record::{Record, Series};
@@ -8,9 +9,9 @@ use std::process::Command;
 const RT: &str = "lab:rt";
 const THREADIRQS: &str = "lab:threadirqs";
 
-/// A script in a guest, where `/latlab` is this program, `policies` says how threads are scheduled
-/// whose names begin with its argument, and `count` how many interrupt threads are real-time ones,
-/// and how many are not.
+/// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling
+/// of threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and
+/// `SCHED_OTHER` interrupt threads.
 fn in_a_guest(target: &str, script: &str) -> Said {
     let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
     let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
@@ -23,14 +24,14 @@ fn in_a_guest(target: &str, script: &str) -> Said {
     run(command.arg(format!("{functions}{script}")))
 }
 
-/// Of a task of FIFO 5, that counts 5 ms after it became one.
+/// A task that prints the counts 5 ms after it became FIFO 5.
 const REAL_TIME_TASK: &str = "/latlab exec --fifo 5 -- /bin/sh -c '/bin/sleep 0.005; f=0; o=0; \
     for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/*) \
     case $(cut -d\" \" -f41 $t/stat) in 1) f=$((f+1));; 0) o=$((o+1));; esac;; esac; done; \
     echo $f and $o; /bin/sleep 0.2'\n";
 
 #[test]
-fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
+fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
     for target in [RT, THREADIRQS] {
         let said = in_a_guest(
             target,
@@ -51,7 +52,7 @@ fn interrupts_wait_while_there_is_no_real_time_task_and_not_5_ms_longer() {
 }
 
 #[test]
-fn the_threads_of_a_killed_one_are_put_right_by_the_next() {
+fn irq_threads_of_killed_daemon_are_restored_by_next_command() {
     let said = in_a_guest(
         RT,
         "count\n/latlab adapt & daemon=$!; sleep 0.5; kill -KILL $daemon; wait $daemon; count\n\
@@ -64,7 +65,7 @@ fn the_threads_of_a_killed_one_are_put_right_by_the_next() {
 }
 
 #[test]
-fn a_thread_that_somebody_turns_meanwhile_stays() {
+fn irq_thread_changed_by_somebody_else_is_left_alone() {
     let said = in_a_guest(
         RT,
         "for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/9-*) id=${t#/proc/};; esac; done\n\
@@ -73,13 +74,13 @@ fn a_thread_that_somebody_turns_meanwhile_stays() {
          kill -TERM $daemon; wait $daemon; policies irq/9",
     );
     assert_eq!(said.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{said:?}");
-    let told =
+    let message =
         "irq/9-acpi is left alone from now on: another program changed it from other to rr 33";
-    assert!(said.stderr.contains(told), "{said:?}");
+    assert!(said.stderr.contains(message), "{said:?}");
 }
 
 #[test]
-fn what_can_t_be_done_is_said_before_anything_starts() {
+fn mechanism_that_cannot_work_is_refused_before_anything_starts() {
     let said = latlab("adapt --mechanisms inherit,suppress");
     assert_eq!(said.code(), Some(2), "{said:?}");
     assert!(said.stderr.contains("name transparent or selective as well"), "{said:?}");
@@ -89,9 +90,9 @@ fn what_can_t_be_done_is_said_before_anything_starts() {
     assert!(said.stdout.contains("irq/9-acpi (/proc/"), "{said:?}");
 }
 
-/// In a container the kernel's threads are not to be seen.
+/// Kernel threads are not visible in a container.
 #[test]
-fn where_there_are_no_threads_nothing_starts() {
+fn selective_without_irq_threads_does_not_start() {
     if !root() {
         return;
     }
@@ -105,16 +106,16 @@ fn where_there_are_no_threads_nothing_starts() {
 
 fn late(record: &Record) -> Nanos {
     let is_it = |series: &&Series| series.span.0 == "interrupt due";
-    record.series.iter().find(is_it).expect("realfeel measures it").max
+    record.series.iter().find(is_it).expect("realfeel measures this span").max
 }
 
-/// Figure 9 of Seo et al. 2009: a task between the priorities of an interrupt's thread and of the
-/// task that waits for the interrupt.
+/// Figure 9 of Seo et al. 2009: a task with a priority between that of the interrupt thread and
+/// that of the task that waits for the interrupt.
 const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
     --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
 
 #[test]
-fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
+fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
     for target in [RT, THREADIRQS] {
         let without = late(&latlab(&format!("{INVERSION} {target}")).record());
         assert!(without > Nanos::from_millis(350), "{target}: {without}");
@@ -132,10 +133,10 @@ fn an_interrupt_s_thread_inherits_the_priority_of_who_waits_for_it() {
     }
 }
 
-/// While a load has the CPU half of the time, in spells of 5 ms, from the beginning on: one in a
-/// hundred samples is late at most, which is two spells' worth.
+/// A load takes the CPU half of the time, in intervals of 5 ms. At most one in a hundred samples
+/// may be late, which is two intervals.
 #[test]
-fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
+fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     for target in [RT, THREADIRQS] {
         let words = "run realfeel:device=hpet,frequency=512,priority=80 \
                      --load cpu:busy=5ms,every=10ms,policy=fifo,priority=70 \
@@ -146,9 +147,9 @@ fn a_thread_is_raised_as_soon_as_it_is_seen_to_wake_a_task() {
     }
 }
 
-/// It wakes the task 128 times a second for two seconds.
+/// The interrupt thread wakes the task 128 times a second for two seconds.
 #[test]
-fn a_wake_is_looked_at_once_however_often_it_comes() {
+fn wake_up_is_logged_once_however_often_it_comes() {
     let said = in_a_guest(
         RT,
         "/latlab adapt --log /log 2> /dev/null & daemon=$!; sleep 1
@@ -156,12 +157,12 @@ fn a_wake_is_looked_at_once_however_often_it_comes() {
         kill $daemon; wait $daemon; echo $?; cat /log",
     );
     assert!(said.stdout.starts_with("0\n"), "{said:?}");
-    let looked = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
-    assert!((1..=5).contains(&looked), "{looked}: {said:?}");
+    let entries = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
+    assert!((1..=5).contains(&entries), "{entries}: {said:?}");
 }
 
 #[test]
-fn who_wakes_for_the_timer_is_found_as_well() {
+fn timer_thread_inherits_priority_of_the_task_it_wakes() {
     let words = "run realfeel:device=rtc,frequency=128,priority=80 \
                  --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 \
                  --for 3s --warm-up 1s --json --on lab:rt";

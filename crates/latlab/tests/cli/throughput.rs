@@ -1,4 +1,4 @@
-//! Probes whose work many processes do: they measure, say what it cost, and leave nobody behind.
+//! Throughput probes with many processes: their figures, their costs, and the end of all processes.
 
 use crate::program::{
     LATLAB, Running, Said, field, figure, folder, latlab, machine, pause, running, send, until,
@@ -10,11 +10,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Asserts that something that not every processor counts is a figure or a warning, never both,
-/// and no figure of nothing.
-fn counted_or_said(record: &Record, name: &str) {
-    let said = |text: &str| text.contains(name) && text.contains("not available here");
-    let warned = record.warnings.iter().any(|warning| said(&warning.text));
+/// Asserts that an event that not every CPU counts has either a figure above 0 or a warning.
+fn assert_counted_or_warned(record: &Record, name: &str) {
+    let is_warning = |text: &str| text.contains(name) && text.contains("not available here");
+    let warned = record.warnings.iter().any(|warning| is_warning(&warning.text));
     match figure(record, name) {
         Some(count) => assert!(count > 0.0 && !warned, "{name}: {count}"),
         None => assert!(warned, "{name}: {:?}", record.warnings),
@@ -22,7 +21,7 @@ fn counted_or_said(record: &Record, name: &str) {
 }
 
 #[test]
-fn hackbench_measures_its_repetitions_whatever_its_tasks_are() {
+fn hackbench_measures_repetitions_of_processes_and_threads() {
     let _alone = machine();
     for keys in ["tasks=processes", "tasks=threads,over=pipes"] {
         let words = format!("hackbench:groups=2,fan=4,loops=50,{keys}");
@@ -37,15 +36,15 @@ fn hackbench_measures_its_repetitions_whatever_its_tasks_are() {
         let messages = 2.0 * 4.0 * 4.0 * 50.0;
         let took: Nanos = format!("{}ns", messages * 1e9 / rate).parse().unwrap();
         assert!((series.min..=series.max + Nanos(1)).contains(&took), "{took} in {series:?}");
-        // Each task waits at least once: to be let go.
+        // Each task waits at least once, at the start barrier.
         assert!(figure(&record, "voluntary context switches").unwrap() >= 16.0);
-        counted_or_said(&record, "data TLB misses");
-        counted_or_said(&record, "last-level cache misses");
+        assert_counted_or_warned(&record, "data TLB misses");
+        assert_counted_or_warned(&record, "last-level cache misses");
     }
 }
 
 #[test]
-fn netbench_measures_each_request_and_what_passes() {
+fn netbench_measures_requests_and_throughput() {
     let _alone = machine();
     let said = latlab("run netbench:clients=3 --for 500ms --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -53,14 +52,14 @@ fn netbench_measures_each_request_and_what_passes() {
     assert!(record.series[0].counts.recorded > 0, "{:?}", record.series[0].counts);
     assert!(figure(&record, "throughput").unwrap() > 0.0);
     assert!(figure(&record, "voluntary context switches").unwrap() > 0.0);
-    counted_or_said(&record, "data TLB misses");
-    counted_or_said(&record, "last-level cache misses");
+    assert_counted_or_warned(&record, "data TLB misses");
+    assert_counted_or_warned(&record, "last-level cache misses");
     let counted = latlab("run netbench:clients=2 --count 500 --warm-up 0 --json").record();
     assert_eq!(counted.series[0].counts.recorded, 500);
 }
 
 #[test]
-fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
+fn context_has_a_figure_for_each_count_and_size() {
     let _alone = machine();
     let said = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
@@ -73,7 +72,8 @@ fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
         assert!(figure(&record, &format!("pipe and {size} alone")).is_some_and(|ns| ns > 0.0));
         for processes in [2, 5] {
             let what = format!("{processes} processes, {size}");
-            // Beside others a switch can be lost in what the pipe takes, and that is said.
+            // With other work, a switch can be too short to be told from the pipe overhead; a
+            // warning says so.
             match figure(&record, &what) {
                 Some(ns) => assert!(ns > 0.0 && !lost(&what), "{what}: {ns}"),
                 None => assert!(lost(&what), "{what}: {:?}", record.warnings),
@@ -90,7 +90,7 @@ fn context_has_a_figure_for_each_number_of_processes_and_each_size() {
 }
 
 #[test]
-fn what_can_not_be_is_refused_in_a_sentence() {
+fn throughput_probe_with_invalid_value_is_refused() {
     for (words, why) in [
         ("context:processes=1", "2 to 256"),
         ("context:size=7B", "multiple of 8B"),
@@ -102,25 +102,25 @@ fn what_can_not_be_is_refused_in_a_sentence() {
     }
 }
 
-/// A probe at work, in a program that no other test runs.
-struct Alone {
+/// A running probe, in a copy of the program that no other test runs.
+struct ProbeRun {
     program: PathBuf,
     run: Running,
     _folder: tempfile::TempDir,
 }
 
-impl Alone {
-    /// Starts it, and waits until its worker has forked.
-    fn start(probe: &str) -> Alone {
+impl ProbeRun {
+    /// Starts a probe, and waits until its worker has forked.
+    fn start(probe: &str) -> ProbeRun {
         let folder = folder();
         let program = folder.path().join("latlab");
         fs::copy(LATLAB, &program).expect("the folder can be written");
         let words = format!("run {probe} --for 60s --warm-up 0 --json");
         let mut run = Running::start(Command::new(&program).args(words.split_whitespace()));
         run.measuring();
-        let alone = Alone { program, run, _folder: folder };
-        until("the worker has forked", || !alone.forked().is_empty());
-        alone
+        let probe = ProbeRun { program, run, _folder: folder };
+        until("the worker has forked", || !probe.forked().is_empty());
+        probe
     }
 
     fn children(&self, of: u32) -> Vec<u32> {
@@ -135,35 +135,35 @@ impl Alone {
 
     fn finish(self) -> Said {
         let said = self.run.finish();
-        until("nobody is left", || running(&self.program).is_empty());
+        until("no process is left", || running(&self.program).is_empty());
         said
     }
 }
 
-/// Probes that go on for longer than any test.
+/// Probes that run longer than any test.
 const LONG: [&str; 3] =
     ["hackbench:groups=2,fan=4,loops=1000000", "netbench:clients=2", "context:processes=8,size=0"];
 
 #[test]
-fn a_process_that_dies_ends_the_probe_with_a_sentence_and_all_the_others() {
+fn process_that_dies_ends_the_probe_and_all_its_processes() {
     let _alone = machine();
     for probe in LONG {
-        let probe = Alone::start(probe);
+        let probe = ProbeRun::start(probe);
         let forked = probe.forked();
         send("KILL", forked[forked.len() - 1]);
         let said = probe.finish();
         assert_eq!(said.code(), Some(2), "{said:?}");
-        let told = said.stderr.lines().filter(|line| line.contains("has ended"));
-        assert_eq!(told.count(), 1, "{said:?}");
+        let messages = said.stderr.lines().filter(|line| line.contains("has ended"));
+        assert_eq!(messages.count(), 1, "{said:?}");
         assert!(!said.stderr.contains("panicked"), "{said:?}");
     }
 }
 
 #[test]
-fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
+fn worker_that_dies_ends_the_probe() {
     let _alone = machine();
     for probe in LONG {
-        let probe = Alone::start(probe);
+        let probe = ProbeRun::start(probe);
         send("KILL", probe.children(probe.run.pid())[0]);
         let said = probe.finish();
         assert_eq!(said.code(), Some(2), "{said:?}");
@@ -172,21 +172,21 @@ fn a_worker_that_dies_ends_the_probe_with_a_sentence() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_no_process() {
+fn run_that_is_killed_leaves_no_process() {
     let _alone = machine();
     for probe in LONG {
-        let probe = Alone::start(probe);
+        let probe = ProbeRun::start(probe);
         probe.run.signal("KILL");
         assert_eq!(probe.finish().signal(), Some(9));
     }
 }
 
 #[test]
-fn a_request_to_end_keeps_what_was_measured() {
+fn sigint_keeps_what_was_measured() {
     let _alone = machine();
     for probe in ["hackbench:groups=1,fan=2,loops=10", "netbench:clients=2", "context:size=0"] {
-        let probe = Alone::start(probe);
-        // What has been measured is not seen from outside; a moment is enough for some of it.
+        let probe = ProbeRun::start(probe);
+        // Progress is not visible from outside; a second is enough for some samples.
         pause(Duration::from_secs(1));
         probe.run.signal("INT");
         let said = probe.finish();
@@ -198,10 +198,9 @@ fn a_request_to_end_keeps_what_was_measured() {
     }
 }
 
-/// In instruction time everything is the same each time: hundreds of switches, thousands of
-/// requests.
+/// In instruction time, hundreds of switches and thousands of requests repeat exactly.
 #[test]
-fn in_the_laboratory_they_give_the_same_bytes_each_time() {
+fn throughput_probes_repeat_exactly_in_laboratory() {
     for (probe, count) in [
         ("hackbench:groups=1,fan=5,loops=20", 2),
         ("netbench:clients=2", 300),

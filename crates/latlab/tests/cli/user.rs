@@ -1,42 +1,45 @@
-//! An ordinary user is told what is lacking, and can measure without it.
+//! Users without rights: they are told what is lacking, and can measure without it.
 
-use crate::program::{self, LATLAB, folder, machine, root, run};
+use crate::program::{self, LATLAB, Missing, folder, machine, not_run, root, run};
 use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A copy of the program that everybody may run, in `folder`.
+/// Copies the program to `folder`, so that every user may run it.
 fn copy(folder: &Path) -> PathBuf {
     let path = folder.join("latlab");
-    fs::copy(LATLAB, &path).expect("there is room for a copy");
+    fs::copy(LATLAB, &path).expect("the program can be copied");
     path
 }
 
-/// The program as nobody runs it, without rights and without a real-time limit.
+/// Runs the program as the user nobody, without capabilities and with an `RLIMIT_RTPRIO` of 0.
 fn as_nobody(program: &Path, words: &str) -> program::Said {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.args(["--inh-caps=-all", "--bounding-set=-all", "prlimit", "--rtprio=0"]);
-    // Being nice is no reason to be refused: that was not asked for.
+    // An inherited nice value is no reason to refuse.
     command.args(["nice", "-n", "1"]);
     command.current_dir("/").arg(program).args(words.split_whitespace());
     run(&mut command)
 }
 
 #[test]
-fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() {
+fn user_without_real_time_rights_is_told_how_to_get_them() {
     if !root() {
         return;
     }
     let folder = folder();
     let program = copy(folder.path());
-    let way_out: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
-    as_nobody(&program, "run cyclic").refused(3, way_out);
-    as_nobody(&program, "run timer --policy rr").refused(3, way_out);
-    as_nobody(&program, "exec --fifo 5 -- true").refused(3, &way_out[..2]);
+    let remedies: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
+    as_nobody(&program, "run cyclic").refused(3, remedies);
+    as_nobody(&program, "run timer --policy rr").refused(3, remedies);
+    as_nobody(&program, "exec --fifo 5 -- true").refused(3, &remedies[..2]);
     let scan = as_nobody(&program, "scan fork");
-    assert!(!scan.refused(3, &way_out[..2]).contains("--policy"), "a scan has none: {scan:?}");
+    assert!(
+        !scan.refused(3, &remedies[..2]).contains("--policy"),
+        "a scan has no --policy: {scan:?}"
+    );
     as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
     as_nobody(&program, "run --policy other --set swappiness=1")
         .refused(3, &["swappiness", "root"]);
@@ -44,7 +47,7 @@ fn who_may_not_use_a_real_time_policy_hears_what_is_lacking_and_how_to_get_it() 
 }
 
 #[test]
-fn an_ordinary_user_measures_as_an_ordinary_task() {
+fn user_without_rights_measures_as_ordinary_task() {
     if !root() {
         return;
     }
@@ -63,14 +66,14 @@ fn an_ordinary_user_measures_as_an_ordinary_task() {
 }
 
 #[test]
-fn an_ordinary_user_with_the_right_to_real_time_scans() {
+fn user_with_cap_sys_nice_scans() {
     if !root() {
         return;
     }
     let folder = folder();
     let program = copy(folder.path());
-    let rights = ["cap_sys_nice,cap_ipc_lock+ep"];
-    let status = Command::new("setcap").args(rights).arg(&program).status();
+    let capabilities = ["cap_sys_nice,cap_ipc_lock+ep"];
+    let status = Command::new("setcap").args(capabilities).arg(&program).status();
     assert!(status.expect("make test installs setcap").success());
     let _alone = machine();
     let mut command = Command::new("setpriv");
@@ -87,26 +90,26 @@ fn an_ordinary_user_with_the_right_to_real_time_scans() {
     run(&mut command).refused(2, &["procfs: /proc/kmsg", "path="]);
 }
 
-/// A cgroup of our own that is gone with the test.
-struct Group(PathBuf);
+/// A cgroup that is removed with the test.
+struct Cgroup(PathBuf);
 
-impl Drop for Group {
+impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.0);
     }
 }
 
 #[test]
-fn a_group_without_time_for_real_time_tasks_is_named_even_to_root() {
+fn cgroup_without_real_time_budget_is_named_to_root() {
     let hierarchy = Path::new("/sys/fs/cgroup/cpu");
     if !root() {
         return;
     }
     if !hierarchy.join("cpu.rt_runtime_us").exists() {
-        println!("NOT RUN: this kernel does not limit real-time tasks by cgroup (version 1)");
+        not_run(Missing::Optional, "no cgroup (version 1) here limits real-time tasks");
         return;
     }
-    let group = Group(hierarchy.join(format!("latlab-test-{}", std::process::id())));
+    let group = Cgroup(hierarchy.join(format!("latlab-test-{}", std::process::id())));
     fs::create_dir(&group.0).expect("root may make a cgroup");
     let mut command = Command::new("sh");
     command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; exec \"$2\" run cyclic", "sh"]);

@@ -1,6 +1,6 @@
 /*
- * Measures as the paper does: pdlt SOURCE MODE,POINTS,OFFSET... prints "PDLT IRT" in ns for each
- * loop of 482 us in this mode and with so many points, interrupted at this offset in ns. SOURCE is
+ * Measures as in the paper. `pdlt SOURCE MODE,POINTS,OFFSET...` prints "PDLT IRT" in ns for each loop
+ * of 482 us with this mode and number of preemption points, interrupted at this offset in ns. SOURCE is
  * 0 for the timer and 1 for the device.
  */
 #define _GNU_SOURCE
@@ -85,7 +85,7 @@ int main(int count, char **words)
 	set_priority(50);
 	pthread_create(&thread, NULL, producer, NULL);
 	usleep(10000);
-	/* The first is cold. */
+	/* Warm-up: the first measurement has cold caches. */
 	if (measure(1000, atoi(words[1]), &run))
 		return 1;
 	for (word = 2; word < count; word++) {

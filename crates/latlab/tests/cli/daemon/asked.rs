@@ -1,4 +1,4 @@
-//! Asking for device groups, and for what was done.
+//! Requests for device groups, and the status of the daemon.
 
 use super::{folder, latlab, root, secluded};
 use crate::program::LATLAB;
@@ -11,7 +11,7 @@ printf 'allow = \"audio\"\\n' > \"$folder/adapt.toml\"
 daemon=$!; begun\n";
 
 #[test]
-fn what_a_program_asks_for_stands_until_it_ends() {
+fn request_stands_until_its_program_ends() {
     if !root() {
         return;
     }
@@ -30,11 +30,15 @@ fn what_a_program_asks_for_stands_until_it_ends() {
     let asked = status("asked.json");
     assert_eq!(asked.requests[0].groups, ["AUDIO", "NETWORK"]);
     let (process, rest) = said.stdout.split_once('\n').unwrap();
-    assert_eq!(asked.requests[0].process.to_string(), process, "it became the program: {said:?}");
-    assert!(status("after.json").requests.is_empty(), "it has ended");
-    let turned: Vec<_> =
+    assert_eq!(
+        asked.requests[0].process.to_string(),
+        process,
+        "latlab became the program: {said:?}"
+    );
+    assert!(status("after.json").requests.is_empty(), "the program has ended");
+    let changes: Vec<_> =
         asked.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to)).collect();
-    assert_eq!(turned, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
+    assert_eq!(changes, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
     assert!(asked.cpu.0 > 0 && asked.at > asked.began);
     assert!(rest.starts_with("2\nlatlab "), "{said:?}");
     assert!(rest.contains("\npreempt            full  lazy  "), "{said:?}");
@@ -47,7 +51,7 @@ fn what_a_program_asks_for_stands_until_it_ends() {
 }
 
 #[test]
-fn only_root_and_members_of_the_group_may_ask() {
+fn requests_are_for_root_and_members_of_the_group() {
     if !root() {
         return;
     }
@@ -66,7 +70,7 @@ fn only_root_and_members_of_the_group_may_ask() {
 }
 
 #[test]
-fn without_selective_nothing_is_promised() {
+fn request_without_selective_is_refused() {
     if !root() {
         return;
     }
@@ -79,7 +83,7 @@ fn without_selective_nothing_is_promised() {
 }
 
 #[test]
-fn it_is_shown_anew_each_second_on_a_terminal_and_nowhere_else() {
+fn status_watch_redraws_each_second_on_a_terminal_only() {
     if !root() {
         return;
     }

@@ -1,12 +1,13 @@
-//! The programs in examples/ that ask for device groups, as they stand.
+//! The programs in examples/ that request device groups.
 
 use super::{folder, root, secluded};
+use crate::program::{Missing, not_run};
 use std::process::Command;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
-/// What is said to a program that asks for these groups.
-fn asked(folder: &std::path::Path, program: &str) {
+/// Asserts what a program prints that requests valid and invalid groups.
+fn assert_answered(folder: &std::path::Path, program: &str) {
     let script = format!(
         "latlab adapt --mechanisms suppress,selective 2> /dev/null & begun
         {program} AUDIO,network; echo $?; {program} nothing; echo $?"
@@ -16,31 +17,34 @@ fn asked(folder: &std::path::Path, program: &str) {
     assert!(said.stdout.starts_with(expected) && said.stdout.ends_with("\n1\n"), "{said:?}");
 }
 
-fn can(command: &mut Command) -> bool {
-    command.output().is_ok_and(|output| output.status.success())
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|said| said.status.success())
 }
 
 #[test]
-fn the_one_in_python_is_answered() {
+fn python_example_is_answered() {
     let Some(python) = std::env::var_os("PATH").and_then(|folders| {
         let mut folders = std::env::split_paths(&folders).map(|folder| folder.join("python3"));
-        folders.find(|python| can(Command::new(python).arg("--version")))
+        folders.find(|python| succeeds(Command::new(python).arg("--version")))
     }) else {
+        not_run(Missing::Required, "it needs python3");
         return;
     };
     if root() {
         let folder = folder();
-        asked(folder.path(), &format!("{} {EXAMPLES}/groups.py", python.display()));
+        assert_answered(folder.path(), &format!("{} {EXAMPLES}/groups.py", python.display()));
     }
 }
 
 #[test]
-fn the_one_in_c_is_answered() {
+fn c_example_is_answered() {
     let folder = folder();
     let program = folder.path().join("groups");
     let mut compile = Command::new("cc");
     compile.args(["-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    if root() && can(compile.arg(format!("{EXAMPLES}/groups.c"))) {
-        asked(folder.path(), "\"$folder/groups\"");
+    let compiled = compile.arg(format!("{EXAMPLES}/groups.c")).output().expect("cc starts");
+    assert!(compiled.status.success(), "{compiled:?}");
+    if root() {
+        assert_answered(folder.path(), "\"$folder/groups\"");
     }
 }

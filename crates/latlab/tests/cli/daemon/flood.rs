@@ -1,6 +1,6 @@
-//! Whatever programs send and leave undone, the daemon goes on and takes no more memory.
+//! Invalid, oversized and idle clients: the daemon keeps working and uses no more memory.
 
-use super::{FALSE_KNOBS, LATLAB, folder, root};
+use super::{FAKE_KNOBS, LATLAB, folder, root};
 use crate::program::{Running, field, until};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A daemon that this test can talk to, whose knobs are files.
+/// Starts a daemon that the test can connect to, with plain files in place of the knobs.
 fn start(folder: &Path, words: &str) -> Running {
-    let script = format!("{FALSE_KNOBS}exec \"$program\" adapt --mechanisms suppress {words}");
+    let script = format!("{FAKE_KNOBS}exec \"$program\" adapt --mechanisms suppress {words}");
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]).arg(script).arg("sh").arg(LATLAB).arg(folder);
     let daemon = Running::start(&mut command);
-    until("it listens", || connect(folder).is_ok());
+    until("the daemon listens", || connect(folder).is_ok());
     daemon
 }
 
@@ -26,10 +26,10 @@ fn connect(folder: &Path) -> std::io::Result<UnixStream> {
     UnixStream::connect(folder.join("run/adapt.sock"))
 }
 
-/// The first line of what is answered to these bytes; nothing where nobody answers.
+/// Sends these bytes and returns the first line of the answer; empty without an answer.
 fn answer(folder: &Path, bytes: &[u8]) -> String {
-    let mut connection = connect(folder).expect("it listens");
-    connection.set_read_timeout(Some(PATIENCE)).expect("it is a socket");
+    let mut connection = connect(folder).expect("the daemon listens");
+    connection.set_read_timeout(Some(PATIENCE)).expect("a socket has a timeout");
     let _ = connection.write_all(bytes);
     let mut answer = Vec::new();
     let mut buffer = [0; 512];
@@ -43,12 +43,12 @@ fn answer(folder: &Path, bytes: &[u8]) -> String {
 }
 
 fn memory(daemon: &Running) -> u64 {
-    let text = field(daemon.pid(), "VmRSS").expect("it is there");
-    text.trim_end_matches(" kB").trim().parse().expect("it is a number")
+    let text = field(daemon.pid(), "VmRSS").expect("the process exists");
+    text.trim_end_matches(" kB").trim().parse().expect("VmRSS is a number")
 }
 
 #[test]
-fn a_hundred_thousand_bad_requests_leave_it_as_it_was() {
+fn daemon_memory_is_the_same_after_100_000_bad_requests() {
     if !root() {
         return;
     }
@@ -62,7 +62,7 @@ fn a_hundred_thousand_bad_requests_leave_it_as_it_was() {
         for number in 0..count {
             let bytes = bad[number % bad.len()];
             if bytes.is_empty() {
-                // Who says nothing and goes.
+                // A client that disconnects without a request.
                 drop(connect(folder));
             } else {
                 assert!(answer(folder, bytes).starts_with("wrong "), "{number}");
@@ -81,30 +81,30 @@ fn a_hundred_thousand_bad_requests_leave_it_as_it_was() {
 }
 
 #[test]
-fn who_hangs_does_not_keep_others_waiting_for_long() {
+fn idle_client_does_not_delay_others() {
     if !root() {
         return;
     }
     let folder = folder();
     let daemon = start(folder.path(), "");
-    let mut hanging: Vec<UnixStream> = (0..100).map(|_| connect(folder.path()).unwrap()).collect();
-    hanging[0].write_all(b"sta").unwrap();
+    let mut idle: Vec<UnixStream> = (0..100).map(|_| connect(folder.path()).unwrap()).collect();
+    idle[0].write_all(b"sta").unwrap();
     assert!(answer(folder.path(), b"status\n").starts_with('{'));
-    assert_eq!(hanging[0].read(&mut [0]).unwrap_or(0), 0, "it was dropped");
+    assert_eq!(idle[0].read(&mut [0]).unwrap_or(0), 0, "the client was disconnected");
     drop(daemon);
 }
 
-/// What is answered to this request of HTTP.
+/// Sends an HTTP request and returns the response.
 fn page(port: u16, request: &str) -> String {
-    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    connection.write_all(request.as_bytes()).expect("it is taken");
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).expect("the daemon listens");
+    connection.write_all(request.as_bytes()).expect("the request is accepted");
     let mut page = String::new();
     let _ = connection.read_to_string(&mut page);
     page
 }
 
 #[test]
-fn metrics_are_served_to_this_machine() {
+fn metrics_are_served_to_localhost() {
     if !root() {
         return;
     }

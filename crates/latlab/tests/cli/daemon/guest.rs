@@ -1,16 +1,16 @@
-//! The daemon on real kernels, whose knobs are real.
+//! The daemon on real kernels with real knobs.
 
 use crate::program::{Said, command, folder, run};
 use std::fs;
 use std::path::Path;
 
-/// A script in a guest with a PREEMPT_RT kernel, where `/latlab` is this program. `snapshot` says
-/// how all knobs stand that it could turn.
+/// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
+/// `snapshot` prints all knobs that it could set.
 fn in_a_guest(script: &str) -> Said {
     on("rt", script)
 }
 
-/// The same with other programs as well; `policies` says how the threads stand.
+/// The same with other programs. `policies` prints the scheduling of the IRQ threads.
 pub(super) fn in_a_guest_with(programs: &str, script: &str) -> Said {
     with(programs, "rt", script)
 }
@@ -35,9 +35,10 @@ fn with(programs: &str, profile: &str, script: &str) -> Said {
     run(command.arg(format!("{snapshot}{script}")))
 }
 
-/// Killed 25 times, after 0 to 480 ms, every fifth time with all mechanisms, which take longer to
-/// begin, after 580 to 980 ms. How often it had turned something by then.
-fn killed(before: &str) -> u32 {
+/// Kills the daemon 25 times, after 0 to 480 ms. Every fifth time it runs with all mechanisms,
+/// which take longer to start, and is killed after 580 to 980 ms. Returns how often a knob was set
+/// by then.
+fn kills_with_knobs_set(before: &str) -> u32 {
     let said = in_a_guest(&format!(
         "{before}before=$(snapshot); kills=0; turned=0
         while [ $kills -lt 25 ]; do
@@ -51,50 +52,51 @@ fn killed(before: &str) -> u32 {
           kills=$((kills + 1))
         done; echo $turned; /latlab adapt --restore",
     ));
-    let (turned, rest) = said.stdout.split_once('\n').expect("it counts");
+    let (turned, rest) = said.stdout.split_once('\n').expect("the script prints the count");
     assert_eq!(rest, "no knob needs to be restored\n", "{said:?}");
     turned.parse().unwrap_or_else(|e| panic!("{e}: {said:?}"))
 }
 
 #[test]
-fn whenever_it_is_killed_restoring_leaves_everything_as_it_was() {
-    let turned = killed("");
-    assert!((5..25).contains(&turned), "killed before and after: {turned}");
+fn restore_after_sigkill_at_any_moment_restores_all_knobs() {
+    let set = kills_with_knobs_set("");
+    assert!((5..25).contains(&set), "killed both before and after knobs are set: {set}");
 }
 
 #[test]
-fn beside_a_real_time_task_too() {
-    let turned = killed("/latlab exec --fifo 60 -- /bin/sleep 1000 &\nsleep 0.1; ");
-    assert!((5..25).contains(&turned), "killed before and after: {turned}");
+fn restore_after_sigkill_beside_real_time_task_restores_all_knobs() {
+    let set = kills_with_knobs_set("/latlab exec --fifo 60 -- /bin/sleep 1000 &\nsleep 0.1; ");
+    assert!((5..25).contains(&set), "killed both before and after knobs are set: {set}");
 }
 
-/// As `setpriv` is told to leave the rights that the unit for systemd leaves.
-fn rights() -> String {
+/// Returns the bounding set of the systemd unit, as an argument of `setpriv`.
+fn bounding_set() -> String {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
-    let unit = fs::read_to_string(unit).expect("it is shipped");
+    let unit = fs::read_to_string(unit).expect("the unit is in examples/");
     let mut lines = unit.lines();
     let all = lines.find_map(|line| line.strip_prefix("CapabilityBoundingSet="));
-    let all = all.expect("it leaves some").split(' ');
-    let all = all.map(|right| right.trim_start_matches("CAP_").to_lowercase());
+    let all = all.expect("the unit has a bounding set").split(' ');
+    let all = all.map(|name| name.trim_start_matches("CAP_").to_lowercase());
     format!("-all,+{}", all.collect::<Vec<_>>().join(",+"))
 }
 
-/// With the rights that the unit leaves it, the daemon does all it can; RTC and HPET are TIMER.
+/// The daemon runs with the bounding set of the systemd unit. RTC and HPET are in the group TIMER.
 #[test]
-fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
-    let rights = rights();
+fn devices_requested_by_program_go_first_while_it_runs() {
+    let bounding_set = bounding_set();
     let said = in_a_guest(&format!(
         "before=$(snapshot)
-        setpriv --bounding-set={rights} /latlab adapt --mechanisms selective,suppress,mode &
+        setpriv --bounding-set={bounding_set} /latlab adapt --mechanisms selective,suppress,mode &
         daemon=$!; until /latlab adapt status > /dev/null 2>&1; do sleep 0.02; done
         snapshot; echo; sleep 1
         /latlab exec --fifo 70 --irq-group timer -- sh -c 'sleep 0.3; /latlab adapt status'
         kill -TERM $daemon; wait $daemon; echo $?; [ \"$(snapshot)\" = \"$before\" ] && echo restored"
     ));
-    let (alone, served) = said.stdout.split_once("\n\n").expect("it waits in between");
-    assert!(alone.contains("(irq/8-rtc0) 0 0"), "all can wait: {said:?}");
+    let (alone, served) =
+        said.stdout.split_once("\n\n").expect("there is an empty line in between");
+    assert!(alone.contains("(irq/8-rtc0) 0 0"), "all device threads are lowered: {said:?}");
     assert!(alone.contains("NO_WAKEUP_PREEMPTION"), "{said:?}");
-    assert!(alone.contains("(ktimers/0) 1 1"), "but timers do not: {said:?}");
+    assert!(alone.contains("(ktimers/0) 1 1"), "but timer threads are not: {said:?}");
     let line = |knob: &str| {
         let line = served.lines().find(|line| line.starts_with(knob)).unwrap_or_default();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -107,21 +109,21 @@ fn a_program_s_devices_go_first_while_it_runs_and_the_others_wait() {
     assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
 }
 
-/// A profile of a machine with PREEMPT_RT and two CPUs, in this folder.
+/// Writes a profile with PREEMPT_RT and two CPUs to the folder.
 fn two_cpus(folder: &Path) -> String {
     let profile = folder.join("two.toml");
     let text = "summary = 'PREEMPT_RT with two processors'\npaper = ''\ncpus = 2\n\
                 kernel = { package = 'linux-image-6.12-rt-amd64' }\n\
                 files = { '/sys/kernel/debug/sched/preempt' = 'full' }\n";
-    fs::write(&profile, text).expect("there is room");
+    fs::write(&profile, text).expect("the folder can be written");
     profile.display().to_string()
 }
 
-/// A program takes a CPU for itself, on a kernel that was told not to keep any time for others.
+/// A program takes a whole CPU, on a kernel without throttling of real-time tasks.
 #[test]
-fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
+fn starvation_restores_newest_changes_for_good() {
     let folder = folder();
-    // Who counts the seconds must not be among those that starve.
+    // The shell that counts the seconds must not starve itself.
     let said = with(
         "--with /usr/bin/taskset",
         &two_cpus(folder.path()),
@@ -134,7 +136,7 @@ fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
         kill -TERM $daemon; wait $daemon; echo $?
         [ \"$(snapshot)\" = \"$before\" ] && echo restored",
     );
-    let (status, rest) = said.stdout.split_once("\n.\n").expect("it is shown");
+    let (status, rest) = said.stdout.split_once("\n.\n").expect("the status is printed");
     assert_eq!(rest, "0\nrestored\n", "{said:?}");
     let left = status.lines().filter_map(|line| line.strip_prefix("left alone: "));
     let left: Vec<&str> = left.filter_map(|line| line.split(':').next()).collect();
@@ -145,9 +147,10 @@ fn where_ordinary_tasks_starve_what_was_raised_last_is_taken_back_for_good() {
     assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
 }
 
-/// A CPU that comes later: what a task becomes there is heard at once, not when all are counted.
+/// On a CPU that is brought online later, policy changes are detected at once, not at the next
+/// count.
 #[test]
-fn tasks_are_heard_of_on_cpus_that_come_later() {
+fn real_time_tasks_are_detected_on_cpus_onlined_later() {
     let folder = folder();
     let profile = two_cpus(folder.path());
     let said = on(
@@ -164,9 +167,9 @@ fn tasks_are_heard_of_on_cpus_that_come_later() {
     assert_eq!(said.stdout, "heard\nheard\nheard\nheard\nheard\n0\n", "{said:?}");
 }
 
-/// Where nothing can be heard on a CPU that comes, that is said, and not each second.
+/// The message appears once, not each second.
 #[test]
-fn that_nothing_is_heard_on_a_cpu_that_comes_is_said_once() {
+fn missing_tracepoints_on_new_cpu_are_reported_once() {
     let folder = folder();
     let said = with(
         "--with /bin/mount",

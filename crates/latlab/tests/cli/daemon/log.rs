@@ -1,10 +1,10 @@
-//! The log of what was observed and decided, and deciding anew upon it.
+//! The log of observations and decisions, and its replay.
 
 use super::{command, folder, root, run, secluded};
 use std::fs;
 
 #[test]
-fn one_that_is_refused_leaves_the_log_of_the_one_at_work_alone() {
+fn log_of_running_daemon_is_untouched_by_a_refused_one() {
     if !root() {
         return;
     }
@@ -21,7 +21,7 @@ fn one_that_is_refused_leaves_the_log_of_the_one_at_work_alone() {
 }
 
 #[test]
-fn what_was_observed_is_decided_upon_as_it_was_then() {
+fn replay_of_log_repeats_its_decisions() {
     if !root() {
         return;
     }
@@ -34,7 +34,7 @@ fn what_was_observed_is_decided_upon_as_it_was_then() {
     assert_eq!(said.stdout, "0\n", "{said:?}");
     let path = folder.path().join("log");
     let text = fs::read_to_string(&path).unwrap();
-    assert_eq!(text.matches("{\"began\":{").count(), 2, "it is added to: {text}");
+    assert_eq!(text.matches("{\"began\":{").count(), 2, "the log is appended to: {text}");
     let replayed = run(command("adapt --replay").arg(&path));
     assert_eq!(replayed.code(), Some(0), "{replayed:?}");
     assert!(replayed.stdout.ends_with(" decisions: all decisions identical\n"), "{replayed:?}");

@@ -1,4 +1,4 @@
-//! What the daemon knows of real-time tasks: how many there are, who wakes them, what that costs.
+//! Real-time tasks as the daemon sees them: their number, their wakers, and the cost of watching.
 
 use super::guest::in_a_guest_with;
 use crate::program::{Said, folder, latlab};
@@ -9,9 +9,9 @@ use latlab_core::time::Nanos;
 use std::path::Path;
 use std::process::Command;
 
-/// A script in a guest with a PREEMPT_RT kernel, beside a daemon with these mechanisms. `tasks` is
-/// `tests/adapt/tasks.c`, `status` shows how things stand.
-fn beside(mechanisms: &str, script: &str) -> Said {
+/// Runs a script in a guest with a PREEMPT_RT kernel while a daemon with these mechanisms runs.
+/// `tasks` is `tests/adapt/tasks.c`, `status` prints the status of the daemon.
+fn with_daemon(mechanisms: &str, script: &str) -> Said {
     let folder = folder();
     let program = folder.path().join("tasks");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adapt/tasks.c");
@@ -19,7 +19,7 @@ fn beside(mechanisms: &str, script: &str) -> Said {
         .args(["-static", "-O1", "-Wall", "-Werror", "-o"])
         .args([&program, &source])
         .status();
-    assert!(compiled.expect("there is a compiler").success());
+    assert!(compiled.expect("cc starts").success());
     let tasks = program.display();
     let script = format!(
         "status() {{ /latlab adapt status --json; echo ,; }}; tasks() {{ {tasks} \"$@\"; }}
@@ -31,26 +31,26 @@ fn beside(mechanisms: &str, script: &str) -> Said {
     in_a_guest_with(&format!("--with {tasks}"), &script)
 }
 
-/// What was shown each time.
-fn shown(said: &Said) -> Vec<Status> {
+/// Parses the statuses that were printed.
+fn statuses(said: &Said) -> Vec<Status> {
     let text = said.stdout.trim_end().trim_end_matches(',');
     serde_json::from_str(&format!("[{text}]")).unwrap_or_else(|e| panic!("{e}: {said:?}"))
 }
 
 #[test]
-fn a_thousand_tasks_that_come_and_go_leave_count_and_mode_right() {
-    let said = beside(
+fn task_count_and_mode_are_right_after_a_thousand_short_tasks() {
+    let said = with_daemon(
         "suppress,mode",
         "status; tasks come 1000 > /done; sleep 1.5; status
         /latlab exec --fifo 50 -- /bin/sleep 1000 & left=$!
         tasks come 1000 > /done; sleep 0.5; status; kill $left; sleep 1.5; status",
     );
-    let all: Vec<_> = shown(&said).iter().map(|one| (one.realtime_tasks, one.mode)).collect();
+    let all: Vec<_> = statuses(&said).iter().map(|one| (one.realtime_tasks, one.mode)).collect();
     let (none, one) = ((Some(0), Some(Mode::Throughput)), (Some(1), Some(Mode::Latency)));
     assert_eq!(all, [none, none, one, none], "{said:?}");
-    // Who has gone before it was counted was not there.
+    // A task that ended before it was counted is not seen.
     let turned = said.stderr.matches("preempt goes from full to lazy").count();
-    assert!((2..=3).contains(&turned), "it does not flap: {said:?}");
+    assert!((2..=3).contains(&turned), "knobs must not flap: {said:?}");
 }
 
 /// A reader of FIFO 80 is woken by `ktimers/0` 128 times a second.
@@ -59,20 +59,20 @@ const READER: &str = "/latlab run realfeel:device=rtc,frequency=128,priority=80 
                       status; /latlab adapt status > /dev/null; wait $reader";
 
 fn violations(mechanisms: &str) -> [Violations; 2] {
-    let said = beside(mechanisms, READER);
-    let shown = shown(&said);
-    let of = |nth: usize| shown[nth].violations.clone().expect("they are watched for");
+    let said = with_daemon(mechanisms, READER);
+    let shown = statuses(&said);
+    let of = |nth: usize| shown[nth].violations.clone().expect("violations are counted");
     [of(0), of(1)]
 }
 
 #[test]
-fn whoever_wakes_a_task_violates_the_rule_until_it_is_raised_to_that_s_priority() {
-    // It raises to FIFO 50, and no higher.
+fn waker_violates_rule_until_raised_to_priority_of_task() {
+    // `transparent` raises threads to FIFO 50, and no higher.
     let [first, second] = violations("transparent");
     assert!(first.by_interrupts >= 100, "{first:?}");
     let more = second.by_interrupts - first.by_interrupts;
     assert!((60..70).contains(&more), "{first:?}, {second:?}");
-    let last = second.last_by_interrupt.expect("there was one").to_string();
+    let last = second.last_by_interrupt.expect("there was a violation").to_string();
     assert!(last.starts_with("ktimers/0 (") && last.contains(" woke realfeel/0 ("), "{last}");
 
     let [first, second] = violations("transparent,inherit");
@@ -81,31 +81,31 @@ fn whoever_wakes_a_task_violates_the_rule_until_it_is_raised_to_that_s_priority(
 }
 
 #[test]
-fn what_its_programs_in_the_kernel_cost_is_known_after_a_second() {
-    let said = beside("transparent", &format!("status; {READER}"));
-    let shown = shown(&said);
+fn bpf_programs_cost_is_known_after_a_second() {
+    let said = with_daemon("transparent", &format!("status; {READER}"));
+    let shown = statuses(&said);
     assert_eq!(shown[0].programs, None, "{said:?}");
-    let programs = shown[2].programs.expect("they were counted");
+    let programs = shown[2].programs.expect("runs were counted");
     assert!((1_000_000_000..1_200_000_000).contains(&programs.counted.0), "{programs:?}");
     assert!(programs.share() > 0.0 && programs.share() < 0.05, "{programs:?}");
 }
 
-/// With 100 samples from the first one on, while a load has half of the CPU.
+/// 100 samples without warm-up, while a load takes half of the CPU.
 #[test]
-fn an_interrupt_s_thread_is_found_within_ten_wake_ups() {
+fn interrupt_thread_is_found_within_ten_wake_ups() {
     let words = "run realfeel:device=hpet,frequency=128,priority=80 --count 100 --warm-up 0 \
                  --load cpu:busy=5ms,every=10ms,policy=fifo,priority=70 --json --on lab:rt";
     let p90 = |more: &str| latlab(&format!("{words}{more}")).record().series[0].quantiles.p90;
     let (without, adapted) = (p90(""), p90(" --adapt"));
     assert!(without > Nanos::from_millis(1), "{without}");
-    assert!(adapted <= Nanos::from_micros(100), "more than ten were late: {adapted}");
+    assert!(adapted <= Nanos::from_micros(100), "more than ten samples were late: {adapted}");
 }
 
 #[test]
-fn fifty_short_lived_tasks_that_wait_for_a_device_leave_no_priority_behind() {
+fn inherited_priority_is_restored_after_fifty_short_tasks() {
     let script = "before=$(policies); tasks wait 50; sleep 0.5\n\
                   [ \"$(policies)\" = \"$before\" ] && echo the same || policies";
-    let said = beside("transparent,inherit", script);
+    let said = with_daemon("transparent,inherit", script);
     assert_eq!(said.stdout, "done\nthe same\n", "{said:?}");
     let raised = said.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
     let back = said.stderr.matches("inherit: ktimers/0 restored").count();

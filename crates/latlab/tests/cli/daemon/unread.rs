@@ -1,13 +1,12 @@
-//! The daemon whose words nobody reads.
+//! A daemon whose standard error nobody reads.
 
 use super::{folder, root, secluded};
 use latlab_core::mechanism::status::Status;
 use std::time::Instant;
 
-/// A pipe that is full from the beginning on: where it is waited for, nothing is turned and nothing
-/// ends.
+/// The pipe is full from the start: a daemon that blocks on it sets no knob and does not end.
 #[test]
-fn a_reader_who_reads_nothing_keeps_the_daemon_neither_from_work_nor_from_its_end() {
+fn daemon_with_full_stderr_pipe_works_and_ends() {
     if !root() {
         return;
     }
@@ -25,10 +24,10 @@ fn a_reader_who_reads_nothing_keeps_the_daemon_neither_from_work_nor_from_its_en
     let began = Instant::now();
     let said = secluded(folder.path(), script);
     assert!(began.elapsed().as_secs() < 30, "{said:?}");
-    let (turned, rest) = said.stdout.split_once('{').expect("it shows how things stand");
-    assert_eq!(turned, "lazyNO_WAKEUP_PREEMPTION", "{said:?}");
-    let (status, after) = rest.rsplit_once('}').expect("it is whole");
-    let status: Status = serde_json::from_str(&format!("{{{status}}}")).expect("it is one");
+    let (knobs, rest) = said.stdout.split_once('{').expect("the status is printed");
+    assert_eq!(knobs, "lazyNO_WAKEUP_PREEMPTION", "{said:?}");
+    let (status, after) = rest.rsplit_once('}').expect("the status ends");
+    let status: Status = serde_json::from_str(&format!("{{{status}}}")).expect("it is a status");
     assert_eq!(status.requests[0].groups, ["AUDIO"]);
     assert_eq!(after, "\nfullWAKEUP_PREEMPTION", "{said:?}");
 }

@@ -1,4 +1,4 @@
-//! `latlab explain` in the laboratory: the paths of the worst samples, and what they cost: nothing.
+//! `latlab explain` in the laboratory: the paths of the worst samples, at no cost.
 
 use crate::program::{LATLAB, folder, latlab, run};
 use latlab_core::path::{IDLE, Off, Path};
@@ -7,7 +7,7 @@ use latlab_core::time::Nanos;
 use std::fs;
 use std::process::Command;
 
-/// The record without its explanation.
+/// Returns the record without its explanation.
 fn bare(record: &Record) -> String {
     let mut record = record.clone();
     record.plan.explain = None;
@@ -15,8 +15,8 @@ fn bare(record: &Record) -> String {
     record.to_json()
 }
 
-/// Runs a plan without and with the microscope; the explained record. All that both have in common
-/// is the same, and each path adds up.
+/// Runs a plan without and with the microscope, and returns the explained record. Asserts that both
+/// records agree but for the explanation, and that the steps of each path add up to its latency.
 fn explained(words: &str) -> Record {
     let without = latlab(&format!("run {words} --json"));
     let with = latlab(&format!("explain {words} --json"));
@@ -42,40 +42,41 @@ fn goes_through(path: &Path, function: &str) -> bool {
     path.functions.iter().any(|one| one.function == function)
 }
 
-/// The path of a wake-up out of idle, from the first instruction of the interrupt on.
-fn is_out_of_idle(path: &Path) {
+/// Asserts that the path is that of a wake-up from idle, from the first instruction of the
+/// interrupt on.
+fn assert_out_of_idle(path: &Path) {
     let first: Vec<&str> = path.steps.iter().map(|step| step.function.as_str()).take(2).collect();
     assert_eq!(first, [IDLE, "asm_sysvec_apic_timer_interrupt"]);
     for function in ["hrtimer_wakeup", "__schedule", "finish_task_switch.isra.0"] {
         assert!(goes_through(path, function), "{function}: {:?}", path.functions);
     }
-    let off = |held: &&latlab_core::path::DisabledSection| held.what == Off::Interrupts;
-    let longest = path.held.iter().find(off).expect("the handler runs with interrupts off");
+    let is_irqs_off = |held: &&latlab_core::path::DisabledSection| held.what == Off::Interrupts;
+    let longest = path.held.iter().find(is_irqs_off).expect("the handler runs with interrupts off");
     assert_eq!(longest.function, "asm_sysvec_apic_timer_interrupt");
     assert_eq!(longest.from, path.idle);
 }
 
 #[test]
-fn on_a_kernel_with_fine_timers_nearly_all_of_a_latency_is_instructions() {
+fn latency_with_fine_timers_is_nearly_all_instructions() {
     let record = explained("cyclic --count 200 --on lab:rt");
     for path in paths(&record) {
-        is_out_of_idle(path);
+        assert_out_of_idle(path);
         assert!(path.idle < Nanos(200), "{}", path.idle);
     }
 }
 
 #[test]
-fn on_a_kernel_with_ticks_nearly_all_of_a_latency_is_their_resolution() {
+fn latency_with_ticks_is_nearly_all_timer_resolution() {
     let record = explained("cyclic --count 200 --on lab:standard");
     for path in paths(&record) {
-        is_out_of_idle(path);
+        assert_out_of_idle(path);
         assert!(path.idle > Nanos::from_millis(2), "{}", path.idle);
         assert!(path.instructions() < 20_000, "{}", path.instructions());
     }
 }
 
 #[test]
-fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
+fn path_through_load_is_complete_to_the_instruction() {
     let record = explained("cyclic --count 60 --load procfs --on lab:rt");
     for path in paths(&record) {
         assert_eq!(path.idle, Nanos(0));
@@ -84,34 +85,34 @@ fn what_the_kernel_does_for_a_load_is_seen_to_the_instruction() {
 }
 
 #[test]
-fn the_longest_region_of_a_scan_has_the_name_of_what_clears_a_huge_page() {
+fn longest_section_of_scan_names_function_that_clears_huge_page() {
     let words = "scan populate:2MiB --points 4 --resolution 200us";
     let said = latlab(&format!("explain --on lab:utime --json {words}"));
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
-    let longest = record.scans[0].longest().expect("a huge page is cleared in one go");
+    let longest = record.scans[0].longest().expect("a huge page is cleared without preemption");
     assert!(longest.length() > Nanos::from_micros(1_800), "{longest:?}");
-    // Debian's kernel clears memory when it is allocated (`init_on_alloc`), in one go; and once more
-    // for the program, page by page, where it can be preempted.
+    // Debian's kernel clears memory when it is allocated (`init_on_alloc`), without preemption, and
+    // once more for the program, page by page, with preemption.
     let known = "clear_page_erms in get_page_from_freelist";
     assert_eq!(longest.function.as_deref(), Some(known));
     latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);
 }
 
-/// What keeps the kernel from preempting is known here: the test driver's own loop.
+/// The non-preemptible section is known: the loop of the test driver.
 #[test]
-fn a_region_that_the_test_driver_makes_has_the_name_of_its_loop() {
+fn section_of_test_driver_names_its_loop() {
     let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
     let said = latlab(&format!("explain --on lab:rt --json {words}"));
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
-    let longest = record.scans[0].longest().expect("the loop can't be preempted");
-    let function = longest.function.as_deref().expect("it is named");
+    let longest = record.scans[0].longest().expect("the loop is non-preemptible");
+    let function = longest.function.as_deref().expect("the section has a function");
     assert!(function.starts_with("latlab_") && function.ends_with(" [latlab]"), "{function}");
 }
 
 #[test]
-fn the_worst_are_shown_with_their_functions() {
+fn worst_samples_are_shown_with_their_functions() {
     let said = latlab("explain cyclic --count 200 --on lab:rt");
     assert_eq!(said.code(), Some(0), "{said:?}");
     for word in ["late at", "instructions +", "ns idle", "other functions", "interrupts off: "] {
@@ -120,7 +121,7 @@ fn the_worst_are_shown_with_their_functions() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused_before_it_begins() {
+fn plan_microscope_cannot_watch_is_refused_before_it_begins() {
     let refused = |words: &str, code, why: &[&str]| {
         latlab(words).refused(code, why);
     };
@@ -135,7 +136,7 @@ fn what_cannot_be_watched_is_refused_before_it_begins() {
 }
 
 #[test]
-fn a_guest_in_wall_time_is_explained_as_any_machine() {
+fn guest_in_wall_clock_time_is_explained_by_tracepoints() {
     let said = latlab("explain --on vm:rt --count 100 --json");
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
@@ -144,16 +145,17 @@ fn a_guest_in_wall_time_is_explained_as_any_machine() {
 }
 
 #[test]
-fn who_has_no_compiler_hears_how_to_get_it() {
+fn missing_compiler_is_refused_with_its_package() {
     let cache = folder();
     let real = std::env::var("XDG_CACHE_HOME").map_or_else(
-        |_| std::path::PathBuf::from(std::env::var("HOME").expect("there is one")).join(".cache"),
+        |_| std::path::PathBuf::from(std::env::var("HOME").expect("HOME is set")).join(".cache"),
         std::path::PathBuf::from,
     );
     assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
     fs::create_dir(cache.path().join("latlab")).expect("the folder can be written");
     let kernels = cache.path().join("latlab/kernels");
-    std::os::unix::fs::symlink(real.join("latlab/kernels"), kernels).expect("so can this one");
+    std::os::unix::fs::symlink(real.join("latlab/kernels"), kernels)
+        .expect("the folder can be written");
     let mut command = Command::new(LATLAB);
     command.args(["explain", "--on", "lab:rt", "--count", "10"]);
     let said = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));

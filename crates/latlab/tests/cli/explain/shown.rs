@@ -1,4 +1,4 @@
-//! What is made of explanations: a report, a trace, stacks.
+//! Output of explanations: report, trace, and stacks.
 
 use super::explained;
 use crate::program::{Running, command, field, folder, machine, root, run, workers};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 
 #[test]
-fn a_run_under_load_becomes_a_report_a_trace_and_stacks() {
+fn explained_run_becomes_report_trace_and_stacks() {
     if !root() {
         return;
     }
@@ -43,16 +43,20 @@ fn a_run_under_load_becomes_a_report_a_trace_and_stacks() {
     let page = fs::read_to_string(path("run.html")).unwrap();
     assert!(page.contains(&found.causes[0].cause));
     let stacks = fs::read_to_string(path("stacks")).unwrap();
-    let weights = stacks.lines().map(|line| line.rsplit_once(' ').expect("a stack and its weight"));
-    let sum: u64 = weights.map(|(_, weight)| weight.parse::<u64>().expect("nanoseconds")).sum();
+    let weights = stacks
+        .lines()
+        .map(|line| line.rsplit_once(' ').expect("a line has a stack and its weight"));
+    let sum: u64 = weights
+        .map(|(_, weight)| weight.parse::<u64>().expect("the weight is in nanoseconds"))
+        .sum();
     assert!(sum > 0 && sum <= found.total.0, "{sum} of {}", found.total);
-    in_tracks(&serde_json::from_str(&fs::read_to_string(path("trace.json")).unwrap()).unwrap());
+    assert_tracks(&serde_json::from_str(&fs::read_to_string(path("trace.json")).unwrap()).unwrap());
 }
 
-/// Asserts that each slice of a trace is on a track that has a name, and within its wake-up: read
-/// as viewers do, in the order of time and, at the same moment, of the file.
-fn in_tracks(trace: &Value) {
-    let events = trace["traceEvents"].as_array().expect("events");
+/// Asserts that each slice of a trace is on a track with a name, and within its wake-up. Events are
+/// read as viewers do: in the order of time, and of the file at the same moment.
+fn assert_tracks(trace: &Value) {
+    let events = trace["traceEvents"].as_array().expect("the trace has events");
     let of = |kind: &'static str| events.iter().filter(move |event| event["ph"] == kind);
     let tracks = of("M").filter(|event| event["name"] == "thread_name").map(|event| &event["tid"]);
     let (mut slices, mut charges) = (0, 0);
@@ -60,7 +64,7 @@ fn in_tracks(trace: &Value) {
         let mut open: Vec<&Value> = Vec::new();
         let mut now = 0.0;
         for event in events.iter().filter(|event| event["tid"] == *track && event["ph"] != "M") {
-            let at = event["ts"].as_f64().expect("microseconds");
+            let at = event["ts"].as_f64().expect("ts is in microseconds");
             assert!(at >= now, "{event}");
             now = at;
             if event["ph"] == "B" {
@@ -70,7 +74,7 @@ fn in_tracks(trace: &Value) {
                 open.push(event);
             } else {
                 assert_eq!(event["ph"], "E");
-                assert_eq!(open.pop().expect("it has begun")["name"], event["name"]);
+                assert_eq!(open.pop().expect("the slice has begun")["name"], event["name"]);
                 slices += 1;
             }
         }

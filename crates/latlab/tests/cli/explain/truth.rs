@@ -1,16 +1,16 @@
-//! Causes that are known, since the probe `inject` brings them about: explanations must name them.
+//! Known causes, produced by the probe `inject`: explanations must name them.
 
 use super::{charged, explained};
-use crate::program::{Running, Said, command, latlab, machine, pause, root};
+use crate::program::{Missing, Running, Said, command, latlab, machine, not_run, pause, root};
 use latlab_core::record::explained::Explained;
 use std::fs;
 use std::time::Duration;
 
-/// A cause of `inject`, and what must be said of it.
+/// A cause of `inject`, and its expected explanation.
 struct Truth {
     cause: &'static str,
     called: &'static str,
-    /// What the culprit's name contains: on a machine with one CPU it is known.
+    /// Part of the culprit's name, which is known on a machine with one CPU.
     who: &'static str,
     function: Option<&'static str>,
 }
@@ -61,10 +61,10 @@ fn inject(causes: &[&str], words: &str) -> Said {
     latlab(&format!("explain{probes} --above 200us --json {words}"))
 }
 
-/// Explains all causes on this kernel in one guest, and one that is none; those in `promptly` make
-/// nobody late there. What is in `partly` is known by a stack that is taken when the task is woken:
-/// that takes some of the time, and is of no use where the interrupt came upon a thunk, through
-/// which the kernel can't see.
+/// Explains all causes and the cause `none` on this kernel in one guest. Causes in `promptly` delay
+/// nothing there. Causes in `partly` are found by a stack taken at the waking: taking it costs some
+/// of the time, and it is useless where the interrupt came in a thunk, which the kernel cannot
+/// unwind.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
     let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
@@ -74,9 +74,9 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let late = (TRUTHS.len() - promptly.len()) as u64 * COUNT;
     assert_eq!((explained.wake_ups, explained.late), (causes.len() as u64 * COUNT, late));
     assert!(explained.unexplained.0 * 1000 <= explained.total.0, "{explained:?}");
-    // An event is lost where it comes while another of its kind is noted, and that is said.
-    let said = usize::from(explained.lost > 0);
-    assert!(explained.lost <= 3 && explained.missing.len() == said, "{explained:?}");
+    // An event is lost if it comes while another of its tracepoint is recorded; a message says so.
+    let messages = usize::from(explained.lost > 0);
+    assert!(explained.lost <= 3 && explained.missing.len() == messages, "{explained:?}");
     for truth in TRUTHS {
         let share = explained.causes.iter().find(|share| {
             let function = share.function.as_deref();
@@ -98,32 +98,32 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
             assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
             continue;
         }
-        let right = COUNT * TIME * 95 / 100..COUNT * (TIME + 5_000);
-        assert!(right.contains(&share.total.0), "{}: {share:?}", truth.cause);
+        let expected = COUNT * TIME * 95 / 100..COUNT * (TIME + 5_000);
+        assert!(expected.contains(&share.total.0), "{}: {share:?}", truth.cause);
         assert_eq!(share.count, COUNT, "{}: {share:?}", truth.cause);
     }
 }
 
 #[test]
-fn on_a_preemptible_kernel_each_cause_is_named() {
+fn causes_are_named_on_preemptible_kernel() {
     on_kernel("preemptible-hr", &[], &[]);
 }
 
-/// It goes on with its work until it is done, so that only a stack that is taken when the task is
-/// woken tells who keeps it waiting.
+/// Kernel code runs to its next scheduling point, so that only a stack taken at the waking shows
+/// what delays the task.
 #[test]
-fn on_a_kernel_without_preemption_each_cause_is_named() {
+fn causes_are_named_without_preemption() {
     on_kernel("rapid-reaction", &[], &["preemption-off"]);
 }
 
-/// Softirqs can be preempted there.
+/// Softirqs are preemptible there.
 #[test]
-fn on_preempt_rt_each_cause_is_named() {
+fn causes_are_named_on_preempt_rt() {
     on_kernel("rt", &["softirq"], &[]);
 }
 
 #[test]
-fn where_nothing_is_done_nothing_is_late() {
+fn cause_none_delays_nothing() {
     let said = inject(&["none"], &format!("--count {COUNT} --on lab:rt --traced"));
     assert_eq!(said.code(), Some(0), "{said:?}");
     let record = said.record();
@@ -132,11 +132,10 @@ fn where_nothing_is_done_nothing_is_late() {
     assert!(explained.causes.is_empty() && explained.stacks.is_empty(), "{explained:?}");
 }
 
-/// What other work and the host add is no matter here, nor that they take part of a delay. A host
-/// that is busy may make nearly every thread of a run late before the cause does: of three runs one
-/// has to be right.
+/// Other tasks and the host may add to a delay or take part of it. A busy host may delay nearly
+/// every thread of a run before the cause does, so that one of three runs has to be right.
 #[test]
-fn on_this_machine_what_needs_no_driver_is_named() {
+fn causes_without_driver_are_named_on_this_machine() {
     if !root() {
         return;
     }
@@ -150,7 +149,7 @@ fn on_this_machine_what_needs_no_driver_is_named() {
     }
 }
 
-/// The explanation of a run on this machine where it does not name what this cause did.
+/// Explains a run with this cause on this machine. Returns the explanation if it is wrong.
 fn misnamed(cause: &str) -> Option<Explained> {
     const COUNT: u64 = 50;
     let said = inject(&[cause], &format!("--count {COUNT}"));
@@ -167,12 +166,17 @@ fn misnamed(cause: &str) -> Option<Explained> {
     (!right).then(|| explained.clone())
 }
 
-/// The kernel lets ordinary tasks have a twentieth of a CPU that real-time tasks would take whole
-/// (sched-rt-group.rst; the deadline server of Linux 6.12): a real-time task waits for those.
+/// The kernel reserves a twentieth of each CPU for ordinary tasks (sched-rt-group.rst; the deadline
+/// server since Linux 6.12). A real-time task waits for them when others use up the real-time
+/// budget.
 #[test]
-fn a_task_that_waits_for_lesser_ones_since_others_of_its_kind_took_the_cpu_is_throttled() {
-    let share = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
-    if !root() || share.is_ok_and(|share| share.trim() == "-1") {
+fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
+    let budget = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us");
+    if !root() {
+        return;
+    }
+    if budget.is_ok_and(|budget| budget.trim() == "-1") {
+        not_run(Missing::Required, "it needs kernel.sched_rt_runtime_us other than -1");
         return;
     }
     let _alone = machine();

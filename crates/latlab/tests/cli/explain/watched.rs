@@ -1,4 +1,4 @@
-//! Tasks that somebody else started, and what there is to say where nothing can be seen.
+//! Explanations of tasks that latlab did not start, and of tasks that cannot be watched.
 
 use super::explained;
 use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// A shell that sleeps so many times.
+/// Starts a shell that sleeps `times` times.
 fn sleeper(times: u32) -> Running {
     let script = format!("i=0; while [ $i -lt {times} ]; do sleep 0.01; i=$((i+1)); done");
     Running::start(Command::new("sh").arg("-c").arg(script))
@@ -20,7 +20,7 @@ fn watch(pid: u32, words: &str) -> latlab_core::record::Record {
 }
 
 #[test]
-fn a_process_that_was_there_before_has_its_wake_ups_explained() {
+fn process_already_running_has_its_wake_ups_explained() {
     if !root() {
         return;
     }
@@ -30,8 +30,8 @@ fn a_process_that_was_there_before_has_its_wake_ups_explained() {
     let explained = explained(&record);
     assert!(explained.late >= 10 && explained.total.0 > 0, "{explained:?}");
     assert!(record.worst.iter().all(|sample| sample.probe == "sh"), "{:?}", record.worst);
-    assert!(record.series.is_empty(), "nothing was measured: {:?}", record.series);
-    // The program that it waits for each time does not count.
+    assert!(record.series.is_empty(), "there is no probe: {:?}", record.series);
+    // The shell is explained, not the program that it waits for.
     let by_name = latlab("explain --comm sleep --count 5 --for 20s --json");
     by_name.refused(2, &["--count", "--for"]);
     let by_name = latlab("explain --comm sleep --count 5 --json").record();
@@ -39,7 +39,7 @@ fn a_process_that_was_there_before_has_its_wake_ups_explained() {
 }
 
 #[test]
-fn one_that_ends_meanwhile_is_explained_until_then() {
+fn process_that_ends_is_explained_until_its_end() {
     if !root() {
         return;
     }
@@ -56,7 +56,7 @@ fn one_that_ends_meanwhile_is_explained_until_then() {
 }
 
 #[test]
-fn who_gets_the_number_of_one_that_ended_is_another() {
+fn process_with_reused_pid_is_another() {
     if !root() {
         return;
     }
@@ -70,7 +70,8 @@ fn who_gets_the_number_of_one_that_ended_is_another() {
         watching.signal("STOP");
         first.signal("KILL");
         first.finish();
-        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
+        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
+            .expect("root may set the next PID");
         let second = sleeper(100_000);
         let same = second.pid() == pid;
         watching.signal("CONT");
@@ -78,16 +79,16 @@ fn who_gets_the_number_of_one_that_ended_is_another() {
         second.signal("KILL");
         second.finish();
         assert!(said.stdout.contains("the process ended"), "{said:?}");
-        // Somebody else may have got that number.
+        // Another process may have got that PID.
         if same {
             return;
         }
     }
-    panic!("others took all the numbers");
+    panic!("other processes took all the PIDs");
 }
 
 #[test]
-fn a_name_that_nobody_has_is_said_to_be_nobodys() {
+fn task_name_unknown_is_reported() {
     if !root() {
         return;
     }
@@ -101,26 +102,27 @@ fn a_name_that_nobody_has_is_said_to_be_nobodys() {
 }
 
 #[test]
-fn who_can_not_be_watched_is_refused() {
+fn task_that_cannot_be_watched_is_refused() {
     if !root() {
         return;
     }
-    // No kernel gives out numbers that high.
+    // Larger than any PID.
     latlab("explain --pid 4194305 --for 1s").refused(2, &["--pid 4194305", "no such task"]);
     latlab("explain cyclic --rt --for 1s").refused(2, &["--rt", "leave out"]);
     let mut contained = Command::new("unshare");
     contained.args(["--pid", "--fork", "--mount-proc", LATLAB, "explain", "--rt", "--for", "1s"]);
     run(&mut contained).refused(3, &["container", "--pid=host"]);
-    let without = |rights: &str, words: &[&str]| {
+    let without = |capabilities: &str, words: &[&str]| {
         let mut command = Command::new("setpriv");
-        command.args([format!("--bounding-set={rights}"), format!("--inh-caps={rights}")]);
+        command
+            .args([format!("--bounding-set={capabilities}"), format!("--inh-caps={capabilities}")]);
         run(command.args([LATLAB, "explain", "--comm", "sh", "--for", "1s"])).refused(3, words);
     };
     without("-all", &["CAP_BPF and CAP_PERFMON", "CAP_PERFMON and CAP_BPF are missing", "root"]);
     without("-sys_admin,-bpf", &["CAP_BPF is missing", "setcap"]);
 }
 
-/// The BPF programs that a process holds.
+/// Returns the IDs of the BPF programs that a process has open.
 fn programs(pid: u32) -> BTreeSet<String> {
     let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
@@ -130,14 +132,14 @@ fn programs(pid: u32) -> BTreeSet<String> {
     texts.filter_map(number).map(|number| number.trim().to_owned()).collect()
 }
 
-/// Whether the kernel still has a program of this number, which it gives to no other one.
+/// Whether the kernel still has the BPF program of this ID. IDs are not reused.
 fn is_loaded(number: &str) -> bool {
     let mut tool = Command::new("/usr/sbin/bpftool");
     run(tool.args(["prog", "show", "id", number])).status.success()
 }
 
 #[test]
-fn a_killed_explain_leaves_no_program_in_the_kernel() {
+fn bpf_programs_are_gone_after_explain_is_killed() {
     if !root() {
         return;
     }
