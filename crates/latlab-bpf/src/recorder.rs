@@ -123,7 +123,7 @@ impl Recorder {
 
     /// Sets the latency from which on a wake-up is late, for wake-ups from now on and for those not
     /// yet read.
-    pub fn set_above(&self, threshold: Nanos) -> io::Result<()> {
+    pub fn set_threshold(&self, threshold: Nanos) -> io::Result<()> {
         lock(&self.received).threshold = threshold;
         self.threshold
             .update(&ZERO, &threshold.0.to_ne_bytes(), MapFlags::ANY)
@@ -193,7 +193,7 @@ impl Recorder {
     }
 
     /// Why runs are not counted, if they are not. Counting needs `CAP_SYS_ADMIN`.
-    pub fn uncounted(&self) -> Option<&io::Error> {
+    pub fn counting_error(&self) -> Option<&io::Error> {
         self.counting.error()
     }
 }

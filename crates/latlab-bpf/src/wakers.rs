@@ -1,9 +1,9 @@
 //! Wakers: the interrupt threads that wake real-time tasks of user space, and how often such a task
 //! is woken by a lower-priority task.
 
-mod meter;
+mod counters;
 
-pub use meter::Meter;
+pub use counters::WakerCounters;
 
 use crate::counting::Counting;
 use crate::kernel::{has_member, has_tracepoint, variables};
@@ -25,7 +25,7 @@ pub struct Wakers {
     reader: RingBuffer<'static>,
     wakes: MapHandle,
     received: Arc<Mutex<Vec<Wake>>>,
-    meter: Meter,
+    counters: WakerCounters,
     counting: Counting,
     /// Time of all runs when counting was last started.
     time_before: Nanos,
@@ -37,7 +37,7 @@ pub struct Wakers {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Time for which runs were counted: the first second, and one second of each minute while
-    /// there is a [`Meter`]. Counting takes as long as many of the runs.
+    /// there is a [`WakerCounters`]. Counting takes as long as many of the runs.
     pub counted: Nanos,
     /// Cost of each program.
     pub programs: Vec<ProgramCost>,
@@ -81,7 +81,7 @@ impl Wakers {
             reader: reader(&wakes, &received)?,
             wakes,
             received,
-            meter: Meter::of(map(&object, ".bss.violations")?),
+            counters: WakerCounters::of(map(&object, ".bss.violations")?),
             counting: Counting::begin(),
             time_before: Nanos(0),
             _links: object.progs_mut().map(|program| program.attach()).collect::<Result<_, _>>()?,
@@ -100,12 +100,12 @@ impl Wakers {
 
     /// Wake-ups by lower-priority tasks since the start.
     pub fn violations(&self) -> Violations {
-        self.meter.violations()
+        self.counters.violations()
     }
 
     /// Returns a handle by which other threads read the counts.
-    pub fn meter(&self) -> Meter {
-        self.meter.clone()
+    pub fn counters(&self) -> WakerCounters {
+        self.counters.clone()
     }
 
     /// Cost of the programs so far, while runs were counted. [`take`](Wakers::take) ends the
@@ -120,10 +120,10 @@ impl Wakers {
         if self.counting.end_if_due() {
             // Another process may have had runs counted in between: only the difference is of this
             // count.
-            self.meter.add(counted, total_time(&self.object) - self.time_before);
+            self.counters.add(counted, total_time(&self.object) - self.time_before);
         } else if self.counting.error().is_none()
             && self.counting.age() >= COUNT_INTERVAL
-            && self.meter.is_read()
+            && self.counters.is_read()
         {
             self.time_before = total_time(&self.object);
             self.counting.restart();
@@ -131,7 +131,7 @@ impl Wakers {
     }
 
     /// Why runs are not counted, if they are not. Counting needs `CAP_SYS_ADMIN`.
-    pub fn uncounted(&self) -> Option<&io::Error> {
+    pub fn counting_error(&self) -> Option<&io::Error> {
         self.counting.error()
     }
 }

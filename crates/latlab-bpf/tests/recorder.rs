@@ -115,7 +115,7 @@ fn watched_thread_yields_a_window_for_each_wake_up() {
     let costs = recorder.cost();
     let switch =
         costs.iter().find(|cost| cost.name == "sched_switch").expect("the program is loaded");
-    assert!(switch.runs >= SLEEPS as u64 || recorder.uncounted().is_some(), "{switch:?}");
+    assert!(switch.runs >= SLEEPS as u64 || recorder.counting_error().is_some(), "{switch:?}");
 }
 
 /// A thread that sleeps until a moment long past is woken before it sleeps, and continues at once.
@@ -193,7 +193,7 @@ fn threads_watched_by_name_or_as_real_time_yield_late_windows_only() {
         }
         for watch in [Watch::Name(Comm::from("by its name")), Watch::RealTime] {
             let mut recorder = Recorder::start(&watch, NEVER).expect("the recorder starts");
-            recorder.set_above(Nanos(0)).expect("the threshold can be set");
+            recorder.set_threshold(Nanos(0)).expect("the threshold can be set");
             let sleeper = Sleeper::new(10, PERIOD);
             let pid = sleeper.pid;
             sleeper.sleep();

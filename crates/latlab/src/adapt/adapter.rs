@@ -9,7 +9,7 @@ use super::reporter::Reporter;
 use super::starvation::StarvationDetector;
 use crate::failure::{Failure, Result};
 use crate::mechanism;
-use latlab_bpf::wakers::Meter;
+use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::mechanism::violations::Violations;
@@ -146,7 +146,7 @@ impl Adapter {
 
     /// Counts of wake-ups by lower-priority tasks, which another thread may read; none where they
     /// are not watched.
-    pub(super) fn meter(&self) -> Option<Meter> {
+    pub(super) fn meter(&self) -> Option<WakerCounters> {
         self.source.meter()
     }
 

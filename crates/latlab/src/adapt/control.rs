@@ -10,7 +10,7 @@ mod socket;
 use super::log_thread::Logger;
 use super::mailbox::Mailbox;
 use crate::failure::{Result, failed};
-use latlab_bpf::wakers::Meter;
+use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::status::Status;
 use latlab_sys::listener::Listener;
@@ -29,7 +29,7 @@ pub(super) struct Context {
     pub(super) configuration: Configuration,
     pub(super) mailbox: Arc<Mailbox>,
     /// Counts of wake-ups by lower-priority tasks, where they are watched.
-    pub(super) meter: Option<Meter>,
+    pub(super) meter: Option<WakerCounters>,
     pub(super) logger: Logger,
     pub(super) listener: Listener,
     /// Why requests for device groups are refused, if they are.

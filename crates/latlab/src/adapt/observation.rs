@@ -7,7 +7,7 @@ use super::realtime_tasks::RealTimeTasks;
 use super::starvation::StarvationDetector;
 use super::wakes::{PendingWakes, Received};
 use crate::failure::Result;
-use latlab_bpf::wakers::{Meter, Wakers};
+use latlab_bpf::wakers::{WakerCounters, Wakers};
 use latlab_core::mechanism::{Adaptation, Observation, RealTimeTask, Wake};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
@@ -65,7 +65,7 @@ impl ObservationSource {
 
     /// Counts of wake-ups by lower-priority tasks, which another thread may read; none where they
     /// are not watched.
-    pub(super) fn meter(&self) -> Option<Meter> {
+    pub(super) fn meter(&self) -> Option<WakerCounters> {
         self.wakes.meter()
     }
 

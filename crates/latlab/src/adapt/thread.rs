@@ -4,7 +4,7 @@ use super::adapter::{Adapter, DaemonLinks};
 use super::log_thread::Logger;
 use super::reporter::Reporter;
 use crate::failure::{Result, failed};
-use latlab_bpf::wakers::Meter;
+use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::record::Change;
 use latlab_sys::root::Root;
@@ -53,7 +53,7 @@ impl Adapting {
         configuration: &Configuration,
         links: DaemonLinks,
         logger: Logger,
-    ) -> Result<(Adapting, Option<Meter>)> {
+    ) -> Result<(Adapting, Option<WakerCounters>)> {
         let reporter = Reporter::new(logger);
         let adapter = Adapter::start(names, configuration, links, Root::default(), reporter)?;
         let meter = adapter.meter();

@@ -1,6 +1,6 @@
 //! Wake-ups of real-time tasks by interrupt threads, from the BPF program to the decision.
 
-use latlab_bpf::wakers::{Meter, Wakers};
+use latlab_bpf::wakers::{WakerCounters, Wakers};
 use latlab_core::mechanism::{RealTimeTask, Wake};
 use latlab_sys::sched;
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ impl PendingWakes {
     }
 
     /// Counts of wake-ups by lower-priority tasks, which another thread may read.
-    pub(super) fn meter(&self) -> Option<Meter> {
-        self.wakers.as_ref().map(Wakers::meter)
+    pub(super) fn meter(&self) -> Option<WakerCounters> {
+        self.wakers.as_ref().map(Wakers::counters)
     }
 }

@@ -142,7 +142,7 @@ impl ProbeExplainer {
 
     /// Tells the recorder to drop wake-ups that are not later than `above`.
     pub(super) fn set_recorder_threshold(&self, above: Nanos) -> Result<()> {
-        lock(&self.recorder).set_above(above).map_err(recorder_failed)
+        lock(&self.recorder).set_threshold(above).map_err(recorder_failed)
     }
 
     /// Reads windows of the recorder, and whether there are more.

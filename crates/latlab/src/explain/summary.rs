@@ -227,7 +227,7 @@ impl Gaps {
             let list = tracepoints.join(", ");
             sentences.push(format!("tracepoints that this kernel does not have: {list}"));
         }
-        if let Some(error) = recorder.uncounted() {
+        if let Some(error) = recorder.counting_error() {
             sentences.push(format!(
                 "the cost of tracing was not measured ({error}): it needs CAP_SYS_ADMIN"
             ));

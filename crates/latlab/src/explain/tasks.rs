@@ -138,7 +138,7 @@ impl TaskExplainer {
         self.late += late;
         if self.summarizer.above() > self.above {
             self.above = self.summarizer.above();
-            self.recorder.set_above(self.above).map_err(recorder_failed)?;
+            self.recorder.set_threshold(self.above).map_err(recorder_failed)?;
         }
         Ok(more)
     }

@@ -4,7 +4,7 @@ use super::connection::{Connection, Reply};
 use super::requests::{CAPACITY, GroupRequests};
 use super::socket::Access;
 use super::{Context, http};
-use latlab_bpf::wakers::Meter;
+use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::protocol::{self, Answer, Command};
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::Violations;
@@ -174,7 +174,7 @@ impl Server {
             unsaid: self.context.logger.dropped(),
             violations: meter.map(|meter| with_names(meter.violations(), &self.context.root)),
             cpu: clock::process_cpu_time(),
-            programs: meter.and_then(Meter::programs),
+            programs: meter.and_then(WakerCounters::programs),
             ..self.context.mailbox.status()
         }
     }

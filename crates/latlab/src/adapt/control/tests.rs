@@ -63,7 +63,7 @@ fn answer(connection: &mut UnixStream, bytes: &[u8]) -> String {
 }
 
 fn root() -> bool {
-    process::is_root()
+    latlab_testing::root()
 }
 
 #[test]

@@ -2,20 +2,10 @@
 
 use super::*;
 use latlab_sys::{file, process};
+use latlab_testing::root;
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::process::Output;
-
-/// Whether the tests that need root can run; says so where they can't.
-fn root() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !root {
-        let _ = writeln!(io::stderr(), "NOT RUN: this test needs root");
-    }
-    root
-}
 
 fn put(path: &Path, mode: u32, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();

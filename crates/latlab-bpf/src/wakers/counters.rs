@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts of [`Wakers`](super::Wakers) that any thread can read at any time.
 #[derive(Clone, Debug)]
-pub struct Meter {
+pub struct WakerCounters {
     violations: Arc<MapHandle>,
     cost: Arc<TotalCost>,
 }
@@ -23,9 +23,9 @@ struct TotalCost {
     runs: AtomicU64,
 }
 
-impl Meter {
-    pub(super) fn of(violations: MapHandle) -> Meter {
-        Meter { violations: Arc::new(violations), cost: Arc::default() }
+impl WakerCounters {
+    pub(super) fn of(violations: MapHandle) -> WakerCounters {
+        WakerCounters { violations: Arc::new(violations), cost: Arc::default() }
     }
 
     /// Adds a count: `counted` is the total counting time since the start, `taken` the time of the
