@@ -92,7 +92,7 @@ impl Window {
                 // A timer callback implies the timer interrupt, whose own event may be missing.
                 EventKind::Timer { .. } => handler = handler.or(Some(Line::Timer)),
                 EventKind::InterruptEnd | EventKind::Softirq(_) | EventKind::Switch { .. } => {
-                    handler = None
+                    handler = None;
                 }
                 _ => {}
             }

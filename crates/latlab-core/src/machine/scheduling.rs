@@ -69,7 +69,7 @@ pub struct RealtimeThread {
     pub comm: String,
     /// Process id.
     pub pid: u32,
-    /// RealtimeThread id.
+    /// Thread id.
     pub tid: u32,
     /// `fifo`, `rr` or `deadline`.
     pub policy: String,

@@ -19,7 +19,7 @@ pub(crate) struct Arch {
     /// As Debian's packages name it.
     pub(crate) debian: &'static str,
     /// `ARCH=` of the kernel's build system.
-    pub(crate) make_arch: &'static str,
+    pub(crate) kbuild: &'static str,
     /// The folder below `arch/` in the kernel's sources.
     pub(crate) source_folder: &'static str,
     /// What the kernel's build leaves to boot, relative to its tree.
@@ -36,6 +36,16 @@ pub(crate) struct Arch {
     pub(crate) qemu_package: &'static str,
     /// QEMU's words for the board: no device that the host's time or its users reach.
     pub(crate) board: &'static str,
+    /// QEMU's words for the processor in instruction time: of one CPU, of each of several.
+    pub(crate) cpu_instructions: [&'static str; 2],
+    /// The same in wall-clock time with TCG.
+    pub(crate) cpu_tcg: [&'static str; 2],
+    /// The same with KVM.
+    pub(crate) cpu_kvm: &'static str,
+    /// QEMU's words for a graphics card.
+    pub(crate) display: &'static [&'static str],
+    /// QEMU's words for interrupt lines of the HPET's timers.
+    pub(crate) hpet: &'static [&'static str],
     /// QEMU's words for the device that interrupts at a known time.
     pub(crate) interrupt_device: &'static [&'static str],
     /// The serial ports of a guest: the console, and the port to latlab on the host.
@@ -51,12 +61,17 @@ pub(crate) struct Arch {
 /// The architecture of the laboratory's guests.
 pub(crate) static GUEST: &Arch = &X86_64;
 
-/// The small firmware spares the guest the search for devices that it does not have.
+/// The small firmware (qboot) avoids the search for devices that the guest does not have.
+///
+/// `cmpxchg16b` leaves flags that it does not change as they were after an operand of earlier
+/// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt right
+/// after it saves them, "nested task" among them, and a later `iretq` faults. This was seen where one
+/// processor interrupts another: guests with several do not have the instruction.
 static X86_64: Arch = Arch {
     name: "x86_64",
     title: "x86-64",
     debian: "amd64",
-    make_arch: "x86_64",
+    kbuild: "x86_64",
     source_folder: "x86",
     kernel_image: "arch/x86/boot/bzImage",
     elf_machine: EM_X86_64,
@@ -76,6 +91,13 @@ static X86_64: Arch = Arch {
     qemu_package: "qemu-system-x86",
     board: "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
+    cpu_instructions: ["-cpu max,-rdrand,-rdseed", "-cpu max,-rdrand,-rdseed,-cx16"],
+    cpu_tcg: ["-cpu max", "-cpu max,-cx16"],
+    cpu_kvm: "-cpu host",
+    display: &["-vga", "std"],
+    // On this board the HPET's timers share a legacy line that Linux does not give to drivers: they
+    // get lines 16 to 23 as well, as on newer boards.
+    hpet: &["-global", "hpet.hpet-intcap=0xff0104"],
     interrupt_device: &["-device", "edu"],
     serial_ports: ["ttyS0", "ttyS1"],
     calibration: ["setup_boot_APIC_clock", "lapic_timer_period"],
@@ -84,28 +106,20 @@ static X86_64: Arch = Arch {
 
 impl Arch {
     /// QEMU's words for the processor of a guest with this many of them.
-    ///
-    /// `cmpxchg16b` leaves flags that it does not change as they were after an operand of earlier
-    /// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt
-    /// right after it saves them, "nested task" among them, and a later `iretq` faults. This was
-    /// seen where one processor interrupts another: guests with several do not have the instruction.
     pub(crate) fn processor(&self, time: GuestTime, cpus: u32) -> &'static str {
-        match (time, cpus) {
-            (GuestTime::Instructions, 1) => "-cpu max,-rdrand,-rdseed",
-            (GuestTime::Instructions, _) => "-cpu max,-rdrand,-rdseed,-cx16",
-            (GuestTime::Wall(Accel::Tcg), 1) => "-cpu max",
-            (GuestTime::Wall(Accel::Tcg), _) => "-cpu max,-cx16",
-            (GuestTime::Wall(Accel::Kvm), _) => "-cpu host",
+        let several = usize::from(cpus > 1);
+        match time {
+            GuestTime::Instructions => self.cpu_instructions[several],
+            GuestTime::Wall(Accel::Tcg) => self.cpu_tcg[several],
+            GuestTime::Wall(Accel::Kvm) => self.cpu_kvm,
         }
     }
 
     /// QEMU's words for a device that a part needs.
     pub(crate) fn device(&self, device: Device) -> &'static [&'static str] {
         match device {
-            Device::Display => &["-vga", "std"],
-            // On this board the HPET's timers share a legacy line that Linux does not give away:
-            // they get lines 16 to 23 as well, as on newer boards.
-            Device::Hpet => &["-global", "hpet.hpet-intcap=0xff0104"],
+            Device::Display => self.display,
+            Device::Hpet => self.hpet,
         }
     }
 

@@ -35,11 +35,11 @@ impl Symbols {
         };
         let mut text = String::new();
         let read = GzDecoder::new(packed.as_slice()).read_to_string(&mut text);
-        read.map_err(|e| failed(&format!("{}: the symbols of its kernel", target), e))?;
+        read.map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
         let symbols = Symbols::parse(&text);
         if symbols.functions.is_empty() {
             let why = "its kernel shows no symbols: one with CONFIG_KALLSYMS does";
-            return Err(Failure::Unsupported(format!("{}: {why}", target)));
+            return Err(Failure::Unsupported(format!("{target}: {why}")));
         }
         // A cache that can't be written costs time, not results.
         if !path.exists() {
@@ -74,7 +74,7 @@ impl Symbols {
         Some(Location { function, offset: address - begin })
     }
 
-    /// KallsymsLine addresses of exceptions after which the interrupted instruction starts again;
+    /// Entry addresses of exceptions after which the interrupted instruction starts again;
     /// breakpoints follow their instruction and are left out.
     pub(super) fn faults(&self) -> impl Iterator<Item = u64> {
         let is_fault = |name: &str| {

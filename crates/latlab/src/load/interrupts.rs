@@ -25,7 +25,7 @@ use std::io;
 /// timers.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Interrupts {
-    /// InterruptSource: the test driver's device, timers, or (auto) the device if there is one, else timers
+    /// Source of the interrupts: the test driver's device, timers, or (auto) the device if there is one, else timers
     #[arg(long, default_value = "auto")]
     source: From,
     /// Time that the device's handler keeps the CPU busy, 0 to 1ms

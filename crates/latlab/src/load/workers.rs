@@ -17,7 +17,7 @@ pub(crate) struct Loads(Vec<Workers>);
 struct Workers {
     name: String,
     unit: &'static str,
-    workers: Vec<Worker>,
+    processes: Vec<Worker>,
 }
 
 impl Loads {
@@ -35,7 +35,7 @@ impl Loads {
         const PATIENCE: Nanos = Nanos::from_secs(20);
         let deadline = clock::now() + PATIENCE;
         for load in &mut self.0 {
-            for worker in &mut load.workers {
+            for worker in &mut load.processes {
                 wait_for(worker, &load.name, deadline, signals)?;
             }
         }
@@ -45,7 +45,7 @@ impl Loads {
     /// Stops all loads. Returns their work, and a warning for each that ended too early.
     pub(crate) fn stop(mut self) -> (Vec<Work>, Vec<Warning>) {
         let mut warnings = Vec::new();
-        for worker in self.0.iter_mut().flat_map(|load| &mut load.workers) {
+        for worker in self.0.iter_mut().flat_map(|load| &mut load.processes) {
             worker.ask_to_stop();
         }
         let work = self.0.iter_mut().map(|load| load.stop(&mut warnings)).collect();
@@ -77,16 +77,16 @@ fn failure_message(worker: &mut Worker) -> String {
 impl Workers {
     fn start(load: &Placed, seed: u64) -> Result<Workers> {
         let mut started =
-            Workers { name: load.name().to_owned(), unit: load.load.unit(), workers: Vec::new() };
+            Workers { name: load.name().to_owned(), unit: load.load.unit(), processes: Vec::new() };
         for (index, cpus) in (0..).zip(load.workers()) {
-            started.workers.push(worker(load, seed.wrapping_add(index), cpus)?);
+            started.processes.push(worker(load, seed.wrapping_add(index), cpus)?);
         }
         Ok(started)
     }
 
     fn stop(&mut self, warnings: &mut Vec<Warning>) -> Work {
         let (mut done, mut cpu_ns) = (0, Nanos(0));
-        for worker in &mut self.workers {
+        for worker in &mut self.processes {
             if worker.ended_by_itself() {
                 let why = failure_message(worker);
                 let text = format!("the load {} ended before the run did: {why}", self.name);

@@ -122,7 +122,7 @@ impl Packing<'_> {
             Some(elf) => self.libraries(Loaded::program(real, elf)),
             None => Err(failed(
                 &name,
-                &format!(
+                format!(
                     "this is neither a program for {} nor a script that begins with #!",
                     GUEST.title
                 ),

@@ -63,7 +63,7 @@ pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
     command.env("KBUILD_BUILD_TIMESTAMP", "2020-01-01");
     command.env("KBUILD_BUILD_USER", "latlab").env("KBUILD_BUILD_HOST", "lab");
     let here = format!("-ffile-prefix-map={}=.", tree.display());
-    command.arg("-c").arg(TIED).arg("make").arg(format!("ARCH={}", GUEST.make_arch)).args(words);
+    command.arg("-c").arg(TIED).arg("make").arg(format!("ARCH={}", GUEST.kbuild)).args(words);
     command.arg(format!("KCFLAGS={here}")).arg(format!("KAFLAGS={here}"));
     command
 }

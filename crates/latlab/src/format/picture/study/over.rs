@@ -31,7 +31,7 @@ pub(super) fn chart(
     let (mut lines, mut marks) = (Vec::new(), Marks::default());
     match picture.kind {
         PictureKind::Bars if over.stacked => {
-            marks.columns = stacked(&rows, over, picture.figures.len())
+            marks.columns = stacked(&rows, over, picture.figures.len());
         }
         PictureKind::Bars => marks.columns = side_by_side(&rows, &y),
         _ => lines = curves(&rows, over, &y),
