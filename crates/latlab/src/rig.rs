@@ -37,7 +37,7 @@ use life::run_thread;
 use monitor::Monitor;
 use sampler::Recording;
 use std::io;
-use std::sync::{Arc, LockResult, PoisonError};
+use std::sync::Arc;
 
 /// The two events between which a latency is measured, in words.
 pub(crate) type Span = (&'static str, &'static str);
@@ -204,10 +204,10 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
-        let meeting = Coordination::new(cpu_sets.len());
+        let coordination = Coordination::new(cpu_sets.len());
         let interval = pacing.interval();
         let samplers: Vec<Sampler<'_>> = (0..cpu_sets.len())
-            .map(|index| Sampler::new(index, spans.len(), interval, self.conditions, &meeting))
+            .map(|index| Sampler::new(index, spans.len(), interval, self.conditions, &coordination))
             .collect();
         let histograms: Vec<(String, Arc<AtomicHistogram>)> = cpu_sets
             .iter()
@@ -218,27 +218,28 @@ impl<'a> Rig<'a> {
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for (cpus, sampler) in cpu_sets.iter().zip(samplers) {
-                let (meeting, body) = (&meeting, &body);
+                let (coordination, body) = (&coordination, &body);
                 let observer = observer.as_deref().map(|observer| (observer, probe));
                 let run = move || {
-                    run_thread(sampler, cpus, interval, scheduling, observer, meeting, body)
+                    run_thread(sampler, cpus, interval, scheduling, observer, coordination, body)
                 };
                 // The kernel keeps 15 characters of a thread's name.
                 let short = probe.rsplit('.').next().unwrap_or(probe);
                 let thread = std::thread::Builder::new().name(format!("{short}/{cpus}"));
                 match thread.stack_size(512 * 1024).spawn_scoped(scope, run) {
                     Ok(thread) => threads.push(thread),
-                    Err(e) => meeting.fail(failed("a thread could not be started", e)),
+                    Err(e) => coordination.fail(failed("a thread could not be started", e)),
                 }
             }
             self.watch.begin(probe, &histograms);
             let warm_up = self.conditions.warm_up;
-            let mut looking = Monitor::new(&meeting, cpu_sets, &histograms, threads.len(), warm_up);
-            self.monitor(probe, &mut looking, pacing);
+            let mut monitor =
+                Monitor::new(&coordination, cpu_sets, &histograms, threads.len(), warm_up);
+            self.monitor(probe, &mut monitor, pacing);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
-        let failure = meeting.into_failure();
+        let failure = coordination.into_failure();
         // Where the probe failed, a sampler without samples is not a result.
         let is_result = |one: &Recording| failure.is_none() || one.first().recorded() > 0;
         let finished = finished.into_iter().flatten().filter(|(_, _, one)| is_result(one));
@@ -248,10 +249,4 @@ impl<'a> Rig<'a> {
         }));
         failure.map_or(Ok(()), Err)
     }
-}
-
-/// Returns what a lock protects, also after a thread panicked while it held the lock: the rig
-/// reports that panic as the failure of the probe.
-pub(crate) fn unpoisoned<T>(result: LockResult<T>) -> T {
-    result.unwrap_or_else(PoisonError::into_inner)
 }

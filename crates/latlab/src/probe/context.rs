@@ -4,8 +4,9 @@ mod ring_result;
 
 use super::Probe;
 use crate::failure::Result;
+use crate::lock::{lock, unpoisoned};
 use crate::part::{About, Describe};
-use crate::rig::{Pacing, Rig, Sampler, TaskScheduling, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::token_ring::{self, Ring};
 use crate::workload::worker::{Worker, WorkerChannel};
 use latlab_core::cpulist::CpuList;
@@ -66,7 +67,7 @@ impl Probe for Context {
             Pacing::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
             |sampler| {
-                let mut results = unpoisoned(results.lock());
+                let mut results = lock(&results);
                 self.measure(sampler, &mut results)
             },
         );

@@ -2,8 +2,9 @@
 
 use super::Probe;
 use crate::failure::Result;
+use crate::lock::{lock, unpoisoned};
 use crate::part::{About, Describe};
-use crate::rig::{Pacing, Rig, Sampler, TaskScheduling, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::hackbench::{self, Groups, Role, Transport};
 use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::workload::worker::{Worker, WorkerChannel};
@@ -131,7 +132,7 @@ impl Hackbench {
             sampler.record(0, done.end, done.end - done.begin);
             sampler.advance(done.end, 0);
             if sampler.is_counting() {
-                unpoisoned(repetitions.lock()).push(done);
+                lock(repetitions).push(done);
             }
         }
         Ok(())

@@ -2,8 +2,9 @@
 
 use super::Probe;
 use crate::failure::Result;
+use crate::lock::{lock, unpoisoned};
 use crate::part::{About, Describe};
-use crate::rig::{Pacing, Rig, Sampler, TaskScheduling, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, TaskScheduling};
 use crate::workload::netbench::{self, Client, Exchange};
 use crate::workload::perf_counters::{self, Meter, Reading};
 use crate::workload::worker::{Worker, WorkerChannel};
@@ -67,7 +68,7 @@ impl Probe for Netbench {
             Pacing::BackToBack(Nanos::from_secs(20)),
             &self.scheduling.scheduling(),
             |sampler| {
-                let mut transferred = unpoisoned(transferred.lock());
+                let mut transferred = lock(&transferred);
                 self.collect(sampler, &mut transferred)
             },
         );

@@ -5,8 +5,9 @@ mod steal;
 
 use super::{Probe, interval};
 use crate::failure::{Failure, Result};
+use crate::lock::{lock, unpoisoned};
 use crate::part::{About, Describe};
-use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, Share};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
 use latlab_core::time::Nanos;
@@ -86,7 +87,7 @@ impl Probe for Noise {
         let (name, pacing) = (Self::ABOUT.name, Pacing::Irregular);
         let done = rig.on_cpu_sets(&each, name, &[span], pacing, &self.scheduling, |sampler| {
             let lost = self.measure(sampler, cpu::current()?);
-            unpoisoned(losses.lock()).push(lost);
+            lock(&losses).push(lost);
             Ok(())
         });
         let mut losses = unpoisoned(losses.into_inner());

@@ -4,9 +4,10 @@ mod device;
 
 use super::Probe;
 use crate::failure::{Failure, Result, failed};
+use crate::lock::lock;
 use crate::part::needs::{Device, Needs};
 use crate::part::{About, Describe};
-use crate::rig::{Pacing, Rig, Sampler, Scheduling, Span, unpoisoned};
+use crate::rig::{Pacing, Rig, Sampler, Scheduling, Span};
 use device::{HpetInterrupts, InterruptDevice, RtcInterrupts};
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Warning;
@@ -126,7 +127,7 @@ impl Realfeel {
             &SPANS,
             Pacing::External { period, timeout: TIMEOUT },
             &self.scheduling,
-            |sampler| self.measure(&mut *unpoisoned(device.lock()), sampler, &seen),
+            |sampler| self.measure(&mut *lock(&device), sampler, &seen),
         );
         seen.add_to(rig);
         done

@@ -1,7 +1,7 @@
 //! Coordination of the threads of a probe: their common start, stop flags, ends and failures.
 
-use super::unpoisoned;
 use crate::failure::Failure;
+use crate::lock::{lock, unpoisoned};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
 use latlab_sys::cpu::Affinity;
@@ -149,7 +149,7 @@ impl Coordination {
     pub(super) fn register_second_task(&self, index: usize) -> SecondTaskGuard<'_> {
         let thread = sched::thread_id();
         self.second_tasks().push((index, thread));
-        SecondTaskGuard { meeting: self, index, thread }
+        SecondTaskGuard { coordination: self, index, thread }
     }
 
     /// Stops all samplers because of this failure. Only the first failure is kept.
@@ -164,11 +164,11 @@ impl Coordination {
     }
 
     fn lock_start(&self) -> MutexGuard<'_, Start> {
-        unpoisoned(self.start.lock())
+        lock(&self.start)
     }
 
     fn second_tasks(&self) -> MutexGuard<'_, Vec<(usize, i32)>> {
-        unpoisoned(self.second_tasks.lock())
+        lock(&self.second_tasks)
     }
 }
 
@@ -186,26 +186,26 @@ impl Drop for FinishGuard<'_> {
 
 /// Unregisters a second task when dropped. The probe fails if the task was not told to stop.
 pub(super) struct SecondTaskGuard<'a> {
-    meeting: &'a Coordination,
+    coordination: &'a Coordination,
     index: usize,
     thread: i32,
 }
 
 impl Drop for SecondTaskGuard<'_> {
     fn drop(&mut self) {
-        fail_on_panic(self.meeting);
-        if !self.meeting.is_stopped(self.index) {
+        fail_on_panic(self.coordination);
+        if !self.coordination.is_stopped(self.index) {
             let why = "a second task of the probe ended before it was told to stop";
-            self.meeting.fail(Failure::Failed(why.to_owned()));
+            self.coordination.fail(Failure::Failed(why.to_owned()));
         }
-        self.meeting.second_tasks().retain(|(_, thread)| *thread != self.thread);
+        self.coordination.second_tasks().retain(|(_, thread)| *thread != self.thread);
         signal::notify();
     }
 }
 
-fn fail_on_panic(meeting: &Coordination) {
+fn fail_on_panic(coordination: &Coordination) {
     if std::thread::panicking() {
         let why = "a measuring thread panicked; all changed settings are restored";
-        meeting.fail(Failure::Failed(why.to_owned()));
+        coordination.fail(Failure::Failed(why.to_owned()));
     }
 }

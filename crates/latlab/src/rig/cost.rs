@@ -72,10 +72,10 @@ impl Rig<'_> {
 /// own. The samples vary as real ones do, so that not all buckets are in the cache.
 pub(crate) fn record_cost() -> Nanos {
     const SAMPLES: u16 = 2_000;
-    let meeting = Coordination::new(1);
+    let coordination = Coordination::new(1);
     let conditions =
         Conditions { length: Length::Count(u64::MAX), warm_up: Nanos(0), limit: Nanos::MAX };
-    let mut sampler = Sampler::new(0, 1, Some(Nanos::from_millis(1)), conditions, &meeting);
+    let mut sampler = Sampler::new(0, 1, Some(Nanos::from_millis(1)), conditions, &coordination);
     let mut due = sampler.first_due(Phase::Aligned);
     let delays: Vec<Nanos> =
         Random::new(0).map(|n| Nanos(3_000 + n % 30_000)).take(SAMPLES.into()).collect();

@@ -20,29 +20,29 @@ pub(super) fn run_thread<F>(
     interval: Option<Nanos>,
     scheduling: &Scheduling,
     observer: Option<(&dyn Observer, &'static str)>,
-    meeting: &Coordination,
+    coordination: &Coordination,
     body: &F,
 ) -> Option<(CpuList, Schedule, Recording)>
 where
     F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
 {
     let index = sampler.index();
-    let _finish = FinishGuard(meeting, index);
+    let _finish = FinishGuard(coordination, index);
     memory::touch_stack();
     let schedule = scheduling::set_up(cpus, interval, scheduling)
         .and_then(|schedule| {
             attach(&mut sampler, cpus, observer)?;
             Ok(schedule)
         })
-        .map_err(|failure| meeting.fail(failure))
+        .map_err(|failure| coordination.fail(failure))
         .ok()?;
-    let start = meeting.wait_for_start()?;
-    meeting.register_sampler(index);
+    let start = coordination.wait_for_start()?;
+    coordination.register_sampler(index);
     sampler.start_at(start);
     if let Err(error) = body(&mut sampler)
-        && !meeting.is_stopped(index)
+        && !coordination.is_stopped(index)
     {
-        meeting.fail(failed(&format!("measuring on CPU {cpus}"), error));
+        coordination.fail(failed(&format!("measuring on CPU {cpus}"), error));
     }
     Some((cpus.clone(), schedule, sampler.finish()))
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// State of the monitor while a probe runs.
 pub(super) struct Monitor<'a> {
-    meeting: &'a Coordination,
+    coordination: &'a Coordination,
     cpu_sets: &'a [CpuList],
     /// CPUs and histogram of each sampler.
     histograms: &'a [(String, Arc<AtomicHistogram>)],
@@ -32,27 +32,27 @@ pub(super) struct Monitor<'a> {
 impl Rig<'_> {
     /// Waits until all threads have finished. Meanwhile it shows their progress, passes on requests
     /// to stop, and checks that their CPUs are online and that samples are taken.
-    pub(super) fn monitor(&mut self, probe: &str, looking: &mut Monitor<'_>, pacing: Pacing) {
+    pub(super) fn monitor(&mut self, probe: &str, monitor: &mut Monitor<'_>, pacing: Pacing) {
         const WHILE_STOPPING: Nanos = Nanos::from_millis(20);
-        let meeting = looking.meeting;
-        while meeting.finished() < looking.threads {
+        let coordination = monitor.coordination;
+        while coordination.finished() < monitor.threads {
             let pace = match pacing.timeout() {
-                _ if meeting.is_stopping() => WHILE_STOPPING,
+                _ if coordination.is_stopping() => WHILE_STOPPING,
                 None => self.watch.pace(),
                 Some(timeout) => self.watch.pace().min(timeout),
             };
             if self.signals.wait(pace) == Event::End {
                 self.interrupted = true;
-                meeting.stop_all();
+                coordination.stop_all();
             }
-            self.stop_on_offline_cpus(meeting, looking.cpu_sets);
+            self.stop_on_offline_cpus(coordination, monitor.cpu_sets);
             if let Some(timeout) = pacing.timeout() {
-                looking.fail_if_stalled(probe, timeout);
+                monitor.fail_if_stalled(probe, timeout);
             }
-            meeting.interrupt_stopped_threads();
-            looking.demote_slow_to_stop();
-            let elapsed = clock::now() - looking.began;
-            let total = self.conditions.estimate(pacing, elapsed, looking.fewest_samples());
+            coordination.interrupt_stopped_threads();
+            monitor.demote_slow_to_stop();
+            let elapsed = clock::now() - monitor.began;
+            let total = self.conditions.estimate(pacing, elapsed, monitor.fewest_samples());
             self.watch.update(elapsed, total);
             if let Some(observer) = &self.observer {
                 self.watch.causes(elapsed, &mut || observer.so_far());
@@ -62,7 +62,7 @@ impl Rig<'_> {
 
     /// Stops the samplers whose CPUs went offline: the kernel moves their threads, which would then
     /// measure another CPU.
-    fn stop_on_offline_cpus(&mut self, meeting: &Coordination, cpu_sets: &[CpuList]) {
+    fn stop_on_offline_cpus(&mut self, coordination: &Coordination, cpu_sets: &[CpuList]) {
         let online = cpu::online(&Root::default());
         if online.is_empty() {
             return;
@@ -70,7 +70,7 @@ impl Rig<'_> {
         for (index, cpus) in cpu_sets.iter().enumerate() {
             let gone = cpus.minus(&online);
             if !gone.is_empty() {
-                meeting.stop(index);
+                coordination.stop(index);
                 self.lost = self.lost.iter().chain(gone.iter()).collect();
             }
         }
@@ -79,7 +79,7 @@ impl Rig<'_> {
 
 impl<'a> Monitor<'a> {
     pub(super) fn new(
-        meeting: &'a Coordination,
+        coordination: &'a Coordination,
         cpu_sets: &'a [CpuList],
         histograms: &'a [(String, Arc<AtomicHistogram>)],
         threads: usize,
@@ -89,7 +89,7 @@ impl<'a> Monitor<'a> {
         let progress = vec![(0, began); histograms.len()];
         let (set_up, stopping) = (false, None);
         Monitor {
-            meeting,
+            coordination,
             cpu_sets,
             histograms,
             threads,
@@ -109,7 +109,7 @@ impl<'a> Monitor<'a> {
     /// Demotes threads that have been told to stop and have not done so within a second.
     fn demote_slow_to_stop(&mut self) {
         const PATIENCE: Nanos = Nanos::from_secs(1);
-        if !self.meeting.is_stopping() {
+        if !self.coordination.is_stopping() {
             self.stopping = None;
             return;
         }
@@ -117,7 +117,7 @@ impl<'a> Monitor<'a> {
         if now - *self.stopping.get_or_insert(now) > PATIENCE
             && let Ok(everywhere) = cpu::allowed()
         {
-            self.meeting.demote_stopped_threads(&everywhere);
+            self.coordination.demote_stopped_threads(&everywhere);
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a> Monitor<'a> {
     fn fail_if_stalled(&mut self, probe: &str, timeout: Nanos) {
         const SET_UP: u64 = 12;
         let now = clock::now();
-        if !self.set_up && self.meeting.is_set_up() {
+        if !self.set_up && self.coordination.is_set_up() {
             self.set_up = true;
             let since = now + self.warm_up;
             self.progress.iter_mut().for_each(|progress| progress.1 = since);
@@ -141,12 +141,12 @@ impl<'a> Monitor<'a> {
         for (index, ((cpus, tally), progress)) in samplers {
             let recorded = tally.recorded();
             // A finished sampler has nothing more to record.
-            if recorded != progress.0 || self.meeting.is_finished(index) {
+            if recorded != progress.0 || self.coordination.is_finished(index) {
                 *progress = (recorded, now);
             }
-            if now - progress.1 > timeout && !self.meeting.is_stopped(index) {
+            if now - progress.1 > timeout && !self.coordination.is_stopped(index) {
                 let what = format!("{probe} on CPU {cpus}: no sample for {timeout}: {why}");
-                self.meeting.fail(Failure::Failed(what));
+                self.coordination.fail(Failure::Failed(what));
             }
         }
     }

@@ -33,11 +33,12 @@ impl Sampler<'_> {
         tasks: u32,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, index, crowd) = (self.meeting, self.index(), RunnableTasks::default());
+        let (coordination, index, runnable) =
+            (self.coordination, self.index(), RunnableTasks::default());
         std::thread::scope(|scope| {
-            let _stop = StopRunnableTasks(&crowd);
-            (0..tasks).try_for_each(|_| crowd.spawn(scope, meeting))?;
-            crowd.wait_until_started(tasks, || meeting.is_stopped(index))?;
+            let _stop = StopRunnableTasks(&runnable);
+            (0..tasks).try_for_each(|_| runnable.spawn(scope, coordination))?;
+            runnable.wait_until_started(tasks, || coordination.is_stopped(index))?;
             body(self)
         })
     }
@@ -47,18 +48,18 @@ impl RunnableTasks {
     fn spawn<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
-        meeting: &'scope Coordination,
+        coordination: &'scope Coordination,
     ) -> io::Result<()> {
         let thread = Builder::new().name("runnable".to_owned()).stack_size(64 * 1024);
-        thread.spawn_scoped(scope, || self.run(meeting)).map(drop)
+        thread.spawn_scoped(scope, || self.run(coordination)).map(drop)
     }
 
     /// Body of one task. It starts with the policy of the measuring thread, so that all tasks have
     /// started as soon as that thread sleeps, and none waits behind those that already compute.
-    fn run(&self, meeting: &Coordination) {
+    fn run(&self, coordination: &Coordination) {
         self.started.fetch_add(1, Relaxed);
         if let Err(error) = sched::lower_priority() {
-            return meeting.fail(failed("a runnable task", error));
+            return coordination.fail(failed("a runnable task", error));
         }
         while !self.stop.load(Relaxed) {
             std::hint::spin_loop();

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Records the samples of one thread. Recording is wait-free and can't fail; all memory is
 /// allocated before the first sample.
 pub(crate) struct Sampler<'a> {
-    pub(super) meeting: &'a Coordination,
+    pub(super) coordination: &'a Coordination,
     /// Number of this sampler among those of its probe, from 0.
     index: usize,
     /// Period; 0 if there is none.
@@ -70,12 +70,12 @@ impl<'a> Sampler<'a> {
         spans: usize,
         interval: Option<Nanos>,
         conditions: Conditions,
-        meeting: &'a Coordination,
+        coordination: &'a Coordination,
     ) -> Sampler<'a> {
         let new_series =
             |_| LiveSeries { tally: Arc::new(AtomicHistogram::new()), timeline: Timeline::new() };
         Sampler {
-            meeting,
+            coordination,
             index,
             interval: interval.unwrap_or(Nanos(0)),
             conditions,
@@ -122,7 +122,7 @@ impl<'a> Sampler<'a> {
     /// to stop.
     #[inline]
     pub(crate) fn wait_for(&self, wait: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
-        self.meeting.wait_for(self.index, wait)
+        self.coordination.wait_for(self.index, wait)
     }
 
     /// Returns the number of samples of a series.
@@ -237,6 +237,6 @@ impl<'a> Sampler<'a> {
     #[cold]
     fn trip(&mut self, late: WorstSample) {
         self.tripped.get_or_insert(Tripped { late, period: self.periods() });
-        self.meeting.stop_all();
+        self.coordination.stop_all();
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 
 /// The second task's view of the measurement it takes part in.
 pub(crate) struct SecondTask<'a> {
-    meeting: &'a Coordination,
+    coordination: &'a Coordination,
     index: usize,
 }
 
@@ -18,14 +18,14 @@ impl SecondTask<'_> {
     /// Whether to go on. To be checked after each wait, which a request to stop interrupts.
     #[inline]
     pub(crate) fn running(&self) -> bool {
-        !self.meeting.is_stopped(self.index)
+        !self.coordination.is_stopped(self.index)
     }
 
     /// Calls `wait` again after each signal, until it returns true. Returns false if the task is to
     /// stop.
     #[inline]
     pub(crate) fn wait_for(&self, wait: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
-        self.meeting.wait_for(self.index, wait)
+        self.coordination.wait_for(self.index, wait)
     }
 }
 
@@ -52,21 +52,21 @@ impl Sampler<'_> {
         task: impl FnOnce(&SecondTask<'_>) -> io::Result<()> + Send,
         body: impl FnOnce(&mut Self) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (meeting, index) = (self.meeting, self.index());
+        let (coordination, index) = (self.coordination, self.index());
         std::thread::scope(|scope| {
             let run = move || {
-                let _registered = meeting.register_second_task(index);
+                let _registered = coordination.register_second_task(index);
                 memory::touch_stack();
-                let result =
-                    sched::set_policy(policy).and_then(|()| task(&SecondTask { meeting, index }));
+                let result = sched::set_policy(policy)
+                    .and_then(|()| task(&SecondTask { coordination, index }));
                 // A wait that was interrupted in order to stop is not a failure.
                 if let Err(error) = result
-                    && !meeting.is_stopped(index)
+                    && !coordination.is_stopped(index)
                 {
-                    meeting.fail(failed("a second task of the probe", error));
+                    coordination.fail(failed("a second task of the probe", error));
                 }
             };
-            let _stop = StopSecondTasks(meeting, index);
+            let _stop = StopSecondTasks(coordination, index);
             let thread = std::thread::Builder::new().name("second-task".to_owned());
             thread.stack_size(512 * 1024).spawn_scoped(scope, run)?;
             body(self)

@@ -286,7 +286,7 @@ fn loads_run_on_the_cpus_they_were_given() {
     let core: CpuList = fs::read_to_string(siblings).unwrap().trim().parse().unwrap();
     assert_placed("sibling", &core.minus(&measured));
     let everywhere = format!("run --cpus {} --for 100ms --load cpu:on=others", online());
-    latlab(&everywhere).refused(3, &["cpu: ", "there is no CPU that is not under test", "--cpus"]);
+    latlab(&everywhere).refused(3, &["cpu: ", "there is no CPU that is not measured", "--cpus"]);
 }
 
 #[test]

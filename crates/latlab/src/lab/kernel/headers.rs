@@ -114,7 +114,7 @@ fn packages(
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
         return Err(Failure::Unsupported(format!(
-            "the headers of {} {} are not to be had any more, only {}: latlab kernel fetch \
+            "the headers of {} {} are no longer available, only {}: run latlab kernel fetch \
              {source} brings that kernel",
             kernel.name, facts.origin.version, first.version
         )));

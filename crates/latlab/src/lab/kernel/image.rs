@@ -292,7 +292,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_vmlinux_comes_out_of_each_compression() {
+    fn image_unpacks_each_compression() {
         // xz --check=crc32 --x86 --lzma2=dict=32MiB, as the kernel's build calls it.
         let xz = with_size(XZ_OF_PVH.to_vec(), pvh().len());
         for payload in [gzip(&pvh()), zstd(&pvh()), xz] {
@@ -303,21 +303,21 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_qemu_can_not_enter_directly_stays_a_bzimage() {
+    fn image_without_pvh_entry_boots_as_bzimage() {
         for payload in [gzip(&elf(62, b"", BANNER)), b"\x02\x21lz4 of some kind".to_vec()] {
             assert_eq!(read(&bz(&payload)).unwrap().boot, Boot::AsIs);
         }
     }
 
     #[test]
-    fn a_vmlinux_is_taken_as_it_is_where_it_has_the_entry() {
+    fn vmlinux_with_pvh_entry_boots_as_it_is() {
         let expected = Image { release: "6.12.1-test".to_owned(), boot: Boot::AsIs };
         assert_eq!(read(&pvh()), Ok(expected));
         assert_eq!(read(&elf(62, b"", BANNER)), Err(NoKernel::NoEntry));
     }
 
     #[test]
-    fn what_is_no_kernel_is_called_what_it_is() {
+    fn read_names_files_that_are_not_kernels() {
         let damaged = |bytes: &[u8]| matches!(read(bytes), Err(NoKernel::Damaged(_)));
         let mut arm64 = vec![0; 1024];
         arm64[0x38..0x3c].copy_from_slice(b"ARM\x64");
@@ -337,7 +337,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_release_can_not_leave_its_folder() {
+    fn release_is_a_valid_folder_name() {
         assert_eq!(release(b"6.1.0-rc1+ (x"), Some("6.1.0-rc1+".to_owned()));
         for text in ["../../etc (x", "6/../.. (x", "", "6.1", "%s\0"] {
             assert_eq!(release(text.as_bytes()), None, "{text}");
@@ -347,14 +347,14 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        fn read_never_panics_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
             let _ = read(&bytes);
             let _ = read(&bz(&bytes));
             let _ = unpack(&bytes);
         }
 
         #[test]
-        fn no_damage_makes_it_panic(
+        fn read_never_panics_on_damaged_kernels(
             compression in 0_usize..3,
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         ) {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused_in_one_sentence() {
+    fn host_refuses_invalid_names_in_one_sentence() {
         for (target, said) in [
             ("ssh", "no host"),
             ("ssh:", "no host"),
