@@ -19,7 +19,9 @@ impl Sampler<'_> {
     pub(crate) fn first_due(&mut self, phase: Phase) -> Nanos {
         let shift = match phase {
             Phase::Aligned => 0,
-            Phase::Shifted => self.interval.0 * self.index as u64 / self.meeting.samplers() as u64,
+            Phase::Shifted => {
+                self.interval.0 * self.index as u64 / self.coordination.samplers() as u64
+            }
         };
         self.start_at(Nanos(self.start.0 + shift));
         self.start + self.interval
@@ -35,7 +37,7 @@ impl Sampler<'_> {
     /// Whether to go on measuring. To be called before each period.
     #[inline]
     pub(crate) fn running(&mut self) -> bool {
-        if self.meeting.is_stopped(self.index) {
+        if self.coordination.is_stopped(self.index) {
             return false;
         }
         if self.warming {

@@ -201,7 +201,7 @@ fn closure_names_a_missing_library_and_what_needs_it() {
     let program = program.canonicalize().unwrap();
     let said = format!(
         "{} needs libouter.so, and no library folder has it for x86-64: install its \
-         package, or name its folder in LD_LIBRARY_PATH",
+         package, or add its folder to LD_LIBRARY_PATH",
         program.display()
     );
     assert_eq!(refused(&program), Failure::Unsupported(said));
