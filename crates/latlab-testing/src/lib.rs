@@ -34,11 +34,17 @@ impl fmt::Display for Missing {
     }
 }
 
-/// Records that the calling test, or a part of it, is not run, with the reason in a few words. The
-/// line goes to standard error and, where [`LIST`] is set, to the end of that file.
+/// Records that the calling test, or a part of it, is not run, with the reason in a few words.
 pub fn not_run(missing: Missing, reason: &str) {
     let thread = thread::current();
-    let line = line(missing, thread.name().unwrap_or("a thread without a name"), reason);
+    record(missing, thread.name().unwrap_or("a thread without a name"), reason);
+}
+
+/// Records that `test`, or a part of it, is not run. This is for threads other than that of the test,
+/// which has the test's name. The line goes to standard error and, where [`LIST`] is set, to the end
+/// of that file.
+pub fn record(missing: Missing, test: &str, reason: &str) {
+    let line = line(missing, test, reason);
     // Written directly: the test harness hides what a passing test prints with `eprintln`.
     let _ = write!(io::stderr(), "not run: {line}");
     if let Some(list) = std::env::var_os(LIST) {

@@ -40,7 +40,9 @@ fn dry_run_lists_changes_or_says_why_not() {
     let said = latlab("adapt --dry-run --mechanisms suppress");
     match said.code() {
         Some(0) => assert!(said.stdout.starts_with("suppress: preempt (/sys/"), "{said:?}"),
-        Some(3) => assert!(said.stdout.is_empty() && said.stderr.contains("debug"), "{said:?}"),
+        Some(3) => {
+            assert!(said.stdout.is_empty() && said.stderr.contains("debug"), "{said:?}");
+        }
         _ => panic!("{said:?}"),
     }
 }

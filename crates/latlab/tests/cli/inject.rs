@@ -118,7 +118,7 @@ fn delays_are_injected_on_each_of_two_cpus() {
         let record = &records(&on_two(cause))[0];
         assert_eq!(record.series.len(), 2);
         for series in &record.series {
-            // Guests with two CPUs take turns: what one does is time of the other, too.
+            // The CPUs of a guest take turns: the work of one delays the other as well.
             let is_so = series.min.0 >= TIME && series.max.0 < 2 * TIME + 100_000;
             assert!(is_so && series.counts.recorded == 23, "{cause}: {series:?}");
         }
@@ -134,7 +134,7 @@ fn delays_without_driver_take_at_least_the_requested_time() {
     let _alone = machine();
     for cause in ["higher-priority", "equal-priority", "page-fault"] {
         let record = &records(&injected(cause, "--count 50"))[0];
-        // A machine with other work may wake who brings it about too late.
+        // On a busy machine, the task that injects the delay may be woken too late.
         let late = record.warnings.iter().any(|warning| warning.code == "late-delay");
         for series in &record.series {
             let Counts { recorded, missed, .. } = series.counts;
