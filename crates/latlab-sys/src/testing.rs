@@ -1,13 +1,10 @@
-//! Helpers of the tests.
+//! Conditions under which tests can run.
 
 use crate::sched::{self, Policy};
-use std::io::Write as _;
 
-/// Reports on stderr that a test did not run. A Debian system as root has all that the tests need.
-///
-/// Written directly, since the test runner hides what a passing test prints with `eprintln!`.
+/// Records that a test did not run. A Debian system as root has everything that these tests need.
 pub(crate) fn not_run(test: &str, reason: &str) {
-    let _ = writeln!(std::io::stderr(), "NOT RUN: {test}: {reason}");
+    latlab_testing::record(latlab_testing::Missing::Required, test, reason);
 }
 
 /// Whether tests may set real-time policies; reports the test as not run where they may not.

@@ -1,15 +1,15 @@
 //! Adapting: in guests, whose kernels have the knobs, and on this machine without changing
 //! anything.
 
-use crate::program::{Missing, Said, command, figure, latlab, not_run, run};
+use crate::program::{Missing, Output, command, figure, latlab, not_run, run};
 use latlab_core::record::Record;
 
 /// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
-fn in_a_guest(script: &str) -> Said {
+fn in_a_guest(script: &str) -> Output {
     in_a_guest_of("rt", script)
 }
 
-fn in_a_guest_of(profile: &str, script: &str) -> Said {
+fn in_a_guest_of(profile: &str, script: &str) -> Output {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/grep --with /bin/ls --with /bin/sh";
     let mut command = command(&format!("exec --on lab:{profile} {tools} -- sh -c"));
     let knobs = "knobs() { cd /sys/kernel/debug/sched; grep -o '([a-z]*)' preempt; \
@@ -18,76 +18,79 @@ fn in_a_guest_of(profile: &str, script: &str) -> Said {
     run(command.arg(format!("{knobs}{script}")))
 }
 
-const FOUND: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
-const TURNED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
+const BEFORE: &str = "(full)\n700000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
+const ADAPTED: &str = "(lazy)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
 
 #[test]
 fn mechanism_name_unknown_is_refused_with_nearest() {
-    let said = latlab("adapt --dry-run --mechanisms supress");
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("there is no mechanism 'supress': did you mean suppress?"));
-    let said = latlab("run --adapt=nonsense --for 10ms");
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("there is no mechanism 'nonsense'"), "{said:?}");
-    let said = latlab("run --adapt=suppress --set preempt=full --for 10ms");
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("--set preempt and --adapt would both set preempt"), "{said:?}");
+    let output = latlab("adapt --dry-run --mechanisms supress");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("there is no mechanism 'supress': did you mean suppress?"));
+    let output = latlab("run --adapt=nonsense --for 10ms");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("there is no mechanism 'nonsense'"), "{output:?}");
+    let output = latlab("run --adapt=suppress --set preempt=full --for 10ms");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(
+        output.stderr.contains("--set preempt and --adapt would both set preempt"),
+        "{output:?}"
+    );
 }
 
 /// The output depends on the kernel of this machine, but it is always one of two forms.
 #[test]
 fn dry_run_lists_changes_or_says_why_not() {
-    let said = latlab("adapt --dry-run --mechanisms suppress");
-    match said.code() {
-        Some(0) => assert!(said.stdout.starts_with("suppress: preempt (/sys/"), "{said:?}"),
+    let output = latlab("adapt --dry-run --mechanisms suppress");
+    match output.code() {
+        Some(0) => assert!(output.stdout.starts_with("suppress: preempt (/sys/"), "{output:?}"),
         Some(3) => {
-            assert!(said.stdout.is_empty() && said.stderr.contains("debug"), "{said:?}");
+            assert!(output.stdout.is_empty() && output.stderr.contains("debug"), "{output:?}");
         }
-        _ => panic!("{said:?}"),
+        _ => panic!("{output:?}"),
     }
 }
 
 #[test]
 fn knobs_are_set_while_daemon_runs_and_restored_at_its_end() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         "/latlab adapt --dry-run --mechanisms suppress; knobs\n\
          /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5; knobs\n\
          /latlab adapt; echo $?\n\
          kill -TERM $daemon; wait $daemon; echo $?; knobs; ls /run/latlab",
     );
-    let (dry, rest) = said.stdout.split_once(FOUND).expect("the knobs are printed");
-    assert_eq!(dry.lines().count(), 4, "{said:?}");
+    let (dry, rest) = output.stdout.split_once(BEFORE).expect("the knobs are printed");
+    assert_eq!(dry.lines().count(), 4, "{output:?}");
     for change in ["full to lazy", "700000 to 3000000", "1 to 0"] {
-        assert!(dry.contains(&format!("would go from {change}")), "{said:?}");
+        assert!(dry.contains(&format!("would go from {change}")), "{output:?}");
     }
-    assert_eq!(rest, format!("{TURNED}2\n0\n{FOUND}"), "{said:?}");
-    assert!(said.stderr.contains("adapts this machine: end that one first"), "{said:?}");
-    assert!(said.stderr.contains("suppress: preempt goes from full to lazy: "), "{said:?}");
-    assert!(said.stderr.contains("preempt restored to full"), "{said:?}");
+    assert_eq!(rest, format!("{ADAPTED}2\n0\n{BEFORE}"), "{output:?}");
+    assert!(output.stderr.contains("adapts this machine: end that one first"), "{output:?}");
+    assert!(output.stderr.contains("suppress: preempt goes from full to lazy: "), "{output:?}");
+    assert!(output.stderr.contains("preempt restored to full"), "{output:?}");
 }
 
 #[test]
 fn daemon_ends_after_its_time() {
-    let said = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
-    assert_eq!(said.stdout, format!("0\n{FOUND}"), "{said:?}");
+    let output = in_a_guest("/latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs");
+    assert_eq!(output.stdout, format!("0\n{BEFORE}"), "{output:?}");
 }
 
 #[test]
 fn knobs_of_killed_daemon_are_restored_by_next_command() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 1\n\
          kill -KILL $daemon; wait $daemon; knobs\n\
          /latlab doctor > /dev/null; knobs; ls /run/latlab\n\
          /latlab adapt --mechanisms suppress --for 300ms; echo $?; knobs",
     );
-    assert_eq!(said.stdout, format!("{TURNED}{FOUND}0\n{FOUND}"), "{said:?}");
-    let message = said.stderr.lines().filter(|line| line.contains("was killed; "));
-    assert_eq!(message.count(), 4, "{said:?}");
+    assert_eq!(output.stdout, format!("{ADAPTED}{BEFORE}0\n{BEFORE}"), "{output:?}");
+    let message = output.stderr.lines().filter(|line| line.contains("was killed; "));
+    assert_eq!(message.count(), 4, "{output:?}");
 }
 
 #[test]
 fn knob_changed_by_somebody_else_is_left_alone() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         "/latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
          echo full > /sys/kernel/debug/sched/preempt; sleep 0.5; knobs\n\
          echo lazy > /sys/kernel/debug/sched/preempt\n\
@@ -96,20 +99,20 @@ fn knob_changed_by_somebody_else_is_left_alone() {
     );
     let meanwhile = "(full)\n3000000\nNO_PLACE_LAG\nNO_WAKEUP_PREEMPTION\n";
     let after = "(lazy)\n5000000\nPLACE_LAG\nWAKEUP_PREEMPTION\n";
-    assert_eq!(said.stdout, format!("{meanwhile}{after}"), "{said:?}");
+    assert_eq!(output.stdout, format!("{meanwhile}{after}"), "{output:?}");
     let message =
         "suppress: preempt is left alone from now on: another program changed it from lazy to full";
-    assert!(said.stderr.contains(message), "{said:?}");
+    assert!(output.stderr.contains(message), "{output:?}");
     let message =
         "base_slice is left alone from now on: another program changed it from 3000000 to 5000000";
-    assert!(said.stderr.contains(message), "{said:?}");
+    assert!(output.stderr.contains(message), "{output:?}");
 }
 
 /// The knobs 5 ms after a task became `SCHED_FIFO`, and after its end. Setting `preempt` alone
 /// takes 9 ms in the guest, so that it is set last.
 #[test]
 fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode --dry-run | grep 'mode: there'\n\
          /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5; knobs\n\
          /latlab exec --fifo 5 -- /bin/sh -c \
@@ -119,13 +122,13 @@ fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
          kill -TERM $daemon; wait $daemon; knobs",
     );
     let dry = "mode: there is no real-time task now: knobs for throughput would be set at once\n";
-    let expected = format!("{dry}{TURNED}WAKEUP_PREEMPTION\n{FOUND}{TURNED}2\n{FOUND}");
-    assert_eq!(said.stdout, expected, "{said:?}");
-    let given = "suppress: preempt restored: there ";
-    assert!(said.stderr.contains(given), "{said:?}");
+    let expected = format!("{dry}{ADAPTED}WAKEUP_PREEMPTION\n{BEFORE}{ADAPTED}2\n{BEFORE}");
+    assert_eq!(output.stdout, expected, "{output:?}");
+    let restored = "suppress: preempt restored: there ";
+    assert!(output.stderr.contains(restored), "{output:?}");
     let again = "as there was no real-time task for 1 s";
-    assert!(said.stderr.contains(again), "{said:?}");
-    assert!(said.stderr.contains("adapting took "), "{said:?}");
+    assert!(output.stderr.contains(again), "{output:?}");
+    assert!(output.stderr.contains("adapting took "), "{output:?}");
 }
 
 /// The number of pages freed at once is limited while there is a real-time task, whatever happens
@@ -133,7 +136,7 @@ fn knobs_serve_real_time_task_within_5_ms_and_for_a_second_after() {
 #[test]
 fn page_batches_stay_small_while_there_is_a_real_time_task() {
     for mechanisms in ["suppress,mode", "transparent,inherit,suppress,mode"] {
-        let said = in_a_guest(&format!(
+        let output = in_a_guest(&format!(
             "pages() {{ cat /proc/sys/vm/percpu_pagelist_high_fraction; }}
             /latlab adapt --mechanisms {mechanisms} --dry-run | grep pagelist
             /latlab adapt --mechanisms {mechanisms} & daemon=$!; sleep 0.7; pages
@@ -143,27 +146,27 @@ fn page_batches_stay_small_while_there_is_a_real_time_task() {
             /latlab exec --fifo 5 -- /bin/sleep 0.2
             kill -KILL $daemon; wait $daemon; pages; /latlab adapt --restore > /dev/null; pages"
         ));
-        let (dry, rest) = said.stdout.split_once('\n').expect("the dry run prints a line");
+        let (dry, rest) = output.stdout.split_once('\n').expect("the dry run prints a line");
         let expected = "mode: pagelist_high_fraction (/proc/sys/vm/percpu_pagelist_high_fraction) \
                         would go from 0 to 1000000 while there are real-time tasks: the kernel ";
-        assert!(dry.starts_with(expected), "{said:?}");
-        assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{said:?}");
-        let given = "mode: pagelist_high_fraction restored: there was no real-time task for";
-        assert!(said.stderr.contains(given), "{said:?}");
+        assert!(dry.starts_with(expected), "{output:?}");
+        assert_eq!(rest, "0\n1000000\n1000000\n0\n1000000\n0\n", "{output:?}");
+        let restored = "mode: pagelist_high_fraction restored: there was no real-time task for";
+        assert!(output.stderr.contains(restored), "{output:?}");
     }
 }
 
 /// Each task starts as soon as the one before has ended.
 #[test]
 fn knobs_are_right_after_many_short_real_time_tasks() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         "/latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5\n\
          n=0; while [ $n -lt 30 ]; do /latlab exec --rr 3 -- /bin/sleep 0.05; n=$((n+1)); done\n\
          knobs; sleep 1.5; knobs; kill -TERM $daemon; wait $daemon; knobs",
     );
-    assert_eq!(said.stdout, format!("{FOUND}{TURNED}{FOUND}"), "{said:?}");
-    let turned = said.stderr.matches("preempt goes from full to lazy").count();
-    assert_eq!(turned, 2, "knobs must not flap: {said:?}");
+    assert_eq!(output.stdout, format!("{BEFORE}{ADAPTED}{BEFORE}"), "{output:?}");
+    let turned = output.stderr.matches("preempt goes from full to lazy").count();
+    assert_eq!(turned, 2, "knobs must not flap: {output:?}");
 }
 
 /// Needs the kernel of `latlab kernel build lab-full`, which takes a quarter of an hour: none of
@@ -176,7 +179,7 @@ fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
         return;
     }
     let state = "cat /sys/kernel/sched_ext/state";
-    let said = in_a_guest_of(
+    let output = in_a_guest_of(
         "lab-full",
         &format!(
             "{state}; /latlab adapt --mechanisms suppress & daemon=$!; sleep 0.5\n\
@@ -186,9 +189,9 @@ fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
              /latlab adapt --mechanisms suppress --for 300ms; echo $?; {state}"
         ),
     );
-    assert_eq!(said.stdout, "disabled\nlatlab_slices\n0\ndisabled\n0\ndisabled\n", "{said:?}");
-    assert!(said.stderr.contains("sched_ext goes from none to latlab_slices"), "{said:?}");
-    assert!(said.stderr.contains("sched_ext restored to none"), "{said:?}");
+    assert_eq!(output.stdout, "disabled\nlatlab_slices\n0\ndisabled\n0\ndisabled\n", "{output:?}");
+    assert!(output.stderr.contains("sched_ext goes from none to latlab_slices"), "{output:?}");
+    assert!(output.stderr.contains("sched_ext restored to none"), "{output:?}");
 }
 
 /// Returns the time of the repetition in seconds and the number of context switches.
@@ -204,9 +207,9 @@ fn cost(record: &Record) -> (f64, f64) {
 fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     let words = "run hackbench:groups=5 --on lab:rt --warm-up 0 --count 1 --json";
     let (time, switches) = cost(&latlab(words).record());
-    let said = latlab(&format!("{words} --adapt --fresh"));
-    assert_eq!(latlab(&format!("{words} --adapt --fresh")).stdout, said.stdout);
-    let adapted = said.record();
+    let output = latlab(&format!("{words} --adapt --fresh"));
+    assert_eq!(latlab(&format!("{words} --adapt --fresh")).stdout, output.stdout);
+    let adapted = output.record();
     let (less, fewer) = cost(&adapted);
     assert!(less <= 0.85 * time, "{less} s of {time} s");
     assert!(fewer <= 0.2 * switches, "{fewer} of {switches}");
@@ -217,6 +220,6 @@ fn hackbench_adapted_takes_less_time_and_fewer_switches() {
     assert!(all.into_iter().all(is_changed), "{:?}", adapted.changes);
     let cyclic = latlab("run cyclic --on lab:rt --count 100 --json --adapt=mode,suppress").record();
     assert_eq!(cyclic.plan.adapt, ["mode", "suppress"]);
-    let told: Vec<&str> = cyclic.changes.iter().map(|change| change.new.as_str()).collect();
-    assert!(cyclic.changes.iter().all(|change| change.restored), "{told:?}");
+    let values: Vec<&str> = cyclic.changes.iter().map(|change| change.new.as_str()).collect();
+    assert!(cyclic.changes.iter().all(|change| change.restored), "{values:?}");
 }

@@ -1,6 +1,6 @@
 //! Independence of the program: one static file that needs only /proc, /sys and /dev.
 
-use crate::program::{LATLAB, folder, machine, root, run};
+use crate::program::{LATLAB, folder, lock_machine, root, run};
 use std::fs;
 use std::process::Command;
 
@@ -35,7 +35,7 @@ fn program_runs_in_an_empty_root() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     fs::copy(LATLAB, folder.path().join("latlab")).unwrap();
     let chrooted = |words: &str| {
@@ -46,12 +46,12 @@ fn program_runs_in_an_empty_root() {
         command.args(["--mount", "sh", "-c", script, "sh"]).arg(folder.path());
         run(command.args(words.split_whitespace()))
     };
-    let said = chrooted("list");
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    let said = chrooted("run --for 200ms --json --load fork --load procfs");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = chrooted("list");
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let output = chrooted("run --for 200ms --json --load fork --load procfs");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
-    let said = chrooted("doctor --json");
-    assert!(matches!(said.code(), Some(0 | 1)) && said.stdout.starts_with('{'), "{said:?}");
+    let output = chrooted("doctor --json");
+    assert!(matches!(output.code(), Some(0 | 1)) && output.stdout.starts_with('{'), "{output:?}");
 }

@@ -1,6 +1,6 @@
 //! Bad input: one sentence with what was wrong and the nearest valid names, and exit code 2.
 
-use crate::program::{behind, entries, folder, latlab, machine, root, run};
+use crate::program::{entries, folder, in_mount_namespace, latlab, lock_machine, root, run};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -101,7 +101,7 @@ const TYPED: &[(&str, &[&str])] = &[
 fn words_not_understood_are_refused_in_one_sentence() {
     for (words, expected) in TYPED {
         println!("latlab {words}");
-        latlab(words).refused(2, expected);
+        latlab(words).assert_refused(2, expected);
     }
 }
 
@@ -110,15 +110,17 @@ fn knob_value_out_of_range_is_refused_and_knob_unchanged() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = fs::read_to_string("/proc/sys/vm/swappiness").unwrap();
     for value in ["plenty", "1000", "0x11", ""] {
         let words = format!("run --set swappiness={value} --for 100ms");
-        latlab(&words).refused(2, &["swappiness"]);
+        latlab(&words).assert_refused(2, &["swappiness"]);
         assert_eq!(fs::read_to_string("/proc/sys/vm/swappiness").unwrap(), before, "{value}");
     }
-    latlab("run --set idle_latency=short --for 100ms").refused(2, &["idle_latency", "number"]);
-    latlab("run --set cpu_dma_latency=low --for 100ms").refused(2, &["cpu_dma_latency", "number"]);
+    latlab("run --set idle_latency=short --for 100ms")
+        .assert_refused(2, &["idle_latency", "number"]);
+    latlab("run --set cpu_dma_latency=low --for 100ms")
+        .assert_refused(2, &["cpu_dma_latency", "number"]);
 }
 
 #[test]
@@ -129,29 +131,31 @@ fn folder_not_writable_is_refused_before_anything_starts() {
     let folder = folder();
     let words = format!("run --for 100ms --load disk:dir={}", folder.path().display());
     let refused = |script: &str, expected: &[&str]| {
-        run(&mut behind(script, folder.path(), &words)).refused(2, expected);
+        run(&mut in_mount_namespace(script, folder.path(), &words)).assert_refused(2, expected);
     };
     refused("mount -t tmpfs -o ro none \"$1\"", &["disk: ", "Read-only", "dir="]);
     refused("mount -t tmpfs -o size=1m none \"$1\"", &["disk: ", "free", "needs 32MiB"]);
     let fill = "mount -t tmpfs -o size=1m none \"$1\"; head -c 2m /dev/zero >\"$1/full\" 2>&1 || :";
     refused(fill, &["disk: ", "No space left", "dir="]);
-    latlab("run --for 100ms --load disk:dir=/proc").refused(2, &["disk: /proc", "dir="]);
-    latlab("run --for 100ms --load disk:dir=/nowhere").refused(2, &["disk: /nowhere", "dir="]);
+    latlab("run --for 100ms --load disk:dir=/proc").assert_refused(2, &["disk: /proc", "dir="]);
+    latlab("run --for 100ms --load disk:dir=/nowhere")
+        .assert_refused(2, &["disk: /nowhere", "dir="]);
     assert!(entries(folder.path()).is_empty());
 }
 
 #[test]
 fn record_path_not_writable_is_refused_before_anything_starts() {
-    latlab("run --for 1h --out /nowhere/r.json").refused(2, &["/nowhere/r.json", "No such file"]);
-    latlab("run --for 1h --out /tmp").refused(2, &["/tmp", "directory"]);
-    latlab("run --for 1h --out /proc/r.json").refused(2, &["/proc/r.json"]);
+    latlab("run --for 1h --out /nowhere/r.json")
+        .assert_refused(2, &["/nowhere/r.json", "No such file"]);
+    latlab("run --for 1h --out /tmp").assert_refused(2, &["/tmp", "directory"]);
+    latlab("run --for 1h --out /proc/r.json").assert_refused(2, &["/proc/r.json"]);
 }
 
 /// Returns a record of this machine as JSON, to be damaged.
 fn record() -> Value {
-    let _alone = machine();
-    let said = latlab("run --policy other --for 50ms --warm-up 0 --json");
-    serde_json::from_str(&said.stdout).unwrap_or_else(|e| panic!("{e}: {said:?}"))
+    let _lock = lock_machine();
+    let output = latlab("run --policy other --for 50ms --warm-up 0 --json");
+    serde_json::from_str(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn damaged_record_is_refused_with_its_defect() {
         let path = path.to_str().unwrap();
         let mut words = vec![path];
         words.extend(expected);
-        latlab(&format!("compare {path} {path}")).refused(2, &words);
+        latlab(&format!("compare {path} {path}")).assert_refused(2, &words);
     };
     let complete = serde_json::to_string_pretty(&record).unwrap();
     for share in 1..40 {
@@ -178,17 +182,17 @@ fn damaged_record_is_refused_with_its_defect() {
     refused("<html></html>", &["not a latlab record"]);
     refused("[1, 2, 3]", &["not a latlab record"]);
     refused(r#"{"schema": 2}"#, &["not a latlab record", "missing field"]);
-    let spoilt = |change: fn(&mut Value)| {
+    let damaged = |change: fn(&mut Value)| {
         let mut record = record.clone();
         change(&mut record);
         record.to_string()
     };
-    refused(&spoilt(|r| r["schema"] = json!(3)), &["schema 3", "newer latlab"]);
-    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
-    refused(&spoilt(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
-    refused(&spoilt(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
-    refused(&spoilt(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
-    refused(&spoilt(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
+    refused(&damaged(|r| r["schema"] = json!(3)), &["schema 3", "newer latlab"]);
+    refused(&damaged(|r| r["series"][0]["hdr"] = json!("HISTFAAAAA==")), &["damaged", "series 0"]);
+    refused(&damaged(|r| r["series"][0]["hdr"] = json!("%%%")), &["damaged", "series 0", "cyclic"]);
+    refused(&damaged(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
+    refused(&damaged(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
+    refused(&damaged(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
 }
 
 #[test]
@@ -197,5 +201,5 @@ fn binary_file_is_refused_as_record() {
     let path = folder.path().join("picture.png");
     fs::write(&path, b"\x89PNG\r\n\x1a\n\xff\xfe\x00\x01").unwrap();
     let path = path.to_str().unwrap();
-    latlab(&format!("compare {path} {path}")).refused(2, &[path]);
+    latlab(&format!("compare {path} {path}")).assert_refused(2, &[path]);
 }

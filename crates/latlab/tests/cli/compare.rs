@@ -1,6 +1,6 @@
 //! Comparisons of sets of runs: verdicts, limits, and output for continuous integration.
 
-use crate::program::{Said, command, folder, latlab, machine, run};
+use crate::program::{Output, command, folder, latlab, lock_machine, run};
 use latlab_core::histogram::Histogram;
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// those in a.
 fn runs(folder: &Path, times: u64) {
     let measured = {
-        let _alone = machine();
+        let _lock = lock_machine();
         latlab("run cyclic --cpus 0 --policy other --for 50ms --warm-up 0 --json").record()
     };
     for nth in 0..8u64 {
@@ -34,7 +34,7 @@ fn runs(folder: &Path, times: u64) {
     }
 }
 
-fn compare(folder: &Path, words: &[&str]) -> Said {
+fn compare(folder: &Path, words: &[&str]) -> Output {
     run(command("compare").args(words).current_dir(folder))
 }
 
@@ -42,10 +42,10 @@ fn compare(folder: &Path, words: &[&str]) -> Said {
 fn verdict_comes_first_and_in_words() {
     let folder = folder();
     runs(folder.path(), 120);
-    let said = compare(folder.path(), &["a", "b"]);
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
+    let output = compare(folder.path(), &["a", "b"]);
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(0), ""), "{output:?}");
     for words in ["A  a (8 runs)", "B is slower: p50 +20 %", "interleaved", "95 % upper bound"] {
-        assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
+        assert!(output.stdout.contains(words), "no '{words}' in {output:?}");
     }
     // A folder, a pattern and a list name the same runs.
     let all = |side: &str| (0..8).map(|n| format!("{side}/{n}.json")).collect::<Vec<_>>().join(",");
@@ -83,7 +83,7 @@ fn limit_exceeded_is_exit_1_and_limit_undecided_exit_2() {
     assert!(missing.stderr.contains("fewer than ten samples are above it"), "{missing:?}");
     // An exceeded limit counts, even if another limit cannot be evaluated.
     assert_eq!(limited(&["cyclic.p99.99 > 1us", "cyclic.p99 > 1us"]).code(), Some(1));
-    limited(&["cyclic.p99 > 5"]).refused(2, &["column 14", "unit"]);
+    limited(&["cyclic.p99 > 5"]).assert_refused(2, &["column 14", "unit"]);
     let misspelt = limited(&["cylic.p99 > 5us"]);
     assert_eq!(misspelt.code(), Some(2), "{misspelt:?}");
     assert!(
@@ -110,7 +110,7 @@ fn limits_and_verdicts_are_reported_as_test_cases() {
     assert!(xml.contains("name=\"not cyclic.p99 &gt; baseline * 1.1\""), "{xml}");
     // If the limit cannot be parsed, the older JUnit file is removed.
     let wrong = compare(folder.path(), &[&words[..], &["cyclic.p99 >"]].concat());
-    wrong.refused(2, &["column 13", "expected"]);
+    wrong.assert_refused(2, &["column 13", "expected"]);
     assert!(!folder.path().join("out.xml").exists());
     let verdicts = compare(folder.path(), &["a", "a", "--ktap"]);
     assert!(verdicts.stdout.ends_with("ok 1 cyclic\n"), "{verdicts:?}");
@@ -124,32 +124,32 @@ fn latency_of_one_side_only_is_a_test_case() {
     let folder = folder();
     let words = "run cyclic nanosleep --cpus 0 --policy other --for 50ms --warm-up 0 --json";
     let mut record = {
-        let _alone = machine();
+        let _lock = lock_machine();
         latlab(words).record()
     };
     fs::write(folder.path().join("two.json"), record.to_json()).expect("the folder can be written");
     record.series.retain(|series| series.probe == "cyclic");
     fs::write(folder.path().join("one.json"), record.to_json()).expect("the folder can be written");
-    let said = compare(folder.path(), &["two.json", "one.json", "--ktap"]);
-    let lines: Vec<&str> = said.stdout.lines().filter(|line| line.starts_with("ok")).collect();
-    assert_eq!(lines.len(), 2, "{said:?}");
+    let output = compare(folder.path(), &["two.json", "one.json", "--ktap"]);
+    let lines: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("ok")).collect();
+    assert_eq!(lines.len(), 2, "{output:?}");
     assert!(
         lines[1].contains("nanosleep") && lines[1].contains("is only in the first"),
-        "{said:?}"
+        "{output:?}"
     );
-    assert!(lines[1].contains("# SKIP there is nothing to compare it with"), "{said:?}");
+    assert!(lines[1].contains("# SKIP there is nothing to compare it with"), "{output:?}");
     let words = ["two.json", "one.json", "--fail-if", "nanosleep.p50 > 1us"];
-    let said = compare(folder.path(), &words);
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("is only in the first"), "{said:?}");
+    let output = compare(folder.path(), &words);
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("is only in the first"), "{output:?}");
 }
 
 #[test]
 fn report_of_two_folders_has_the_same_verdict() {
     let folder = folder();
     runs(folder.path(), 120);
-    let said = run(command("report a b -o page.html").current_dir(folder.path()));
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = run(command("report a b -o page.html").current_dir(folder.path()));
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains("cyclic · b against a"), "the verdict is missing");
     assert!(page.contains("Slower: p50 +20 %"), "the verdict is missing");
@@ -165,8 +165,8 @@ fn seed_twice_in_a_folder_is_reported_once() {
             fs::write(folder.path().join("runs").join(copy), &record)
                 .expect("the folder can be written");
         }
-        let said = run(command("report runs -o page.html").current_dir(folder.path()));
-        assert_eq!(said.code(), Some(0), "{said:?}");
+        let output = run(command("report runs -o page.html").current_dir(folder.path()));
+        assert_eq!(output.code(), Some(0), "{output:?}");
         fs::read_to_string(folder.path().join("page.html")).unwrap()
     };
     assert!(page(&["1.json"]) == page(&["1.json", "again.json"]), "the copy changed the page");

@@ -10,7 +10,7 @@ mod policies;
 mod tasks;
 mod unread;
 
-use crate::program::{LATLAB, Missing, Said, command, folder, latlab, not_run, root, run};
+use crate::program::{LATLAB, Missing, Output, command, folder, latlab, not_run, root, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ begun() { until latlab adapt status > /dev/null 2>&1; do sleep 0.02; done; }
 /// Runs a script in namespaces of its own, in which `latlab` is this program and the knobs are
 /// plain files. It sees no processes but its own, so that it cannot change a thread of this
 /// machine. It may write to `$folder`.
-fn secluded(folder: &Path, script: &str) -> Said {
+fn in_namespaces(folder: &Path, script: &str) -> Output {
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
     command.arg(format!("{FAKE_KNOBS}{script}"));
@@ -42,13 +42,13 @@ fn request_without_daemon_is_refused() {
         return;
     }
     let folder = folder();
-    let said = secluded(
+    let output = in_namespaces(
         folder.path(),
         "latlab exec --irq-group audio -- echo done; echo $?; latlab adapt status; echo $?",
     );
-    assert_eq!(said.stdout, "3\n3\n", "{said:?}");
+    assert_eq!(output.stdout, "3\n3\n", "{output:?}");
     let why = "latlab: no latlab adapts this machine: start `latlab adapt` first, as root\n";
-    assert_eq!(said.stderr, why.repeat(2), "{said:?}");
+    assert_eq!(output.stderr, why.repeat(2), "{output:?}");
 }
 
 #[test]
@@ -60,11 +60,12 @@ fn configuration_with_an_error_is_refused_with_its_line() {
         run(command("adapt --dry-run --config").arg(&config))
     };
     let place = config.display().to_string();
-    with("\nceilin = 3").refused(2, &[&place, "line 2: unknown field `ceilin`, expected one of"]);
-    with("ceiling = 99").refused(2, &["line 1: ceiling is 99: it is a priority, 1 to 98"]);
-    with("allow = 'no-such-group'").refused(2, &["which /etc/group does not have"]);
-    latlab("adapt --config /no/such/file").refused(2, &["/no/such/file: No such file"]);
-    latlab("adapt --metrics 0.0.0.0:9464").refused(2, &["can be reached by other machines"]);
+    with("\nceilin = 3")
+        .assert_refused(2, &[&place, "line 2: unknown field `ceilin`, expected one of"]);
+    with("ceiling = 99").assert_refused(2, &["line 1: ceiling is 99: it is a priority, 1 to 98"]);
+    with("allow = 'no-such-group'").assert_refused(2, &["which /etc/group does not have"]);
+    latlab("adapt --config /no/such/file").assert_refused(2, &["/no/such/file: No such file"]);
+    latlab("adapt --metrics 0.0.0.0:9464").assert_refused(2, &["can be reached by other machines"]);
 }
 
 #[test]
@@ -75,8 +76,8 @@ fn configuration_printed_is_accepted() {
     let config = folder.path().join("adapt.toml");
     fs::write(&config, &shipped.stdout).unwrap();
     let words = "adapt --dry-run --mechanisms suppress --config";
-    let said = run(command(words).arg(&config));
-    assert_eq!(said.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
+    let output = run(command(words).arg(&config));
+    assert_eq!(output.stderr, latlab("adapt --dry-run --mechanisms suppress").stderr);
 }
 
 /// As before Linux 6.6, or where debugfs has only some of the files.
@@ -90,17 +91,17 @@ fn knobs_missing_in_kernel_are_named_and_others_set() {
         latlab adapt --mechanisms suppress --for 100ms 2> /dev/null; echo $?
         echo 3500000 > /sys/kernel/debug/sched/base_slice_ns
         latlab adapt --dry-run --mechanisms suppress 2> /dev/null";
-    let said = secluded(folder.path(), script);
-    let (dry, rest) = said.stdout.split_once("\n0\n").expect("the dry run succeeds");
-    assert_eq!(dry.lines().count(), 4, "{said:?}");
-    assert!(dry.contains("would go from full to lazy"), "{said:?}");
+    let output = in_namespaces(folder.path(), script);
+    let (dry, rest) = output.stdout.split_once("\n0\n").expect("the dry run succeeds");
+    assert_eq!(dry.lines().count(), 4, "{output:?}");
+    assert!(dry.contains("would go from full to lazy"), "{output:?}");
     for lacking in [
         "base_slice can't be set: this kernel has no /sys/kernel/debug/sched/base_slice_ns",
         "place_lag can't be set: /sys/kernel/debug/sched/features does not know PLACE_LAG",
     ] {
-        assert!(dry.contains(lacking), "{said:?}");
+        assert!(dry.contains(lacking), "{output:?}");
     }
-    assert!(rest.starts_with("0\n") && rest.contains("slices are already as long"), "{said:?}");
+    assert!(rest.starts_with("0\n") && rest.contains("slices are already as long"), "{output:?}");
 }
 
 /// Knobs that serve real-time tasks only are no reason to adapt a machine. Most machines have them.
@@ -112,10 +113,10 @@ fn daemon_without_knobs_for_ordinary_tasks_does_not_start() {
     let folder = folder();
     let script = "rm -r /sys/kernel/debug/sched; for all in suppress,mode mode,suppress; do
         latlab adapt --mechanisms $all --dry-run; echo $?; done";
-    let said = secluded(folder.path(), script);
-    assert_eq!(said.stdout, "3\n3\n", "{said:?}");
-    assert_eq!(said.stderr.matches("debugfs is not mounted").count(), 2, "{said:?}");
-    assert!(!said.stderr.contains("pagelist"), "{said:?}");
+    let output = in_namespaces(folder.path(), script);
+    assert_eq!(output.stdout, "3\n3\n", "{output:?}");
+    assert_eq!(output.stderr.matches("debugfs is not mounted").count(), 2, "{output:?}");
+    assert!(!output.stderr.contains("pagelist"), "{output:?}");
 }
 
 #[test]
@@ -126,8 +127,8 @@ fn restore_without_journal_does_nothing_and_succeeds() {
     let folder = folder();
     let script = "latlab adapt --restore; echo $?; chmod 755 \"$folder\" \"$program\" 2> /dev/null
         setpriv --reuid=65534 --clear-groups \"$program\" adapt --restore";
-    let said = secluded(folder.path(), script);
-    assert!(said.stdout.starts_with("no knob needs to be restored\n0\n"), "{said:?}");
+    let output = in_namespaces(folder.path(), script);
+    assert!(output.stdout.starts_with("no knob needs to be restored\n0\n"), "{output:?}");
 }
 
 /// The unit as it is, with the path of the program replaced.
@@ -139,10 +140,10 @@ fn systemd_unit_is_valid() {
     let folder = folder();
     let path = folder.path().join("latlab-adapt.service");
     fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
-    let Ok(said) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
+    let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
         not_run(Missing::Required, "it needs systemd-analyze");
         return;
     };
-    let complaint = String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success() && complaint.is_empty(), "{complaint}");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{complaint}");
 }

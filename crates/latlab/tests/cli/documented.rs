@@ -1,6 +1,8 @@
 //! Commands of the documentation: each is run as it is shown, with a shorter measurement.
 
-use crate::program::{LATLAB, Running, Said, command, folder, latlab, machine, root, run, until};
+use crate::program::{
+    LATLAB, Output, Running, command, folder, latlab, lock_machine, root, run, wait_until,
+};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -150,11 +152,11 @@ impl PageTest {
         let mut shell = self.shell(line);
         if adapts && !words.iter().any(|word| ends.contains(word)) {
             self.daemon = Some(Running::start(&mut shell));
-            until("the daemon answers", || latlab("adapt status").code() == Some(0));
+            wait_until("the daemon answers", || latlab("adapt status").code() == Some(0));
             return;
         }
-        let said = run(&mut shell);
-        let code = said.code().unwrap_or(-1);
+        let output = run(&mut shell);
+        let code = output.code().unwrap_or(-1);
         let answered = match words[1] {
             // Findings of the doctor and exceeded limits are results.
             "doctor" | "compare" => [0, 1].contains(&code),
@@ -162,7 +164,7 @@ impl PageTest {
             "adapt" => [0, 3].contains(&code),
             _ => code == 0,
         };
-        assert!(answered, "{line}: {said:?}");
+        assert!(answered, "{line}: {output:?}");
     }
 
     fn shell(&self, line: &str) -> Command {
@@ -176,8 +178,8 @@ impl PageTest {
     fn stop_daemon(&mut self) {
         if let Some(daemon) = self.daemon.take() {
             daemon.signal("INT");
-            let said: Said = daemon.finish();
-            assert_eq!(said.code(), Some(0), "{said:?}");
+            let output: Output = daemon.finish();
+            assert_eq!(output.code(), Some(0), "{output:?}");
         }
     }
 }
@@ -187,7 +189,7 @@ fn test_page(page: &str) {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let mut test = PageTest { workspace: workspace(), daemon: None };
     let commands = commands(page);
     assert!(!commands.is_empty(), "{page} has no command");
@@ -231,8 +233,8 @@ fn pages_with_commands_are_all_tested() {
 
 #[test]
 fn reference_is_what_the_program_prints() {
-    let said = run(&mut command("generate reference.md"));
+    let output = run(&mut command("generate reference.md"));
     let page =
         fs::read_to_string(tree().join("docs/reference.md")).expect("docs/reference.md exists");
-    assert!(page == said.stdout, "docs/reference.md is outdated: run make reference");
+    assert!(page == output.stdout, "docs/reference.md is outdated: run make reference");
 }

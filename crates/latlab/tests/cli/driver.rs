@@ -1,7 +1,7 @@
 //! The test driver: its build, its refusal of invalid requests, and its delays.
 
 use super::kernel::kernel;
-use super::program::{Said, command, folder, run};
+use super::program::{Output, command, folder, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ const FULL: (&str, &str) = ("linux-image-6.12-amd64", "preempt=full");
 const RT: (&str, &str) = ("linux-image-6.12-rt-amd64", "");
 
 /// Runs a program of `tests/driver/` in a guest with the driver.
-fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Said {
+fn with_driver(kernel: (&str, &str), name: &str, words: &str) -> Output {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = folder();
     let (program, profile) = (folder.path().join(name), folder.path().join("driver.toml"));
@@ -57,9 +57,9 @@ fn source(here: &Path, name: &str) -> PathBuf {
 fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i64, i64)> {
     let words: Vec<String> =
         loops.iter().map(|(mode, points, at)| format!("{mode},{points},{at}")).collect();
-    let said = with_driver(kernel, "pdlt", &format!("{source} {}", words.join(" ")));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let measured = said.stdout.lines().skip(1).map(|line| {
+    let output = with_driver(kernel, "pdlt", &format!("{source} {}", words.join(" ")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let measured = output.stdout.lines().skip(1).map(|line| {
         let (pdlt, irt) = line.split_once(' ').expect("two numbers");
         (pdlt.parse().expect("a number"), irt.parse().expect("a number"))
     });
@@ -71,9 +71,9 @@ fn pdlt(kernel: (&str, &str), source: u32, loops: &[(u32, u32, i64)]) -> Vec<(i6
 #[test]
 fn driver_refuses_misuse_and_can_always_be_unloaded() {
     for kernel in [NONE, RT] {
-        let said = with_driver(kernel, "abuse", "");
-        assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "done\n"), "{said:?}");
-        assert!(!said.stderr.contains("the guest's kernel"), "{said:?}");
+        let output = with_driver(kernel, "abuse", "");
+        assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "done\n"), "{output:?}");
+        assert!(!output.stderr.contains("the guest's kernel"), "{output:?}");
     }
 }
 
@@ -141,6 +141,6 @@ fn missing_headers_or_compiler_is_refused_in_one_sentence() {
     assert_eq!(run(&mut in_folder("kernel add vmlinux --name mine")).code(), Some(0));
     let words = "exec --on lab:./mine.toml -- /bin/true";
     let place = "/lib/modules/6.1.9-mine/build";
-    run(&mut in_folder(words)).refused(3, &["6.1.9-mine", "headers", place]);
-    run(in_folder(words).env("PATH", "/nowhere")).refused(3, &["apt-get install gcc make"]);
+    run(&mut in_folder(words)).assert_refused(3, &["6.1.9-mine", "headers", place]);
+    run(in_folder(words).env("PATH", "/nowhere")).assert_refused(3, &["apt-get install gcc make"]);
 }

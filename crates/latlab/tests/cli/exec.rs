@@ -5,9 +5,9 @@ use std::process::Command;
 
 /// Returns policy and priority, from the output of `cat /proc/self/stat` (`proc_pid_stat(5)`).
 fn scheduling(words: &str) -> (u32, u32) {
-    let said = latlab(&format!("exec {words} -- cat /proc/self/stat"));
-    assert_eq!(said.code(), Some(0), "{words}: {said:?}");
-    let (_, after_the_name) = said.stdout.rsplit_once(") ").expect("the name is in parentheses");
+    let output = latlab(&format!("exec {words} -- cat /proc/self/stat"));
+    assert_eq!(output.code(), Some(0), "{words}: {output:?}");
+    let (_, after_the_name) = output.stdout.rsplit_once(") ").expect("the name is in parentheses");
     let field = |nth: usize| {
         let field = after_the_name.split_whitespace().nth(nth - 3);
         field.and_then(|text| text.parse().ok()).expect("a number")
@@ -17,16 +17,16 @@ fn scheduling(words: &str) -> (u32, u32) {
 
 #[test]
 fn exit_code_is_that_of_the_program() {
-    let said = run(command("exec -- sh -c").arg("exit 7"));
-    assert_eq!(said.code(), Some(7), "{said:?}");
-    assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("", ""));
+    let output = run(command("exec -- sh -c").arg("exit 7"));
+    assert_eq!(output.code(), Some(7), "{output:?}");
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", ""));
 }
 
 #[test]
 fn signal_that_ends_exec_is_that_of_the_program() {
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("PIPE", 13)] {
-        let said = run(command("exec -- sh -c").arg(format!("kill -s {name} $$")));
-        assert_eq!(said.signal(), Some(number), "{said:?}");
+        let output = run(command("exec -- sh -c").arg(format!("kill -s {name} $$")));
+        assert_eq!(output.signal(), Some(number), "{output:?}");
     }
 }
 
@@ -52,10 +52,10 @@ fn policy_is_applied_to_the_program() {
 
 #[test]
 fn cpus_and_slack_are_applied_to_the_program() {
-    let said = latlab("exec --cpus 0 -- grep Cpus_allowed_list /proc/self/status");
-    assert_eq!(said.stdout, "Cpus_allowed_list:\t0\n", "{said:?}");
-    let said = latlab("exec --slack 123us -- cat /proc/self/timerslack_ns");
-    assert_eq!(said.stdout, "123000\n", "{said:?}");
+    let output = latlab("exec --cpus 0 -- grep Cpus_allowed_list /proc/self/status");
+    assert_eq!(output.stdout, "Cpus_allowed_list:\t0\n", "{output:?}");
+    let output = latlab("exec --slack 123us -- cat /proc/self/timerslack_ns");
+    assert_eq!(output.stdout, "123000\n", "{output:?}");
 }
 
 #[test]
@@ -63,16 +63,16 @@ fn idle_states_are_limited_while_program_runs() {
     if !root() {
         return;
     }
-    let said = latlab("exec --cpu-dma-latency 37us -- od -An -td4 /dev/cpu_dma_latency");
-    let bound: i32 = said.stdout.trim().parse().expect("the file has one number");
+    let output = latlab("exec --cpu-dma-latency 37us -- od -An -td4 /dev/cpu_dma_latency");
+    let bound: i32 = output.stdout.trim().parse().expect("the file has one number");
     // Another process may request a lower limit, but none can raise it.
-    assert!((0..=37).contains(&bound), "{said:?}");
+    assert!((0..=37).contains(&bound), "{output:?}");
 }
 
 #[test]
 fn missing_program_is_refused_in_one_sentence() {
     // An unreadable folder in the search path would be another reason.
     let absent = run(command("exec -- no-such-program --fifo").env("PATH", "/usr/bin:/bin"));
-    absent.refused(2, &["no-such-program", "No such file"]);
-    latlab("exec -- /etc").refused(2, &["/etc", "Permission denied"]);
+    absent.assert_refused(2, &["no-such-program", "No such file"]);
+    latlab("exec -- /etc").assert_refused(2, &["/etc", "Permission denied"]);
 }

@@ -1,7 +1,7 @@
 //! Help, lists, completions and the manual page of the program.
 
 use crate::program::{
-    Missing, Said, command, folder, latlab, machine, not_run, root, run, sandboxed,
+    Missing, Output, command, folder, latlab, lock_machine, not_run, root, run, with_own_journal,
 };
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,14 @@ use std::process::Command;
 
 /// Returns the standard output of a command that succeeds without messages.
 fn stdout_of(words: &str) -> String {
-    let said = latlab(words);
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "latlab {words}: {said:?}");
-    assert!(!said.stdout.trim().is_empty(), "latlab {words}");
-    said.stdout
+    let output = latlab(words);
+    assert_eq!(
+        (output.code(), output.stderr.as_str()),
+        (Some(0), ""),
+        "latlab {words}: {output:?}"
+    );
+    assert!(!output.stdout.trim().is_empty(), "latlab {words}");
+    output.stdout
 }
 
 /// Returns the commands that the help lists.
@@ -35,10 +39,10 @@ fn examples(help: &str) -> Vec<String> {
 
 #[test]
 fn help_without_arguments_has_three_examples() {
-    let said = latlab("");
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    assert_eq!(said.stdout, stdout_of("-h"));
-    assert_eq!(examples(&said.stdout).len(), 3, "{said:?}");
+    let output = latlab("");
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    assert_eq!(output.stdout, stdout_of("-h"));
+    assert_eq!(examples(&output.stdout).len(), 3, "{output:?}");
 }
 
 #[test]
@@ -64,7 +68,7 @@ fn version_is_printed() {
 }
 
 /// Runs an example in `folder`, for a tenth of a second.
-fn run_example(example: &str, folder: &Path) -> Said {
+fn run_example(example: &str, folder: &Path) -> Output {
     let words = example.strip_prefix("latlab ").expect("an example begins with latlab");
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
     let mut short = rest.replace("--for 60s", "");
@@ -72,7 +76,7 @@ fn run_example(example: &str, folder: &Path) -> Said {
         short.push_str(" --for 100ms");
     }
     let short = short.replace("--count 1000", "--count 10");
-    run(sandboxed(folder, &format!("{verb} {short}")).current_dir(folder))
+    run(with_own_journal(folder, &format!("{verb} {short}")).current_dir(folder))
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn examples_of_help_work() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let help = stdout_of("--help") + &stdout_of("run --help");
     let (general, of_run) = help.split_at(help.rfind("Examples:\n").unwrap());
@@ -88,9 +92,9 @@ fn examples_of_help_work() {
     assert!(examples.len() >= 6, "{examples:?}");
     for example in examples.iter().flat_map(|line| line.split(" && ")) {
         println!("{example}");
-        let said = run_example(example, folder.path());
+        let output = run_example(example, folder.path());
         // Exit code 1 is a result: a severe finding, or an exceeded limit.
-        assert!(matches!(said.code(), Some(0 | 1)), "{said:?}");
+        assert!(matches!(output.code(), Some(0 | 1)), "{output:?}");
     }
 }
 
@@ -130,12 +134,12 @@ fn completions_and_manual_page_are_valid() {
         let (program, words) = check.split_once(' ').unwrap();
         let mut command = Command::new(program);
         command.args(words.split(' ')).current_dir(folder.path());
-        let Ok(said) = command.output() else {
+        let Ok(output) = command.output() else {
             not_run(Missing::Required, &format!("a part of it needs {program}"));
             continue;
         };
-        let complaint = String::from_utf8_lossy(&said.stderr);
-        assert!(said.status.success() && complaint.is_empty(), "{check}: {complaint}");
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && complaint.is_empty(), "{check}: {complaint}");
     }
 }
 
@@ -143,15 +147,15 @@ fn completions_and_manual_page_are_valid() {
 fn closed_pipe_is_no_failure() {
     let mut shell = Command::new("sh");
     let line = "{ \"$0\" generate bash; echo $? >&2; } | head -n 1";
-    let said = run(shell.arg("-c").arg(line).arg(crate::program::LATLAB));
-    assert_eq!(said.stderr, "0\n", "{said:?}");
+    let output = run(shell.arg("-c").arg(line).arg(crate::program::LATLAB));
+    assert_eq!(output.stderr, "0\n", "{output:?}");
 }
 
 #[test]
 fn output_to_a_pipe_has_neither_bar_nor_colour() {
-    let _alone = machine();
-    let said = run(command("run --policy other --for 100ms").env("TERM", "xterm-256color"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(!(said.stdout.clone() + &said.stderr).contains('\x1b'), "{said:?}");
+    let _lock = lock_machine();
+    let output = run(command("run --policy other --for 100ms").env("TERM", "xterm-256color"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(!(output.stdout.clone() + &output.stderr).contains('\x1b'), "{output:?}");
     assert!(!latlab("doctor").stdout.contains('\x1b'));
 }

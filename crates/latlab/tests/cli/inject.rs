@@ -1,7 +1,7 @@
 //! Delays of known cause: as long as requested, at every wake-up, and none with the cause `none`.
 
 use crate::program::{
-    Missing, Running, Said, command, folder, latlab, machine, not_run, pause, root, run,
+    Missing, Output, Running, command, folder, latlab, lock_machine, not_run, pause, root, run,
 };
 use latlab_core::record::{Counts, Record};
 use std::fs;
@@ -36,15 +36,15 @@ const TRUTHS: [Truth; 9] = [
 /// Longest latency of a wake-up without a delay, in ns: the wake-up itself and a tick.
 const PROMPT: u64 = 7_000;
 
-fn injected(cause: &str, words: &str) -> Said {
+fn injected(cause: &str, words: &str) -> Output {
     latlab(&format!("run inject:cause={cause},time=300us --json {words}"))
 }
 
 /// Parses the records of several targets.
-fn records(said: &Said) -> Vec<Record> {
-    assert_eq!(said.code(), Some(0), "{said:?}");
+fn records(output: &Output) -> Vec<Record> {
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let mut texts: Vec<String> =
-        said.stdout.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
+        output.stdout.split("\n}\n").map(|text| format!("{text}\n}}\n")).collect();
     texts.pop();
     texts.iter().map(|text| Record::from_json(text).expect("the output is a record")).collect()
 }
@@ -78,10 +78,10 @@ fn delays_in_laboratory_take_the_requested_time() {
 
 #[test]
 fn cause_none_delays_nothing_and_repeats_exactly() {
-    let said = injected("none", KERNELS);
-    assert_all_between(&records(&said), 0, PROMPT, "none");
+    let output = injected("none", KERNELS);
+    assert_all_between(&records(&output), 0, PROMPT, "none");
     let words = format!("{KERNELS} --fresh");
-    assert_eq!(injected("none", &words).stdout, said.stdout);
+    assert_eq!(injected("none", &words).stdout, output.stdout);
     let late = injected("timer-callback", KERNELS);
     assert_eq!(injected("timer-callback", &words).stdout, late.stdout);
 }
@@ -100,7 +100,7 @@ fn delays_before_expiry_are_refused_with_tick_timers() {
     );
     for cause in ["interrupts-off", "higher-priority"] {
         let ways_out = ["inject", "ticks", "highres=off", "cause=page-fault"];
-        injected(cause, on_ticks).refused(3, &ways_out);
+        injected(cause, on_ticks).assert_refused(3, &ways_out);
     }
 }
 
@@ -123,7 +123,7 @@ fn delays_are_injected_on_each_of_two_cpus() {
             assert!(is_so && series.counts.recorded == 23, "{cause}: {series:?}");
         }
     }
-    on_two("interrupt").refused(3, &["inject", "several CPUs", "cause=timer-callback"]);
+    on_two("interrupt").assert_refused(3, &["inject", "several CPUs", "cause=timer-callback"]);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn delays_without_driver_take_at_least_the_requested_time() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     for cause in ["higher-priority", "equal-priority", "page-fault"] {
         let record = &records(&injected(cause, "--count 50"))[0];
         // On a busy machine, the task that injects the delay may be woken too late.
@@ -150,15 +150,15 @@ fn sigint_ends_inject_and_its_helper_tasks() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     for cause in ["none", "higher-priority", "page-fault"] {
         let words = format!("run inject:cause={cause},interval=1h --for 2h --json");
         let mut run = Running::start(&mut command(&words));
-        run.measuring();
+        run.wait_until_measuring();
         pause(Duration::from_millis(300));
         run.signal("INT");
-        let said = run.finish();
-        assert!(said.signal().is_none() && !said.stderr.contains("panicked"), "{said:?}");
+        let output = run.finish();
+        assert!(output.signal().is_none() && !output.stderr.contains("panicked"), "{output:?}");
     }
 }
 
@@ -166,7 +166,7 @@ fn sigint_ends_inject_and_its_helper_tasks() {
 fn cause_that_cannot_be_injected_is_refused() {
     let words = "run inject --for 100ms --cpus 0";
     let refused = |keys: &str, words: &[&str]| {
-        latlab(&format!("run inject:{keys} --for 100ms")).refused(2, words);
+        latlab(&format!("run inject:{keys} --for 100ms")).assert_refused(2, words);
     };
     refused("cause=interrupts", &["cause can't be 'interrupts'", "interrupt"]);
     refused("time=0us", &["time", "1us to 9ms"]);
@@ -181,6 +181,6 @@ fn cause_that_cannot_be_injected_is_refused() {
     } else if root() {
         let words = words.replace("inject", "inject:cause=softirq");
         let ways_out = ["inject", "insmod", "lab:PROFILE", "cause=higher-priority"];
-        latlab(&words).refused(3, &ways_out);
+        latlab(&words).assert_refused(3, &ways_out);
     }
 }

@@ -1,26 +1,28 @@
 //! Interrupted runs: they keep their samples and restore all knobs.
 
 use crate::knob;
-use crate::program::{LATLAB, Running, Said, command, folder, machine, pause, root, sandboxed};
+use crate::program::{
+    LATLAB, Output, Running, command, folder, lock_machine, pause, root, with_own_journal,
+};
 use latlab_core::record::Record;
 use std::fs;
 use std::time::Duration;
 
 /// Starts a long run that sets a knob, calls `interrupt` once it measures, and returns its output
 /// and record.
-fn interrupted(interrupt: impl FnOnce(&Running)) -> (Said, Record) {
+fn interrupted(interrupt: impl FnOnce(&Running)) -> (Output, Record) {
     let folder = folder();
     let out = folder.path().join("kept.json");
     let words = "run cyclic --for 60s --warm-up 0 --set stat_interval=7 --load cpu --out";
-    let mut run = Running::start(sandboxed(folder.path(), words).arg(&out));
-    run.measuring();
+    let mut run = Running::start(with_own_journal(folder.path(), words).arg(&out));
+    run.wait_until_measuring();
     assert_eq!(knob::read(), "7", "the knob is set during the run");
     pause(Duration::from_millis(200));
     interrupt(&run);
-    let said = run.finish();
-    let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {said:?}"));
+    let output = run.finish();
+    let record = fs::read_to_string(&out).unwrap_or_else(|e| panic!("{e}: {output:?}"));
     let record = Record::from_json(&record).expect("the record is complete");
-    (said, record)
+    (output, record)
 }
 
 #[test]
@@ -28,11 +30,11 @@ fn signal_to_end_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::read();
     for signal in ["INT", "TERM", "HUP"] {
-        let (said, record) = interrupted(|run| run.signal(signal));
-        assert_eq!(said.code(), Some(0), "SIG{signal}: {said:?}");
+        let (output, record) = interrupted(|run| run.signal(signal));
+        assert_eq!(output.code(), Some(0), "SIG{signal}: {output:?}");
         assert_eq!(knob::read(), before, "SIG{signal}");
         assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
         let codes: Vec<&str> = record.warnings.iter().map(|w| w.code.as_str()).collect();
@@ -50,15 +52,15 @@ fn second_sigint_keeps_samples_and_restores_knobs() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::read();
     for patience in [0, 10, 30, 60, 100] {
-        let (said, record) = interrupted(|run| {
+        let (output, record) = interrupted(|run| {
             run.signal("INT");
             pause(Duration::from_millis(patience));
             run.signal("INT");
         });
-        assert_eq!(said.code(), Some(0), "after {patience} ms: {said:?}");
+        assert_eq!(output.code(), Some(0), "after {patience} ms: {output:?}");
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
         assert_eq!(knob::read(), before);
     }
@@ -69,13 +71,13 @@ fn knob_changed_by_somebody_else_is_not_restored() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::restore_on_drop();
-    let (said, record) = interrupted(|run| {
+    let (output, record) = interrupted(|run| {
         knob::write("11");
         run.signal("INT");
     });
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    assert_eq!(output.code(), Some(0), "{output:?}");
     assert_eq!(knob::read(), "11");
     assert!(!record.changes[0].restored);
     drop(before);
@@ -86,21 +88,21 @@ fn knob_set_by_one_run_is_refused_to_another() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let before = knob::read();
     let words = "run cyclic --for 60s --set stat_interval=7";
-    let mut first = Running::start(&mut sandboxed(folder.path(), words));
-    first.measuring();
+    let mut first = Running::start(&mut with_own_journal(folder.path(), words));
+    first.wait_until_measuring();
     let pid = first.pid().to_string();
-    let second = Running::start(&mut sandboxed(
+    let second = Running::start(&mut with_own_journal(
         folder.path(),
         "run cyclic --for 100ms --set stat_interval=9",
     ));
-    second.finish().refused(2, &["stat_interval", "another latlab", &pid]);
+    second.finish().assert_refused(2, &["stat_interval", "another latlab", &pid]);
     assert_eq!(knob::read(), "7");
     let other = "run cyclic --for 100ms --cpus 0 --set timer_migration=1 --json";
-    let second = Running::start(&mut sandboxed(folder.path(), other)).finish();
+    let second = Running::start(&mut with_own_journal(folder.path(), other)).finish();
     assert_eq!(second.code(), Some(0), "another knob is free: {second:?}");
     assert_eq!(knob::read(), "7", "a run restores only its own knobs");
     first.signal("INT");
@@ -110,28 +112,28 @@ fn knob_set_by_one_run_is_refused_to_another() {
 
 #[test]
 fn sigint_during_warm_up_is_reported_as_nothing_recorded() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run cyclic --policy other --cpus 0 --for 60s --warm-up 30s --json";
     let mut run = Running::start(&mut command(words));
-    run.measuring();
+    run.wait_until_measuring();
     run.signal("INT");
-    let said = run.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert_eq!(record.series[0].counts.recorded, 0);
     assert!(record.warnings.iter().any(|warning| warning.code == "nothing-recorded"));
 }
 
 #[test]
 fn sighup_under_nohup_is_ignored() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let mut nohup = std::process::Command::new("nohup");
     nohup.arg(LATLAB).args("run cyclic --policy other --cpus 0 --for 2s --json".split(' '));
     let mut run = Running::start(&mut nohup);
-    run.measuring();
+    run.wait_until_measuring();
     run.signal("HUP");
-    let said = run.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let counts = said.record().series[0].counts;
+    let output = run.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let counts = output.record().series[0].counts;
     assert!(counts.recorded + counts.missed >= 2_000, "{counts:?}");
 }

@@ -1,7 +1,8 @@
 //! Kernels in the cache: each is complete or absent, whatever happens to the process that adds it.
 
 use crate::program::{
-    Missing, Running, Said, behind, command, entries, folder, latlab, not_run, root, run, until,
+    Missing, Output, Running, command, entries, folder, in_mount_namespace, latlab, not_run, root,
+    run, wait_until,
 };
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -40,11 +41,11 @@ fn kernels(folder: &Path) -> Vec<String> {
     names
 }
 
-fn assert_prints_name(said: &Said, name: &str) {
+fn assert_prints_name(output: &Output, name: &str) {
     assert_eq!(
-        (said.code(), said.stdout.as_str()),
+        (output.code(), output.stdout.as_str()),
         (Some(0), format!("{name}\n").as_str()),
-        "{said:?}"
+        "{output:?}"
     );
 }
 
@@ -65,7 +66,7 @@ fn kernel_is_added_listed_and_removed() {
         assert!(list.contains(word), "{word}: {list}");
     }
     let sentence = run(&mut in_cache(folder, "remove othre"));
-    sentence.refused(2, &["there is no kernel 'othre'", "did you mean other?"]);
+    sentence.assert_refused(2, &["there is no kernel 'othre'", "did you mean other?"]);
     assert_eq!(run(&mut in_cache(folder, "remove other 6.1.9-mine")).code(), Some(0));
     assert_eq!(kernels(folder), Vec::<String>::new());
 }
@@ -77,7 +78,7 @@ fn file_that_is_no_kernel_is_refused_and_leaves_nothing() {
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
     fs::write(folder.join("noise"), [0x5a; 5000]).unwrap();
     let refused = |words: &str, saying: &[&str]| {
-        run(&mut in_cache(folder, words)).refused(2, saying);
+        run(&mut in_cache(folder, words)).assert_refused(2, saying);
     };
     refused("add noise", &["noise", "not a Linux kernel"]);
     refused("add /proc/self/exe", &["/proc/self/exe", "a program"]);
@@ -98,8 +99,8 @@ fn kernel_added_twice_at_once_is_whole() {
     let bytes = [kernel("6.1.9"), vec![0; 20_000_000]].concat();
     fs::write(folder.join("vmlinux"), &bytes).unwrap();
     let both = [(); 2].map(|()| Running::start(&mut in_cache(folder, "add vmlinux")));
-    for said in both.map(Running::finish) {
-        assert_prints_name(&said, "6.1.9");
+    for output in both.map(Running::finish) {
+        assert_prints_name(&output, "6.1.9");
     }
     assert_eq!(kernels(folder), ["6.1.9"]);
     assert!(fs::read(folder.join("latlab/kernels/6.1.9/image")).unwrap() == bytes);
@@ -115,15 +116,15 @@ fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     let lock = File::create(locks.join("add-6.1.9")).unwrap();
     lock.lock().unwrap();
     let waits = |running: &Running| {
-        until("the wait is reported", || {
+        wait_until("the wait is reported", || {
             running.stderr().contains("another latlab is adding 6.1.9")
         });
     };
     let ended = Running::start(&mut in_cache(folder, "add vmlinux"));
     waits(&ended);
     ended.signal("INT");
-    let said = ended.finish();
-    assert!(said.code() == Some(2) && said.stderr.contains("ended on request"), "{said:?}");
+    let output = ended.finish();
+    assert!(output.code() == Some(2) && output.stderr.contains("ended on request"), "{output:?}");
     let patient = Running::start(&mut in_cache(folder, "add vmlinux"));
     waits(&patient);
     assert_eq!(kernels(folder), Vec::<String>::new());
@@ -158,12 +159,14 @@ fn read_only_cache_still_lists_its_kernels() {
     assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
     let read_only = "mount --bind \"$1\" \"$1\"; mount -o remount,bind,ro \"$1\"; cd \"$1\"";
     let in_read_only = |words: &str| {
-        run(behind(read_only, folder, &format!("kernel {words}")).env("XDG_CACHE_HOME", folder))
+        run(in_mount_namespace(read_only, folder, &format!("kernel {words}"))
+            .env("XDG_CACHE_HOME", folder))
     };
     let list = in_read_only("list");
     assert!(list.code() == Some(0) && list.stdout.contains("6.1.9"), "{list:?}");
-    in_read_only("add vmlinux --name b").refused(2, &["latlab/kernels", "Read-only file system"]);
-    in_read_only("remove 6.1.9").refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("add vmlinux --name b")
+        .assert_refused(2, &["latlab/kernels", "Read-only file system"]);
+    in_read_only("remove 6.1.9").assert_refused(2, &["latlab/kernels", "Read-only file system"]);
 }
 
 #[test]
@@ -175,16 +178,16 @@ fn full_disk_is_refused_before_copying() {
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), [kernel("6.1.9"), vec![0; 5_000_000]].concat()).unwrap();
     let script = "mkdir \"$1/c\"; mount -t tmpfs -o size=2m none \"$1/c\"; cd \"$1\"";
-    let said =
-        run(behind(script, folder, "kernel add vmlinux").env("XDG_CACHE_HOME", folder.join("c")));
-    said.refused(2, &["latlab/kernels", "5 MB are needed and 2 MB are free"]);
+    let output = run(in_mount_namespace(script, folder, "kernel add vmlinux")
+        .env("XDG_CACHE_HOME", folder.join("c")));
+    output.assert_refused(2, &["latlab/kernels", "5 MB are needed and 2 MB are free"]);
 }
 
 #[test]
 fn fetch_without_apt_names_another_way() {
     let folder = folder();
-    let said = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
-    said.refused(3, &["apt-cache is not installed", "latlab kernel add FILE"]);
+    let output = run(in_cache(folder.path(), "fetch").env("PATH", folder.path()));
+    output.assert_refused(3, &["apt-cache is not installed", "latlab kernel add FILE"]);
 }
 
 /// Whether packages can be fetched with apt-get.
@@ -207,9 +210,9 @@ fn missing_build_tools_are_named_with_their_packages() {
     for tool in ["apt-cache", "apt-get"] {
         symlink(Path::new("/usr/bin").join(tool), tools.join(tool)).unwrap();
     }
-    let said = run(in_cache(folder.path(), "build lab-full").env("PATH", &tools));
-    assert_eq!(said.code(), Some(3), "{said:?}");
-    let sentence = said.stderr.lines().last().unwrap();
+    let output = run(in_cache(folder.path(), "build lab-full").env("PATH", &tools));
+    assert_eq!(output.code(), Some(3), "{output:?}");
+    let sentence = output.stderr.lines().last().unwrap();
     assert!(sentence.contains("apt-get install gcc make flex bison"), "{sentence}");
     assert!(sentence.contains("dwarves"), "{sentence}");
 }
@@ -222,10 +225,10 @@ fn debian_kernels_are_fetched_once() {
     }
     // Without a timeout, as the network may be slow.
     let fetch = || {
-        let said = command("kernel fetch").output().expect("latlab starts");
+        let output = command("kernel fetch").output().expect("latlab starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is UTF-8");
-        assert!(said.status.success(), "{}", text(said.stderr));
-        (text(said.stdout), text(said.stderr))
+        assert!(output.status.success(), "{}", text(output.stderr));
+        (text(output.stdout), text(output.stderr))
     };
     let (first, _) = fetch();
     let names: Vec<&str> = first.lines().collect();

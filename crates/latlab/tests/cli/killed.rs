@@ -2,8 +2,8 @@
 
 use crate::knob;
 use crate::program::{
-    LATLAB, Running, Said, command, entries, folder, machine, pause, root, run, running, sandboxed,
-    until, workers,
+    LATLAB, Output, Running, command, entries, folder, lock_machine, pause, root, run, running,
+    wait_until, with_own_journal, workers,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,20 +13,20 @@ use std::time::Duration;
 /// Kills a run that has set the knob to 7.
 fn kill_run_with_knob_set(folder: &std::path::Path) {
     let words = "run cyclic --for 60s --set stat_interval=7";
-    let mut run = Running::start(&mut sandboxed(folder, words));
-    run.measuring();
+    let mut run = Running::start(&mut with_own_journal(folder, words));
+    run.wait_until_measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     assert_eq!(knob::read(), "7", "no process is left to restore it");
 }
 
 /// Asserts that a command has restored the knob and reported it in one sentence.
-fn assert_restored(said: &Said, before: &str) {
+fn assert_restored(output: &Output, before: &str) {
     assert_eq!(knob::read(), before);
     let sentence =
         format!("was killed; stat_interval (/proc/sys/vm/stat_interval) is {before} again");
-    let count = said.stderr.lines().filter(|line| line.contains(&sentence)).count();
-    assert_eq!(count, 1, "{said:?}");
+    let count = output.stderr.lines().filter(|line| line.contains(&sentence)).count();
+    assert_eq!(count, 1, "{output:?}");
 }
 
 #[test]
@@ -34,11 +34,11 @@ fn doctor_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::restore_on_drop();
     let folder = folder();
     kill_run_with_knob_set(folder.path());
-    let doctor = || Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
+    let doctor = || Running::start(&mut with_own_journal(folder.path(), "doctor")).finish();
     assert_restored(&doctor(), &before.0);
     let again = doctor();
     assert!(!again.stderr.contains("killed"), "it is reported once: {again:?}");
@@ -49,14 +49,14 @@ fn run_restores_knob_of_killed_run() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::restore_on_drop();
     let folder = folder();
     kill_run_with_knob_set(folder.path());
     let words = "run cyclic --for 100ms --cpus 0 --set stat_interval=9 --json";
-    let said = Running::start(&mut sandboxed(folder.path(), words)).finish();
-    assert_restored(&said, &before.0);
-    let record = said.record();
+    let output = Running::start(&mut with_own_journal(folder.path(), words)).finish();
+    assert_restored(&output, &before.0);
+    let record = output.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "mended"));
     assert_eq!(record.changes[0].old, before.0, "not the value that the killed run set");
 }
@@ -66,20 +66,20 @@ fn knob_changed_after_the_kill_is_left_alone() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::restore_on_drop();
     let folder = folder();
     kill_run_with_knob_set(folder.path());
     knob::write("11");
-    let said = Running::start(&mut sandboxed(folder.path(), "doctor")).finish();
-    assert!(said.stderr.contains("somebody has changed it since"), "{said:?}");
+    let output = Running::start(&mut with_own_journal(folder.path(), "doctor")).finish();
+    assert!(output.stderr.contains("somebody has changed it since"), "{output:?}");
     assert_eq!(knob::read(), "11");
     drop(before);
 }
 
 #[test]
 fn loads_end_with_a_killed_run() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     // A copy, by whose path its processes are told from those of other tests.
     let program = folder.path().join("latlab");
@@ -93,25 +93,25 @@ fn loads_end_with_a_killed_run() {
             .args(words.split_whitespace())
             .arg(format!("disk:dir={}", scratch.display())),
     );
-    run.measuring();
+    run.wait_until_measuring();
     pause(Duration::from_millis(300));
     let processes = running(&program).len();
     assert!(processes > workers(run.pid()).len() && workers(run.pid()).len() >= 6, "{processes}");
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
-    until("no process of the run is left", || running(&program).is_empty());
+    wait_until("no process of the run is left", || running(&program).is_empty());
     assert!(entries(&scratch).is_empty(), "{:?}", entries(&scratch));
 }
 
 #[test]
 fn record_of_killed_run_is_the_older_one() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let out = folder.path().join("record.json");
     fs::write(&out, "an older one").unwrap();
     let words = "run cyclic --policy other --for 60s --out";
     let mut run = Running::start(command(words).arg(&out));
-    run.measuring();
+    run.wait_until_measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     assert_eq!(fs::read_to_string(&out).unwrap(), "an older one");
@@ -122,7 +122,7 @@ fn loads_end_with_a_killed_program_with_file_capabilities() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
@@ -133,10 +133,10 @@ fn loads_end_with_a_killed_program_with_file_capabilities() {
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
     command.current_dir("/").arg(&program);
     let mut run = Running::start(command.args("run cyclic --for 60s --load cpu".split(' ')));
-    run.measuring();
+    run.wait_until_measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
-    until("no process of the run is left", || running(&program).is_empty());
+    wait_until("no process of the run is left", || running(&program).is_empty());
 }
 
 /// A guest with a VGA card. The load is stopped repeatedly until it is on its own terminal, and
@@ -165,9 +165,12 @@ fn doctor_restores_console_switched_by_killed_load() {
     let mut exec = command("exec --with /bin/sleep");
     exec.env("PATH", format!("{}:{path}", folder.path().display()));
     exec.arg("--on").arg(format!("lab:{}", profile.display()));
-    let said = run(exec.args(["--", "sh", "-c", script]));
-    assert!(said.stderr.contains("was killed; active_console (/dev/tty0) is 1 again"), "{said:?}");
-    assert_eq!(said.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "no journal is left");
+    let output = run(exec.args(["--", "sh", "-c", script]));
+    assert!(
+        output.stderr.contains("was killed; active_console (/dev/tty0) is 1 again"),
+        "{output:?}"
+    );
+    assert_eq!(output.stdout, "tty1\ntty15\ntty1\n/run/latlab/*\n", "no journal is left");
 }
 
 /// A guest has a keyboard. A killed load leaves its LEDs in any state.
@@ -175,7 +178,10 @@ fn doctor_restores_console_switched_by_killed_load() {
 fn doctor_restores_leds_changed_by_killed_load() {
     let script = "/latlab run cyclic --for 60s --load caps-lock & sleep 2; kill -9 $!; wait $!; \
                   /latlab doctor >/dev/null; echo /run/latlab/*";
-    let said = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));
-    assert!(said.stderr.contains("was killed; console_leds (/dev/tty0) is 0 again"), "{said:?}");
-    assert_eq!(said.stdout, "/run/latlab/*\n", "no journal is left");
+    let output = run(command("exec --on lab:standard --with /bin/sleep -- sh -c").arg(script));
+    assert!(
+        output.stderr.contains("was killed; console_leds (/dev/tty0) is 0 again"),
+        "{output:?}"
+    );
+    assert_eq!(output.stdout, "/run/latlab/*\n", "no journal is left");
 }

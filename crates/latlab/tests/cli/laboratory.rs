@@ -1,6 +1,6 @@
 //! Guests: reproducible records, programs copied into them, and guests that fail.
 
-use super::program::{LATLAB, command, folder, latlab, pause, run, until};
+use super::program::{LATLAB, command, folder, latlab, pause, run, wait_until};
 use latlab_core::machine::TimeDomain;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -76,9 +76,9 @@ fn record_is_the_same_with_busy_main_loop_of_qemu() {
 
 #[test]
 fn record_of_laboratory_is_in_instruction_time_and_cached() {
-    let said = latlab("run cyclic --on lab:rt --count 200 --json");
-    let record = said.record();
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab("run cyclic --on lab:rt --count 200 --json");
+    let record = output.record();
+    assert_eq!(output.code(), Some(0), "{output:?}");
     assert_eq!(record.machine.time_domain, TimeDomain::Instructions);
     assert_eq!(record.machine.preempt.as_deref(), Some("rt"));
     assert_eq!(record.plan.target, "lab:rt");
@@ -97,16 +97,16 @@ fn record_of_laboratory_is_in_instruction_time_and_cached() {
     let path = std::env::var("PATH").expect("PATH is set");
     let path = format!("{}:{path}", folder.path().display());
     let again = run(command("run cyclic --on lab:rt --count 200 --json").env("PATH", &path));
-    assert_eq!(again.stdout, said.stdout);
+    assert_eq!(again.stdout, output.stdout);
     let fresh = "run cyclic --on lab:rt --count 200 --json --fresh";
     assert_eq!(run(command(fresh).env("PATH", &path)).code(), Some(2));
 }
 
 #[test]
 fn timer_resolution_is_that_of_the_profile() {
-    let said =
+    let output =
         latlab("run cyclic:interval=10ms --on lab:standard --on lab:utime --count 50 --json");
-    let [tick, fine] = said.two_records();
+    let [tick, fine] = output.two_records();
     assert_eq!(tick.machine.timer_resolution_ns, Some(4_000_000));
     assert!(tick.series[0].max.0 > 1_000_000, "{:?}", tick.series[0]);
     assert_eq!(fine.machine.timer_resolution_ns, Some(1));
@@ -115,21 +115,21 @@ fn timer_resolution_is_that_of_the_profile() {
 
 #[test]
 fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
-    let said = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_eq!(said.record().machine.time_domain, TimeDomain::Virtualized);
+    let output = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.record().machine.time_domain, TimeDomain::Virtualized);
 }
 
 #[test]
 fn program_copied_to_guest_runs_with_its_libraries_and_returns_its_exit_code() {
-    let said = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab("exec --on lab:rt --fifo 7 -- sh -c \"exit\"");
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let mut script = command("exec --on lab:rt --fifo 7 --with /bin/cat -- sh -c");
     script.arg("/bin/cat /proc/self/stat; echo said >&2; exit 5");
-    let said = run(&mut script);
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(5), "said\n"), "{said:?}");
+    let output = run(&mut script);
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(5), "said\n"), "{output:?}");
     // The real-time priority is the 40th field (proc_pid_stat(5)).
-    assert_eq!(said.stdout.split(' ').nth(39), Some("7"), "{said:?}");
+    assert_eq!(output.stdout.split(' ').nth(39), Some("7"), "{output:?}");
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     fs::create_dir(&inner).expect("the folder can be written");
     std::os::unix::fs::symlink("/bin/echo", folder.path().join("link"))
         .expect("the folder can be written");
-    let said = run(command("exec --on lab:rt -- ../link beside").current_dir(&inner));
-    assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "beside\n"), "{said:?}");
+    let output = run(command("exec --on lab:rt -- ../link beside").current_dir(&inner));
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "beside\n"), "{output:?}");
     let script = "while :; do :; done & exit 3";
-    let said = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
-    assert_eq!(said.code(), Some(3), "{said:?}");
-    latlab("exec --limit 1s -- true").refused(2, &["--limit", "--on"]);
+    let output = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
+    assert_eq!(output.code(), Some(3), "{output:?}");
+    latlab("exec --limit 1s -- true").assert_refused(2, &["--limit", "--on"]);
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn guest_that_panics_is_reported() {
     let text = "#include <fcntl.h>\n#include <unistd.h>\n\
                 int main() { int f = open(\"/proc/sysrq-trigger\", O_WRONLY); write(f, \"c\", 1); pause(); }";
     let program = compiled(folder.path(), "crash", text);
-    let said = run(command("exec --on lab:rt --").arg(program));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("lab:rt: the guest's kernel panicked (sysrq"), "{said:?}");
+    let output = run(command("exec --on lab:rt --").arg(program));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("lab:rt: the guest's kernel panicked (sysrq"), "{output:?}");
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn guest_that_hangs_is_ended_at_its_limit() {
     // The environment variable tells this QEMU from those of other tests.
     let mark = "LATLAB_TEST=hang";
     let words = "exec --on lab:rt --fifo 99 --limit 20s --";
-    let said = run(command(words).arg(program).env("LATLAB_TEST", "hang"));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{said:?}");
+    let output = run(command(words).arg(program).env("LATLAB_TEST", "hang"));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("lab:rt: the guest did not finish within 20 s"), "{output:?}");
     let left = fs::read_dir("/proc").expect("/proc is mounted").flatten().filter(|entry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
         let environment = fs::read_to_string(entry.path().join("environ")).unwrap_or_default();
@@ -192,7 +192,7 @@ fn is_guest(pid: u32) -> bool {
 fn with_a_guest() -> (super::program::Running, u32) {
     let running = super::program::Running::start(&mut command("run --on lab:rt --for 300s"));
     let qemu = || children(running.pid()).into_iter().find(|pid| is_guest(*pid));
-    until("a guest runs", || qemu().is_some());
+    wait_until("a guest runs", || qemu().is_some());
     let qemu = qemu().expect("the guest runs");
     (running, qemu)
 }
@@ -201,9 +201,9 @@ fn with_a_guest() -> (super::program::Running, u32) {
 fn qemu_that_is_killed_is_reported() {
     let (running, qemu) = with_a_guest();
     super::program::send("KILL", qemu);
-    let said = running.finish();
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("lab:rt: QEMU was killed by signal 9 after"), "{said:?}");
+    let output = running.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("lab:rt: QEMU was killed by signal 9 after"), "{output:?}");
 }
 
 #[test]
@@ -213,26 +213,26 @@ fn guest_ends_with_the_latlab_that_started_it() {
         pause(Duration::from_millis(300));
         running.signal(signal);
         assert_eq!(running.finish().code(), code);
-        until("QEMU is gone", || !is_guest(qemu));
+        wait_until("QEMU is gone", || !is_guest(qemu));
     }
 }
 
 #[test]
 fn profile_name_unknown_is_refused_with_nearest() {
-    latlab("run --on lab:rt-lasy").refused(2, &["rt-lasy", "rt-lazy"]);
-    latlab("run --on lab").refused(2, &["lab:NAME"]);
-    latlab("run --on lab:rt --on native").refused(2, &["two kinds"]);
-    latlab("run --on lab:./no-such-kernel").refused(2, &["no-such-kernel"]);
-    latlab("exec --on native -- true").refused(3, &["lab:"]);
+    latlab("run --on lab:rt-lasy").assert_refused(2, &["rt-lasy", "rt-lazy"]);
+    latlab("run --on lab").assert_refused(2, &["lab:NAME"]);
+    latlab("run --on lab:rt --on native").assert_refused(2, &["two kinds"]);
+    latlab("run --on lab:./no-such-kernel").assert_refused(2, &["no-such-kernel"]);
+    latlab("exec --on native -- true").assert_refused(3, &["lab:"]);
 }
 
 #[test]
 fn missing_qemu_is_refused_with_its_package() {
     assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
-    let said = run(Command::new(LATLAB)
+    let output = run(Command::new(LATLAB)
         .args(["run", "--on", "lab:rt", "--count", "10", "--fresh"])
         .env("PATH", "/nowhere"));
-    said.refused(3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
+    output.assert_refused(3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
 }
 
 /// The emulation of cmpxchg16b in QEMU differs from real CPUs, which matters with several CPUs.

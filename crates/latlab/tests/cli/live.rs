@@ -1,6 +1,6 @@
 //! The live view, on a terminal only.
 
-use crate::program::{LATLAB, Running, latlab, machine, root};
+use crate::program::{LATLAB, Running, latlab, lock_machine, root};
 use std::process::Command;
 
 /// Returns the output of a run on a terminal, which `script` provides.
@@ -11,19 +11,19 @@ fn on_a_terminal(words: &str) -> String {
 /// The same on a terminal of so many rows.
 fn on_a_terminal_of(rows: u32, words: &str) -> String {
     let command = format!("stty cols 100 rows {rows}; {LATLAB} {words}");
-    let said = Running::start(
+    let output = Running::start(
         Command::new("script")
             .args(["--quiet", "--return", "--command", &command, "/dev/null"])
             .env("TERM", "xterm"),
     )
     .finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    said.stdout
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    output.stdout
 }
 
 #[test]
 fn terminal_shows_line_per_cpu_and_time_left() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let shown = on_a_terminal("run cyclic --policy other --cpus 0 --for 1s");
     for word in ["now", "missed", "CPU 0", "left", "\u{1b}["] {
         assert!(shown.contains(word), "no '{word}' in: {shown}");
@@ -32,10 +32,10 @@ fn terminal_shows_line_per_cpu_and_time_left() {
 
 #[test]
 fn pipe_gets_no_live_view() {
-    let _alone = machine();
-    let said = latlab("run cyclic --policy other --cpus 0 --for 300ms");
-    assert!(!said.stderr.contains("left") && !said.stderr.contains('\u{1b}'), "{said:?}");
-    assert!(!said.stdout.contains('\u{1b}'), "{said:?}");
+    let _lock = lock_machine();
+    let output = latlab("run cyclic --policy other --cpus 0 --for 300ms");
+    assert!(!output.stderr.contains("left") && !output.stderr.contains('\u{1b}'), "{output:?}");
+    assert!(!output.stdout.contains('\u{1b}'), "{output:?}");
 }
 
 /// Header of the table of causes in the live view.
@@ -51,7 +51,7 @@ fn terminal_shows_causes_while_measuring() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let script = "while true; do sleep 0.01; done";
     let sleeper = Running::start(Command::new("sh").arg("-c").arg(script));
     let watch = format!("explain --pid {} --for 3s", sleeper.pid());
@@ -69,7 +69,7 @@ fn terminal_of_few_rows_shows_causes() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let shown = on_a_terminal_of(8, "explain cyclic --cpus 0 --above 10us --for 3s");
     let meanwhile = live_part(&shown);
     for word in [CAUSES, "CPU 0", "left"] {
@@ -82,9 +82,9 @@ fn pipe_gets_causes_at_the_end_only() {
     if !root() {
         return;
     }
-    let _alone = machine();
-    let said = latlab("explain cyclic --cpus 0 --above 1us --for 2s");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_eq!(said.stdout.matches("wake-ups were later than").count(), 1, "{said:?}");
-    assert!(!said.stderr.contains("later than") && !said.stdout.contains(CAUSES), "{said:?}");
+    let _lock = lock_machine();
+    let output = latlab("explain cyclic --cpus 0 --above 1us --for 2s");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout.matches("wake-ups were later than").count(), 1, "{output:?}");
+    assert!(!output.stderr.contains("later than") && !output.stdout.contains(CAUSES), "{output:?}");
 }

@@ -1,8 +1,8 @@
 //! Loads: their work, their CPUs, and their end.
 
 use crate::program::{
-    LATLAB, Missing, Running, behind, command, entries, field, folder, latlab, machine, not_run,
-    root, run, running, send, until, workers,
+    LATLAB, Missing, Running, command, entries, field, folder, in_mount_namespace, latlab,
+    lock_machine, not_run, root, run, running, send, wait_until, workers,
 };
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Record;
@@ -14,14 +14,14 @@ use std::process::Command;
 
 #[test]
 fn loads_report_their_work() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let names = ["cpu", "memory", "fork", "procfs", "hackbench", "netbench", "disk"];
     let words = names.map(|name| format!("--load {name}")).join(" ");
     let dir = folder.path().display();
-    let said = latlab(&format!("run --policy other --for 1s --json {words}:dir={dir}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(&format!("run --policy other --for 1s --json {words}:dir={dir}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let worked: Vec<&str> = record.work.iter().map(|work| work.load.as_str()).collect();
     assert_eq!(worked, names);
     for work in &record.work {
@@ -49,14 +49,14 @@ fn loads(names: &[&str]) -> String {
 
 #[test]
 fn loads_of_files_and_processes_report_their_work() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let dir = folder.path().display();
     let disk = ["io", "wilshire-disk", "page-cache"].map(|name| format!("{name}:dir={dir}"));
     let words = loads(&disk.each_ref().map(String::as_str));
     let others = loads(&["exec", "exit:size=1MiB", "interrupts:source=timer"]);
-    let said = latlab(&format!("run --policy other --for 1s --json{words}{others}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab(&format!("run --policy other --for 1s --json{words}{others}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let units = [
         ("io", "bytes"),
         ("wilshire-disk", "bytes"),
@@ -65,7 +65,7 @@ fn loads_of_files_and_processes_report_their_work() {
         ("exit", "processes"),
         ("interrupts", "timer expiries"),
     ];
-    assert_worked(&said.record(), &units);
+    assert_worked(&output.record(), &units);
     assert!(entries(folder.path()).is_empty());
 }
 
@@ -74,28 +74,28 @@ fn network_loads_run_in_namespaces_of_their_own() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = format!("run --policy other --for 60s --json{}", loads(&["ping", "download"]));
     let mut run = Running::start(&mut command(&words));
-    run.measuring();
+    run.wait_until_measuring();
     let network =
         |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("the process exists");
     let networks: BTreeSet<_> = workers(run.pid()).into_iter().map(network).collect();
     assert_eq!(networks.len(), 2 * online().len());
     assert!(!networks.contains(&network(std::process::id())));
     run.signal("INT");
-    let said = run.finish();
-    assert_worked(&said.record(), &[("ping", "echoes"), ("download", "bytes")]);
+    let output = run.finish();
+    assert_worked(&output.record(), &[("ping", "echoes"), ("download", "bytes")]);
 }
 
 #[test]
 fn ipi_load_needs_two_cpus() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let alone = latlab("run --policy other --cpus 0 --for 100ms --load ipi:on=probe");
-    alone.refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
+    alone.assert_refused(3, &["ipi: it needs 2 CPUs", "CPU 0", "on=", "cpus = 2"]);
     if online().len() > 1 {
-        let said = latlab("run --policy other --for 200ms --load ipi --json");
-        assert_worked(&said.record(), &[("ipi", "broadcasts")]);
+        let output = latlab("run --policy other --for 200ms --load ipi --json");
+        assert_worked(&output.record(), &[("ipi", "broadcasts")]);
     } else {
         not_run(Missing::Optional, "a part of it needs two CPUs");
     }
@@ -107,12 +107,12 @@ fn has_driver() -> bool {
 
 #[test]
 fn load_without_its_needs_is_refused_before_anything_starts() {
-    let _alone = machine();
+    let _lock = lock_machine();
     if has_driver() {
         not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
     } else {
-        let said = latlab("run --for 60s --load interrupts:device");
-        said.refused(3, &["interrupts: ", "/dev/latlab", "lab:", "source=timer"]);
+        let output = latlab("run --for 60s --load interrupts:device");
+        output.assert_refused(3, &["interrupts: ", "/dev/latlab", "lab:", "source=timer"]);
     }
     if root() {
         let folder = folder();
@@ -128,8 +128,8 @@ fn load_without_its_needs_is_refused_before_anything_starts() {
             command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
             command.args(["--inh-caps=-all", "--bounding-set=-all"]).arg(&program);
             command.args(["run", "--policy", "other", "--for", "60s", "--load", load]);
-            let said = run(command.current_dir("/"));
-            said.refused(3, &[&format!("{load}: "), what]);
+            let output = run(command.current_dir("/"));
+            output.assert_refused(3, &[&format!("{load}: "), what]);
         }
     }
     let missing = "interrupts:device";
@@ -147,17 +147,17 @@ fn load_without_its_needs_is_refused_before_anything_starts() {
 
 #[test]
 fn load_with_killed_process_is_reported_as_ended() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for load in ["hackbench", "netbench"] {
         let words = format!("run --policy other --for 60s --json --load {load}");
         let mut run = Running::start(&mut command(&words));
-        run.measuring();
+        run.wait_until_measuring();
         let worker = workers(run.pid())[0];
         let children = format!("/proc/{worker}/task/{worker}/children");
         let children = fs::read_to_string(children).expect("the process exists");
         let child = children.split_whitespace().last().expect("the worker has children");
         send("KILL", child.parse().expect("it is a PID"));
-        until("the load has ended", || {
+        wait_until("the load has ended", || {
             field(worker, "State").is_none_or(|state| state.starts_with('Z'))
         });
         run.signal("INT");
@@ -173,8 +173,8 @@ fn load_with_killed_process_is_reported_as_ended() {
 #[test]
 fn load_of_size_0_is_refused() {
     for load in ["disk", "wilshire-disk", "download"] {
-        let said = latlab(&format!("run --for 1s --load {load}:size=0B"));
-        said.refused(2, &[load, "0B"]);
+        let output = latlab(&format!("run --for 1s --load {load}:size=0B"));
+        output.assert_refused(2, &[load, "0B"]);
     }
 }
 
@@ -183,10 +183,10 @@ fn load_of_size_0_is_refused() {
 fn driver_interrupt_used_by_probe_is_refused_to_load() {
     let words = "--load interrupts --count 20 --on lab:rt --fresh --json";
     latlab(&format!("run rhealstone.interrupt {words}"))
-        .refused(2, &["interrupts: ", "source=timer"]);
-    let said = latlab(&format!("run schedule:0/10 {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_worked(&said.record(), &[("interrupts", "device interrupts")]);
+        .assert_refused(2, &["interrupts: ", "source=timer"]);
+    let output = latlab(&format!("run schedule:0/10 {words}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_worked(&output.record(), &[("interrupts", "device interrupts")]);
 }
 
 /// The latency grows by the work of an interrupt: a handler of 10 µs (3 µs of the worst case of an
@@ -195,9 +195,10 @@ fn driver_interrupt_used_by_probe_is_refused_to_load() {
 #[test]
 fn interrupts_load_delays_tasks() {
     let worst = |load: &str| {
-        let said = latlab(&format!("run cyclic --on lab:rapid-reaction --count 500 --json {load}"));
-        assert_eq!(said.code(), Some(0), "{said:?}");
-        said.record().series[0].max
+        let output =
+            latlab(&format!("run cyclic --on lab:rapid-reaction --count 500 --json {load}"));
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        output.record().series[0].max
     };
     let without = worst("");
     for (load, least) in [
@@ -224,8 +225,8 @@ fn loads_that_need_devices_work_in_a_guest() {
         "page-cache:size=1MiB",
     ]);
     let words = format!("run cyclic --on lab:standard --for 200ms --fresh --json{words}");
-    let said = latlab(&words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let units = [
         ("caps-lock", "switches"),
         ("console-switch", "switches"),
@@ -236,12 +237,12 @@ fn loads_that_need_devices_work_in_a_guest() {
         ("wilshire-disk", "bytes"),
         ("page-cache", "pages"),
     ];
-    let record = said.record();
+    let record = output.record();
     assert_worked(&record, &units);
     let changes: Vec<&str> = record.changes.iter().map(|change| change.knob.as_str()).collect();
     assert_eq!(changes, ["console_leds", "active_console"]);
     assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
-    assert_eq!(latlab(&words).stdout, said.stdout, "the same bytes each time");
+    assert_eq!(latlab(&words).stdout, output.stdout, "the same bytes each time");
 }
 
 /// Returns the online CPUs of this machine.
@@ -254,7 +255,7 @@ fn online() -> CpuList {
 fn worker_cpus(on: &str) -> Vec<String> {
     let words = format!("run --policy other --cpus 0 --for 60s --load cpu:on={on}");
     let mut run = Running::start(&mut command(&words));
-    run.measuring();
+    run.wait_until_measuring();
     let cpus = |pid: &u32| field(*pid, "Cpus_allowed_list").expect("the process exists");
     let mut cpus: Vec<String> = workers(run.pid()).iter().map(cpus).collect();
     cpus.sort();
@@ -267,7 +268,7 @@ fn worker_cpus(on: &str) -> Vec<String> {
 fn assert_placed(on: &str, cpus: &CpuList) {
     if cpus.is_empty() {
         let words = format!("run --cpus 0 --for 100ms --load cpu:on={on}");
-        latlab(&words).refused(3, &["cpu: ", "there is no ", "--cpus", "on="]);
+        latlab(&words).assert_refused(3, &["cpu: ", "there is no ", "--cpus", "on="]);
         return;
     }
     let mut expected: Vec<String> = cpus.iter().map(|cpu| cpu.to_string()).collect();
@@ -277,7 +278,7 @@ fn assert_placed(on: &str, cpus: &CpuList) {
 
 #[test]
 fn loads_run_on_the_cpus_they_were_given() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let measured = CpuList::from_iter([0]);
     assert_placed("probe", &measured);
     assert_placed("others", &online().minus(&measured));
@@ -286,21 +287,22 @@ fn loads_run_on_the_cpus_they_were_given() {
     let core: CpuList = fs::read_to_string(siblings).unwrap().trim().parse().unwrap();
     assert_placed("sibling", &core.minus(&measured));
     let everywhere = format!("run --cpus {} --for 100ms --load cpu:on=others", online());
-    latlab(&everywhere).refused(3, &["cpu: ", "there is no CPU that is not measured", "--cpus"]);
+    latlab(&everywhere)
+        .assert_refused(3, &["cpu: ", "there is no CPU that is not measured", "--cpus"]);
 }
 
 #[test]
 fn worker_that_dies_is_reported_and_run_continues() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run --policy other --cpus 0 --for 1s --warm-up 0 --load fork:on=probe --json";
     let mut run = Running::start(&mut command(words));
-    run.measuring();
+    run.wait_until_measuring();
     let workers = workers(run.pid());
     assert_eq!(workers.len(), 1);
     send("KILL", workers[0]);
-    let said = run.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let counts = record.series[0].counts;
     assert_eq!(counts.recorded + counts.missed, 1_000);
     let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
@@ -310,15 +312,15 @@ fn worker_that_dies_is_reported_and_run_continues() {
 
 #[test]
 fn load_that_cannot_start_ends_the_run() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
     // The check passes, but the first read in the worker fails.
     let words = "run --for 60s --policy other --load cpu --load procfs:path=/proc/self/mem";
     let mut command = Command::new(&program);
-    run(command.args(words.split_whitespace())).refused(2, &["procfs"]);
-    until("no worker is left", || running(&program).is_empty());
+    run(command.args(words.split_whitespace())).assert_refused(2, &["procfs"]);
+    wait_until("no worker is left", || running(&program).is_empty());
 }
 
 #[test]
@@ -326,7 +328,7 @@ fn disk_that_fills_up_does_not_lose_the_record() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -335,7 +337,8 @@ fn disk_that_fills_up_does_not_lose_the_record() {
                   (sleep 0.4; head -c 8m /dev/zero >\"$disk/rest\" 2>/dev/null || :) & \
                   \"$@\" --out \"$disk/record\" >/dev/null; wait; \
                   test \"$(stat -c %s \"$disk/rest\")\" -lt 3200000; cat \"$disk/record\"; exit";
-    let said = run(&mut behind(script, folder.path(), "run --policy other --cpus 0 --for 1s"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.record().series[0].counts.recorded > 0);
+    let output =
+        run(&mut in_mount_namespace(script, folder.path(), "run --policy other --cpus 0 --for 1s"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.record().series[0].counts.recorded > 0);
 }

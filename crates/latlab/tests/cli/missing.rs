@@ -1,34 +1,34 @@
 //! Features that a kernel of the laboratory lacks: refused with the reason, or skipped with a
 //! warning.
 
-use crate::program::{Said, behind, command, folder, latlab, root, run};
+use crate::program::{Output, command, folder, in_mount_namespace, latlab, root, run};
 use std::path::{Path, PathBuf};
 
 /// Returns the image of Debian's kernel in the user's cache.
 fn image() -> PathBuf {
-    let said = latlab("kernel fetch linux-image-6.12-amd64");
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab("kernel fetch linux-image-6.12-amd64");
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let home = || variable("HOME").map(|home| home.join(".cache"));
     let cache = variable("XDG_CACHE_HOME").or_else(home).expect("HOME is set");
-    cache.join("latlab/kernels").join(said.stdout.trim()).join("vmlinux")
+    cache.join("latlab/kernels").join(output.stdout.trim()).join("vmlinux")
 }
 
 /// Creates a cache in `folder` with the kernel `bare`: Debian's without its modules.
 fn with_bare_kernel(folder: &Path) {
     let mut add = command("kernel add --name bare");
-    let said = run(add.arg(image()).env("XDG_CACHE_HOME", folder));
-    assert_eq!((said.code(), said.stdout.as_str()), (Some(0), "bare\n"), "{said:?}");
+    let output = run(add.arg(image()).env("XDG_CACHE_HOME", folder));
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(0), "bare\n"), "{output:?}");
 }
 
-fn in_cache(folder: &Path, words: &str) -> Said {
+fn in_cache(folder: &Path, words: &str) -> Output {
     run(command(words).env("XDG_CACHE_HOME", folder))
 }
 
 /// Returns the texts of the warnings about skipped parts.
-fn skipped(said: &Said) -> Vec<String> {
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+fn skipped(output: &Output) -> Vec<String> {
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert!(record.series[0].counts.recorded > 0, "the probe must still measure: {record:?}");
     let skipped = record.warnings.into_iter().filter(|warning| warning.code == "skipped");
     skipped.map(|warning| warning.text).collect()
@@ -46,19 +46,19 @@ fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
     let hidden = "if test -d /lib/modules; then mount -t tmpfs none /lib/modules; fi";
     let in_guest = |words: &str| {
         let words = format!("run cyclic --count 20 --json --on lab:bare {words}");
-        run(behind(hidden, folder.path(), &words).env("XDG_CACHE_HOME", folder.path()))
+        run(in_mount_namespace(hidden, folder.path(), &words).env("XDG_CACHE_HOME", folder.path()))
     };
     let loads = "--load interrupts:device --load fork";
     let why = "there is nothing to build modules of 6.12";
-    in_guest(loads).refused(3, &[why, "headers", "/lib/modules/6.12"]);
-    let said = in_guest(&format!("{loads} --skip-missing"));
-    let texts = skipped(&said);
+    in_guest(loads).assert_refused(3, &[why, "headers", "/lib/modules/6.12"]);
+    let output = in_guest(&format!("{loads} --skip-missing"));
+    let texts = skipped(&output);
     let [load, driver] = texts.as_slice() else { panic!("{texts:?}") };
     assert!(load.starts_with("interrupts was left out: interrupts: "), "{load}");
     assert!(load.contains("/dev/latlab"), "{load}");
     assert!(driver.starts_with("the test driver was left out: "), "{driver}");
     assert!(driver.contains(why), "{driver}");
-    let record = said.record();
+    let record = output.record();
     let worked: Vec<&str> = record.work.iter().map(|work| work.load.as_str()).collect();
     assert_eq!(worked, ["fork"]);
 }
@@ -70,7 +70,7 @@ fn console_without_display_driver_is_not_switched() {
     with_bare_kernel(folder.path());
     let words = "run cyclic --count 20 --json --on lab:bare --load console-switch";
     let why = "no driver draws this machine's console";
-    in_cache(folder.path(), words).refused(3, &["lab:bare: ", "console-switch: ", why]);
+    in_cache(folder.path(), words).assert_refused(3, &["lab:bare: ", "console-switch: ", why]);
     let texts = skipped(&in_cache(folder.path(), &format!("{words} --skip-missing")));
     let [load] = texts.as_slice() else { panic!("{texts:?}") };
     assert!(load.starts_with("console-switch was left out: ") && load.contains(why), "{load}");

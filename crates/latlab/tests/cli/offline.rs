@@ -1,6 +1,6 @@
 //! A CPU that goes offline during a run.
 
-use crate::program::{Missing, Running, command, machine, not_run, pause, root};
+use crate::program::{Missing, Running, command, lock_machine, not_run, pause, root};
 use std::fs;
 use std::time::Duration;
 
@@ -31,15 +31,15 @@ fn samples_of_a_cpu_that_goes_offline_are_kept() {
         not_run(Missing::Optional, "this machine has no second CPU that can be taken offline");
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let running = Running::start(&mut command("run cyclic --cpus 0-1 --for 3s --json"));
     pause(Duration::from_millis(1_200));
     let offline = Offline::take();
-    let said = running.finish();
+    let output = running.finish();
     drop(offline);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
-    assert!(record.warnings.iter().any(|warning| warning.code == "cpu-offline"), "{said:?}");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    assert!(record.warnings.iter().any(|warning| warning.code == "cpu-offline"), "{output:?}");
     let periods = |n: usize| record.series[n].counts.recorded + record.series[n].counts.missed;
     assert!(periods(0) >= 3_000, "the other CPU must continue: {}", periods(0));
     assert!((1..3_000).contains(&periods(1)), "{}", periods(1));

@@ -41,8 +41,8 @@ fn python() -> Option<PathBuf> {
     let python = venv.join("bin/python");
     let is_complete = || {
         let mut command = Command::new(&python);
-        let said = command.args(["-c", "import duckdb, pandas, pyarrow"]).output();
-        said.is_ok_and(|said| said.status.success())
+        let output = command.args(["-c", "import duckdb, pandas, pyarrow"]).output();
+        output.is_ok_and(|output| output.status.success())
     };
     if is_complete() {
         return Some(python);
@@ -57,16 +57,16 @@ fn python() -> Option<PathBuf> {
         if words.ends_with(&["venv"]) {
             command.arg(&venv);
         }
-        let said = command.output().map_or_else(
+        let output = command.output().map_or_else(
             |e| e.to_string(),
-            |said| {
-                if said.status.success() {
+            |output| {
+                if output.status.success() {
                     return String::new();
                 }
-                String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
+                String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
             },
         );
-        if let Some(why) = said.lines().rfind(|line| !line.trim().is_empty()) {
+        if let Some(why) = output.lines().rfind(|line| !line.trim().is_empty()) {
             let needs = "a part of it needs python3-venv, and duckdb, pandas and pyarrow from PyPI";
             not_run(Missing::Required, &format!("{needs}: {why}"));
             return None;
@@ -78,10 +78,10 @@ fn python() -> Option<PathBuf> {
 
 /// Creates a record with a figure and an explained worst sample.
 fn record(path: &Path) -> Record {
-    let said =
+    let output =
         latlab(&format!("run --policy other --for 300ms --cpus 0 --json --out {}", path.display()));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let mut record = said.record();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let mut record = output.record();
     let worst = &mut record.worst[0];
     let part = |cause: &str, from, ns, who: &str, stack: &[&str]| Charge {
         cause: cause.to_owned(),
@@ -113,8 +113,8 @@ fn parquet_tables_are_read_by_duckdb_and_pandas() {
     let [one, two] = ["one.json", "two.json"].map(|name| inside(name).display().to_string());
     let (page, tables) = (inside("page.html"), inside("tables"));
     let words = format!("report {one} {two} -o {} --parquet {}", page.display(), tables.display());
-    let said = latlab(&words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let sizes = |folder: &Path| {
         ["series", "samples", "worst", "figures"].map(|name| {
             fs::read(folder.join(format!("{name}.parquet"))).expect("the table is written")
@@ -128,9 +128,9 @@ fn parquet_tables_are_read_by_duckdb_and_pandas() {
     let Some(python) = python() else { return };
     let read = Command::new(python).args(["-c", READER]).arg(&tables).output();
     let read = read.expect("python starts");
-    let said = String::from_utf8_lossy(&read.stdout);
-    assert!(read.status.success(), "{said}{}", String::from_utf8_lossy(&read.stderr));
-    let mut lines = said.lines();
+    let output = String::from_utf8_lossy(&read.stdout);
+    assert!(read.status.success(), "{output}{}", String::from_utf8_lossy(&read.stderr));
+    let mut lines = output.lines();
     let mut next = || lines.next().expect("there is a line for each query").to_owned();
     let of_both = |of: &dyn Fn(&str, &Record) -> String| {
         let all = ["one", "two"].iter().zip(&records).map(|(name, record)| of(name, record));

@@ -15,9 +15,9 @@ fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
     // The sound buffer of the second film is shorter than a tick of the kernel with coarse timers.
     let words = "run player player:period=32 player:device=alsa --load fork --for 500ms --on lab:rt \
                  --on lab:standard --json --fresh";
-    let said = latlab(words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let [fine, coarse] = said.two_records();
+    let output = latlab(words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let [fine, coarse] = output.two_records();
     for film in 0..3 {
         let late = series(&fine, "frame shown", film);
         assert!((15..=16).contains(&late.counts.recorded), "{late:?}");
@@ -35,15 +35,15 @@ fn film_is_smooth_with_fine_timers_only_and_repeats_exactly() {
     assert!(count(&coarse, "underruns", 1) > 50, "{:?}", coarse.figures);
     assert!(count(&coarse, "silence", 1) > 50_000_000, "{:?}", coarse.figures);
     assert!(series(&coarse, "sound behind", 1).max.0 > 100_000, "{coarse:?}");
-    assert_eq!(latlab(words).stdout, said.stdout);
+    assert_eq!(latlab(words).stdout, output.stdout);
 }
 
 #[test]
 fn frames_are_dropped_when_player_gets_too_little_time() {
     let words = "run player:work=90% --policy other --load cpu --for 2s --on lab:standard --json";
-    let said = latlab(words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let counts = series(&record, "frame shown", 0).counts;
     assert!(counts.missed > 10 && counts.recorded > 10, "{counts:?}");
     assert_eq!(count(&record, "frames dropped", 0), counts.missed);
@@ -53,14 +53,14 @@ fn frames_are_dropped_when_player_gets_too_little_time() {
 
 #[test]
 fn player_with_impossible_parameters_is_refused() {
-    latlab("run player:work=91%").refused(2, &["player", "91%", "90%"]);
-    latlab("run player:fps=0").refused(2, &["player", "fps"]);
+    latlab("run player:work=91%").assert_refused(2, &["player", "91%", "90%"]);
+    latlab("run player:fps=0").assert_refused(2, &["player", "fps"]);
     if Path::new("/dev/snd").exists() {
         not_run(Missing::Optional, "a part of it: this machine has /dev/snd");
     } else {
-        let said = latlab("run player:device=alsa --for 1s");
-        said.refused(3, &["player", "/dev/snd", "modprobe snd-dummy", "device=clock"]);
+        let output = latlab("run player:device=alsa --for 1s");
+        output.assert_refused(3, &["player", "/dev/snd", "modprobe snd-dummy", "device=clock"]);
     }
-    latlab("run player:priority=99 --for 1s").refused(2, &["priority=99", "priority=98"]);
-    latlab("run player --policy deadline").refused(2, &["player", "deadline", "fifo"]);
+    latlab("run player:priority=99 --for 1s").assert_refused(2, &["priority=99", "priority=98"]);
+    latlab("run player --policy deadline").assert_refused(2, &["player", "deadline", "fifo"]);
 }

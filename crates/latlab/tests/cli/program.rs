@@ -16,13 +16,13 @@ pub(crate) const LATLAB: &str = env!("CARGO_BIN_EXE_latlab");
 
 /// Exit status and output of a program.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Output {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
+impl Output {
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -45,7 +45,7 @@ impl Said {
 
     /// Asserts that the program ended with `code`, printed nothing to standard output, and one
     /// sentence that contains all of `words` to standard error. Returns the sentence.
-    pub(crate) fn refused(&self, code: i32, words: &[&str]) -> &str {
+    pub(crate) fn assert_refused(&self, code: i32, words: &[&str]) -> &str {
         assert_eq!(self.code(), Some(code), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
         let sentence = self.stderr.strip_suffix('\n').expect("the sentence ends with a newline");
@@ -107,26 +107,26 @@ impl Running {
     }
 
     /// Waits until the threads of the probe exist.
-    pub(crate) fn measuring(&mut self) {
+    pub(crate) fn wait_until_measuring(&mut self) {
         let threads = format!("/proc/{}/task", self.pid());
         let named = |path: PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
         let what = format!("{self:?} measures");
-        until(&what, || {
+        wait_until(&what, || {
             let ended = self.child.try_wait().expect("it is a child process");
-            assert!(ended.is_none(), "it ended before it measured: {:?}", self.said(ended));
+            assert!(ended.is_none(), "it ended before it measured: {:?}", self.output(ended));
             let threads = fs::read_dir(&threads).into_iter().flatten().flatten();
             threads.map(|thread| named(thread.path())).any(|name| name.contains('/'))
         });
     }
 
     /// Waits for the end of the program.
-    pub(crate) fn finish(mut self) -> Said {
+    pub(crate) fn finish(mut self) -> Output {
         let mut status = None;
-        until(&format!("{self:?} ends"), || {
+        wait_until(&format!("{self:?} ends"), || {
             status = self.child.try_wait().expect("it is a child process");
             status.is_some()
         });
-        self.said(status)
+        self.output(status)
     }
 
     /// Returns the standard error so far. The file offset of the program is unchanged.
@@ -136,7 +136,7 @@ impl Running {
         String::from_utf8_lossy(&bytes[..read]).into_owned()
     }
 
-    fn said(&mut self, status: Option<ExitStatus>) -> Said {
+    fn output(&mut self, status: Option<ExitStatus>) -> Output {
         let read = |file: &mut File| {
             let mut text = String::new();
             file.rewind()
@@ -144,7 +144,7 @@ impl Running {
                 .expect("the output is UTF-8");
             text
         };
-        Said {
+        Output {
             status: status.unwrap_or_default(),
             stdout: read(&mut self.stdout),
             stderr: read(&mut self.stderr),
@@ -161,7 +161,7 @@ impl Drop for Running {
 }
 
 /// Runs a command and waits for its end.
-pub(crate) fn run(command: &mut Command) -> Said {
+pub(crate) fn run(command: &mut Command) -> Output {
     Running::start(command).finish()
 }
 
@@ -173,13 +173,13 @@ pub(crate) fn command(words: &str) -> Command {
 }
 
 /// Runs `latlab` with these arguments, separated by blanks, and waits for its end.
-pub(crate) fn latlab(words: &str) -> Said {
+pub(crate) fn latlab(words: &str) -> Output {
     run(&mut command(words))
 }
 
 /// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is
 /// run there before, with `folder` as its first parameter.
-pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
+pub(crate) fn in_mount_namespace(script: &str, folder: &Path, words: &str) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
     command.arg(format!("set -e; {script}; shift; exec \"$@\""));
@@ -189,9 +189,9 @@ pub(crate) fn behind(script: &str, folder: &Path, words: &str) -> Command {
 
 /// Returns the command `latlab` with these arguments and a journal of its own in `folder`, so that
 /// no other latlab on this machine restores what the test left changed.
-pub(crate) fn sandboxed(folder: &Path, words: &str) -> Command {
+pub(crate) fn with_own_journal(folder: &Path, words: &str) -> Command {
     let script = "mkdir -p /run/latlab \"$1/journals\"; mount --bind \"$1/journals\" /run/latlab";
-    behind(script, folder, words)
+    in_mount_namespace(script, folder, words)
 }
 
 /// Sends a signal, by its name without SIG.
@@ -201,7 +201,7 @@ pub(crate) fn send(signal: &str, pid: u32) {
 }
 
 /// Waits until `condition` is true. `what` describes it in the error message.
-pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
@@ -214,7 +214,7 @@ pub(crate) fn pause(time: Duration) {
 }
 
 /// Returns the lock that a test holds while it measures or changes the machine.
-pub(crate) fn machine() -> MutexGuard<'static, ()> {
+pub(crate) fn lock_machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     // A test that failed while it held the lock must not fail the others.
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)

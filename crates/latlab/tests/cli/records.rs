@@ -1,6 +1,6 @@
 //! Records: printing, storing, comparing.
 
-use crate::program::{command, entries, folder, latlab, machine, run};
+use crate::program::{command, entries, folder, latlab, lock_machine, run};
 use latlab_core::record::Record;
 use serde_json::{Value, json};
 use std::fs;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// Stores the record of a short run as `name` in `folder`.
 fn store(folder: &Path, name: &str) -> PathBuf {
-    let _alone = machine();
+    let _lock = lock_machine();
     let path = folder.join(name);
     let words = "run cyclic timer --policy other --for 100ms --warm-up 0 --out";
-    let said = run(command(words).arg(&path));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.stdout.contains("cyclic"), "the summary is on stdout: {said:?}");
-    assert!(said.stderr.contains(&format!("wrote {}", path.display())), "{said:?}");
+    let output = run(command(words).arg(&path));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.stdout.contains("cyclic"), "the summary is on stdout: {output:?}");
+    assert!(output.stderr.contains(&format!("wrote {}", path.display())), "{output:?}");
     path
 }
 
@@ -26,16 +26,16 @@ fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, record.to_string()).expect("the record can be written");
 }
 
-fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Said {
+fn compare(a: &Path, b: &Path, more: &str) -> crate::program::Output {
     run(command("compare").arg(a).arg(b).args(more.split_whitespace()))
 }
 
 #[test]
 fn json_output_is_one_document() {
-    let _alone = machine();
-    let said = latlab("run --policy other --for 50ms --json");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record: Value = serde_json::from_str(&said.stdout).unwrap();
+    let _lock = lock_machine();
+    let output = latlab("run --policy other --for 50ms --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record: Value = serde_json::from_str(&output.stdout).unwrap();
     let fields = [
         "schema", "tool", "plan", "machine", "series", "figures", "worst", "work", "changes",
         "warnings",
@@ -46,7 +46,7 @@ fn json_output_is_one_document() {
     assert_eq!(record["schema"], 2);
     assert_eq!(record["series"][0]["span"], json!(["timer expiry", "thread running"]));
     // Reading and writing the record gives the same bytes.
-    assert_eq!(said.record().to_json(), said.stdout);
+    assert_eq!(output.record().to_json(), output.stdout);
 }
 
 #[test]
@@ -66,19 +66,19 @@ fn record_file_is_complete_and_alone_in_its_folder() {
 fn record_compared_with_itself_does_not_differ() {
     let folder = folder();
     let path = store(folder.path(), "a.json");
-    let said = compare(&path, &path, "");
-    assert_eq!((said.code(), said.stderr.as_str()), (Some(0), ""), "{said:?}");
-    let rows = said.stdout.lines().filter(|line| line.trim_start().starts_with("p99"));
+    let output = compare(&path, &path, "");
+    assert_eq!((output.code(), output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let rows = output.stdout.lines().filter(|line| line.trim_start().starts_with("p99"));
     let rows: Vec<&str> = rows.collect();
-    assert!(rows.len() >= 9, "three quantiles of three latencies: {said:?}");
+    assert!(rows.len() >= 9, "three quantiles of three latencies: {output:?}");
     for row in rows {
         // A quantile of 0 has no ratio: differences from the period can be that small.
         assert!(row.contains("1.000") || row.contains("0 ns"), "{row}");
     }
-    assert!(said.stdout.contains("the machines do not differ"), "{said:?}");
-    assert!(said.stdout.contains("the plans do not differ"), "{said:?}");
-    let said = compare(&path, &path, "--json");
-    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert!(output.stdout.contains("the machines do not differ"), "{output:?}");
+    assert!(output.stdout.contains("the plans do not differ"), "{output:?}");
+    let output = compare(&path, &path, "--json");
+    let comparison: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(comparison["latencies"].as_array().unwrap().len(), 3);
     assert_eq!(comparison["machine"], json!([]));
 }
@@ -94,10 +94,10 @@ fn differences_of_records_are_named() {
         record["plan"]["seed"] = json!(5);
         record["series"].as_array_mut().unwrap().retain(|series| series["probe"] == "cyclic");
     });
-    let said = compare(&a, &b, "");
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = compare(&a, &b, "");
+    assert_eq!(output.code(), Some(0), "{output:?}");
     for words in ["B \"9.9.9\"", "  seed\n    A 0\n    B 5", "timer ", "is only in the first"] {
-        assert!(said.stdout.contains(words), "no '{words}' in {said:?}");
+        assert!(output.stdout.contains(words), "no '{words}' in {output:?}");
     }
 }
 
@@ -108,9 +108,9 @@ fn records_of_different_time_domains_are_not_compared() {
     let b = folder.path().join("b.json");
     fs::copy(&a, &b).unwrap();
     edit(&b, |record| record["machine"]["time_domain"] = json!("instructions"));
-    compare(&a, &b, "").refused(2, &["instructions time", "a.json", "b.json"]);
+    compare(&a, &b, "").assert_refused(2, &["instructions time", "a.json", "b.json"]);
     edit(&b, |record| record["machine"]["time_domain"] = json!("sundial"));
-    compare(&a, &b, "").refused(2, &["sundial", "b.json"]);
+    compare(&a, &b, "").assert_refused(2, &["sundial", "b.json"]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn records_without_common_series_are_not_compared() {
     let b = folder.path().join("b.json");
     fs::copy(&a, &b).unwrap();
     edit(&b, |record| record["series"] = json!([]));
-    compare(&a, &b, "").refused(2, &["nothing", "cyclic"]);
+    compare(&a, &b, "").assert_refused(2, &["nothing", "cyclic"]);
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn folder_of_repetitions_is_one_record() {
     let cyclic = one.series.iter().filter(|series| series.probe == "cyclic");
     let recorded: u64 = cyclic.map(|series| series.counts.recorded).sum();
     let compared = || {
-        let said = compare(folder.path(), &other, "--json");
-        let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+        let output = compare(folder.path(), &other, "--json");
+        let comparison: Value = serde_json::from_str(&output.stdout).unwrap();
         comparison["latencies"][0]["recorded"].clone()
     };
     assert_eq!(compared(), json!([recorded, recorded]), "a copy is no repetition");
@@ -150,25 +150,25 @@ fn folder_of_repetitions_is_one_record() {
         assert_eq!(report(runs).code(), Some(0), "{:?}", report(runs));
     }
     edit(&a, |record| record["plan"]["warm_up"] = json!(5));
-    compare(folder.path(), &other, "").refused(2, &["b.json", "plans differ"]);
-    compare(elsewhere.path().join("empty").as_path(), &other, "").refused(2, &["empty"]);
+    compare(folder.path(), &other, "").assert_refused(2, &["b.json", "plans differ"]);
+    compare(elsewhere.path().join("empty").as_path(), &other, "").assert_refused(2, &["empty"]);
 }
 
 #[test]
 fn probes_of_the_same_name_stay_separate() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let words = "run cyclic:10ms,policy=other cyclic:20ms,policy=other --cpus 0 --for 200ms --out";
     for name in ["1.json", "2.json"] {
-        let said = run(command(words).arg(folder.path().join(name)));
-        assert_eq!(said.code(), Some(0), "{said:?}");
+        let output = run(command(words).arg(folder.path().join(name)));
+        assert_eq!(output.code(), Some(0), "{output:?}");
     }
-    let said = run(command("compare --json").args([folder.path(), folder.path()]));
-    let comparison: Value = serde_json::from_str(&said.stdout).unwrap();
+    let output = run(command("compare --json").args([folder.path(), folder.path()]));
+    let comparison: Value = serde_json::from_str(&output.stdout).unwrap();
     let recorded = |n: usize| {
         let latency = &comparison["latencies"][n];
         latency["recorded"][0].as_u64().unwrap() + latency["missed"][0].as_u64().unwrap()
     };
     // Two runs of 200 ms each, at 10 and at 20 ms.
-    assert!((40..60).contains(&recorded(0)) && (20..30).contains(&recorded(1)), "{said:?}");
+    assert!((40..60).contains(&recorded(0)) && (20..30).contains(&recorded(1)), "{output:?}");
 }

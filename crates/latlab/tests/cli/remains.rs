@@ -2,7 +2,8 @@
 //! run that was killed, after the next start of latlab.
 
 use crate::program::{
-    LATLAB, Running, command, entries, folder, latlab, machine, pause, root, run, running, until,
+    LATLAB, Running, command, entries, folder, latlab, lock_machine, pause, root, run, running,
+    wait_until,
 };
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,16 +58,16 @@ fn namespaces() -> impl Iterator<Item = String> {
 /// Other programs may create such things as well, but remove them again.
 fn wait_until_nothing_is_left(before: &BTreeSet<String>, path: &Path) {
     let new = || remains().difference(before).cloned().collect::<Vec<_>>();
-    until(&format!("no process of {}", path.display()), || running(path).is_empty());
-    until(&format!("nothing is left of {:?}", new()), || new().is_empty());
+    wait_until(&format!("no process of {}", path.display()), || running(path).is_empty());
+    wait_until(&format!("nothing is left of {:?}", new()), || new().is_empty());
 }
 
 /// Returns a copy of the program and the arguments of a run under all loads.
 fn copy_with_all_loads(folder: &Path) -> (PathBuf, String) {
     let program = folder.join("latlab");
     fs::copy(LATLAB, &program).expect("the program can be copied");
-    let said = latlab("list loads").stdout;
-    let names = said.lines().filter_map(|line| line.split_whitespace().next());
+    let output = latlab("list loads").stdout;
+    let names = output.lines().filter_map(|line| line.split_whitespace().next());
     let loads: String = names.map(|name| format!(" --load {name}")).collect();
     (program, format!("run cyclic --policy other --cpus 0 --warm-up 0 --skip-missing{loads}"))
 }
@@ -79,13 +80,13 @@ fn with(program: &Path, words: &str) -> Command {
 
 #[test]
 fn run_under_all_loads_leaves_nothing() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let (program, words) = copy_with_all_loads(folder.path());
     let before = remains();
-    let said = run(&mut with(&program, &format!("{words} --for 1s --json")));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run(&mut with(&program, &format!("{words} --for 1s --json")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let skipped = record.warnings.iter().filter(|warning| warning.code == "skipped").count();
     let listed = words.matches("--load").count();
     assert_eq!(record.work.len() + skipped, listed, "{record:?}");
@@ -99,12 +100,12 @@ fn killed_run_under_all_loads_leaves_nothing_after_next_start() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let (program, words) = copy_with_all_loads(folder.path());
     let (before, old_namespaces) = (remains(), namespaces().collect::<BTreeSet<_>>());
     let mut killed = Running::start(&mut with(&program, &format!("{words} --for 60s")));
-    killed.measuring();
+    killed.wait_until_measuring();
     pause(Duration::from_millis(500));
     assert!(namespaces().any(|of| !old_namespaces.contains(&of)), "no network namespace");
     killed.signal("KILL");

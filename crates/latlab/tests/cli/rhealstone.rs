@@ -1,7 +1,7 @@
 //! Rhealstone, signals and mutexes: exact in the laboratory, complete everywhere, without remains.
 
 use crate::program::{
-    LATLAB, Missing, Running, command, latlab, machine, not_run, pause, root, run, until,
+    LATLAB, Missing, Running, command, latlab, lock_machine, not_run, pause, root, run, wait_until,
 };
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::{Record, Series};
@@ -57,10 +57,10 @@ fn rhealstone_in_laboratory_repeats_exactly_and_is_plausible() {
         "run rhealstone:figure=mean signal:tasks=3 mutex {targets} --count 20 --warm-up 5ms \
          --json --fresh"
     );
-    let said = latlab(&words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_eq!(said.stdout, latlab(&words).stdout);
-    let records = records(&said.stdout);
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout, latlab(&words).stdout);
+    let records = records(&output.stdout);
     assert_eq!(records.len(), 3);
     for record in &records {
         assert_eq!(record.machine.time_domain, TimeDomain::Instructions);
@@ -102,10 +102,10 @@ fn rhealstone_on_this_machine_is_complete_but_for_the_driver() {
     if !root() {
         return;
     }
-    let _alone = machine();
-    let said = latlab("run rhealstone signal mutex --count 200 --warm-up 10ms --json");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let _lock = lock_machine();
+    let output = latlab("run rhealstone signal mutex --count 200 --warm-up 10ms --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert_complete(&record);
     let is_warned = record.warnings.iter().any(|warning| warning.code == "no-test-driver");
     assert_eq!(is_warned, !Path::new("/dev/latlab").exists());
@@ -120,20 +120,20 @@ fn rhealstone_on_this_machine_is_complete_but_for_the_driver() {
 fn rhealstone_without_priorities_is_refused() {
     for probe in ["rhealstone", "rhealstone.switch", "signal", "mutex"] {
         let words = format!("run {probe}:policy=other --for 100ms");
-        latlab(&words).refused(2, &["policy=other", "no priorities", "policy=fifo"]);
+        latlab(&words).assert_refused(2, &["policy=other", "no priorities", "policy=fifo"]);
     }
     let words = "run rhealstone.deadlock:priority=2 --for 100ms";
-    latlab(words).refused(2, &["priority=2", "priority=3 or more"]);
+    latlab(words).assert_refused(2, &["priority=2", "priority=3 or more"]);
     let words = "run rhealstone:figure=1/2/3 --for 100ms";
-    latlab(words).refused(2, &["figure", "'1/2/3' is neither mean nor six weights"]);
+    latlab(words).assert_refused(2, &["figure", "'1/2/3' is neither mean nor six weights"]);
     let words = "run rhealstone.message:kind=pipes --for 100ms";
-    latlab(words).refused(2, &["kind can't be 'pipes'", "pipe"]);
+    latlab(words).assert_refused(2, &["kind can't be 'pipes'", "pipe"]);
     if Path::new("/dev/latlab").exists() {
         not_run(Missing::Optional, "a part of it: this machine has /dev/latlab");
     } else {
         let words = "run rhealstone:source=driver --for 100ms";
         let ways_out = ["rhealstone.interrupt", "insmod", "lab:PROFILE", "source=timer"];
-        latlab(words).refused(3, &ways_out);
+        latlab(words).assert_refused(3, &ways_out);
     }
 }
 
@@ -146,8 +146,8 @@ fn rhealstone_without_cap_sys_nice_suggests_no_other_policy() {
         let mut command = Command::new("prlimit");
         command.args(["--rtprio=0", "setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"]);
         command.args([LATLAB, "run", probe, "--for", "100ms"]);
-        let said = run(&mut command);
-        let sentence = said.refused(3, &["fifo", "CAP_SYS_NICE"]);
+        let output = run(&mut command);
+        let sentence = output.assert_refused(3, &["fifo", "CAP_SYS_NICE"]);
         assert!(!sentence.contains("--policy other"), "{sentence}");
     }
 }
@@ -163,7 +163,7 @@ fn rhealstone_without_ipc_namespace_suggests_alternatives() {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
         command.args([LATLAB, "run", probe, "--for", "100ms"]);
-        run(&mut command).refused(3, &[probe, "CAP_SYS_ADMIN", instead]);
+        run(&mut command).assert_refused(3, &[probe, "CAP_SYS_ADMIN", instead]);
     }
 }
 
@@ -178,11 +178,11 @@ fn ipc_objects_are_gone_after_sigkill() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = objects();
     for probe in ["rhealstone.semaphore", "rhealstone.message"] {
         let mut run = Running::start(&mut command(&format!("run {probe} --for 60s")));
-        run.measuring();
+        run.wait_until_measuring();
         pause(Duration::from_millis(200));
         assert_eq!(objects(), before, "objects are in a namespace of their own");
         run.signal("KILL");
@@ -196,16 +196,16 @@ fn sigint_ends_probes_whatever_they_wait_for() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     for probe in COMPONENTS.into_iter().chain(["rhealstone", "signal:tasks=5", "mutex"]) {
         let mut run =
             Running::start(&mut command(&format!("run {probe} --for 60s --warm-up 10ms --json")));
-        run.measuring();
+        run.wait_until_measuring();
         pause(Duration::from_millis(500));
         run.signal("INT");
-        let said = run.finish();
-        assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
-        let record = said.record();
+        let output = run.finish();
+        assert_eq!(output.code(), Some(0), "{probe}: {output:?}");
+        let record = output.record();
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{probe}");
     }
 }
@@ -216,17 +216,17 @@ fn probe_waiting_for_a_task_that_never_runs_fails() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     // A limit, in case the test does not end it.
     let spin = "ulimit -t 60; while :; do :; done";
     let mut hog = command("exec --fifo 89 --cpus 0 -- sh -c");
     let hog = Running::start(hog.arg(spin));
     let stat = format!("/proc/{}/stat", hog.pid());
     let spins = || fs::read_to_string(&stat).is_ok_and(|stat| stat.contains("(sh) R"));
-    until("the other task spins", spins);
+    wait_until("the other task spins", spins);
     for probe in ["rhealstone.semaphore", "mutex"] {
-        let said = latlab(&format!("run {probe} --cpus 0 --for 30s"));
-        said.refused(2, &[probe, "CPU 0", "no sample for 5 s"]);
+        let output = latlab(&format!("run {probe} --cpus 0 --for 30s"));
+        output.assert_refused(2, &[probe, "CPU 0", "no sample for 5 s"]);
     }
     assert!(spins(), "the other task must still run");
     drop(hog);

@@ -1,7 +1,7 @@
 //! Scans: non-preemptible sections of calls, and calls that hang.
 
 use super::program::{
-    LATLAB, Running, command, folder, latlab, machine, pause, root, run, running, until,
+    LATLAB, Running, command, folder, latlab, lock_machine, pause, root, run, running, wait_until,
 };
 use latlab_core::record::Record;
 use latlab_core::scan::{Interrupt, Scan, Section};
@@ -46,10 +46,10 @@ fn assert_consistent(scan: &Scan) {
 fn sections_without_preemption_are_gone_on_preemptible_kernel() {
     let words = "scan munmap:4MiB populate:4MiB --points 20 --resolution 2us --json --fresh \
                  --on lab:utime --on lab:preemptible-hr";
-    let said = latlab(words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let records = records(&said.stdout);
-    let [none, full] = records.as_slice() else { panic!("{said:?}") };
+    let output = latlab(words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let records = records(&output.stdout);
+    let [none, full] = records.as_slice() else { panic!("{output:?}") };
     for record in [none, full] {
         assert_eq!(record.scans.len(), 2);
         record.scans.iter().for_each(assert_consistent);
@@ -62,7 +62,7 @@ fn sections_without_preemption_are_gone_on_preemptible_kernel() {
     for scan in &full.scans {
         assert!(longest(scan) < Nanos::from_micros(15), "{}: {:?}", scan.call.name, scan.sections);
     }
-    assert_eq!(latlab(words).stdout, said.stdout, "the same bytes each time");
+    assert_eq!(latlab(words).stdout, output.stdout, "the same bytes each time");
 }
 
 /// Returns all calls but the user's program and those in `but`.
@@ -77,13 +77,13 @@ fn calls_can_all_be_scanned_on_this_machine() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let calls = calls(&["driver"]);
     assert!(calls.len() >= 16, "{calls:?}");
     let words = calls.join(" ");
-    let said = latlab(&format!("scan {words} --points 10 --repeat 3 --for 5s --json"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(&format!("scan {words} --points 10 --repeat 3 --for 5s --json"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert_eq!(record.scans.len(), calls.len());
     for (scan, name) in record.scans.iter().zip(&calls) {
         assert_eq!(&scan.call.name, name);
@@ -99,9 +99,9 @@ fn calls_can_all_be_scanned_on_this_machine() {
 fn calls_can_all_be_scanned_in_a_guest() {
     let calls = calls(&[]);
     let words = calls.join(" ");
-    let said = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert_eq!(record.scans.len(), calls.len());
     record.scans.iter().for_each(assert_consistent);
 }
@@ -111,20 +111,20 @@ fn call_that_hangs_is_ended_and_leaves_nothing() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).expect("the program can be copied");
     // Reading /proc/kmsg returns the messages so far, and then blocks.
     let scan = "scan procfs:/proc/kmsg,size=1GiB --for 5s";
-    let said = run(Command::new(&program).args(scan.split(' ')));
-    said.refused(2, &["scan.procfs", "had not ended after", "latlab ended it"]);
-    until("no process of the scan is left", || running(&program).is_empty());
+    let output = run(Command::new(&program).args(scan.split(' ')));
+    output.assert_refused(2, &["scan.procfs", "had not ended after", "latlab ended it"]);
+    wait_until("no process of the scan is left", || running(&program).is_empty());
 }
 
 /// Waits until the scan has a process that makes calls.
 fn wait_until_scanning(program: &Path, scan: &Running) {
-    until("the call is made", || running(program).iter().any(|pid| *pid != scan.pid()));
+    wait_until("the call is made", || running(program).iter().any(|pid| *pid != scan.pid()));
     pause(Duration::from_millis(500));
 }
 
@@ -133,7 +133,7 @@ fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).expect("the program can be copied");
@@ -145,15 +145,15 @@ fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     };
     let scan = start();
     scan.signal("INT");
-    let said = scan.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
-    assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{said:?}");
+    let output = scan.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{output:?}");
     assert!(!record.scans[0].points.is_empty());
     let scan = start();
     scan.signal("KILL");
     assert_eq!(scan.finish().signal(), Some(9));
-    until("no process of the scan is left", || running(&program).is_empty());
+    wait_until("no process of the scan is left", || running(&program).is_empty());
 }
 
 /// Compiles the examples into `folder`.
@@ -175,17 +175,17 @@ fn program_with_marks_is_scanned() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let folder = folder();
     for program in examples(folder.path()) {
-        let said = run(command("scan --points 10 --for 5s --json --").arg(&program));
-        assert_eq!(said.code(), Some(0), "{said:?}");
-        let record = said.record();
-        let [scan] = record.scans.as_slice() else { panic!("{said:?}") };
+        let output = run(command("scan --points 10 --for 5s --json --").arg(&program));
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        let record = output.record();
+        let [scan] = record.scans.as_slice() else { panic!("{output:?}") };
         assert_eq!(scan.call.name, "program");
         assert_eq!(scan.call.params["command"][0], program.display().to_string());
         assert_consistent(scan);
-        until("the program has ended", || running(&program).is_empty());
+        wait_until("the program has ended", || running(&program).is_empty());
     }
 }
 
@@ -193,15 +193,15 @@ fn program_with_marks_is_scanned() {
 fn program_in_guest_is_scanned_by_copied_latlab() {
     let folder = folder();
     let [program, _] = examples(folder.path());
-    latlab("scan --on lab:utime -- true").refused(3, &["latlab exec", "--with"]);
+    latlab("scan --on lab:utime -- true").assert_refused(3, &["latlab exec", "--with"]);
     let program = program.display();
     let words = format!(
         "exec --on lab:utime --with {program} -- {LATLAB} scan --points 10 --resolution 10us \
          --repeat 3 --json -- {program}"
     );
-    let said = latlab(&words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_consistent(&said.record().scans[0]);
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_consistent(&output.record().scans[0]);
 }
 
 #[test]
@@ -209,13 +209,13 @@ fn program_without_marks_is_refused_with_instructions() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let script = |text: &str| run(command("scan --for 5s -- sh -c").arg(text));
     let how = ["LATLAB_SCAN", "write(fd, \"b\", 1)"];
-    script("exit 0").refused(2, &how);
-    script("sleep 100").refused(2, &["no mark within", how[0], how[1]]);
-    script("printf b >&$LATLAB_SCAN; exit 7").refused(2, &["within its window", "7"]);
-    script("exit 7").refused(2, &["sh failed", "7"]);
-    script("printf x >&$LATLAB_SCAN").refused(2, &["'x'", "'b'"]);
-    latlab("scan --for 5s -- ./nothing").refused(2, &["./nothing can't be started"]);
+    script("exit 0").assert_refused(2, &how);
+    script("sleep 100").assert_refused(2, &["no mark within", how[0], how[1]]);
+    script("printf b >&$LATLAB_SCAN; exit 7").assert_refused(2, &["within its window", "7"]);
+    script("exit 7").assert_refused(2, &["sh failed", "7"]);
+    script("printf x >&$LATLAB_SCAN").assert_refused(2, &["'x'", "'b'"]);
+    latlab("scan --for 5s -- ./nothing").assert_refused(2, &["./nothing can't be started"]);
 }

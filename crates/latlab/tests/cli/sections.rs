@@ -10,9 +10,9 @@ use latlab_core::time::Nanos;
 fn scans(profile: &str, ways: &[&str]) -> Vec<Scan> {
     let calls: Vec<String> = ways.iter().map(|way| format!("driver:{way}")).collect();
     let words = format!("scan {} --points 60 --json --on lab:{profile}", calls.join(" "));
-    let said = latlab(&words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = Record::from_json(&said.stdout).expect("the output is a record");
+    let output = latlab(&words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = Record::from_json(&output.stdout).expect("the output is a record");
     assert!(record.warnings.is_empty(), "{:?}", record.warnings);
     record.scans
 }
@@ -115,5 +115,5 @@ fn scan_with_tick_timers_uses_the_device() {
     assert!(sections.windows(2).all(|pair| pair[0].end == pair[1].start), "{sections:?}");
     let length: u64 = sections.iter().map(|section| section.length().0).sum();
     assert!((481_000..485_000).contains(&length), "{sections:?}");
-    latlab("scan fork --interrupt timer --on lab:standard").refused(3, &["ticks", "4 ms"]);
+    latlab("scan fork --interrupt timer --on lab:standard").assert_refused(3, &["ticks", "4 ms"]);
 }

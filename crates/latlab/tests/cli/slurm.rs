@@ -1,7 +1,7 @@
 //! Studies on a cluster: a real Slurm with one node, which ends with its test.
 
 use crate::program::{
-    Running, Said, command, entries, folder, latlab, new_seed, pause, root, run, until,
+    Output, Running, command, entries, folder, latlab, new_seed, pause, root, run, wait_until,
 };
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -62,7 +62,7 @@ impl Cluster {
         daemons.stdout(log.try_clone().expect("a file descriptor is free")).stderr(log);
         let daemons = daemons.spawn().expect("util-linux is installed");
         let cluster = Cluster { daemons, folder };
-        until("the node is idle", || {
+        wait_until("the node is idle", || {
             cluster.stdout_of("sinfo --noheader --format=%T").contains("idle")
         });
         cluster
@@ -74,7 +74,7 @@ impl Cluster {
         command
     }
 
-    fn latlab(&self, words: &str) -> Said {
+    fn latlab(&self, words: &str) -> Output {
         run(&mut self.configured(command(words)))
     }
 
@@ -82,8 +82,8 @@ impl Cluster {
     fn stdout_of(&self, words: &str) -> String {
         let mut words = words.split(' ');
         let command = Command::new(words.next().expect("a command has a name"));
-        let said = self.configured(command).args(words).output().expect("Slurm is installed");
-        String::from_utf8_lossy(&said.stdout).into_owned()
+        let output = self.configured(command).args(words).output().expect("Slurm is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 
@@ -137,21 +137,21 @@ fn array_job_gives_the_same_bytes_and_resumes_after_a_cancelled_task() {
     let out = |name: &str| folder.path().join(name);
     let words = format!("study {study} --engine slurm --out {}", out("slurm").display());
     let running = Running::start(&mut cluster.configured(command(&words)));
-    until("the array job is submitted", || job(&running.stderr()).is_some());
+    wait_until("the array job is submitted", || job(&running.stderr()).is_some());
     let stderr = running.stderr();
     let job = job(&stderr).expect("the job ID was printed");
     cluster.stdout_of(&format!("scancel {job}_20"));
-    let said = running.finish();
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("has 21 of 21 cells"), "{said:?}");
+    let output = running.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("has 21 of 21 cells"), "{output:?}");
     let cancelled = format!("cell 20, s20: its job {job}_20: ");
     let line =
-        said.stderr.lines().find(|line| line.contains(&cancelled)).expect("the cell is named");
+        output.stderr.lines().find(|line| line.contains(&cancelled)).expect("the cell is named");
     assert!(line.to_lowercase().contains("cancelled"), "{line}");
     let failed = format!("cell 21, none: its job {job}_21: FAILED (NonZeroExitCode) on ");
-    assert!(said.stderr.contains(&failed), "{said:?}");
-    assert!(said.stderr.contains("last line: ") && said.stderr.contains("/nowhere/vmlinuz"));
-    assert!(said.stderr.contains("2 of 21 cells could not be measured"), "{said:?}");
+    assert!(output.stderr.contains(&failed), "{output:?}");
+    assert!(output.stderr.contains("last line: ") && output.stderr.contains("/nowhere/vmlinuz"));
+    assert!(output.stderr.contains("2 of 21 cells could not be measured"), "{output:?}");
     assert_eq!(entries(&out("slurm").join("records")).len(), 19);
 
     let again = cluster.latlab(&words);
@@ -168,13 +168,13 @@ fn array_job_gives_the_same_bytes_and_resumes_after_a_cancelled_task() {
     let study = study_of_20_cells(folder.path(), 2_000, false);
     let words = format!("study {study} --engine slurm --fresh --out {}", out("ended").display());
     let running = Running::start(&mut cluster.configured(command(&words)));
-    until("a task runs", || {
+    wait_until("a task runs", || {
         cluster.stdout_of("squeue --noheader --states=R --format=%K").len() > 1
     });
     running.signal("INT");
-    let said = running.finish();
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("is cancelled"), "{said:?}");
+    let output = running.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("is cancelled"), "{output:?}");
     assert_eq!(cluster.stdout_of("squeue --noheader"), "", "no task is left");
 }
 
@@ -184,12 +184,12 @@ fn slurm_missing_is_refused_before_anything_starts() {
     let study = study_of_20_cells(folder.path(), 1_000, false);
     let out = folder.path().join("out").display().to_string();
     let words = format!("study {study} --engine slurm --out {out}");
-    let said = run(command(&words).env("PATH", "/nowhere"));
-    said.refused(3, &["squeue is missing", "slurm-client"]);
-    latlab(&format!("study {study} --engine slurm")).refused(2, &["--out DIR", "share"]);
+    let output = run(command(&words).env("PATH", "/nowhere"));
+    output.assert_refused(3, &["squeue is missing", "slurm-client"]);
+    latlab(&format!("study {study} --engine slurm")).assert_refused(2, &["--out DIR", "share"]);
     if root() {
-        let said = run(command(&words).env("SLURM_CONF", "/nowhere"));
-        said.refused(3, &["no cluster answers", "SLURM_CONF"]);
+        let output = run(command(&words).env("SLURM_CONF", "/nowhere"));
+        output.assert_refused(3, &["no cluster answers", "SLURM_CONF"]);
     }
 }
 
@@ -212,7 +212,7 @@ fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
     };
     let killed = Running::start(&mut command(&words("killed", "")));
     let first = out("killed").join("pieces/one.1.json");
-    until("the first piece is stored", || first.is_file());
+    wait_until("the first piece is stored", || first.is_file());
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
     let written =
@@ -237,9 +237,9 @@ fn long_cell_resumes_after_a_kill_and_gives_the_same_bytes() {
         .and_then(|line| line.split(',').nth(2)?.parse().ok())
         .expect("the count is a number");
     assert!((140..=144).contains(&samples), "12 min of 5 s each: {csv}");
-    let said = latlab(&format!("study {} --for 12min", study.display()));
-    said.refused(2, &["pieces", "--out DIR"]);
-    latlab("study heursch-pdlt --for 1h --check").refused(2, &["--for", "scans"]);
+    let output = latlab(&format!("study {} --for 12min", study.display()));
+    output.assert_refused(2, &["pieces", "--out DIR"]);
+    latlab("study heursch-pdlt --for 1h --check").assert_refused(2, &["--for", "scans"]);
 }
 
 /// Writes a profile with this kernel command line, and a study of some cells on it.
@@ -281,7 +281,7 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     };
     set(PREEMPT_FULL);
     let killed = Running::start(&mut start());
-    until("the array job is submitted", || job(&killed.stderr()).is_some());
+    wait_until("the array job is submitted", || job(&killed.stderr()).is_some());
     let stderr = killed.stderr();
     let first = job(&stderr).expect("the job ID was printed");
     cluster.stdout_of(&format!("scontrol hold {first}"));
@@ -290,23 +290,26 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     let waits = format!("array job {first} of an earlier start is still running");
     let wait = || {
         let waiting = Running::start(&mut start());
-        until("the array job is found", || waiting.stderr().contains(&waits));
+        wait_until("the array job is found", || waiting.stderr().contains(&waits));
         waiting
     };
     // SIGINT ends the wait, not the array job.
     let waiting = wait();
     waiting.signal("INT");
-    let said = waiting.finish();
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("it goes on: the same command waits for it again"), "{said:?}");
-    assert!(!said.stderr.contains("cancelled"), "{said:?}");
+    let output = waiting.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(
+        output.stderr.contains("it goes on: the same command waits for it again"),
+        "{output:?}"
+    );
+    assert!(!output.stderr.contains("cancelled"), "{output:?}");
     let waiting = wait();
     cluster.stdout_of(&format!("scontrol release {first}"));
-    let said = waiting.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = waiting.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
     assert!(
-        said.stderr.contains("all cells have been measured before"),
-        "no second array job: {said:?}"
+        output.stderr.contains("all cells have been measured before"),
+        "no second array job: {output:?}"
     );
 
     // Other jobs of the user in that folder are not awaited.
@@ -320,16 +323,18 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     );
     set(PREEMPT_NONE);
     // Discarded records stay until others replace them.
-    let said = run(start().env("SBATCH_PARTITION", "nowhere"));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("invalid partition") || said.stderr.contains("Invalid partition"));
+    let output = run(start().env("SBATCH_PARTITION", "nowhere"));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(
+        output.stderr.contains("invalid partition") || output.stderr.contains("Invalid partition")
+    );
     assert_eq!(entries(&folder.path().join("out/records")).len(), 4);
-    let said = run(&mut start());
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.stderr.contains("4 of the records were measured with another"), "{said:?}");
-    assert!(said.stderr.contains("has 4 of 4 cells"), "{said:?}");
-    let said = run(&mut start());
-    assert!(said.stderr.contains("all cells have been measured before"), "{said:?}");
+    let output = run(&mut start());
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.stderr.contains("4 of the records were measured with another"), "{output:?}");
+    assert!(output.stderr.contains("has 4 of 4 cells"), "{output:?}");
+    let output = run(&mut start());
+    assert!(output.stderr.contains("all cells have been measured before"), "{output:?}");
 }
 
 #[test]
@@ -338,17 +343,17 @@ fn pieces_of_another_kernel_are_measured_again() {
     let plan = "probes = ['cyclic:interval=5s'], for = '6min'";
     let start = |cmdline| {
         on_a_profile(folder.path(), cmdline, 1, 3, plan);
-        let said = run(command("study study.toml --out out").current_dir(folder.path()));
-        assert_eq!(said.code(), Some(0), "{said:?}");
+        let output = run(command("study study.toml --out out").current_dir(folder.path()));
+        assert_eq!(output.code(), Some(0), "{output:?}");
         let record = fs::read_to_string(folder.path().join("out/records/c0.json"));
-        assert!(record.expect("the file exists").contains(cmdline), "{said:?}");
-        said
+        assert!(record.expect("the file exists").contains(cmdline), "{output:?}");
+        output
     };
     start(PREEMPT_FULL);
-    let said = start(PREEMPT_NONE);
-    assert!(said.stderr.contains("2 of the records were measured with another"), "{said:?}");
-    let said = start(PREEMPT_NONE);
-    assert!(!said.stderr.contains("done"), "nothing is measured: {said:?}");
+    let output = start(PREEMPT_NONE);
+    assert!(output.stderr.contains("2 of the records were measured with another"), "{output:?}");
+    let output = start(PREEMPT_NONE);
+    assert!(!output.stderr.contains("done"), "nothing is measured: {output:?}");
 
     // SIGINT while a kernel is fetched, which is needed to judge the records: nothing is measured.
     let fetched = folder.path().join("fetched");
@@ -356,12 +361,12 @@ fn pieces_of_another_kernel_are_measured_again() {
     let mut command = command("study study.toml --out out");
     command.env("PATH", path).env("XDG_CACHE_HOME", folder.path().join("empty"));
     let judging = Running::start(command.current_dir(folder.path()));
-    until("a kernel is fetched", || fetched.is_file());
+    wait_until("a kernel is fetched", || fetched.is_file());
     judging.signal("INT");
-    let said = judging.finish();
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("ended on request"), "{said:?}");
-    assert!(!said.stderr.contains("could not be measured"), "{said:?}");
+    let output = judging.finish();
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("ended on request"), "{output:?}");
+    assert!(!output.stderr.contains("could not be measured"), "{output:?}");
     assert_eq!(
         fs::read_to_string(fetched).expect("the file exists"),
         "x\n",
@@ -390,10 +395,10 @@ fn array_job_that_slurm_no_longer_knows_is_not_awaited_forever() {
                   *) echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;; esac";
     let path = programs(folder.path(), &[("squeue", squeue)]);
     let mut command = command("study quick --engine slurm --out out");
-    let said = run(command.env("PATH", path).current_dir(folder.path()));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("array job 7: Slurm lists it as running and"), "{said:?}");
-    assert!(said.stderr.contains("scancel 7"), "{said:?}");
+    let output = run(command.env("PATH", path).current_dir(folder.path()));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("array job 7: Slurm lists it as running and"), "{output:?}");
+    assert!(output.stderr.contains("scancel 7"), "{output:?}");
 }
 
 #[test]
@@ -404,8 +409,8 @@ fn built_in_study_is_not_confused_with_a_file_by_tasks() {
     let slurm = [("squeue", "exit 0"), ("sbatch", "cat > script; exit 1")];
     let path = programs(folder.path(), &slurm);
     let mut command = command("study quick --engine slurm --out out");
-    let said = run(command.env("PATH", path).current_dir(folder.path()));
-    assert_eq!(said.code(), Some(2), "{said:?}");
+    let output = run(command.env("PATH", path).current_dir(folder.path()));
+    assert_eq!(output.code(), Some(2), "{output:?}");
     let script = fs::read_to_string(inside("script")).expect("sbatch was given a script");
     assert!(script.contains(" 'study' 'quick' '--out' "), "{script}");
 }

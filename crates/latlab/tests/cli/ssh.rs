@@ -3,7 +3,8 @@
 
 use crate::knob;
 use crate::program::{
-    self, LATLAB, Running, Said, entries, folder, machine, pause, root, run, running, send, until,
+    self, LATLAB, Output, Running, entries, folder, lock_machine, pause, root, run, running, send,
+    wait_until,
 };
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::Record;
@@ -41,7 +42,7 @@ impl Host {
         let mut command = Command::new("/usr/sbin/sshd");
         command.arg("-D").arg("-f").arg(at.join("sshd.conf")).arg("-E").arg(at.join("log"));
         let sshd = command.spawn().expect("make test installs openssh-server");
-        until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        wait_until("sshd listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         Some(Host { folder, sshd, port })
     }
 
@@ -76,17 +77,17 @@ impl Host {
 
     /// Waits until nothing is left on the host.
     fn wait_until_clean(&self) {
-        until("nothing is left on the host", || self.left().is_empty());
+        wait_until("nothing is left on the host", || self.left().is_empty());
     }
 
     /// Waits until the agent on the host measures.
-    fn measuring(&self) {
+    fn wait_until_measuring(&self) {
         let is_measuring = |pid: &u32| {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
             let name = |path: PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
             threads.map(|thread| name(thread.path())).any(|name| name.contains('/'))
         };
-        until("the agent measures", || {
+        wait_until("the agent measures", || {
             let programs = self.left().into_iter().map(|folder| folder.join("latlab"));
             programs.flat_map(|program| running(&program)).any(|pid| is_measuring(&pid))
         });
@@ -153,9 +154,9 @@ const SHORT: &str = "run --on ssh:board --policy other --cpus 0 --for 200ms --wa
 #[test]
 fn record_comes_back_and_host_is_clean() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
-    let said = run(&mut host.latlab(&format!("{SHORT} cyclic timer --load cpu --out a.json")));
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let _lock = lock_machine();
+    let output = run(&mut host.latlab(&format!("{SHORT} cyclic timer --load cpu --out a.json")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let record = fs::read_to_string(host.path("a.json")).unwrap();
     let record = Record::from_json(&record).unwrap();
     assert_eq!(record.plan.target, "ssh:board");
@@ -166,51 +167,51 @@ fn record_comes_back_and_host_is_clean() {
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
     assert!(!record.warnings.iter().any(|w| w.code == "far-side"), "{:?}", record.warnings);
     assert!(host.left().is_empty(), "{:?}", host.left());
-    let said = run(&mut host.latlab("compare a.json a.json"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = run(&mut host.latlab("compare a.json a.json"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
 }
 
 #[test]
 fn terminal_shows_time_left_of_remote_run() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = SHORT.replace("200ms", "1s");
     let line = format!("stty cols 100 rows 30; {} {words}", host.path("latlab").display());
     let mut command = host.as_user("script");
     command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
-    let said = run(&mut command);
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = run(&mut command);
+    assert_eq!(output.code(), Some(0), "{output:?}");
     for word in ["copying latlab to board", "cyclic", "left", "\u{1b}["] {
-        assert!(said.stdout.contains(word), "no '{word}' in: {said:?}");
+        assert!(output.stdout.contains(word), "no '{word}' in: {output:?}");
     }
 }
 
 #[test]
 fn refusal_of_the_host_is_reported_as_there() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let over = run(&mut host.latlab(&format!("{SHORT} --stop-above 1ns")));
     assert_eq!(over.code(), Some(1), "{over:?}");
     assert!(over.stderr.lines().last().unwrap().contains("above 1 ns"), "{over:?}");
     let words = "run --on ssh:board --cpus 8000";
-    run(&mut host.latlab(words)).refused(2, &["latlab: CPU 8000 is not online"]);
+    run(&mut host.latlab(words)).assert_refused(2, &["latlab: CPU 8000 is not online"]);
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
 #[test]
 fn sigint_ends_remote_run_and_record_comes_back() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let before = knob::read();
     let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu --json";
     let run = Running::start(host.latlab(words).process_group(0));
-    host.measuring();
+    host.wait_until_measuring();
     assert_eq!(knob::read(), "7");
     // As a terminal does: to the whole foreground process group.
     shell(&format!("kill -s INT -- -{}", run.pid()));
-    let said = run.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
     assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
     assert_eq!(knob::read(), before);
@@ -220,18 +221,18 @@ fn sigint_ends_remote_run_and_record_comes_back() {
 /// Starts a long run and calls `break_connection` while it measures. Asserts that the host restores
 /// its knobs, and that the command in the message fetches the record and leaves nothing on the
 /// host.
-fn run_with_broken_connection(host: &Host, break_connection: impl FnOnce(&Running)) -> Said {
-    let _alone = machine();
+fn run_with_broken_connection(host: &Host, break_connection: impl FnOnce(&Running)) -> Output {
+    let _lock = lock_machine();
     let before = knob::read();
     let words = "run --on ssh:board --for 60s --warm-up 0 --set stat_interval=7 --load cpu";
     let run = Running::start(&mut host.latlab(words));
-    host.measuring();
+    host.wait_until_measuring();
     assert_eq!(knob::read(), "7");
     break_connection(&run);
-    let said = run.finish();
-    let sentence = said.refused(2, &["board", "keeps what was measured"]).to_owned();
+    let output = run.finish();
+    let sentence = output.assert_refused(2, &["board", "keeps what was measured"]).to_owned();
     let [left]: [PathBuf; 1] = host.left().try_into().expect("there is one folder");
-    until("the record is stored and the program removed", || {
+    wait_until("the record is stored and the program removed", || {
         entries(&left) == [left.join("record.json")]
     });
     assert_eq!(knob::read(), before);
@@ -243,49 +244,49 @@ fn run_with_broken_connection(host: &Host, break_connection: impl FnOnce(&Runnin
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
     assert!(record.changes.iter().all(|change| change.restored), "{record:?}");
     host.wait_until_clean();
-    said
+    output
 }
 
 #[test]
 fn connection_lost_keeps_the_record_on_the_host() {
     let Some(host) = Host::plain() else { return };
-    let said = run_with_broken_connection(&host, |_| host.kill_connections());
-    assert!(said.stderr.contains("closed by remote host"), "{said:?}");
+    let output = run_with_broken_connection(&host, |_| host.kill_connections());
+    assert!(output.stderr.contains("closed by remote host"), "{output:?}");
     let kill = |run: &Running| shell(&format!("pkill -KILL -x ssh -P {}", run.pid()));
     run_with_broken_connection(&host, kill);
     // If latlab itself is killed, the ssh client ends with it, without a message.
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run --on ssh:board --for 60s --warm-up 0";
     let run = Running::start(&mut host.latlab(words));
-    host.measuring();
+    host.wait_until_measuring();
     run.signal("KILL");
     assert_eq!(run.finish().signal(), Some(9));
     let record = host.left()[0].join("record.json");
-    until("the agent ends", || record.exists());
+    wait_until("the agent ends", || record.exists());
 }
 
 #[test]
 fn agent_that_is_killed_is_reported() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let run = Running::start(&mut host.latlab("run --on ssh:board --policy other --for 60s"));
-    host.measuring();
+    host.wait_until_measuring();
     let program = host.left()[0].join("latlab");
     for pid in running(&program) {
         send("KILL", pid);
     }
-    run.finish().refused(2, &["without an answer on board", "Killed"]);
+    run.finish().assert_refused(2, &["without an answer on board", "Killed"]);
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
 #[test]
 fn remote_run_over_its_limit_ends_on_both_sides() {
     let Some(host) = Host::plain() else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run --on ssh:board --policy other --for 60s --limit 5s";
-    let said = run(&mut host.latlab(words));
-    said.refused(2, &["--limit", "ssh board 'cat "]);
-    until("the agent ends", || host.left()[0].join("record.json").exists());
+    let output = run(&mut host.latlab(words));
+    output.assert_refused(2, &["--limit", "ssh board 'cat "]);
+    wait_until("the agent ends", || host.left()[0].join("record.json").exists());
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn host_that_refuses_login_is_named_with_the_reason() {
     let only = "SetEnv TMPDIR=FOLDER/tmp\nAllowUsers root nobody";
     let Some(host) = Host::start(only) else { return };
     let refused = |words: &str, expected: &[&str]| {
-        run(&mut host.latlab(words)).refused(2, expected);
+        run(&mut host.latlab(words)).assert_refused(2, expected);
     };
     let user = |name: &str| format!("run --on ssh:{name}@127.0.0.1:{}", host.port);
     refused(&user("daemon"), &["daemon@127.0.0.1", "Permission denied (publickey)", "ssh -p"]);
@@ -305,7 +306,8 @@ fn host_that_refuses_login_is_named_with_the_reason() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     refused(&format!("run --on ssh:127.0.0.1:{free}"), &["127.0.0.1", "Connection refused"]);
     let mut without = host.latlab("run --on ssh:board");
-    run(without.env("PATH", host.path("there"))).refused(3, &["no ssh here", "openssh-client"]);
+    run(without.env("PATH", host.path("there")))
+        .assert_refused(3, &["no ssh here", "openssh-client"]);
     host.wait_until_clean();
 }
 
@@ -318,8 +320,9 @@ fn host_of_another_architecture_is_refused() {
         script(&host.path("there/uname"), &body);
         run(&mut host.latlab("run --on ssh:board"))
     };
-    uname("Linux", "sparc64").refused(3, &["board", "sparc64", std::env::consts::ARCH, "needed"]);
-    uname("Plan9", std::env::consts::ARCH).refused(3, &["board", "Plan9"]);
+    uname("Linux", "sparc64")
+        .assert_refused(3, &["board", "sparc64", std::env::consts::ARCH, "needed"]);
+    uname("Plan9", std::env::consts::ARCH).assert_refused(3, &["board", "Plan9"]);
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
@@ -329,12 +332,12 @@ fn ordinary_user_on_host_is_told_what_is_lacking_and_can_measure() {
         --clear-groups --inh-caps=-all --bounding-set=-all prlimit --rtprio=0 \
         sh -c \"$SSH_ORIGINAL_COMMAND\"";
     let Some(host) = Host::start(user) else { return };
-    let _alone = machine();
+    let _lock = lock_machine();
     let remedies: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
-    run(&mut host.latlab("run --on ssh:board")).refused(3, remedies);
-    let said = run(&mut host.latlab(&format!("{SHORT} --json")));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert_eq!(said.record().series[0].schedule.policy, "other");
+    run(&mut host.latlab("run --on ssh:board")).assert_refused(3, remedies);
+    let output = run(&mut host.latlab(&format!("{SHORT} --json")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.record().series[0].schedule.policy, "other");
     assert!(host.left().is_empty(), "{:?}", host.left());
 }
 
@@ -351,10 +354,10 @@ fn with_mounts(options: &str, folders: &str) -> Option<Host> {
 #[test]
 fn folder_mounted_noexec_is_passed_over() {
     let Some(host) = with_mounts("noexec", "$TMPDIR") else { return };
-    let _alone = machine();
-    let said = run(&mut host.latlab(&format!("{SHORT} --json")));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.record().series[0].counts.recorded > 0);
+    let _lock = lock_machine();
+    let output = run(&mut host.latlab(&format!("{SHORT} --json")));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.record().series[0].counts.recorded > 0);
 }
 
 #[test]
@@ -362,7 +365,7 @@ fn host_without_usable_folder_is_refused_with_the_reasons() {
     let everywhere = "$TMPDIR /var/tmp $HOME";
     for (options, why) in [("noexec", "lets no program run"), ("size=1m", "has no room")] {
         let Some(host) = with_mounts(options, everywhere) else { return };
-        let said = run(&mut host.latlab("run --on ssh:board"));
-        said.refused(2, &["board has no folder", "/tmp ", "/var/tmp ", why, "TMPDIR"]);
+        let output = run(&mut host.latlab("run --on ssh:board"));
+        output.assert_refused(2, &["board has no folder", "/tmp ", "/var/tmp ", why, "TMPDIR"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Stalls: every period that passed is recorded or counted as missed.
 
-use crate::program::{Running, command, latlab, machine, pause, root};
+use crate::program::{Running, command, latlab, lock_machine, pause, root};
 use latlab_core::time::Nanos;
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ fn periods_missed_while_stopped_are_counted() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run cyclic:interval=1ms,policy=fifo --for 3s --cpus 0 --json";
     let mut run = Running::start(&mut command(words));
-    run.measuring();
+    run.wait_until_measuring();
     pause(Duration::from_millis(900));
     let stopped = Instant::now();
     run.signal("STOP");
@@ -20,9 +20,9 @@ fn periods_missed_while_stopped_are_counted() {
     run.signal("CONT");
     // On a busy machine the process may be stopped for longer.
     let stopped = stopped.elapsed().as_millis();
-    let said = run.finish();
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run.finish();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let series = &record.series[0];
     let counts = series.counts;
     let plausible = 400..=stopped + 500;
@@ -44,12 +44,13 @@ fn periods_missed_while_stopped_are_counted() {
 
 #[test]
 fn count_of_periods_is_reached_on_every_cpu_by_every_probe() {
-    let _alone = machine();
+    let _lock = lock_machine();
     let probes = ["cyclic", "nanosleep:1ms", "timer:source=posix", "timer:source=fd"];
     for probe in probes {
-        let said = latlab(&format!("run {probe} --policy other --count 50 --warm-up 20ms --json"));
-        assert_eq!(said.code(), Some(0), "{probe}: {said:?}");
-        let record = said.record();
+        let output =
+            latlab(&format!("run {probe} --policy other --count 50 --warm-up 20ms --json"));
+        assert_eq!(output.code(), Some(0), "{probe}: {output:?}");
+        let record = output.record();
         let cpus = record.plan.cpus.len();
         assert_eq!(record.series.len() % cpus, 0, "{probe}");
         for series in &record.series {

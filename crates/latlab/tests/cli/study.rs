@@ -1,6 +1,6 @@
 //! Studies: reproducible results, also after an interruption, and errors with their position.
 
-use crate::program::{Running, Said, command, entries, folder, latlab, new_seed, until};
+use crate::program::{Output, Running, command, entries, folder, latlab, new_seed, wait_until};
 use latlab_core::machine::TimeDomain;
 use latlab_core::record::Record;
 use std::fs;
@@ -76,7 +76,7 @@ along = "kernel"
     )
 }
 
-fn written(folder: &Path, text: &str) -> String {
+fn write_study(folder: &Path, text: &str) -> String {
     let path = folder.join("tiny.toml");
     fs::write(&path, text).expect("the folder can be written");
     path.display().to_string()
@@ -96,20 +96,20 @@ fn files(out: &Path) -> Vec<(String, Vec<u8>)> {
     paths.iter().map(file).collect()
 }
 
-fn carried_out(words: &str) -> Said {
-    let said = latlab(words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    said
+fn latlab_succeeds(words: &str) -> Output {
+    let output = latlab(words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    output
 }
 
 #[test]
 fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(7));
+    let study = write_study(folder.path(), &tiny(7));
     let out = |name: &str| folder.path().join(name);
     let words =
         |name: &str, more: &str| format!("study {study} --out {} {more}", out(name).display());
-    let said = carried_out(&words("one", "--fresh --jobs 2"));
+    let output = latlab_succeeds(&words("one", "--fresh --jobs 2"));
     let names: Vec<String> = files(&out("one")).into_iter().map(|(name, _)| name).collect();
     let records = ["records/rt.json", "records/rt@2.json", "records/standard.json"];
     let others = ["report.html", "table.csv", "table.md", "worst.svg"];
@@ -121,30 +121,30 @@ fn study_gives_the_same_bytes_at_once_and_cell_by_cell() {
     let svg = fs::read_to_string(out("one").join("worst.svg")).expect("the file exists");
     assert!(svg.contains("The worst") && svg.contains("standard"), "{svg}");
     for word in ["  holds", "  differs", "  not measured", "time stands still", "it does not"] {
-        assert!(said.stdout.contains(word), "no '{word}' in {said:?}");
+        assert!(output.stdout.contains(word), "no '{word}' in {output:?}");
     }
-    assert!(said.stdout.contains("no value for rt.cache"), "{said:?}");
+    assert!(output.stdout.contains("no value for rt.cache"), "{output:?}");
     let csv = fs::read_to_string(out("one").join("table.csv")).expect("the file exists");
     assert_eq!(csv.lines().count(), 1 + 2 * 3, "{csv}");
     assert!(csv.contains(",ns,\"about 5, \"\"or so\"\"\""), "{csv}");
     assert!(csv.contains("rt,samples,100,,"), "both repetitions count: {csv}");
 
-    let again = carried_out(&words("two", "--fresh --jobs 1"));
-    assert_eq!((&again.stdout, files(&out("two"))), (&said.stdout, files(&out("one"))));
+    let again = latlab_succeeds(&words("two", "--fresh --jobs 1"));
+    assert_eq!((&again.stdout, files(&out("two"))), (&output.stdout, files(&out("one"))));
 
     for cell in ["1", "2"] {
-        carried_out(&words("three", &format!("--cell {cell}")));
+        latlab_succeeds(&words("three", &format!("--cell {cell}")));
     }
-    let merged = carried_out(&words("three", "--merge"));
-    assert_eq!((&merged.stdout, files(&out("three"))), (&said.stdout, files(&out("one"))));
+    let merged = latlab_succeeds(&words("three", "--merge"));
+    assert_eq!((&merged.stdout, files(&out("three"))), (&output.stdout, files(&out("one"))));
 
-    let other = written(folder.path(), &tiny(8));
-    let said = latlab(&format!("study {other} --merge --out {}", out("three").display()));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("of another plan"), "{said:?}");
+    let other = write_study(folder.path(), &tiny(8));
+    let output = latlab(&format!("study {other} --merge --out {}", out("three").display()));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("of another plan"), "{output:?}");
     assert!(
-        said.stderr.contains("2 of 2 cells could not be measured: there is no table"),
-        "{said:?}"
+        output.stderr.contains("2 of 2 cells could not be measured: there is no table"),
+        "{output:?}"
     );
     assert_eq!(files(&out("three")), files(&out("one")), "older files are unchanged");
 }
@@ -156,9 +156,9 @@ fn cells_of_another_time_domain_or_kernel_are_refused() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
     let study = tiny(7).replacen("{ label = \"rt\"", cells, 1);
-    let study = written(folder.path(), &study);
+    let study = write_study(folder.path(), &study);
     let out = folder.path().join("out");
-    carried_out(&format!("study {study} --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --out {}", out.display()));
     let path = out.join("records/rt-2.json");
     let record = fs::read_to_string(&path).expect("the file exists");
     let record = Record::from_json(&record).expect("the file is a record");
@@ -166,9 +166,12 @@ fn cells_of_another_time_domain_or_kernel_are_refused() {
         let mut other = record.clone();
         change(&mut other);
         fs::write(&path, other.to_json()).expect("the folder can be written");
-        let said = latlab(&format!("study {study} --merge --out {}", out.display()));
-        assert_eq!(said.code(), Some(2), "{said:?}");
-        assert!(said.stderr.contains("cell 2, rt-2: ") && said.stderr.contains(why), "{said:?}");
+        let output = latlab(&format!("study {study} --merge --out {}", out.display()));
+        assert_eq!(output.code(), Some(2), "{output:?}");
+        assert!(
+            output.stderr.contains("cell 2, rt-2: ") && output.stderr.contains(why),
+            "{output:?}"
+        );
         let table = fs::read_to_string(out.join("table.csv")).expect("the file exists");
         assert!(table.contains("rt-2,worst,,ns") && !table.contains("rt,worst,,ns"), "{table}");
     };
@@ -183,29 +186,29 @@ fn cells_of_another_time_domain_or_kernel_are_refused() {
         .expect("the file is a record");
     let mine = std::mem::replace(&mut other.machine.kernel, "5.10".to_owned());
     fs::write(&path, other.to_json()).expect("the folder can be written");
-    let said = latlab(&format!("study {study} --merge --out {}", out.display()));
-    assert_eq!(said.code(), Some(2), "{said:?}");
+    let output = latlab(&format!("study {study} --merge --out {}", out.display()));
+    assert_eq!(output.code(), Some(2), "{output:?}");
     let why = format!("lab:rt was Linux 5.10 when it was measured, and Linux {mine} when rt-2 was");
-    assert!(said.stderr.contains("cell 3, rt: ") && said.stderr.contains(&why), "{said:?}");
+    assert!(output.stderr.contains("cell 3, rt: ") && output.stderr.contains(&why), "{output:?}");
 }
 
 #[test]
 fn study_that_was_killed_resumes() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(new_seed()));
+    let study = write_study(folder.path(), &tiny(new_seed()));
     let out = |name: &str| folder.path().join(name);
     let words = |name: &str| format!("study {study} --jobs 1 --out {}", out(name).display());
     let killed = Running::start(&mut command(&words("killed")));
-    until("the first cell is done", || killed.stderr().contains("1 of 3 done"));
+    wait_until("the first cell is done", || killed.stderr().contains("1 of 3 done"));
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    let resumed = carried_out(&words("killed"));
+    let resumed = latlab_succeeds(&words("killed"));
     assert!(
         !resumed.stderr.contains("1 of 3 done"),
         "the first cell is not measured again: {resumed:?}"
     );
     assert!(resumed.stderr.contains("3 of 3 done"), "{resumed:?}");
-    let whole = carried_out(&format!("{} --fresh", words("whole")));
+    let whole = latlab_succeeds(&format!("{} --fresh", words("whole")));
     assert_eq!((whole.stdout, files(&out("whole"))), (resumed.stdout, files(&out("killed"))));
 }
 
@@ -217,7 +220,7 @@ fn report_explains_the_worst_sample_on_request() {
          plan = { on = 'lab:preemptible-hr', probes = ['cyclic'], loads = ['fork'], for = '1s' }\n\
          [[axis]]\nname = 'one'\neach = [{ label = 'one' }]\n\
          [[figure]]\nname = 'worst'\nprobe = 'cyclic'\n";
-    let (study, out) = (written(folder.path(), text), folder.path().join("out"));
+    let (study, out) = (write_study(folder.path(), text), folder.path().join("out"));
     let words = format!("study {study} --out {}", out.display());
     let page = || fs::read_to_string(out.join("report.html")).expect("the file exists");
     let latencies = |name: &str| {
@@ -225,10 +228,10 @@ fn report_explains_the_worst_sample_on_request() {
         let record = Record::from_json(&json).expect("the file is a record");
         record.worst.iter().map(|sample| (sample.at, sample.latency)).collect::<Vec<_>>()
     };
-    let without = carried_out(&words);
+    let without = latlab_succeeds(&words);
     assert!(page().contains("latlab explain cyclic --load fork --on lab:preemptible-hr --for 1s"));
 
-    let with = carried_out(&format!("{words} --explain"));
+    let with = latlab_succeeds(&format!("{words} --explain"));
     assert_eq!(with.stdout, without.stdout);
     let explained = page();
     assert!(explained.contains("The cell was measured once more to find out why"));
@@ -237,27 +240,28 @@ fn report_explains_the_worst_sample_on_request() {
         explained.contains("id=\"paths-path-1\"") && !explained.contains("measure without looking")
     );
     assert_eq!(latencies("worst.json"), latencies("records/one.json"));
-    carried_out(&format!("{words} --merge"));
+    latlab_succeeds(&format!("{words} --merge"));
     assert!(page() == explained, "the explanation is cached");
 
-    written(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
-    latlab(&format!("{words} --explain")).refused(2, &["--explain", "longest latency", "max"]);
-    written(folder.path(), text);
+    write_study(folder.path(), &text.replace("probe = 'cyclic'", "probe = 'cyclic'\ntake = 'min'"));
+    latlab(&format!("{words} --explain"))
+        .assert_refused(2, &["--explain", "longest latency", "max"]);
+    write_study(folder.path(), text);
     let long = latlab(&format!("{words} --explain --for 10h"));
-    long.refused(2, &["--explain", "cells of more than", "shorter --for"]);
+    long.assert_refused(2, &["--explain", "cells of more than", "shorter --for"]);
 }
 
 #[test]
 fn cell_that_cannot_be_measured_is_named_and_others_are_measured() {
     let folder = folder();
     let study = tiny(7).replace("lab:standard", "lab:/nowhere/vmlinuz");
-    let study = written(folder.path(), &study);
-    let said = latlab(&format!("study {study}"));
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("cell 1, standard: "), "{said:?}");
-    assert!(said.stderr.contains("1 of 2 cells could not be measured"), "{said:?}");
-    assert!(said.stdout.contains("no value for standard.samples"), "{said:?}");
-    assert!(said.stdout.contains("no value for rt.cache"), "{said:?}");
+    let study = write_study(folder.path(), &study);
+    let output = latlab(&format!("study {study}"));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("cell 1, standard: "), "{output:?}");
+    assert!(output.stderr.contains("1 of 2 cells could not be measured"), "{output:?}");
+    assert!(output.stdout.contains("no value for standard.samples"), "{output:?}");
+    assert!(output.stdout.contains("no value for rt.cache"), "{output:?}");
 }
 
 #[test]
@@ -285,43 +289,48 @@ fn error_in_study_is_refused_with_its_position() {
     for (from, to, words) in cases {
         let text = tiny(7);
         assert!(text.contains(from), "{from}");
-        let study = written(folder.path(), &text.replacen(from, to, 1));
-        latlab(&format!("study {study} --check")).refused(2, &[&[study.as_str()], words].concat());
+        let study = write_study(folder.path(), &text.replacen(from, to, 1));
+        latlab(&format!("study {study} --check"))
+            .assert_refused(2, &[&[study.as_str()], words].concat());
     }
-    let study = written(folder.path(), &tiny(7));
-    let said = carried_out(&format!("study {study} --check"));
-    assert!(said.stdout.ends_with("2 cells, 3 figures, 4 claims; no errors\n"), "{said:?}");
-    let said = carried_out(&format!("study {study} --list-cells"));
-    assert_eq!(said.stdout.lines().count(), 3, "{said:?}");
+    let study = write_study(folder.path(), &tiny(7));
+    let output = latlab_succeeds(&format!("study {study} --check"));
+    assert!(output.stdout.ends_with("2 cells, 3 figures, 4 claims; no errors\n"), "{output:?}");
+    let output = latlab_succeeds(&format!("study {study} --list-cells"));
+    assert_eq!(output.stdout.lines().count(), 3, "{output:?}");
     let out = folder.path().display();
-    latlab(&format!("study {study} --cell 3 --out {out}/3")).refused(2, &["no cell 3", "1 to 2"]);
+    latlab(&format!("study {study} --cell 3 --out {out}/3"))
+        .assert_refused(2, &["no cell 3", "1 to 2"]);
     assert!(!folder.path().join("3").exists());
-    latlab("study qick").refused(2, &["there is no study 'qick'", "did you mean quick?"]);
-    latlab("study /nowhere/x.toml").refused(2, &["/nowhere/x.toml", "No such file"]);
-    let said = carried_out("list studies");
-    assert!(said.stdout.contains("quick") && said.stdout.contains("rabbits-inversion"), "{said:?}");
-    let said = carried_out("list rabbits-inversion");
-    assert!(said.stdout.contains("figure 9") && said.stdout.contains("claim"), "{said:?}");
+    latlab("study qick").assert_refused(2, &["there is no study 'qick'", "did you mean quick?"]);
+    latlab("study /nowhere/x.toml").assert_refused(2, &["/nowhere/x.toml", "No such file"]);
+    let output = latlab_succeeds("list studies");
+    assert!(
+        output.stdout.contains("quick") && output.stdout.contains("rabbits-inversion"),
+        "{output:?}"
+    );
+    let output = latlab_succeeds("list rabbits-inversion");
+    assert!(output.stdout.contains("figure 9") && output.stdout.contains("claim"), "{output:?}");
 }
 
 #[test]
 fn repetition_is_not_confused_with_a_cell_of_its_name() {
     let folder = folder();
     let cells = "{ label = \"rt-2\", on = \"lab:rt\", seed = 90 }, { label = \"rt\"";
-    let study = written(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
+    let study = write_study(folder.path(), &tiny(7).replacen("{ label = \"rt\"", cells, 1));
     let out = folder.path().join("out");
-    carried_out(&format!("study {study} --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --out {}", out.display()));
     assert_eq!(entries(&out.join("records")).len(), 4, "a record for each repetition");
-    carried_out(&format!("study {study} --merge --out {}", out.display()));
+    latlab_succeeds(&format!("study {study} --merge --out {}", out.display()));
 }
 
 #[test]
 fn pictures_of_an_earlier_study_are_removed() {
     let folder = folder();
-    let study = written(folder.path(), &tiny(7));
+    let study = write_study(folder.path(), &tiny(7));
     let out = folder.path().join("out");
     let words = |more: &str| format!("study {study} --out {} {more}", out.display());
-    carried_out(&words("--png"));
+    latlab_succeeds(&words("--png"));
     let users_picture = out.join("mine.svg");
     fs::write(&users_picture, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>")
         .expect("the folder can be written");
@@ -337,10 +346,13 @@ fn pictures_of_an_earlier_study_are_removed() {
         names
     };
     assert_eq!(pictures(), ["how-late.png", "how-late.svg", "mine.svg", "worst.png", "worst.svg"]);
-    written(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
-    let said = carried_out(&words("--merge"));
+    write_study(folder.path(), &tiny(7).replace("name = \"how-late\"", "name = \"late\""));
+    let output = latlab_succeeds(&words("--merge"));
     assert_eq!(pictures(), ["late.svg", "mine.svg", "worst.svg"]);
-    for gone in ["how-late.png", "how-late.svg", "worst.png"] {
-        assert!(said.stderr.contains(&format!("{gone} was drawn by an earlier study")), "{said:?}");
+    for removed in ["how-late.png", "how-late.svg", "worst.png"] {
+        assert!(
+            output.stderr.contains(&format!("{removed} was drawn by an earlier study")),
+            "{output:?}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for
 //! them.
 
-use crate::program::{LATLAB, Said, command, latlab, root, run};
+use crate::program::{LATLAB, Output, command, latlab, root, run};
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
 use std::process::Command;
@@ -12,7 +12,7 @@ const THREADIRQS: &str = "lab:threadirqs";
 /// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling
 /// of threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and
 /// `SCHED_OTHER` interrupt threads.
-fn in_a_guest(target: &str, script: &str) -> Said {
+fn in_a_guest(target: &str, script: &str) -> Output {
     let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
     let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
     let mut command = command(&format!("exec --on {target} {tools} -- sh -c"));
@@ -33,7 +33,7 @@ const REAL_TIME_TASK: &str = "/latlab exec --fifo 5 -- /bin/sh -c '/bin/sleep 0.
 #[test]
 fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
     for target in [RT, THREADIRQS] {
-        let said = in_a_guest(
+        let output = in_a_guest(
             target,
             &format!(
                 "count\n/latlab adapt & daemon=$!; sleep 0.5; count\n\
@@ -41,53 +41,58 @@ fn irq_threads_are_lowered_until_5_ms_into_a_real_time_task() {
                  kill -TERM $daemon; wait $daemon; echo $?; count; ls /run/latlab"
             ),
         );
-        let lines: Vec<&str> = said.stdout.lines().collect();
+        let lines: Vec<&str> = output.stdout.lines().collect();
         let all: u32 = lines[0].strip_suffix(" and 0").and_then(|n| n.parse().ok()).unwrap_or(0);
-        assert!(all >= 4, "{said:?}");
-        let (own, wait) = (format!("{all} and 0"), format!("0 and {all}"));
-        assert_eq!(lines, [&own, &wait, &own, &own, &wait, "0", &own], "{said:?}");
-        let given = |line: &&str| line.contains(": irq/") && line.contains(" restored: there ");
-        assert_eq!(said.stderr.lines().filter(given).count(), all as usize, "{said:?}");
+        assert!(all >= 4, "{output:?}");
+        let (original, lowered) = (format!("{all} and 0"), format!("0 and {all}"));
+        assert_eq!(
+            lines,
+            [&original, &lowered, &original, &original, &lowered, "0", &original],
+            "{output:?}"
+        );
+        let is_restored =
+            |line: &&str| line.contains(": irq/") && line.contains(" restored: there ");
+        assert_eq!(output.stderr.lines().filter(is_restored).count(), all as usize, "{output:?}");
     }
 }
 
 #[test]
 fn irq_threads_of_killed_daemon_are_restored_by_next_command() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         RT,
         "count\n/latlab adapt & daemon=$!; sleep 0.5; kill -KILL $daemon; wait $daemon; count\n\
          /latlab doctor > /dev/null; count; ls /run/latlab",
     );
-    let lines: Vec<&str> = said.stdout.lines().collect();
-    assert_eq!(lines.len(), 3, "{said:?}");
-    assert!(lines[0] == lines[2] && lines[1].starts_with("0 and "), "{said:?}");
-    assert!(said.stderr.contains("is fifo 50 again, no longer other"), "{said:?}");
+    let lines: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{output:?}");
+    assert!(lines[0] == lines[2] && lines[1].starts_with("0 and "), "{output:?}");
+    assert!(output.stderr.contains("is fifo 50 again, no longer other"), "{output:?}");
 }
 
 #[test]
 fn irq_thread_changed_by_somebody_else_is_left_alone() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         RT,
         "for t in /proc/[0-9]*; do read -r n < $t/comm; case $n in irq/9-*) id=${t#/proc/};; esac; done\n\
          /latlab adapt & daemon=$!; sleep 0.5; policies irq/9\n\
          chrt -r -p 33 $id; sleep 0.5; /latlab exec --fifo 5 -- /bin/sleep 0.3; policies irq/9\n\
          kill -TERM $daemon; wait $daemon; policies irq/9",
     );
-    assert_eq!(said.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{said:?}");
+    assert_eq!(output.stdout, "irq/9-acpi 0 0\nirq/9-acpi 33 2\nirq/9-acpi 33 2\n", "{output:?}");
     let message =
         "irq/9-acpi is left alone from now on: another program changed it from other to rr 33";
-    assert!(said.stderr.contains(message), "{said:?}");
+    assert!(output.stderr.contains(message), "{output:?}");
 }
 
 #[test]
 fn mechanism_that_cannot_work_is_refused_before_anything_starts() {
-    let said = latlab("adapt --mechanisms inherit,suppress");
-    assert_eq!(said.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("name transparent or selective as well"), "{said:?}");
+    let output = latlab("adapt --mechanisms inherit,suppress");
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    assert!(output.stderr.contains("name transparent or selective as well"), "{output:?}");
     let why = "only where drivers request it: boot it with threadirqs";
-    let said = in_a_guest("lab:preemptible-hr", "/latlab adapt --dry-run; echo $?");
-    assert!(said.stdout.ends_with("\n0\n") && said.stdout.contains(why), "{said:?}");
-    assert!(said.stdout.contains("irq/9-acpi (/proc/"), "{said:?}");
+    let output = in_a_guest("lab:preemptible-hr", "/latlab adapt --dry-run; echo $?");
+    assert!(output.stdout.ends_with("\n0\n") && output.stdout.contains(why), "{output:?}");
+    assert!(output.stdout.contains("irq/9-acpi (/proc/"), "{output:?}");
 }
 
 /// Kernel threads are not visible in a container.
@@ -99,9 +104,9 @@ fn selective_without_irq_threads_does_not_start() {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount", "--mount-proc", LATLAB]);
     command.args(["adapt", "--dry-run", "--mechanisms", "selective"]);
-    let said = run(&mut command);
-    assert_eq!((said.code(), said.stdout.as_str()), (Some(3), ""), "{said:?}");
-    assert!(said.stderr.starts_with("latlab: selective: "), "{said:?}");
+    let output = run(&mut command);
+    assert_eq!((output.code(), output.stdout.as_str()), (Some(3), ""), "{output:?}");
+    assert!(output.stderr.starts_with("latlab: selective: "), "{output:?}");
 }
 
 fn late(record: &Record) -> Nanos {
@@ -120,8 +125,8 @@ fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
         let without = late(&latlab(&format!("{INVERSION} {target}")).record());
         assert!(without > Nanos::from_millis(350), "{target}: {without}");
         let words = format!("{INVERSION} {target} --adapt --fresh");
-        let said = latlab(&words);
-        let record = said.record();
+        let output = latlab(&words);
+        let record = output.record();
         assert!(late(&record) <= Nanos::from_micros(100), "{target}: {}", late(&record));
         let raised = |set: &str| {
             let is_it = |knob: &str| knob.starts_with("irq/") && knob.contains("-hpet");
@@ -129,7 +134,7 @@ fn irq_thread_inherits_priority_of_the_task_that_waits_for_it() {
         };
         assert!(raised("fifo 80"), "{:?}", record.changes);
         assert!(record.changes.iter().all(|change| change.restored), "{:?}", record.changes);
-        assert_eq!(latlab(&words).stdout, said.stdout, "{target}: the same bytes again");
+        assert_eq!(latlab(&words).stdout, output.stdout, "{target}: the same bytes again");
     }
 }
 
@@ -150,15 +155,15 @@ fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
 /// The interrupt thread wakes the task 128 times a second for two seconds.
 #[test]
 fn wake_up_is_logged_once_however_often_it_comes() {
-    let said = in_a_guest(
+    let output = in_a_guest(
         RT,
         "/latlab adapt --log /log 2> /dev/null & daemon=$!; sleep 1
         /latlab run realfeel:device=rtc,frequency=128,priority=80 --for 2s > /dev/null
         kill $daemon; wait $daemon; echo $?; cat /log",
     );
-    assert!(said.stdout.starts_with("0\n"), "{said:?}");
-    let entries = said.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
-    assert!((1..=5).contains(&entries), "{entries}: {said:?}");
+    assert!(output.stdout.starts_with("0\n"), "{output:?}");
+    let entries = output.stdout.lines().filter(|line| line.contains("\"wakes\":[{")).count();
+    assert!((1..=5).contains(&entries), "{entries}: {output:?}");
 }
 
 #[test]

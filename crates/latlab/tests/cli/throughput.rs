@@ -1,7 +1,8 @@
 //! Throughput probes with many processes: their figures, their costs, and the end of all processes.
 
 use crate::program::{
-    LATLAB, Running, Said, field, figure, folder, latlab, machine, pause, running, send, until,
+    LATLAB, Output, Running, field, figure, folder, latlab, lock_machine, pause, running, send,
+    wait_until,
 };
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
@@ -22,12 +23,12 @@ fn assert_counted_or_warned(record: &Record, name: &str) {
 
 #[test]
 fn hackbench_measures_repetitions_of_processes_and_threads() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for keys in ["tasks=processes", "tasks=threads,over=pipes"] {
         let words = format!("hackbench:groups=2,fan=4,loops=50,{keys}");
-        let said = latlab(&format!("run {words} --warm-up 0 --count 3 --json"));
-        assert_eq!(said.code(), Some(0), "{said:?}");
-        let record = said.record();
+        let output = latlab(&format!("run {words} --warm-up 0 --count 3 --json"));
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        let record = output.record();
         assert_eq!(record.series.len(), 1);
         let series = &record.series[0];
         assert_eq!((series.counts.recorded, series.counts.missed), (3, 0));
@@ -45,10 +46,10 @@ fn hackbench_measures_repetitions_of_processes_and_threads() {
 
 #[test]
 fn netbench_measures_requests_and_throughput() {
-    let _alone = machine();
-    let said = latlab("run netbench:clients=3 --for 500ms --json");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let _lock = lock_machine();
+    let output = latlab("run netbench:clients=3 --for 500ms --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert!(record.series[0].counts.recorded > 0, "{:?}", record.series[0].counts);
     assert!(figure(&record, "throughput").unwrap() > 0.0);
     assert!(figure(&record, "voluntary context switches").unwrap() > 0.0);
@@ -60,10 +61,10 @@ fn netbench_measures_requests_and_throughput() {
 
 #[test]
 fn context_has_a_figure_for_each_count_and_size() {
-    let _alone = machine();
-    let said = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let _lock = lock_machine();
+    let output = latlab("run context:processes=2/5,size=0/8KiB --for 1s --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let lost = |what: &str| {
         let mut warnings = record.warnings.iter();
         warnings.any(|one| one.code == "below-overhead" && one.text.contains(what))
@@ -81,8 +82,8 @@ fn context_has_a_figure_for_each_count_and_size() {
         }
     }
     assert_eq!(record.series.len(), 1);
-    let said = latlab("run context:processes=2/3/4,size=0 --warm-up 0 --count 2 --json");
-    let record = said.record();
+    let output = latlab("run context:processes=2/3/4,size=0 --warm-up 0 --count 2 --json");
+    let record = output.record();
     assert_eq!(record.series[0].counts.recorded, 2);
     assert_eq!(figure(&record, "4 processes, 0B"), None);
     let warned = record.warnings.iter().find(|warning| warning.code == "not-measured");
@@ -98,7 +99,7 @@ fn throughput_probe_with_invalid_value_is_refused() {
         ("hackbench:tasks=fibres", "threads"),
         ("netbench:clients=0", "clients"),
     ] {
-        latlab(&format!("run {words} --for 1s")).refused(2, &[why]);
+        latlab(&format!("run {words} --for 1s")).assert_refused(2, &[why]);
     }
 }
 
@@ -117,9 +118,9 @@ impl ProbeRun {
         fs::copy(LATLAB, &program).expect("the folder can be written");
         let words = format!("run {probe} --for 60s --warm-up 0 --json");
         let mut run = Running::start(Command::new(&program).args(words.split_whitespace()));
-        run.measuring();
+        run.wait_until_measuring();
         let probe = ProbeRun { program, run, _folder: folder };
-        until("the worker has forked", || !probe.forked().is_empty());
+        wait_until("the worker has forked", || !probe.forked().is_empty());
         probe
     }
 
@@ -133,10 +134,10 @@ impl ProbeRun {
         workers.into_iter().flat_map(|worker| self.children(worker)).collect()
     }
 
-    fn finish(self) -> Said {
-        let said = self.run.finish();
-        until("no process is left", || running(&self.program).is_empty());
-        said
+    fn finish(self) -> Output {
+        let output = self.run.finish();
+        wait_until("no process is left", || running(&self.program).is_empty());
+        output
     }
 }
 
@@ -146,34 +147,34 @@ const LONG: [&str; 3] =
 
 #[test]
 fn process_that_dies_ends_the_probe_and_all_its_processes() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for probe in LONG {
         let probe = ProbeRun::start(probe);
         let forked = probe.forked();
         send("KILL", forked[forked.len() - 1]);
-        let said = probe.finish();
-        assert_eq!(said.code(), Some(2), "{said:?}");
-        let messages = said.stderr.lines().filter(|line| line.contains("has ended"));
-        assert_eq!(messages.count(), 1, "{said:?}");
-        assert!(!said.stderr.contains("panicked"), "{said:?}");
+        let output = probe.finish();
+        assert_eq!(output.code(), Some(2), "{output:?}");
+        let messages = output.stderr.lines().filter(|line| line.contains("has ended"));
+        assert_eq!(messages.count(), 1, "{output:?}");
+        assert!(!output.stderr.contains("panicked"), "{output:?}");
     }
 }
 
 #[test]
 fn worker_that_dies_ends_the_probe() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for probe in LONG {
         let probe = ProbeRun::start(probe);
         send("KILL", probe.children(probe.run.pid())[0]);
-        let said = probe.finish();
-        assert_eq!(said.code(), Some(2), "{said:?}");
-        assert!(said.stderr.contains("the worker process of the probe has ended"), "{said:?}");
+        let output = probe.finish();
+        assert_eq!(output.code(), Some(2), "{output:?}");
+        assert!(output.stderr.contains("the worker process of the probe has ended"), "{output:?}");
     }
 }
 
 #[test]
 fn run_that_is_killed_leaves_no_process() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for probe in LONG {
         let probe = ProbeRun::start(probe);
         probe.run.signal("KILL");
@@ -183,15 +184,15 @@ fn run_that_is_killed_leaves_no_process() {
 
 #[test]
 fn sigint_keeps_what_was_measured() {
-    let _alone = machine();
+    let _lock = lock_machine();
     for probe in ["hackbench:groups=1,fan=2,loops=10", "netbench:clients=2", "context:size=0"] {
         let probe = ProbeRun::start(probe);
         // Progress is not visible from outside; a second is enough for some samples.
         pause(Duration::from_secs(1));
         probe.run.signal("INT");
-        let said = probe.finish();
-        assert_eq!(said.code(), Some(0), "{said:?}");
-        let record = said.record();
+        let output = probe.finish();
+        assert_eq!(output.code(), Some(0), "{output:?}");
+        let record = output.record();
         assert!(record.series[0].counts.recorded > 0, "{record:?}");
         assert!(!record.figures.is_empty());
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));

@@ -1,6 +1,6 @@
 //! Users without rights: they are told what is lacking, and can measure without it.
 
-use crate::program::{self, LATLAB, Missing, folder, machine, not_run, root, run};
+use crate::program::{self, LATLAB, Missing, folder, lock_machine, not_run, root, run};
 use latlab_core::time::Nanos;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn copy(folder: &Path) -> PathBuf {
 }
 
 /// Runs the program as the user nobody, without capabilities and with an `RLIMIT_RTPRIO` of 0.
-fn as_nobody(program: &Path, words: &str) -> program::Said {
+fn as_nobody(program: &Path, words: &str) -> program::Output {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
     command.args(["--inh-caps=-all", "--bounding-set=-all", "prlimit", "--rtprio=0"]);
@@ -32,18 +32,18 @@ fn user_without_real_time_rights_is_told_how_to_get_them() {
     let folder = folder();
     let program = copy(folder.path());
     let remedies: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
-    as_nobody(&program, "run cyclic").refused(3, remedies);
-    as_nobody(&program, "run timer --policy rr").refused(3, remedies);
-    as_nobody(&program, "exec --fifo 5 -- true").refused(3, &remedies[..2]);
+    as_nobody(&program, "run cyclic").assert_refused(3, remedies);
+    as_nobody(&program, "run timer --policy rr").assert_refused(3, remedies);
+    as_nobody(&program, "exec --fifo 5 -- true").assert_refused(3, &remedies[..2]);
     let scan = as_nobody(&program, "scan fork");
     assert!(
-        !scan.refused(3, &remedies[..2]).contains("--policy"),
+        !scan.assert_refused(3, &remedies[..2]).contains("--policy"),
         "a scan has no --policy: {scan:?}"
     );
-    as_nobody(&program, "exec --cpu-dma-latency 0 -- true").refused(3, &["root"]);
+    as_nobody(&program, "exec --cpu-dma-latency 0 -- true").assert_refused(3, &["root"]);
     as_nobody(&program, "run --policy other --set swappiness=1")
-        .refused(3, &["swappiness", "root"]);
-    as_nobody(&program, "adapt").refused(3, &["run latlab as root to adapt"]);
+        .assert_refused(3, &["swappiness", "root"]);
+    as_nobody(&program, "adapt").assert_refused(3, &["run latlab as root to adapt"]);
 }
 
 #[test]
@@ -53,11 +53,11 @@ fn user_without_rights_measures_as_ordinary_task() {
     }
     let folder = folder();
     let program = copy(folder.path());
-    let _alone = machine();
+    let _lock = lock_machine();
     let words = "run cyclic --policy other --count 100 --cpus 0 --warm-up 0 --json";
-    let said = as_nobody(&program, words);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = as_nobody(&program, words);
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let [series] = record.series.as_slice() else { panic!("{record:?}") };
     let schedule = &series.schedule;
     assert_eq!((schedule.policy.as_str(), schedule.priority), ("other", 0));
@@ -75,19 +75,19 @@ fn user_with_cap_sys_nice_scans() {
     let capabilities = ["cap_sys_nice,cap_ipc_lock+ep"];
     let status = Command::new("setcap").args(capabilities).arg(&program).status();
     assert!(status.expect("make test installs setcap").success());
-    let _alone = machine();
+    let _lock = lock_machine();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
     command.current_dir("/").arg(&program).args("scan fork read exit --points 10".split(' '));
-    let said = run(command.args("--repeat 3 --for 5s --json".split(' ')));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = run(command.args("--repeat 3 --for 5s --json".split(' ')));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert_eq!(record.scans.len(), 3);
     assert!(record.scans.iter().all(|scan| scan.points.len() >= 10));
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]);
     command.current_dir("/").arg(&program).args(["scan", "procfs:/proc/kmsg"]);
-    run(&mut command).refused(2, &["procfs: /proc/kmsg", "path="]);
+    run(&mut command).assert_refused(2, &["procfs: /proc/kmsg", "path="]);
 }
 
 /// A cgroup that is removed with the test.
@@ -114,5 +114,5 @@ fn cgroup_without_real_time_budget_is_named_to_root() {
     let mut command = Command::new("sh");
     command.args(["-c", "echo $$ > \"$1/cgroup.procs\"; exec \"$2\" run cyclic", "sh"]);
     command.arg(&group.0).arg(LATLAB);
-    run(&mut command).refused(3, &["fifo", "latlab-test-", "cpu.rt_runtime_us"]);
+    run(&mut command).assert_refused(3, &["fifo", "latlab-test-", "cpu.rt_runtime_us"]);
 }

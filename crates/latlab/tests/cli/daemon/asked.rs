@@ -1,6 +1,6 @@
 //! Requests for device groups, and the status of the daemon.
 
-use super::{folder, latlab, root, secluded};
+use super::{folder, in_namespaces, latlab, root};
 use crate::program::LATLAB;
 use latlab_core::mechanism::status::Status;
 use std::fs;
@@ -22,32 +22,32 @@ fn request_stands_until_its_program_ends() {
         sleep 0.1; latlab adapt status --json > \"$folder/after.json\"
         latlab exec --irq-group audoi -- echo done; echo $?
         latlab adapt status; kill $daemon; wait $daemon; ls /run/latlab";
-    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
+    let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));
     let status = |name: &str| -> Status {
         let text = fs::read_to_string(folder.path().join(name)).unwrap();
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
     };
     let asked = status("asked.json");
     assert_eq!(asked.requests[0].groups, ["AUDIO", "NETWORK"]);
-    let (process, rest) = said.stdout.split_once('\n').unwrap();
+    let (process, rest) = output.stdout.split_once('\n').unwrap();
     assert_eq!(
         asked.requests[0].process.to_string(),
         process,
-        "latlab became the program: {said:?}"
+        "latlab became the program: {output:?}"
     );
     assert!(status("after.json").requests.is_empty(), "the program has ended");
     let changes: Vec<_> =
         asked.changes.iter().map(|one| (&*one.knob, &*one.was, &*one.to)).collect();
     assert_eq!(changes, [("preempt", "full", "lazy"), ("wakeup_preemption", "1", "0")]);
     assert!(asked.cpu.0 > 0 && asked.at > asked.began);
-    assert!(rest.starts_with("2\nlatlab "), "{said:?}");
-    assert!(rest.contains("\npreempt            full  lazy  "), "{said:?}");
+    assert!(rest.starts_with("2\nlatlab "), "{output:?}");
+    assert!(rest.contains("\npreempt            full  lazy  "), "{output:?}");
     assert!(
         rest.contains("; 1 request refused\noverhead: ") && rest.ends_with(" of a CPU\n"),
-        "{said:?}"
+        "{output:?}"
     );
     let why = "latlab: there is no device group 'audoi': did you mean AUDIO?\n";
-    assert_eq!(said.stderr, why, "{said:?}");
+    assert_eq!(output.stderr, why, "{output:?}");
 }
 
 #[test]
@@ -62,11 +62,11 @@ fn requests_are_for_root_and_members_of_the_group() {
         $user --clear-groups \"$folder/latlab\" exec --irq-group audio -- echo done; echo $?
         $user --clear-groups \"$folder/latlab\" adapt status; echo $?
         $user --groups 29 \"$folder/latlab\" exec --irq-group audio -- echo done; echo $?";
-    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
-    assert_eq!(said.stdout, "3\n3\ndone\n0\n", "{said:?}");
+    let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));
+    assert_eq!(output.stdout, "3\n3\ndone\n0\n", "{output:?}");
     let why = "latlab: the latlab that adapts this machine refuses: only root and members of the \
                group audio may ask\n";
-    assert_eq!(said.stderr, why.repeat(2), "{said:?}");
+    assert_eq!(output.stderr, why.repeat(2), "{output:?}");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn request_without_selective_is_refused() {
     let folder = folder();
     let script = "latlab adapt --mechanisms suppress 2> /dev/null & begun
         latlab exec --irq-group audio -- echo done; echo $?";
-    let said = secluded(folder.path(), script);
-    assert_eq!(said.stdout, "3\n", "{said:?}");
-    assert!(said.stderr.contains("selective is not among --mechanisms"), "{said:?}");
+    let output = in_namespaces(folder.path(), script);
+    assert_eq!(output.stdout, "3\n", "{output:?}");
+    assert!(output.stderr.contains("selective is not among --mechanisms"), "{output:?}");
 }
 
 #[test]
@@ -87,11 +87,11 @@ fn status_watch_redraws_each_second_on_a_terminal_only() {
     if !root() {
         return;
     }
-    latlab("adapt status --watch").refused(2, &["--watch needs a terminal"]);
+    latlab("adapt status --watch").assert_refused(2, &["--watch needs a terminal"]);
     let folder = folder();
     let script = "\
         script --quiet --return --command \"timeout -s INT 2.5 $program adapt status --watch\" \
           /dev/null < /dev/null; echo";
-    let said = secluded(folder.path(), &format!("{DAEMON}{script}"));
-    assert_eq!(said.stdout.matches("\u{1b}[Hlatlab ").count(), 3, "{said:?}");
+    let output = in_namespaces(folder.path(), &format!("{DAEMON}{script}"));
+    assert_eq!(output.stdout.matches("\u{1b}[Hlatlab ").count(), 3, "{output:?}");
 }

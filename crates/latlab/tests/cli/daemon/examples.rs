@@ -1,6 +1,6 @@
 //! The programs in examples/ that request device groups.
 
-use super::{folder, root, secluded};
+use super::{folder, in_namespaces, root};
 use crate::program::{Missing, not_run};
 use std::process::Command;
 
@@ -12,13 +12,13 @@ fn assert_answered(folder: &std::path::Path, program: &str) {
         "latlab adapt --mechanisms suppress,selective 2> /dev/null & begun
         {program} AUDIO,network; echo $?; {program} nothing; echo $?"
     );
-    let said = secluded(folder, &script);
+    let output = in_namespaces(folder, &script);
     let expected = "ok AUDIO,NETWORK\nok\n0\nwrong there is no device group 'nothing'";
-    assert!(said.stdout.starts_with(expected) && said.stdout.ends_with("\n1\n"), "{said:?}");
+    assert!(output.stdout.starts_with(expected) && output.stdout.ends_with("\n1\n"), "{output:?}");
 }
 
 fn succeeds(command: &mut Command) -> bool {
-    command.output().is_ok_and(|said| said.status.success())
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Invalid, oversized and idle clients: the daemon keeps working and uses no more memory.
 
 use super::{FAKE_KNOBS, LATLAB, folder, root};
-use crate::program::{Running, field, until};
+use crate::program::{Running, field, wait_until};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ fn start(folder: &Path, words: &str) -> Running {
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]).arg(script).arg("sh").arg(LATLAB).arg(folder);
     let daemon = Running::start(&mut command);
-    until("the daemon listens", || connect(folder).is_ok());
+    wait_until("the daemon listens", || connect(folder).is_ok());
     daemon
 }
 
@@ -112,13 +112,13 @@ fn metrics_are_served_to_localhost() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let daemon = start(folder.path(), &format!("--metrics 127.0.0.1:{port}"));
     assert!(answer(folder.path(), b"nonsense\n").starts_with("wrong "));
-    let said = page(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    let output = page(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, body) = output.split_once("\r\n\r\n").unwrap();
     assert!(
         head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"),
-        "{said}"
+        "{output}"
     );
-    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{said}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{output}");
     for line in [
         "latlab_knobs_turned 2",
         "latlab_decisions_total{mechanism=\"suppress\"} 2",

@@ -1,25 +1,25 @@
 //! The daemon on real kernels with real knobs.
 
-use crate::program::{Said, command, folder, run};
+use crate::program::{Output, command, folder, run};
 use std::fs;
 use std::path::Path;
 
 /// Runs a script in a guest with a PREEMPT_RT kernel, in which `/latlab` is this program.
 /// `snapshot` prints all knobs that it could set.
-fn in_a_guest(script: &str) -> Said {
+fn in_a_guest(script: &str) -> Output {
     on("rt", script)
 }
 
 /// The same with other programs. `policies` prints the scheduling of the IRQ threads.
-pub(super) fn in_a_guest_with(programs: &str, script: &str) -> Said {
+pub(super) fn in_a_guest_with(programs: &str, script: &str) -> Output {
     with(programs, "rt", script)
 }
 
-fn on(profile: &str, script: &str) -> Said {
+fn on(profile: &str, script: &str) -> Output {
     with("", profile, script)
 }
 
-fn with(programs: &str, profile: &str, script: &str) -> Said {
+fn with(programs: &str, profile: &str, script: &str) -> Output {
     let tools = "--with /bin/sleep --with /bin/cat --with /bin/sh --with /usr/bin/setpriv";
     let mut command = command(&format!("exec --on lab:{profile} {tools} {programs} -- sh -c"));
     let snapshot = "\
@@ -39,7 +39,7 @@ fn with(programs: &str, profile: &str, script: &str) -> Said {
 /// which take longer to start, and is killed after 580 to 980 ms. Returns how often a knob was set
 /// by then.
 fn kills_with_knobs_set(before: &str) -> u32 {
-    let said = in_a_guest(&format!(
+    let output = in_a_guest(&format!(
         "{before}before=$(snapshot); kills=0; turned=0
         while [ $kills -lt 25 ]; do
           few='--mechanisms selective,suppress,mode'; time=$((2 * kills + 100))
@@ -52,9 +52,9 @@ fn kills_with_knobs_set(before: &str) -> u32 {
           kills=$((kills + 1))
         done; echo $turned; /latlab adapt --restore",
     ));
-    let (turned, rest) = said.stdout.split_once('\n').expect("the script prints the count");
-    assert_eq!(rest, "no knob needs to be restored\n", "{said:?}");
-    turned.parse().unwrap_or_else(|e| panic!("{e}: {said:?}"))
+    let (turned, rest) = output.stdout.split_once('\n').expect("the script prints the count");
+    assert_eq!(rest, "no knob needs to be restored\n", "{output:?}");
+    turned.parse().unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn bounding_set() -> String {
 #[test]
 fn devices_requested_by_program_go_first_while_it_runs() {
     let bounding_set = bounding_set();
-    let said = in_a_guest(&format!(
+    let output = in_a_guest(&format!(
         "before=$(snapshot)
         setpriv --bounding-set={bounding_set} /latlab adapt --mechanisms selective,suppress,mode &
         daemon=$!; until /latlab adapt status > /dev/null 2>&1; do sleep 0.02; done
@@ -93,20 +93,20 @@ fn devices_requested_by_program_go_first_while_it_runs() {
         kill -TERM $daemon; wait $daemon; echo $?; [ \"$(snapshot)\" = \"$before\" ] && echo restored"
     ));
     let (alone, served) =
-        said.stdout.split_once("\n\n").expect("there is an empty line in between");
-    assert!(alone.contains("(irq/8-rtc0) 0 0"), "all device threads are lowered: {said:?}");
-    assert!(alone.contains("NO_WAKEUP_PREEMPTION"), "{said:?}");
-    assert!(alone.contains("(ktimers/0) 1 1"), "but timer threads are not: {said:?}");
+        output.stdout.split_once("\n\n").expect("there is an empty line in between");
+    assert!(alone.contains("(irq/8-rtc0) 0 0"), "all device threads are lowered: {output:?}");
+    assert!(alone.contains("NO_WAKEUP_PREEMPTION"), "{output:?}");
+    assert!(alone.contains("(ktimers/0) 1 1"), "but timer threads are not: {output:?}");
     let line = |knob: &str| {
         let line = served.lines().find(|line| line.starts_with(knob)).unwrap_or_default();
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert!(line("irq/8-rtc0 ").starts_with("irq/8-rtc0 fifo 50 fifo 70 "), "{said:?}");
-    assert!(line("irq/8-rtc0 ").contains("has asked for TIMER at priority 70"), "{said:?}");
-    assert!(line("irq/9-acpi ").starts_with("irq/9-acpi fifo 50 other "), "{said:?}");
-    assert!(line("mode: ").starts_with("mode: latency (there "), "{said:?}");
-    assert_eq!(line("TIMER "), "TIMER is requested by 1 process", "{said:?}");
-    assert!(served.ends_with("\n0\nrestored\n"), "{said:?}");
+    assert!(line("irq/8-rtc0 ").starts_with("irq/8-rtc0 fifo 50 fifo 70 "), "{output:?}");
+    assert!(line("irq/8-rtc0 ").contains("has asked for TIMER at priority 70"), "{output:?}");
+    assert!(line("irq/9-acpi ").starts_with("irq/9-acpi fifo 50 other "), "{output:?}");
+    assert!(line("mode: ").starts_with("mode: latency (there "), "{output:?}");
+    assert_eq!(line("TIMER "), "TIMER is requested by 1 process", "{output:?}");
+    assert!(served.ends_with("\n0\nrestored\n"), "{output:?}");
 }
 
 /// Writes a profile with PREEMPT_RT and two CPUs to the folder.
@@ -124,7 +124,7 @@ fn two_cpus(folder: &Path) -> String {
 fn starvation_restores_newest_changes_for_good() {
     let folder = folder();
     // The shell that counts the seconds must not starve itself.
-    let said = with(
+    let output = with(
         "--with /usr/bin/taskset",
         &two_cpus(folder.path()),
         "before=$(snapshot); echo -1 > /proc/sys/kernel/sched_rt_runtime_us
@@ -136,15 +136,15 @@ fn starvation_restores_newest_changes_for_good() {
         kill -TERM $daemon; wait $daemon; echo $?
         [ \"$(snapshot)\" = \"$before\" ] && echo restored",
     );
-    let (status, rest) = said.stdout.split_once("\n.\n").expect("the status is printed");
-    assert_eq!(rest, "0\nrestored\n", "{said:?}");
+    let (status, rest) = output.stdout.split_once("\n.\n").expect("the status is printed");
+    assert_eq!(rest, "0\nrestored\n", "{output:?}");
     let left = status.lines().filter_map(|line| line.strip_prefix("left alone: "));
     let left: Vec<&str> = left.filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(left, ["irq/8-rtc0", "wakeup_preemption"], "{said:?}");
+    assert_eq!(left, ["irq/8-rtc0", "wakeup_preemption"], "{output:?}");
     let starved = "no ordinary task ran for 1 s on CPU 1, and this was the last change";
-    let back: Vec<&str> = said.stderr.lines().filter(|line| line.contains(starved)).collect();
+    let back: Vec<&str> = output.stderr.lines().filter(|line| line.contains(starved)).collect();
     let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();
-    assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {said:?}");
+    assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {output:?}");
 }
 
 /// On a CPU that is brought online later, policy changes are detected at once, not at the next
@@ -153,7 +153,7 @@ fn starvation_restores_newest_changes_for_good() {
 fn real_time_tasks_are_detected_on_cpus_onlined_later() {
     let folder = folder();
     let profile = two_cpus(folder.path());
-    let said = on(
+    let output = on(
         &profile,
         "cpu=/sys/devices/system/cpu/cpu1/online; echo 0 > $cpu
         /latlab adapt --mechanisms suppress,mode & daemon=$!; sleep 0.5
@@ -164,14 +164,14 @@ fn real_time_tasks_are_detected_on_cpus_onlined_later() {
           sleep 1.3; n=$((n + 1))
         done; kill -TERM $daemon; wait $daemon; echo $?",
     );
-    assert_eq!(said.stdout, "heard\nheard\nheard\nheard\nheard\n0\n", "{said:?}");
+    assert_eq!(output.stdout, "heard\nheard\nheard\nheard\nheard\n0\n", "{output:?}");
 }
 
 /// The message appears once, not each second.
 #[test]
 fn missing_tracepoints_on_new_cpu_are_reported_once() {
     let folder = folder();
-    let said = with(
+    let output = with(
         "--with /bin/mount",
         &two_cpus(folder.path()),
         "cpu=/sys/devices/system/cpu/cpu1/online; echo 0 > $cpu
@@ -181,7 +181,7 @@ fn missing_tracepoints_on_new_cpu_are_reported_once() {
         done
         echo 1 > $cpu; sleep 3.5; kill -TERM $daemon; wait $daemon; echo $?",
     );
-    assert_eq!(said.stdout, "0\n", "{said:?}");
+    assert_eq!(output.stdout, "0\n", "{output:?}");
     let why = "late on new CPUs (now there are 0-1): tracefs is not mounted";
-    assert_eq!(said.stderr.matches(why).count(), 1, "{said:?}");
+    assert_eq!(output.stderr.matches(why).count(), 1, "{output:?}");
 }

@@ -1,13 +1,13 @@
 //! Detection of policy changes by the daemon, and its cost for system calls.
 
 use super::guest::in_a_guest_with;
-use crate::program::Said;
+use crate::program::Output;
 
 /// Returns the ratio of the time of 200 000 system calls with the daemon to that without, after the
 /// command `before`. Asserts that a task has its knobs 5 ms after it got FIFO 5: it sleeps, and no
 /// task of that policy is woken or forked, so that the scheduler's tracepoints do not report it.
-fn longer(before: &str) -> (f64, Said) {
-    let said = in_a_guest_with(
+fn slowdown(before: &str) -> (f64, Output) {
+    let output = in_a_guest_with(
         "--with /bin/dd --with /bin/mount --with /usr/bin/chrt",
         &format!(
             "{before}; calls() {{ dd if=/dev/zero of=/dev/null bs=1 count=100000 2>&1; }}
@@ -18,10 +18,10 @@ fn longer(before: &str) -> (f64, Said) {
             kill -TERM $daemon; wait $daemon; echo $?"
         ),
     );
-    let times: Vec<f64> = said.stdout.lines().filter_map(time).collect();
-    assert!(said.stdout.ends_with("\nheard\n0\n"), "{said:?}");
-    assert_eq!(times.len(), 2, "{said:?}");
-    (times[1] / times[0], said)
+    let times: Vec<f64> = output.stdout.lines().filter_map(time).collect();
+    assert!(output.stdout.ends_with("\nheard\n0\n"), "{output:?}");
+    assert_eq!(times.len(), 2, "{output:?}");
+    (times[1] / times[0], output)
 }
 
 /// Returns the seconds that `dd` prints.
@@ -35,9 +35,9 @@ fn time(line: &str) -> Option<f64> {
 #[test]
 fn system_calls_are_not_slowed_unless_kernel_lacks_probes() {
     let slow = "which slows all system calls down: ";
-    let (ratio, said) = longer(":");
-    assert!(ratio < 1.03, "{ratio}: {said:?}");
-    assert!(!said.stderr.contains(slow), "{said:?}");
+    let (ratio, output) = slowdown(":");
+    assert!(ratio < 1.03, "{ratio}: {output:?}");
+    assert!(!output.stderr.contains(slow), "{output:?}");
     for (before, why) in [
         ("mount -t tmpfs none /sys/bus/event_source/devices", "this kernel has no probes for perf"),
         (
@@ -45,11 +45,11 @@ fn system_calls_are_not_slowed_unless_kernel_lacks_probes() {
             "kprobes report nothing: kernel.ftrace_enabled",
         ),
     ] {
-        let (ratio, said) = longer(before);
-        assert!(said.stderr.contains(&format!("{slow}{why}")), "{said:?}");
+        let (ratio, output) = slowdown(before);
+        assert!(output.stderr.contains(&format!("{slow}{why}")), "{output:?}");
         assert!(
             ratio > 1.08,
-            "system calls must be slower, or the first ratio proves nothing: {ratio}: {said:?}"
+            "system calls must be slower, or the first ratio proves nothing: {ratio}: {output:?}"
         );
     }
 }

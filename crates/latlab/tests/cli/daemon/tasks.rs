@@ -1,7 +1,7 @@
 //! Real-time tasks as the daemon sees them: their number, their wakers, and the cost of watching.
 
 use super::guest::in_a_guest_with;
-use crate::program::{Said, folder, latlab};
+use crate::program::{Output, folder, latlab};
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::Violations;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// Runs a script in a guest with a PREEMPT_RT kernel while a daemon with these mechanisms runs.
 /// `tasks` is `tests/adapt/tasks.c`, `status` prints the status of the daemon.
-fn with_daemon(mechanisms: &str, script: &str) -> Said {
+fn with_daemon(mechanisms: &str, script: &str) -> Output {
     let folder = folder();
     let program = folder.path().join("tasks");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/adapt/tasks.c");
@@ -32,25 +32,25 @@ fn with_daemon(mechanisms: &str, script: &str) -> Said {
 }
 
 /// Parses the statuses that were printed.
-fn statuses(said: &Said) -> Vec<Status> {
-    let text = said.stdout.trim_end().trim_end_matches(',');
-    serde_json::from_str(&format!("[{text}]")).unwrap_or_else(|e| panic!("{e}: {said:?}"))
+fn statuses(output: &Output) -> Vec<Status> {
+    let text = output.stdout.trim_end().trim_end_matches(',');
+    serde_json::from_str(&format!("[{text}]")).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
 #[test]
 fn task_count_and_mode_are_right_after_a_thousand_short_tasks() {
-    let said = with_daemon(
+    let output = with_daemon(
         "suppress,mode",
         "status; tasks come 1000 > /done; sleep 1.5; status
         /latlab exec --fifo 50 -- /bin/sleep 1000 & left=$!
         tasks come 1000 > /done; sleep 0.5; status; kill $left; sleep 1.5; status",
     );
-    let all: Vec<_> = statuses(&said).iter().map(|one| (one.realtime_tasks, one.mode)).collect();
+    let all: Vec<_> = statuses(&output).iter().map(|one| (one.realtime_tasks, one.mode)).collect();
     let (none, one) = ((Some(0), Some(Mode::Throughput)), (Some(1), Some(Mode::Latency)));
-    assert_eq!(all, [none, none, one, none], "{said:?}");
+    assert_eq!(all, [none, none, one, none], "{output:?}");
     // A task that ended before it was counted is not seen.
-    let turned = said.stderr.matches("preempt goes from full to lazy").count();
-    assert!((2..=3).contains(&turned), "knobs must not flap: {said:?}");
+    let turned = output.stderr.matches("preempt goes from full to lazy").count();
+    assert!((2..=3).contains(&turned), "knobs must not flap: {output:?}");
 }
 
 /// A reader of FIFO 80 is woken by `ktimers/0` 128 times a second.
@@ -59,8 +59,8 @@ const READER: &str = "/latlab run realfeel:device=rtc,frequency=128,priority=80 
                       status; /latlab adapt status > /dev/null; wait $reader";
 
 fn violations(mechanisms: &str) -> [Violations; 2] {
-    let said = with_daemon(mechanisms, READER);
-    let shown = statuses(&said);
+    let output = with_daemon(mechanisms, READER);
+    let shown = statuses(&output);
     let of = |nth: usize| shown[nth].violations.clone().expect("violations are counted");
     [of(0), of(1)]
 }
@@ -82,9 +82,9 @@ fn waker_violates_rule_until_raised_to_priority_of_task() {
 
 #[test]
 fn bpf_programs_cost_is_known_after_a_second() {
-    let said = with_daemon("transparent", &format!("status; {READER}"));
-    let shown = statuses(&said);
-    assert_eq!(shown[0].programs, None, "{said:?}");
+    let output = with_daemon("transparent", &format!("status; {READER}"));
+    let shown = statuses(&output);
+    assert_eq!(shown[0].programs, None, "{output:?}");
     let programs = shown[2].programs.expect("runs were counted");
     assert!((1_000_000_000..1_200_000_000).contains(&programs.counted.0), "{programs:?}");
     assert!(programs.share() > 0.0 && programs.share() < 0.05, "{programs:?}");
@@ -105,9 +105,9 @@ fn interrupt_thread_is_found_within_ten_wake_ups() {
 fn inherited_priority_is_restored_after_fifty_short_tasks() {
     let script = "before=$(policies); tasks wait 50; sleep 0.5\n\
                   [ \"$(policies)\" = \"$before\" ] && echo the same || policies";
-    let said = with_daemon("transparent,inherit", script);
-    assert_eq!(said.stdout, "done\nthe same\n", "{said:?}");
-    let raised = said.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
-    let back = said.stderr.matches("inherit: ktimers/0 restored").count();
-    assert!(raised > 0 && raised == back, "{raised} and {back}: {said:?}");
+    let output = with_daemon("transparent,inherit", script);
+    assert_eq!(output.stdout, "done\nthe same\n", "{output:?}");
+    let raises = output.stderr.matches("inherit: ktimers/0 goes from fifo 1 to fifo 80").count();
+    let restores = output.stderr.matches("inherit: ktimers/0 restored").count();
+    assert!(raises > 0 && raises == restores, "{raises} and {restores}: {output:?}");
 }

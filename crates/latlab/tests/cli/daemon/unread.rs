@@ -1,6 +1,6 @@
 //! A daemon whose standard error nobody reads.
 
-use super::{folder, root, secluded};
+use super::{folder, in_namespaces, root};
 use latlab_core::mechanism::status::Status;
 use std::time::Instant;
 
@@ -22,12 +22,12 @@ fn daemon_with_full_stderr_pipe_works_and_ends() {
         while kill -0 $daemon 2> /dev/null && [ $n -lt 250 ]; do sleep 0.02; n=$((n + 1)); done
         kill -0 $daemon 2> /dev/null && echo it goes on; knobs; kill $(cat \"$folder/reader\")";
     let began = Instant::now();
-    let said = secluded(folder.path(), script);
-    assert!(began.elapsed().as_secs() < 30, "{said:?}");
-    let (knobs, rest) = said.stdout.split_once('{').expect("the status is printed");
-    assert_eq!(knobs, "lazyNO_WAKEUP_PREEMPTION", "{said:?}");
+    let output = in_namespaces(folder.path(), script);
+    assert!(began.elapsed().as_secs() < 30, "{output:?}");
+    let (knobs, rest) = output.stdout.split_once('{').expect("the status is printed");
+    assert_eq!(knobs, "lazyNO_WAKEUP_PREEMPTION", "{output:?}");
     let (status, after) = rest.rsplit_once('}').expect("the status ends");
     let status: Status = serde_json::from_str(&format!("{{{status}}}")).expect("it is a status");
     assert_eq!(status.requests[0].groups, ["AUDIO"]);
-    assert_eq!(after, "\nfullWAKEUP_PREEMPTION", "{said:?}");
+    assert_eq!(after, "\nfullWAKEUP_PREEMPTION", "{output:?}");
 }

@@ -87,25 +87,26 @@ fn path_through_load_is_complete_to_the_instruction() {
 #[test]
 fn longest_section_of_scan_names_function_that_clears_huge_page() {
     let words = "scan populate:2MiB --points 4 --resolution 200us";
-    let said = latlab(&format!("explain --on lab:utime --json {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(&format!("explain --on lab:utime --json {words}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let longest = record.scans[0].longest().expect("a huge page is cleared without preemption");
     assert!(longest.length() > Nanos::from_micros(1_800), "{longest:?}");
     // Debian's kernel clears memory when it is allocated (`init_on_alloc`), without preemption, and
     // once more for the program, page by page, with preemption.
     let known = "clear_page_erms in get_page_from_freelist";
     assert_eq!(longest.function.as_deref(), Some(known));
-    latlab(&format!("explain --count 9 --on lab:utime {words}")).refused(2, &["--count", "scan"]);
+    latlab(&format!("explain --count 9 --on lab:utime {words}"))
+        .assert_refused(2, &["--count", "scan"]);
 }
 
 /// The non-preemptible section is known: the loop of the test driver.
 #[test]
 fn section_of_test_driver_names_its_loop() {
     let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
-    let said = latlab(&format!("explain --on lab:rt --json {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab(&format!("explain --on lab:rt --json {words}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let longest = record.scans[0].longest().expect("the loop is non-preemptible");
     let function = longest.function.as_deref().expect("the section has a function");
     assert!(function.starts_with("latlab_") && function.ends_with(" [latlab]"), "{function}");
@@ -113,17 +114,17 @@ fn section_of_test_driver_names_its_loop() {
 
 #[test]
 fn worst_samples_are_shown_with_their_functions() {
-    let said = latlab("explain cyclic --count 200 --on lab:rt");
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = latlab("explain cyclic --count 200 --on lab:rt");
+    assert_eq!(output.code(), Some(0), "{output:?}");
     for word in ["late at", "instructions +", "ns idle", "other functions", "interrupts off: "] {
-        assert!(said.stdout.contains(word), "no '{word}' in {}", said.stdout);
+        assert!(output.stdout.contains(word), "no '{word}' in {}", output.stdout);
     }
 }
 
 #[test]
 fn plan_microscope_cannot_watch_is_refused_before_it_begins() {
     let refused = |words: &str, code, why: &[&str]| {
-        latlab(words).refused(code, why);
+        latlab(words).assert_refused(code, why);
     };
     refused("explain --on lab:rt --rt --for 1s", 2, &["lab:rt", "--traced"]);
     let folder = folder();
@@ -137,9 +138,9 @@ fn plan_microscope_cannot_watch_is_refused_before_it_begins() {
 
 #[test]
 fn guest_in_wall_clock_time_is_explained_by_tracepoints() {
-    let said = latlab("explain --on vm:rt --count 100 --json");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = latlab("explain --on vm:rt --count 100 --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     assert!(super::explained(&record).wake_ups > 0, "{record:?}");
     assert!(record.worst.iter().all(|sample| sample.path.is_none()), "{:?}", record.worst);
 }
@@ -158,6 +159,6 @@ fn missing_compiler_is_refused_with_its_package() {
         .expect("the folder can be written");
     let mut command = Command::new(LATLAB);
     command.args(["explain", "--on", "lab:rt", "--count", "10"]);
-    let said = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));
-    said.refused(3, &["microscope", "apt-get install", "gcc", "make"]);
+    let output = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));
+    output.assert_refused(3, &["microscope", "apt-get install", "gcc", "make"]);
 }

@@ -1,7 +1,7 @@
 //! Output of explanations: report, trace, and stacks.
 
 use super::explained;
-use crate::program::{Running, command, field, folder, machine, root, run, workers};
+use crate::program::{Running, command, field, folder, lock_machine, root, run, workers};
 use latlab_core::record::Record;
 use serde_json::Value;
 use std::fs;
@@ -11,35 +11,35 @@ fn explained_run_becomes_report_trace_and_stacks() {
     if !root() {
         return;
     }
-    let alone = machine();
+    let lock = lock_machine();
     let folder = folder();
     let path = |name: &str| folder.path().join(name);
     let mut words =
         command("explain cyclic --above 1us --for 3s --load hackbench --load procfs --out");
     let mut explain = Running::start(words.arg(path("run.json")));
-    explain.measuring();
+    explain.wait_until_measuring();
     let named = workers(explain.pid()).into_iter().filter_map(|worker| field(worker, "Name"));
     let named: Vec<String> = named.collect();
     assert!(
         !named.is_empty() && named.iter().all(|name| ["hackbench", "procfs"].contains(&&**name)),
         "{named:?}"
     );
-    let said = explain.finish();
-    drop(alone);
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = explain.finish();
+    drop(lock);
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let record = Record::from_json(&fs::read_to_string(path("run.json")).unwrap()).unwrap();
     let found = explained(&record);
     assert!(found.late > 100 && !found.stacks.is_empty() && !found.cost.is_empty(), "{found:?}");
     assert!(found.causes.iter().any(|share| named.contains(&share.culprit)), "{found:?}");
     for cause in &found.causes[..3] {
-        assert!(said.stdout.contains(&cause.cause), "{cause:?}: {said:?}");
+        assert!(output.stdout.contains(&cause.cause), "{cause:?}: {output:?}");
     }
 
     let mut report = command("report");
     report.arg(path("run.json")).arg("-o").arg(path("run.html"));
     report.arg("--perfetto").arg(path("trace.json")).arg("--folded").arg(path("stacks"));
-    let said = run(&mut report);
-    assert_eq!(said.code(), Some(0), "{said:?}");
+    let output = run(&mut report);
+    assert_eq!(output.code(), Some(0), "{output:?}");
     let page = fs::read_to_string(path("run.html")).unwrap();
     assert!(page.contains(&found.causes[0].cause));
     let stacks = fs::read_to_string(path("stacks")).unwrap();

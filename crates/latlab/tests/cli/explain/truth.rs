@@ -1,7 +1,9 @@
 //! Known causes, produced by the probe `inject`: explanations must name them.
 
 use super::{charged, explained};
-use crate::program::{Missing, Running, Said, command, latlab, machine, not_run, pause, root};
+use crate::program::{
+    Missing, Output, Running, command, latlab, lock_machine, not_run, pause, root,
+};
 use latlab_core::record::explained::Explained;
 use std::fs;
 use std::time::Duration;
@@ -55,7 +57,7 @@ const TRUTHS: [Truth; 9] = [
 const COUNT: u64 = 23;
 const TIME: u64 = 300_000;
 
-fn inject(causes: &[&str], words: &str) -> Said {
+fn inject(causes: &[&str], words: &str) -> Output {
     let probe = |cause: &&str| format!(" inject:cause={cause},time=300us");
     let probes: String = causes.iter().map(probe).collect();
     latlab(&format!("explain{probes} --above 200us --json {words}"))
@@ -67,9 +69,9 @@ fn inject(causes: &[&str], words: &str) -> Said {
 /// unwind.
 fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
     let causes: Vec<&str> = ["none"].into_iter().chain(TRUTHS.map(|truth| truth.cause)).collect();
-    let said = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = inject(&causes, &format!("--count {COUNT} --on lab:{profile} --traced"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let explained = explained(&record);
     let late = (TRUTHS.len() - promptly.len()) as u64 * COUNT;
     assert_eq!((explained.wake_ups, explained.late), (causes.len() as u64 * COUNT, late));
@@ -91,10 +93,10 @@ fn on_kernel(profile: &str, promptly: &[&str], partly: &[&str]) {
         let share = share.unwrap_or_else(|| panic!("no {}: {explained:?}", truth.cause));
         if partly.contains(&truth.cause) {
             assert!(share.count * 2 > COUNT, "{}: {share:?}", truth.cause);
-            let of_it = explained.causes.iter();
-            let of_it =
-                of_it.filter(|one| (&one.cause, &one.culprit) == (&share.cause, &share.culprit));
-            let total: u64 = of_it.map(|one| one.total.0).sum();
+            let shares = explained.causes.iter();
+            let shares =
+                shares.filter(|one| (&one.cause, &one.culprit) == (&share.cause, &share.culprit));
+            let total: u64 = shares.map(|one| one.total.0).sum();
             assert!(total * 10 >= COUNT * TIME * 9, "{}: {explained:?}", truth.cause);
             continue;
         }
@@ -124,9 +126,9 @@ fn causes_are_named_on_preempt_rt() {
 
 #[test]
 fn cause_none_delays_nothing() {
-    let said = inject(&["none"], &format!("--count {COUNT} --on lab:rt --traced"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = inject(&["none"], &format!("--count {COUNT} --on lab:rt --traced"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let explained = explained(&record);
     assert_eq!((explained.wake_ups, explained.late, explained.total.0), (COUNT, 0, 0));
     assert!(explained.causes.is_empty() && explained.stacks.is_empty(), "{explained:?}");
@@ -139,7 +141,7 @@ fn causes_without_driver_are_named_on_this_machine() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     for cause in ["higher-priority", "equal-priority", "page-fault"] {
         let mut wrong = vec![];
         while let Some(explained) = misnamed(cause) {
@@ -152,9 +154,9 @@ fn causes_without_driver_are_named_on_this_machine() {
 /// Explains a run with this cause on this machine. Returns the explanation if it is wrong.
 fn misnamed(cause: &str) -> Option<Explained> {
     const COUNT: u64 = 50;
-    let said = inject(&[cause], &format!("--count {COUNT}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    let output = inject(&[cause], &format!("--count {COUNT}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let explained = explained(&record);
     let wake_ups = COUNT * record.plan.cpus.len() as u64;
     let shares = explained.causes.iter().filter(|share| share.cause == cause);
@@ -179,17 +181,17 @@ fn task_delayed_by_real_time_throttling_is_reported_as_throttled() {
         not_run(Missing::Required, "it needs kernel.sched_rt_runtime_us other than -1");
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").expect("sysfs is mounted");
     let last = online.trim().rsplit([',', '-']).next().expect("there is a CPU");
     let mut hog = command(&format!("exec --fifo 50 --cpus {last} -- sh -c"));
     let hog = Running::start(hog.arg("while :; do :; done"));
     pause(Duration::from_millis(300));
     let load = "--load cpu:on=probe";
-    let said = latlab(&format!("explain --cpus {last} {load} --above 5ms --for 3s --json"));
+    let output = latlab(&format!("explain --cpus {last} {load} --above 5ms --for 3s --json"));
     drop(hog);
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    let record = said.record();
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
     let explained = explained(&record);
     assert!(explained.late > 0, "{explained:?}");
     let throttled = charged(explained, &["throttled"]).0;

@@ -1,7 +1,9 @@
 //! Explanations of tasks that latlab did not start, and of tasks that cannot be watched.
 
 use super::explained;
-use crate::program::{LATLAB, Running, command, latlab, machine, pause, root, run, until};
+use crate::program::{
+    LATLAB, Running, command, latlab, lock_machine, pause, root, run, wait_until,
+};
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
@@ -14,9 +16,9 @@ fn sleeper(times: u32) -> Running {
 }
 
 fn watch(pid: u32, words: &str) -> latlab_core::record::Record {
-    let said = latlab(&format!("explain --pid {pid} --json {words}"));
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    said.record()
+    let output = latlab(&format!("explain --pid {pid} --json {words}"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    output.record()
 }
 
 #[test]
@@ -24,7 +26,7 @@ fn process_already_running_has_its_wake_ups_explained() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let sleeper = sleeper(100_000);
     let record = watch(sleeper.pid(), "--for 2s");
     let explained = explained(&record);
@@ -33,7 +35,7 @@ fn process_already_running_has_its_wake_ups_explained() {
     assert!(record.series.is_empty(), "there is no probe: {:?}", record.series);
     // The shell is explained, not the program that it waits for.
     let by_name = latlab("explain --comm sleep --count 5 --for 20s --json");
-    by_name.refused(2, &["--count", "--for"]);
+    by_name.assert_refused(2, &["--count", "--for"]);
     let by_name = latlab("explain --comm sleep --count 5 --json").record();
     assert!(by_name.worst.iter().all(|sample| sample.probe == "sleep"), "{:?}", by_name.worst);
 }
@@ -43,7 +45,7 @@ fn process_that_ends_is_explained_until_its_end() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let sleeper = sleeper(100);
     let record = watch(sleeper.pid(), "--for 10min");
     assert!(sleeper.finish().status.success());
@@ -60,12 +62,12 @@ fn process_with_reused_pid_is_another() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     for _ in 0..50 {
         let first = sleeper(100_000);
         let pid = first.pid();
         let watching = Running::start(&mut command(&format!("explain --pid {pid} --for 1min")));
-        until("its programs are loaded", || programs(watching.pid()).len() > 10);
+        wait_until("its programs are loaded", || programs(watching.pid()).len() > 10);
         pause(Duration::from_millis(300));
         watching.signal("STOP");
         first.signal("KILL");
@@ -75,10 +77,10 @@ fn process_with_reused_pid_is_another() {
         let second = sleeper(100_000);
         let same = second.pid() == pid;
         watching.signal("CONT");
-        let said = watching.finish();
+        let output = watching.finish();
         second.signal("KILL");
         second.finish();
-        assert!(said.stdout.contains("the process ended"), "{said:?}");
+        assert!(output.stdout.contains("the process ended"), "{output:?}");
         // Another process may have got that PID.
         if same {
             return;
@@ -92,11 +94,11 @@ fn task_name_unknown_is_reported() {
     if !root() {
         return;
     }
-    let _alone = machine();
-    let said = latlab("explain --comm nobody-at-all --for 300ms");
-    assert_eq!(said.code(), Some(0), "{said:?}");
-    assert!(said.stdout.contains("no wake-ups observed"), "{said:?}");
-    assert!(said.stdout.contains("no task is named 'nobody-at-all'"), "{said:?}");
+    let _lock = lock_machine();
+    let output = latlab("explain --comm nobody-at-all --for 300ms");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert!(output.stdout.contains("no wake-ups observed"), "{output:?}");
+    assert!(output.stdout.contains("no task is named 'nobody-at-all'"), "{output:?}");
     let record = latlab("explain --comm nobody-at-all --for 300ms --json").record();
     assert_eq!(explained(&record).late, 0);
 }
@@ -107,16 +109,17 @@ fn task_that_cannot_be_watched_is_refused() {
         return;
     }
     // Larger than any PID.
-    latlab("explain --pid 4194305 --for 1s").refused(2, &["--pid 4194305", "no such task"]);
-    latlab("explain cyclic --rt --for 1s").refused(2, &["--rt", "leave out"]);
+    latlab("explain --pid 4194305 --for 1s").assert_refused(2, &["--pid 4194305", "no such task"]);
+    latlab("explain cyclic --rt --for 1s").assert_refused(2, &["--rt", "leave out"]);
     let mut contained = Command::new("unshare");
     contained.args(["--pid", "--fork", "--mount-proc", LATLAB, "explain", "--rt", "--for", "1s"]);
-    run(&mut contained).refused(3, &["container", "--pid=host"]);
+    run(&mut contained).assert_refused(3, &["container", "--pid=host"]);
     let without = |capabilities: &str, words: &[&str]| {
         let mut command = Command::new("setpriv");
         command
             .args([format!("--bounding-set={capabilities}"), format!("--inh-caps={capabilities}")]);
-        run(command.args([LATLAB, "explain", "--comm", "sh", "--for", "1s"])).refused(3, words);
+        run(command.args([LATLAB, "explain", "--comm", "sh", "--for", "1s"]))
+            .assert_refused(3, words);
     };
     without("-all", &["CAP_BPF and CAP_PERFMON", "CAP_PERFMON and CAP_BPF are missing", "root"]);
     without("-sys_admin,-bpf", &["CAP_BPF is missing", "setcap"]);
@@ -143,15 +146,15 @@ fn bpf_programs_are_gone_after_explain_is_killed() {
     if !root() {
         return;
     }
-    let _alone = machine();
+    let _lock = lock_machine();
     let mut killed = Running::start(&mut command("explain cyclic --for 60s"));
-    killed.measuring();
+    killed.wait_until_measuring();
     let all = || programs(killed.pid());
-    until("its programs are loaded", || all().len() > 10);
+    wait_until("its programs are loaded", || all().len() > 10);
     pause(Duration::from_millis(300));
     let loaded = all();
     assert!(loaded.iter().all(|number| is_loaded(number)), "{loaded:?}");
     killed.signal("KILL");
     assert_eq!(killed.finish().signal(), Some(9));
-    until("its programs are gone", || !loaded.iter().any(|number| is_loaded(number)));
+    wait_until("its programs are gone", || !loaded.iter().any(|number| is_loaded(number)));
 }
