@@ -1,5 +1,8 @@
 # The project's tasks. Missing tools are installed from Debian.
 
+# No built-in rules: they would rebuild the kept BPF objects with the host compiler.
+MAKEFLAGS += --no-builtin-rules
+
 TARGET  := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz

@@ -10,6 +10,7 @@ pub(crate) mod ktap;
 pub(crate) mod live;
 pub(crate) mod metrics;
 pub(crate) mod output;
+pub(crate) mod outputs;
 pub(crate) mod parquet;
 pub(crate) mod perfetto;
 pub(crate) mod picture;

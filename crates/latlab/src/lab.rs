@@ -4,6 +4,7 @@ mod accel;
 mod answer;
 mod arch;
 mod cache;
+mod cells;
 mod guest;
 pub(crate) mod kernel;
 mod microscope;

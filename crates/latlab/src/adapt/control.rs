@@ -1,6 +1,7 @@
 //! The control thread: answers programs at a Unix socket that everybody may connect to, and serves
 //! metrics over TCP. No client can block it or make it use more memory.
 
+mod access;
 mod connection;
 mod http;
 mod requests;

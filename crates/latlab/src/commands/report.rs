@@ -1,7 +1,8 @@
 //! `latlab report`: shows records as an HTML page and in other formats.
 
 use crate::failure::{Result, failed};
-use crate::format::output::{Contents, Outputs};
+use crate::format::output::Contents;
+use crate::format::outputs::Outputs;
 use crate::format::picture::{NamedRecord, charts};
 use std::path::{Path, PathBuf};
 

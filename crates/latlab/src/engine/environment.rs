@@ -1,16 +1,17 @@
 //! The machine while a plan is carried out: knobs set, mechanisms active, loads at work; and all of
 //! it undone afterwards.
 
-use super::{Prepared, usable};
+use super::Prepared;
+use super::usable::{self, denied};
 use crate::adapt::Adapting;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::load::{Loads, Placed};
 use crate::rig;
 use latlab_core::doctor;
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Change, Warning, Work};
-use latlab_sys::guard::{Guard, GuardError};
+use latlab_sys::guard::Guard;
 use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
@@ -104,17 +105,6 @@ fn read_machine(root: &Root) -> Machine {
         clock_read_ns: clock::read_cost().0,
         record_ns: rig::record_cost().0,
         ..machine::read(root)
-    }
-}
-
-/// The refusal of a knob as a failure.
-pub(super) fn denied(error: &GuardError) -> Failure {
-    match error {
-        GuardError::Unknown(..)
-        | GuardError::Refused(..)
-        | GuardError::NotANumber(..)
-        | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
-        _ => Failure::Unsupported(error.to_string()),
     }
 }
 

@@ -1,14 +1,13 @@
 //! The parts of a plan that can work on this machine.
 
 use super::Prepared;
-use super::environment::denied;
 use crate::failure::{Failure, Result};
 use crate::load::{Load, Placed};
 use crate::part::{Built, driver};
 use crate::probe::Probe;
 use latlab_core::machine::Machine;
 use latlab_core::record::Warning;
-use latlab_sys::guard::Guard;
+use latlab_sys::guard::{Guard, GuardError};
 
 /// The probes of the plan. Fails where one can't work here, unless the plan skips those.
 pub(super) fn probes(
@@ -88,5 +87,16 @@ fn unless_skipped<T>(
             Ok(None)
         }
         checked => checked.map(Some),
+    }
+}
+
+/// The refusal of a knob as a failure.
+pub(super) fn denied(error: &GuardError) -> Failure {
+    match error {
+        GuardError::Unknown(..)
+        | GuardError::Refused(..)
+        | GuardError::NotANumber(..)
+        | GuardError::Taken { .. } => Failure::Failed(error.to_string()),
+        _ => Failure::Unsupported(error.to_string()),
     }
 }

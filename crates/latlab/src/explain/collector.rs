@@ -2,17 +2,63 @@
 //! its own.
 
 use super::probes::ProbeExplainer;
-use super::summary::Summarizer;
+use super::start_recorder;
+use super::summary::{Explanations, Summarizer};
 use crate::failure::Result;
+use latlab_bpf::Watch;
 use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
+use latlab_core::machine::Machine;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
+use latlab_sys::{clock, sched};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// Longest time from a sample until its window can be read: by then the task has gone to sleep
 /// again.
 const SETTLED: Nanos = Nanos::from_millis(500);
+
+impl ProbeExplainer {
+    /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
+    /// worst. `initial` is the threshold until enough samples are known to compute one. Returns the
+    /// result of `measure` even if explaining failed.
+    pub(crate) fn explain<T>(
+        above: Option<Nanos>,
+        initial: Nanos,
+        machine: &Machine,
+        measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
+    ) -> Result<(T, Result<Explanations>)> {
+        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(initial))?;
+        let probes = Arc::new(ProbeExplainer::new(recorder, above, initial));
+        let summarizer = Summarizer::new(machine, above.is_some());
+        let ended = AtomicBool::new(false);
+        let (measured, collected) = std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| {
+                // Without permission for this, more is lost under load, which is counted.
+                let _ = sched::raise_priority();
+                Collector::new(&probes, summarizer).run(&ended)
+            });
+            // The collector ends even if `measure` panics.
+            let end = SetOnDrop(&ended);
+            let measured = measure(Arc::clone(&probes));
+            drop(end);
+            (measured, collecting.join())
+        });
+        let collected = collected.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let explanations =
+            collected.map(|(summarizer, kept_above)| probes.finish(summarizer, kept_above));
+        Ok((measured, explanations))
+    }
+}
+
+/// Sets a flag when it is dropped.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
 
 /// Collects the late samples of probes.
 pub(super) struct Collector<'a> {

@@ -1,24 +1,20 @@
 //! Explaining the samples of probes: each sample is paired with the wake-up that the recorder saw.
 
-use super::collector::Collector;
 use super::live::LiveSummary;
 use super::summary::{Explanations, Summarizer};
-use super::{LateWakeUp, recorder_failed, start_recorder};
+use super::{LateWakeUp, recorder_failed};
 use crate::failure::Result;
 use crate::lock::lock;
 use crate::rig::Observer;
-use latlab_bpf::{Recorder, Watch};
+use latlab_bpf::Recorder;
 use latlab_core::explain::Window;
 use latlab_core::explain::pairing::Pairing;
 use latlab_core::explain::threshold;
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
-use latlab_core::machine::Machine;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
-use latlab_sys::sched;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// The measuring threads, and the recorder that watches them.
@@ -61,45 +57,20 @@ impl Observer for ProbeExplainer {
 }
 
 impl ProbeExplainer {
-    /// Explains the samples of the probes that `measure` runs: those above `above`, without it the
-    /// worst. `initial` is the threshold until enough samples are known to compute one. Returns the
-    /// result of `measure` even if explaining failed.
-    pub(crate) fn explain<T>(
-        above: Option<Nanos>,
-        initial: Nanos,
-        machine: &Machine,
-        measure: impl FnOnce(Arc<ProbeExplainer>) -> T,
-    ) -> Result<(T, Result<Explanations>)> {
-        let recorder = start_recorder(&Watch::Tasks(Vec::new()), above.unwrap_or(initial))?;
-        let probes = Arc::new(ProbeExplainer {
+    /// An explainer for samples above `above`; without it, for the worst ones. `initial` is the
+    /// threshold until enough samples are known to compute one.
+    pub(super) fn new(recorder: Recorder, above: Option<Nanos>, initial: Nanos) -> ProbeExplainer {
+        ProbeExplainer {
             recorder: Arc::new(Mutex::new(recorder)),
             threads: Mutex::default(),
             above,
             initial,
             live: LiveSummary::default(),
-        });
-        let summarizer = Summarizer::new(machine, above.is_some());
-        let ended = AtomicBool::new(false);
-        let (measured, collected) = std::thread::scope(|scope| {
-            let collecting = scope.spawn(|| {
-                // Without permission for this, more is lost under load, which is counted.
-                let _ = sched::raise_priority();
-                Collector::new(&probes, summarizer).run(&ended)
-            });
-            // The collector ends even if `measure` panics.
-            let end = SetOnDrop(&ended);
-            let measured = measure(Arc::clone(&probes));
-            drop(end);
-            (measured, collecting.join())
-        });
-        let collected = collected.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let explanations =
-            collected.map(|(summarizer, kept_above)| probes.finish(summarizer, kept_above));
-        Ok((measured, explanations))
+        }
     }
 
     /// The explanations of all samples. Samples up to `kept_above` were not kept.
-    fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
+    pub(super) fn finish(&self, summarizer: Summarizer, kept_above: Nanos) -> Explanations {
         let samples = self.samples();
         let above = threshold::late_above(self.above, &samples).max(kept_above);
         let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
@@ -172,15 +143,6 @@ impl ProbeExplainer {
     /// The summary for the live view.
     pub(super) fn live(&self) -> &LiveSummary {
         &self.live
-    }
-}
-
-/// Sets a flag when it is dropped.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The accelerator of a virtual machine: KVM where it works, which `/dev/kvm` alone does not say.
 
+use super::cells::ask;
 use super::guest::{Cell, GuestTime, Job, PROGRAM};
-use super::run::ask;
 use super::{kernel, prepare};
 use crate::failure::{Failure, Result};
 use crate::message::Message;

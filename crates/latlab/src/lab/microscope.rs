@@ -1,9 +1,10 @@
 //! The microscope: a run repeated with QEMU's plugin, which records the instructions of its worst
 //! samples.
 
+use super::cells::carry_out_one;
 use super::guest::{Cell, GuestTime, Plugin};
 use super::prepare;
-use super::run::{carry_out_one, run};
+use super::run::run;
 use super::symbols::Symbols;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};

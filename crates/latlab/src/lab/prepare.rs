@@ -1,9 +1,9 @@
 //! From a plan or a program to a cell: its profile, kernel, test driver and calibration.
 
+use super::cells::ask;
 use super::guest::{self, Cell, GuestTime, Job, Program, calibration};
 use super::kernel::{self, Kernel};
 use super::profile::{self, Profile};
-use super::run::ask;
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result};
 use crate::message::{Calibration, Message};

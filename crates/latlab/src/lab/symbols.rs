@@ -1,9 +1,9 @@
 //! The symbols of a guest's kernel: read from a guest once, kept beside the kernel.
 
+use super::cells::carry_out_one;
 use super::guest::Cell;
 use super::kernel;
 use super::prepare;
-use super::run::carry_out_one;
 use crate::engine::Prepared;
 use crate::failure::{Failure, Result, failed};
 use crate::session::Session;

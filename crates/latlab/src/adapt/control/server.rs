@@ -1,8 +1,8 @@
 //! The loop of the control thread: waits for descriptors, and serves those that are ready.
 
+use super::access::Access;
 use super::connection::{Connection, Reply};
 use super::requests::{CAPACITY, GroupRequests};
-use super::socket::Access;
 use super::{Context, http};
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::protocol::{self, Answer, Command};

@@ -1,27 +1,16 @@
-//! Accepting connections, and checking their access to requests.
+//! Accepting connections.
 
+use super::access::Access;
 use super::connection::Connection;
 use super::server::{Connections, Server};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
-use latlab_sys::peer::Peer;
 use std::io;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 
 /// Most programs without access that are connected at once.
 const DENIED: usize = 16;
 /// Pause after a connection could not be accepted, as when no descriptor is free.
 const PAUSE: Nanos = Nanos::from_millis(100);
-
-/// Access of a program that has connected.
-#[derive(Debug)]
-pub(super) enum Access {
-    /// It may send requests.
-    Granted(Arc<Peer>),
-    /// It may not, for this reason.
-    Denied(String),
-}
 
 impl Server {
     pub(super) fn accept_program(&mut self, connections: &mut Connections) {
@@ -33,7 +22,7 @@ impl Server {
                 return;
             }
         };
-        let access = self.access(&stream);
+        let access = Access::of(&stream, &self.context.configuration, &self.context.root);
         let is_denied = |access: &Access| matches!(access, Access::Denied(_));
         let denied = connections.programs.iter().filter(|one| is_denied(&one.client));
         if is_denied(&access) && denied.count() >= DENIED {
@@ -41,26 +30,6 @@ impl Server {
             return;
         }
         connections.programs.push(Connection::new(access, stream));
-    }
-
-    fn access(&self, stream: &UnixStream) -> Access {
-        let group = self.context.configuration.allow.as_deref();
-        match (Peer::of(stream), group) {
-            (Ok(peer), _) if peer.is_root_or_in(&self.context.root, group) => {
-                Access::Granted(Arc::new(peer))
-            }
-            (Ok(_), Some(group)) => {
-                Access::Denied(format!("only root and members of the group {group} may ask"))
-            }
-            (Ok(_), None) => Access::Denied(
-                "only root may ask: to allow a group as well, name it with allow in the \
-                 configuration"
-                    .to_owned(),
-            ),
-            (Err(_), _) => Access::Denied(
-                "your process is not visible to the daemon: is it in another container?".to_owned(),
-            ),
-        }
     }
 
     pub(super) fn accept_reader(&self, connections: &mut Connections) {

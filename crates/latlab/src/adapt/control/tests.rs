@@ -1,8 +1,8 @@
 //! Tests of the control thread over its socket, as programs use it.
 
+use super::access::Access;
 use super::connection::Connection;
 use super::server::{Connections, PROGRAMS, Ready};
-use super::socket::Access;
 use super::*;
 use latlab_core::time::Nanos;
 use latlab_sys::peer::Peer;
