@@ -166,7 +166,10 @@ mod tests {
     fn perf_counter_counts_or_fails_with_an_error_number() {
         match Counter::open(HardwareEvent::CacheMisses) {
             Ok(counter) => drop(counter.count().unwrap()),
-            Err(e) => assert!(e.raw_os_error().is_some(), "{e}"),
+            Err(e) => {
+                assert!(e.raw_os_error().is_some(), "{e}");
+                latlab_testing::not_run(latlab_testing::Missing::Optional, "no hardware counters");
+            }
         }
     }
 }

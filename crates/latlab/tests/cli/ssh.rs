@@ -165,7 +165,7 @@ fn record_comes_back_and_host_is_clean() {
     let probes: Vec<&str> = record.series.iter().map(|s| s.probe.as_str()).collect();
     assert_eq!(probes, ["cyclic", "timer", "timer"]);
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
-    assert!(!record.warnings.iter().any(|w| w.code == "far-side"), "{:?}", record.warnings);
+    assert!(!record.warnings.iter().any(|w| w.code == "remote-stderr"), "{:?}", record.warnings);
     assert!(host.left().is_empty(), "{:?}", host.left());
     let output = run(&mut host.latlab("compare a.json a.json"));
     assert_eq!(output.code(), Some(0), "{output:?}");
