@@ -63,7 +63,7 @@ fn configuration_with_an_error_is_refused_with_its_line() {
     with("\nceilin = 3")
         .assert_refused(2, &[&place, "line 2: unknown field `ceilin`, expected one of"]);
     with("ceiling = 99").assert_refused(2, &["line 1: ceiling is 99: it is a priority, 1 to 98"]);
-    with("allow = 'no-such-group'").assert_refused(2, &["which /etc/group does not have"]);
+    with("allow = 'no-such-group'").assert_refused(2, &["which is not in /etc/group"]);
     latlab("adapt --config /no/such/file").assert_refused(2, &["/no/such/file: No such file"]);
     latlab("adapt --metrics 0.0.0.0:9464").assert_refused(2, &["can be reached by other machines"]);
 }

@@ -49,7 +49,7 @@ fn driver_that_cannot_be_built_is_skipped_with_the_reason() {
         run(in_mount_namespace(hidden, folder.path(), &words).env("XDG_CACHE_HOME", folder.path()))
     };
     let loads = "--load interrupts:device --load fork";
-    let why = "there is nothing to build modules of 6.12";
+    let why = "modules for 6.12";
     in_guest(loads).assert_refused(3, &[why, "headers", "/lib/modules/6.12"]);
     let output = in_guest(&format!("{loads} --skip-missing"));
     let texts = skipped(&output);

@@ -103,7 +103,7 @@ fn noise_leaves_a_housekeeping_cpu_and_needs_a_duration() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$0\" agent \"$1\" < \"$1/plan\"", LATLAB]).arg(folder.path());
     let output = run(&mut shell);
-    assert!(output.stdout.contains("how long with --for"), "{output:?}");
+    assert!(output.stdout.contains("give a time with --for"), "{output:?}");
 }
 
 #[test]

@@ -182,6 +182,6 @@ fn missing_tracepoints_on_new_cpu_are_reported_once() {
         echo 1 > $cpu; sleep 3.5; kill -TERM $daemon; wait $daemon; echo $?",
     );
     assert_eq!(output.stdout, "0\n", "{output:?}");
-    let why = "late on new CPUs (now there are 0-1): tracefs is not mounted";
+    let why = "late (online CPUs: 0-1): tracefs is not mounted";
     assert_eq!(output.stderr.matches(why).count(), 1, "{output:?}");
 }
