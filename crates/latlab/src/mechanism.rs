@@ -1,4 +1,4 @@
-//! Mechanisms: each decides which knobs to set for what the machine does now.
+//! Mechanisms: each decides from observations of the machine which knobs to set.
 
 mod inherit;
 mod mode;

@@ -24,7 +24,7 @@ pub(super) enum Received {
     Known,
     /// Others as well, all of them pending or decided upon before.
     Repeated,
-    /// At least one that comes for the first time.
+    /// At least one that was not reported before.
     New,
 }
 
