@@ -14,7 +14,7 @@ use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
 /// Every mechanism. They are independent: each knob that is a file belongs to at most one of them,
-/// and their wishes for one thread are joined.
+/// and their priorities for one thread are combined.
 pub(crate) static MECHANISMS: &[Entry] = &[
     entry::<transparent::Transparent>(),
     entry::<inherit::Inherit>(),

@@ -66,7 +66,7 @@ pub(crate) trait Probe: Debug + Send + Sync {
         1
     }
 
-    /// Whether a number of samples is sure to be reached; otherwise only a time ends the probe.
+    /// Whether every number of samples is reached eventually; otherwise only a time ends the probe.
     fn supports_count(&self) -> bool {
         true
     }

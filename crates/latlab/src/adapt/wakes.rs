@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub(super) struct PendingWakes {
     wakers: Option<Wakers>,
     pending: Vec<Wake>,
-    /// Wake-ups of running tasks that were decided upon, with whatever result.
+    /// Wake-ups of running tasks that were decided upon, whatever the decision.
     decided: BTreeSet<Wake>,
 }
 

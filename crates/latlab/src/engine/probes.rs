@@ -1,4 +1,4 @@
-//! The probes of a plan, measured, and their late wake-ups explained where the plan asks for that.
+//! Measuring with the probes of a plan, and explaining late wake-ups if the plan requests it.
 
 use crate::explain::{Explanations, ProbeExplainer, TaskExplainer};
 use crate::failure::{Failure, Result};
@@ -10,7 +10,7 @@ use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 
-/// Runs the probes and explains their late wake-ups if the plan asks for that; or explains those of
+/// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
 /// other tasks. A failure after something was measured is returned along with the results.
 pub(super) fn run(
     plan: &Plan,

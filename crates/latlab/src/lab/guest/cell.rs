@@ -127,7 +127,7 @@ const CMDLINE: &str = "quiet panic=-1 rdinit=/latlab nokaslr random.trust_cpu=of
 bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
 
 impl Cell {
-    /// A boot of `kernel` without settings: the same whichever profile asks for it.
+    /// A boot of `kernel` without settings, the same for all profiles.
     pub(crate) fn plain(target: &str, kernel: Kernel, time: GuestTime, job: Job) -> Cell {
         let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
         Cell::of(target, profile, kernel, time, job)
