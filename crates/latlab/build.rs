@@ -19,7 +19,7 @@ fn main() {
     table("STUDIES", &sources.join("study"), "studies.rs");
 }
 
-/// Tells `include_bytes!` where a file is, or the user how to get it.
+/// Passes the path of a file to `include_bytes!`, or reports how to obtain a missing one.
 fn embed(name: &str, path: &Path, remedy: &str) {
     println!("cargo::rerun-if-changed={}", path.display());
     match path.canonicalize() {
@@ -28,7 +28,7 @@ fn embed(name: &str, path: &Path, remedy: &str) {
     }
 }
 
-/// Puts a file, compressed, where `include_bytes!` finds it.
+/// Compresses a file into the folder of the build, for `include_bytes!`.
 fn compress(path: &Path, name: &str, remedy: &str) {
     println!("cargo::rerun-if-changed={}", path.display());
     let Ok(bytes) = std::fs::read(path) else {
@@ -40,15 +40,15 @@ fn compress(path: &Path, name: &str, remedy: &str) {
     write(name, &packed.expect("writing to memory does not fail"));
 }
 
-/// Writes a file of the build's own.
+/// Writes a file to the folder of the build.
 fn write(name: &str, bytes: &[u8]) {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join(name);
     #[expect(clippy::disallowed_methods, reason = "a build writes nowhere else")]
     std::fs::write(out, bytes).expect("cargo has made the folder");
 }
 
-/// Makes a table of the names and texts of all TOML files in `folder`, so that one more of them
-/// needs no line of code.
+/// Makes a table of the names and texts of all TOML files in `folder`, so that a new file needs no
+/// code.
 fn table(name: &str, folder: &Path, file: &str) {
     println!("cargo::rerun-if-changed={}", folder.display());
     let entries = std::fs::read_dir(folder).expect("the folder is part of the sources");

@@ -104,7 +104,7 @@ pub(crate) trait Call: Debug + Send + Sync {
 }
 
 impl dyn Call {
-    /// What the call needs beyond a kernel.
+    /// Needs of the call beyond a kernel.
     pub(crate) fn needs(&self) -> Needs {
         let folders = self.folder().map(Path::to_owned).into_iter().collect();
         Needs { driver: self.needs_driver(), folders, ..Needs::default() }
@@ -113,8 +113,8 @@ impl dyn Call {
 
 /// A prepared call, ready to be made repeatedly.
 pub(crate) trait Stage {
-    /// Makes the call once. Only the call stands between [`Window::enter`] and [`Window::leave`];
-    /// preparation and clean-up stand before and after.
+    /// Makes the call once. Only the call is between [`Window::enter`] and [`Window::leave`];
+    /// preparation and clean-up are outside.
     fn play(&mut self, window: &Window) -> io::Result<()>;
 }
 

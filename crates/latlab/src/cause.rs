@@ -1,4 +1,4 @@
-//! Causes: each claims the segments of a late wake-up that it made.
+//! Causes of late wake-ups: each claims the segments that it explains.
 
 mod dispatch;
 mod equal_priority;
@@ -28,10 +28,10 @@ use latlab_core::time::Nanos;
 use std::cmp::Ordering;
 
 /// Every cause. The first that claims a segment gets it: causes that certainly explain a segment
-/// stand before those that explain it only if nothing else does.
+/// come before those that explain it only if nothing else does.
 ///
-/// 1. Time before the timer expired, and time the host took, is not this machine's, whatever its
-///    CPU did meanwhile.
+/// 1. This machine is not to blame for the time before the timer expired, nor for the time that
+///    the host took, whatever its CPU did meanwhile.
 /// 2. Interrupts run above everything, and a timer callback is a part of its interrupt. An
 ///    interrupt that is delivered late was blocked by whatever ran, a softirq included. Softirqs
 ///    run above tasks.
@@ -63,7 +63,7 @@ pub(crate) static CAUSES: &[Entry] = &[
 /// One cause. The doc comment of its struct says what it is, how it is recognized, and from which
 /// source; it has no parameters.
 pub(crate) trait Cause: Describe + clap::Args {
-    /// The culprit, if this cause made the segment.
+    /// The culprit, if this cause explains the segment.
     fn claim(stretch: &Segment, window: &Window, machine: &Circumstances) -> Option<Culprit>;
 }
 

@@ -1,4 +1,5 @@
-//! The engine: carries out a plan on this machine. The only place where the rooms meet.
+//! The engine: carries out a plan on this machine. It is the only module that brings together
+//! probes, loads, scans, explaining and adapting.
 
 mod environment;
 mod prepared;
@@ -59,7 +60,7 @@ fn check(plan: &Prepared) -> Result<()> {
     adapt::check(&plan.plan().adapt, &plan.plan().settings)
 }
 
-/// The CPUs asked for, else all that are online and that this process may use.
+/// The requested CPUs, else all that are online and that this process may use.
 fn cpus(wanted: &CpuList, online: &CpuList) -> Result<CpuList> {
     if !wanted.is_empty() {
         return check_cpus(wanted, online).map(|()| wanted.clone());

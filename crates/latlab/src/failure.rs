@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::process::ExitCode;
 
-/// Why a command did not succeed. The sentence says what was wrong, where, and what to do.
+/// Failure of a command. The sentence says what was wrong, where, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Failure {

@@ -1,4 +1,4 @@
-//! Loads: what competes with a probe, each in processes of its own that die with latlab.
+//! Loads: work that competes with a probe, each in processes of its own that die with latlab.
 
 mod caps_lock;
 mod console;
@@ -60,7 +60,7 @@ pub(crate) static LOADS: &[Entry<dyn Load>] = &[
     entry::<ipi::Ipi>(),
 ];
 
-/// A load: something that competes with the probe.
+/// A load: work that competes with the probe.
 pub(crate) trait Load: Debug + Send + Sync {
     /// The unit in which its work is counted.
     fn unit(&self) -> &'static str;
@@ -84,7 +84,7 @@ pub(crate) trait Load: Debug + Send + Sync {
     /// The CPUs it runs on.
     fn place(&self) -> &Place;
 
-    /// What it needs beyond a kernel.
+    /// Its needs beyond a kernel.
     fn needs(&self) -> Needs {
         Needs::default()
     }

@@ -1,4 +1,4 @@
-//! Mechanisms: each decides which knobs to set for what the machine does now.
+//! Mechanisms: each decides from observations of the machine which knobs to set.
 
 mod inherit;
 mod mode;
@@ -14,7 +14,7 @@ use latlab_core::mechanism::{self, Adaptation};
 use latlab_core::suggest;
 
 /// Every mechanism. They are independent: each knob that is a file belongs to at most one of them,
-/// and their wishes for one thread are joined.
+/// and their priorities for one thread are combined.
 pub(crate) static MECHANISMS: &[Entry] = &[
     entry::<transparent::Transparent>(),
     entry::<inherit::Inherit>(),

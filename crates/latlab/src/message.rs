@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Record { record: Box<Record>, verdict: Option<Failure> },
     /// The plan or the program failed.
     Failed(Failure),
-    /// What the guest's kernel calibrated.
+    /// The calibration of the guest's kernel.
     Calibration(Calibration),
     /// The user's program wrote this.
     Output { stream: Stream, base64: String },
@@ -41,7 +41,7 @@ pub(crate) enum Message {
     Exited(u8),
 }
 
-/// What a first boot in instruction time reports of its kernel.
+/// The calibration that a kernel reports after its first boot in instruction time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Calibration {
     /// Absent where the kernel hides its symbols or its memory.
@@ -59,7 +59,7 @@ pub(crate) struct ApicTimer {
     pub(crate) period: u32,
 }
 
-/// The output of a program that it wrote to.
+/// Output stream of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Stream {

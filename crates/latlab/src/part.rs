@@ -1,5 +1,5 @@
-//! Parts: what a probe, a load, a call, a cause, a mechanism and a target have in common, and how
-//! `name:key=value` becomes one.
+//! Parts: the common description of probes, loads, calls, causes, mechanisms and targets, and the
+//! parser of `name:key=value`.
 
 pub(crate) mod driver;
 pub(crate) mod needs;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// The description of a part. Its long text is the doc comment of its struct.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    /// What the user types.
+    /// Its name on the command line.
     pub(crate) name: &'static str,
     /// One line of at most 72 columns.
     pub(crate) summary: &'static str,
@@ -74,7 +74,7 @@ impl<T: ?Sized> Built<T> {
         Ok(Built { part: part.clone(), built })
     }
 
-    /// What the user types.
+    /// Its name on the command line.
     pub(crate) fn name(&self) -> &str {
         &self.part.name
     }
@@ -115,7 +115,7 @@ pub(crate) fn read<P: Params>(words: &[String]) -> ReadParams {
 }
 
 /// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. `defaults` apply
-/// to a part that has such a key, unless the text gives it.
+/// to a part that has such a key, unless the text sets it.
 pub(crate) fn parse<T: ?Sized>(
     kind: &str,
     table: &'static [Entry<T>],

@@ -54,19 +54,19 @@ pub(crate) static PROBES: &[Entry<dyn Probe>] = &[
     entry::<inject::Inject>(),
 ];
 
-/// One benchmark.
+/// A probe.
 pub(crate) trait Probe: Debug + Send + Sync {
-    /// What it needs beyond a kernel.
+    /// Its needs beyond a kernel.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// How many times the run's length it measures.
+    /// Duration of its measurement, as a multiple of the run's length.
     fn length_factor(&self) -> u64 {
         1
     }
 
-    /// Whether a number of samples is sure to be reached; otherwise only a time ends the probe.
+    /// Whether every number of samples is reached eventually; otherwise only a time ends the probe.
     fn supports_count(&self) -> bool {
         true
     }
@@ -79,7 +79,7 @@ pub(crate) trait Probe: Debug + Send + Sync {
     /// Measures until the rig ends it.
     fn run(&self, rig: &mut Rig<'_>) -> Result<()>;
 
-    /// What its worker process does, if it starts one.
+    /// Body of its worker process, if it starts one.
     fn run_worker(&self, _channel: &WorkerChannel) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

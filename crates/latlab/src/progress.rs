@@ -2,10 +2,10 @@
 
 /// Shows progress, and lets the user end the work.
 pub(crate) trait Progress {
-    /// A new step begins, or a fact is worth knowing.
+    /// Shows a new step or a message.
     fn note(&mut self, text: &str);
-    /// `done` of `total` units of the last noted step are done.
+    /// Shows that `done` of `total` units of the last noted step are done.
     fn at(&mut self, done: u64, total: u64);
-    /// Waits a moment; true when the user wants to end.
+    /// Waits briefly. Returns true if the user wants to end.
     fn pause(&mut self) -> bool;
 }

@@ -50,7 +50,7 @@ pub(crate) trait Watch {
     fn update(&mut self, elapsed: Nanos, total: Nanos);
     /// The probe has ended.
     fn end(&mut self);
-    /// Shows what is going on besides measuring, in a few words that replace the previous ones.
+    /// Shows an activity other than measuring, in a few words that replace the previous ones.
     fn note(&mut self, text: &str);
     /// `done` of `total` guests have measured.
     fn done(&mut self, _done: usize, _total: usize) {}

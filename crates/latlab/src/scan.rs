@@ -1,4 +1,4 @@
-//! Scanning a call: it is interrupted at one moment after another, and each time the latency of the
+//! Scanning a call: it is interrupted at one offset after another, and each time the latency of the
 //! task that the interrupt wakes is measured.
 
 mod consumer;
@@ -229,7 +229,7 @@ impl<'a> ScanRun<'a> {
 
     fn progress(&self, left: usize) -> String {
         let (name, cpu, done) = (series_name(self.plan), self.cpu, self.measured.len());
-        format!("{name} on CPU {cpu}: {done} measurements done, {left} to do now")
+        format!("{name} on CPU {cpu}: {done} measurements done, {left} requested")
     }
 
     fn limit_warning(&self, survey: &Survey) -> Warning {

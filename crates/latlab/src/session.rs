@@ -1,4 +1,4 @@
-//! How plans are carried out, apart from what they measure.
+//! Session: everything that targets need to carry out plans, apart from the plans.
 
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result};
@@ -12,13 +12,13 @@ use latlab_sys::signal::{Event, Signals};
 /// Carries out a plan on the machine that latlab runs on.
 pub(crate) type RunHere = fn(&Prepared, &Signals, &mut dyn Watch) -> Result<Outcome>;
 
-/// Receives what a program on a target writes.
+/// Receives the output of a program on a target.
 pub(crate) type Output<'a> = dyn FnMut(Stream, &[u8]) -> Result<()> + 'a;
 
 /// Receives each record as soon as it is complete, with the index of its plan.
 pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
 
-/// What executes the instructions of a virtual machine.
+/// Accelerator of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Accel {
     /// The processor, through the kernel's KVM.
@@ -27,7 +27,7 @@ pub(crate) enum Accel {
     Tcg,
 }
 
-/// What a target needs besides plans. Nothing in it changes a record.
+/// Everything that a target needs in addition to plans. None of it changes a record.
 pub(crate) struct Session<'a> {
     /// Carries out a plan on this machine.
     pub(crate) here: RunHere,
@@ -39,11 +39,11 @@ pub(crate) struct Session<'a> {
     pub(crate) progress: &'a mut dyn Progress,
     /// Receives records before all are complete.
     pub(crate) keep: Option<&'a mut Keep<'a>>,
-    /// How many guests may run at the same time.
+    /// Number of guests that may run at the same time.
     pub(crate) jobs: usize,
     /// Whether to ignore cached answers.
     pub(crate) fresh: bool,
-    /// The accelerator that the user asked for.
+    /// The accelerator that the user chose.
     pub(crate) accel: Option<Accel>,
     /// Wall-clock time that a plan or a program may take; each target has its own default.
     pub(crate) limit: Option<Nanos>,

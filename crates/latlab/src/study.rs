@@ -37,7 +37,7 @@ pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
     STUDIES.iter().map(|(name, text)| (*name, read(text))).collect()
 }
 
-/// Finds a study by what the user typed: its name, or the path of a file.
+/// Finds a study by its name or the path of its file.
 pub(crate) fn find(name: &str) -> Result<StudyFile> {
     if let Some((_, text)) = STUDIES.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, None, (*text).to_owned());

@@ -26,13 +26,13 @@ const fn entry<T: Target + Describe>(target: &'static T) -> Entry {
     Entry { about: T::ABOUT, target }
 }
 
-/// A machine that carries out plans: this one, a guest, a board.
+/// A machine that carries out plans: this one, a guest, another one over ssh.
 pub(crate) trait Target: Sync {
     /// Carries out `plans`, all for targets of this kind. Returns one outcome for each, in order.
     fn run(&self, plans: &[Prepared], session: &mut Session<'_>) -> Vec<Result<Outcome>>;
 
-    /// The digest of what a record of `plan` would be measured with now; a record with another
-    /// fingerprint does not stand for it. By default it is the digest of this program, because
+    /// The digest of everything that a record of `plan` depends on besides the plan; a record with
+    /// another fingerprint is outdated. By default it is the digest of this program, because
     /// latlab does not choose the kernel.
     fn fingerprint(&self, _plan: &Prepared, _session: &mut Session<'_>) -> Result<String> {
         program_digest()

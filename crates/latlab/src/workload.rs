@@ -1,4 +1,4 @@
-//! Workloads that probes and loads share, and what measures them.
+//! Workloads that probes and loads share, their worker processes, and counters of their cost.
 
 pub(crate) mod hackbench;
 pub(crate) mod netbench;

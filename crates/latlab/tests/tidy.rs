@@ -1,5 +1,5 @@
-//! The tree is in order: modules use only what is below them, tables are complete, the words are the
-//! field's.
+//! Rules of the source tree: modules use only modules below them, tables are complete, and words
+//! and names are those of the field.
 #![expect(clippy::tests_outside_test_module, reason = "a file in this folder is one test module")]
 #![expect(clippy::disallowed_methods, reason = "git is asked, and lives no longer than this")]
 
@@ -12,8 +12,8 @@ fn tree() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate lies in crates/")
 }
 
-/// What git keeps and what it would keep, relative to the tree; in an unpacked archive, what
-/// lies in the folders that hold sources.
+/// The files in git and those that could be added, relative to the tree; in an unpacked archive,
+/// the files in the folders with sources.
 fn files() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -57,7 +57,7 @@ fn read(file: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// The text without comments and without what stands in quotation marks on one line.
+/// The text without comments and without strings on one line.
 fn code(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.split("//").next().unwrap_or_default();
@@ -66,7 +66,7 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether `word` stands in `code` by itself, not as a part of a longer name.
+/// Whether `word` occurs in `code` by itself, not as a part of a longer name.
 fn mentions(code: &str, word: &str) -> bool {
     let part_of_a_name = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word).any(|(at, _)| {
@@ -214,8 +214,8 @@ fn architecture_is_named_in_one_file_only() {
     assert!(wrong.is_empty(), "for lab/arch.rs: {wrong:#?}");
 }
 
-/// The files of a room that its table does not list, as each of them is one part. What several
-/// parts share is named by the room as well, and listed here.
+/// The files in the folder `room` that its table does not list, without the modules `shared` that
+/// several parts use.
 fn left_out(room: &str, shared: &[&str]) -> Vec<String> {
     let table = code(&read(&format!("crates/latlab/src/{room}.rs")));
     let folder = format!("crates/latlab/src/{room}/");
@@ -317,8 +317,8 @@ fn files_have_no_marks_of_unfinished_work() {
     }
 }
 
-/// Words that the project used to have for things that the field has a word for, in two parts so
-/// that this file is not found itself.
+/// The project's former words for which the field has a term, in two parts so that this file is not
+/// found itself.
 const OLD_WORDS: [[&str; 2]; 24] = [
     ["non-preempt", "able"],
     ["nonpreempt", "able"],

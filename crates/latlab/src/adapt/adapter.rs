@@ -37,7 +37,7 @@ pub(super) struct DaemonLinks {
     pub(super) starvation: StarvationDetector,
 }
 
-/// Mechanisms at work on a machine. Dropping it restores everything.
+/// Active mechanisms on a machine. Dropping it restores everything.
 pub(super) struct Adapter {
     adaptation: Adaptation,
     source: ObservationSource,
@@ -50,7 +50,7 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// Starts the mechanisms called `names`, and applies what they decide first. Fails where a
+    /// Starts the mechanisms called `names`, and applies their first decisions. Fails where a
     /// mechanism can do nothing on this machine, or another latlab adapts it.
     pub(super) fn start(
         names: &[String],
@@ -82,7 +82,7 @@ impl Adapter {
     }
 
     /// Observes, decides and applies for the first time. Fails at the first decision that could not
-    /// be applied and [can't be done without](Adapter::is_dispensable).
+    /// be applied and is not [dispensable](Adapter::is_dispensable).
     fn first_step(&mut self) -> Result<()> {
         self.warn_of_problem();
         let seen = self.observe();
@@ -180,8 +180,8 @@ impl Adapter {
     }
 
     /// Whether adapting makes sense without these decisions. Other knobs can replace a scheduler of
-    /// `sched_ext`; one thread is not all; and no machine is adapted for the sake of a knob that
-    /// serves latency.
+    /// `sched_ext`, a single thread matters little, and knobs for latency are only an addition to
+    /// the others.
     fn is_dispensable(&self, unapplied: &Unapplied<'_>) -> bool {
         let for_latency = self.adaptation.knobs_for(Mode::Latency);
         let thread_refused = matches!(unapplied.error, GuardError::Refused(..));

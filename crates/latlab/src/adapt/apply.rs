@@ -101,7 +101,7 @@ impl Applier {
         }
     }
 
-    /// Restores a knob or a thread's policy. Whether it is as it was found.
+    /// Restores a knob or a thread's policy. Whether it has its original value.
     fn restore_one(&mut self, knob: &str, thread: Option<i32>) -> Result<bool, GuardError> {
         match thread {
             Some(id) => Ok(self.guard.restore_thread(id, knob)),

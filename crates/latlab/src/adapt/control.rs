@@ -33,7 +33,7 @@ pub(super) struct Context {
     pub(super) meter: Option<WakerCounters>,
     pub(super) logger: Logger,
     pub(super) listener: Listener,
-    /// Why requests for device groups are refused, if they are.
+    /// Reason why requests for device groups are refused, if so.
     pub(super) groups_refused: Option<String>,
     /// Socket at which metrics are served.
     pub(super) metrics: Option<TcpListener>,

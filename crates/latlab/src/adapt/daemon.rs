@@ -94,7 +94,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(listener)
 }
 
-/// Why requests for device groups are refused, if they are.
+/// Reason why requests for device groups are refused, if so.
 fn groups_refused(names: &[String]) -> Option<String> {
     let selective = names.iter().any(|name| name == SELECTIVE);
     (!selective).then(|| {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Most messages that wait to be written; more are dropped.
 const CAPACITY: usize = 1024;
-/// Attempts to get the lock of the queue, which is held for moments only.
+/// Attempts to get the lock of the queue, which is only held briefly.
 const TRIES: u32 = 100;
 /// Longest wait for the thread at the end.
 const PATIENCE: Duration = Duration::from_secs(1);

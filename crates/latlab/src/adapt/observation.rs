@@ -1,4 +1,4 @@
-//! The source of observations: everything that mechanisms decide upon.
+//! The source of observations, on which mechanisms base their decisions.
 
 use super::knobs;
 use super::mailbox::RequestReader;
@@ -15,7 +15,7 @@ use latlab_sys::irq::InterruptThreads;
 use latlab_sys::root::Root;
 use std::time::Duration;
 
-/// Observes the machine, as far as the mechanisms at work need it.
+/// Observes the machine, as far as the active mechanisms need it.
 #[derive(Debug)]
 pub(super) struct ObservationSource {
     root: Root,
@@ -49,7 +49,7 @@ impl ObservationSource {
         })
     }
 
-    /// Adds what a daemon observes besides.
+    /// Adds the observations that only a daemon makes.
     pub(super) fn with_daemon(
         self,
         requests: RequestReader,
@@ -69,8 +69,7 @@ impl ObservationSource {
         self.wakes.meter()
     }
 
-    /// A warning that has not been reported yet, about something that is not observed as it should
-    /// be.
+    /// A warning about incomplete observations that has not been reported yet.
     pub(super) fn problem(&mut self) -> Option<String> {
         self.tasks.as_mut()?.problem()
     }
@@ -112,8 +111,8 @@ impl ObservationSource {
     }
 
     /// Waits until there may be something new to observe, at most `at_most` and at least `rest`.
-    /// Only a real-time task that was reported, or a wake-up that comes for the first time, ends the
-    /// wait earlier.
+    /// Only a real-time task that was reported, or a wake-up not reported before, ends the wait
+    /// earlier.
     pub(super) fn wait(&mut self, at_most: Nanos, rest: Nanos, known: impl Fn(&Wake) -> bool) {
         let Some(tasks) = &mut self.tasks else {
             let time = Duration::from_nanos(at_most.max(rest).0);

@@ -28,8 +28,8 @@ pub(super) fn unsupported(
     Failure::Unsupported(format!("{list}: {why}{hint}"))
 }
 
-/// Refuses mechanisms none of which can do anything here. Where only some of them can't, returns a
-/// sentence for each limitation.
+/// Fails if none of the mechanisms can do anything here. Otherwise returns a sentence for each
+/// limitation.
 pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> Result<Vec<String>> {
     let (readable, unreadable) = throughput_knobs(adaptation, root);
     let sets_threads = adaptation.schedules_threads();
@@ -42,7 +42,7 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
         limitations.extend(unreadable.iter().map(knob_limitation));
         return Ok(limitations);
     }
-    // The files are mostly missing for one and the same reason.
+    // The files are mostly missing for the same reason.
     if let Some((_, why)) = unreadable.first() {
         limitations.retain(|sentence| sentence == FEW_THREADS);
         limitations.insert(0, why.to_string());

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 #[derive(Debug)]
 pub(super) struct RealTimeTasks {
     events: TaskEvents,
-    /// Whether an event has come since the last scan.
+    /// Whether an event has arrived since the last scan.
     outdated: bool,
     tasks: Vec<RealTimeTask>,
     scanned: Nanos,
@@ -22,10 +22,10 @@ pub(super) struct RealTimeTasks {
 }
 
 /// Interval between scans without an event, with and without real-time tasks. They find tasks whose
-/// event was lost, and tasks that had not ended yet when their event came.
+/// event was lost, and tasks that had not ended yet when their event arrived.
 const RESCAN: Nanos = Nanos::from_millis(250);
 const RESCAN_NONE: Nanos = Nanos::from_secs(1);
-/// Scans may take one part of the time in so many: without an event, and at most.
+/// Scans may take this fraction of the time, as 1/N: those without an event, and all.
 const SHARE_WITHOUT_EVENT: u64 = 100;
 const SHARE: u64 = 10;
 
@@ -74,7 +74,7 @@ impl RealTimeTasks {
         self.outdated && self.pause() == Nanos(0)
     }
 
-    /// Whether an event has come since the last scan.
+    /// Whether an event has arrived since the last scan.
     pub(super) fn is_outdated(&self) -> bool {
         self.outdated
     }

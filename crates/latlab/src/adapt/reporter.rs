@@ -2,7 +2,7 @@
 
 use super::log_thread::Logger;
 
-/// Logs messages, and keeps those that belong into the record of a run as warnings.
+/// Logs messages, and keeps warnings for the record of a run.
 #[derive(Debug)]
 pub(super) struct Reporter {
     logger: Logger,

@@ -24,7 +24,7 @@ impl LastHeartbeats {
     }
 }
 
-/// Detects CPUs on which no heartbeat comes.
+/// Detects CPUs without heartbeats.
 #[derive(Debug, Default)]
 pub(super) struct StarvationDetector {
     heartbeats: Arc<LastHeartbeats>,
@@ -32,7 +32,7 @@ pub(super) struct StarvationDetector {
 }
 
 impl StarvationDetector {
-    /// The CPUs on which ordinary tasks starve at this moment. Empty without heartbeat threads.
+    /// The CPUs on which ordinary tasks starve at time `at`. Empty without heartbeat threads.
     pub(super) fn starved_cpus(&mut self, at: Nanos) -> Vec<u32> {
         self.watchdog.look(at, &self.heartbeats.list())
     }

@@ -40,9 +40,9 @@ impl TaskEvents {
         Ok(TaskEvents { root, events, cpus, cpus_checked, slow_calls, unwatched: None })
     }
 
-    /// Receives the events of all CPUs that are online now, once a second: the events of a CPU that
-    /// goes offline end for good. Whether events may have been missed. If new CPUs can't be watched,
-    /// real-time tasks on them are detected `delay` late.
+    /// Once a second, opens the events again if the online CPUs have changed: the events of a CPU
+    /// that goes offline end for good. Whether events may have been missed. If new CPUs can't be
+    /// watched, real-time tasks on them are detected `delay` late.
     pub(super) fn follow_cpus(&mut self, delay: Nanos) -> bool {
         let now = clock::now();
         if now < self.cpus_checked + CHECK_CPUS {
@@ -58,7 +58,7 @@ impl TaskEvents {
                 self.replace(events, cpus);
                 return true;
             }
-            // The old events remain, and it is tried again.
+            // The old events remain; the next call tries again.
             Err(why) if cpus == cpu::online(&self.root) => {
                 let reported = self.unwatched.as_ref().is_some_and(|old| old.reported);
                 let warning = format!(
@@ -74,7 +74,7 @@ impl TaskEvents {
     }
 
     fn replace(&mut self, events: RtTaskEvents, cpus: CpuList) {
-        // Whatever slowed calls down from the beginning has been reported.
+        // A slowdown from the beginning has been reported.
         if self.events.slows_calls().is_none() {
             self.slow_calls = slow_calls(&events);
         }

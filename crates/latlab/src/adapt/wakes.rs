@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub(super) struct PendingWakes {
     wakers: Option<Wakers>,
     pending: Vec<Wake>,
-    /// Wake-ups of running tasks that were decided upon, with whatever result.
+    /// Wake-ups of running tasks that were decided upon, whatever the decision.
     decided: BTreeSet<Wake>,
 }
 
@@ -24,7 +24,7 @@ pub(super) enum Received {
     Known,
     /// Others as well, all of them pending or decided upon before.
     Repeated,
-    /// At least one that comes for the first time.
+    /// At least one that was not reported before.
     New,
 }
 

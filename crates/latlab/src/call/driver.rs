@@ -20,8 +20,9 @@ pub(super) struct Looping {
     /// Number of conditional preemption points in the loop
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=i64::from(Loop::MOST_POINTS)))]
     points: u32,
-    /// What prevents preemption in each part: nothing (plain), a spinlock, a raw spinlock, preemption
-    /// or interrupts disabled; or one spinlock that is dropped at each point (lock-break)
+    /// Protection of each part against preemption: none (plain), a spinlock, a raw spinlock,
+    /// preemption or interrupts disabled; or one spinlock that is released at each point
+    /// (lock-break)
     #[arg(long, default_value = "plain")]
     mode: Protection,
 }

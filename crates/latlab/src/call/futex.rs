@@ -46,8 +46,8 @@ impl FutexStage {
             let word = Rc::clone(&self.word);
             self.waiters.push(window.single().fork(|| wait_forever(&word))?);
         }
-        // They have this CPU and this priority: before the caller runs again, each has run until it
-        // waits.
+        // They run on this CPU at this priority: before the caller runs again, each has run until
+        // it waits.
         std::thread::yield_now();
         Ok(())
     }

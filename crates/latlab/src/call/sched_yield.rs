@@ -5,8 +5,8 @@ use crate::call::window::Window;
 use crate::part::{About, Describe};
 use std::io;
 
-/// Yields the CPU to tasks of the same priority, of which there is none: about the shortest call into
-/// the scheduler.
+/// Yields the CPU while no other task of the same priority is runnable: about the shortest call
+/// into the scheduler.
 ///
 /// In the window: this call.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]

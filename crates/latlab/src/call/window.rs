@@ -1,4 +1,4 @@
-//! The window of a scan: the time between begin and end of a call, with an interrupt at a set offset.
+//! The window of a scan: the time from start to end of a call, with an interrupt at a set offset.
 //!
 //! Two tasks share a page of times. The *Consumer*, of lower priority, makes the call; it is a
 //! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes when
@@ -35,7 +35,7 @@ impl Times {
         Times(page)
     }
 
-    /// Notes when the Producer ran, and when the interrupt service routine did, if that is known.
+    /// Notes when the Producer ran and, if known, when the interrupt service routine ran.
     #[inline]
     pub(crate) fn woken(&self, woken: Nanos, served: Option<Nanos>) {
         self.0.note(SERVED, served.unwrap_or_default());
@@ -53,7 +53,7 @@ pub(crate) struct Window {
     times: Times,
     alarm: Alarm,
     single: SingleThread,
-    /// Wanted offset of the interrupt from the begin of the call; none for no interrupt.
+    /// Wanted offset of the interrupt from the start of the call; none for no interrupt.
     offset: Option<Offset>,
     parts: RefCell<Vec<LoopSection>>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct Alarm {
 
 /// Time for the Producer to read when it is to wake up, and to fall asleep again.
 const LEAD: Nanos = Nanos::from_micros(150);
-/// A longer wait for the begin of the window is slept instead of spun.
+/// During a longer wait for the start of the window, the Consumer sleeps instead of spinning.
 const SPIN_AT_MOST: Nanos = Nanos::from_millis(1);
 /// Longest time from the interrupt until the Producer runs.
 const PATIENCE: Nanos = Nanos::from_secs(2);
@@ -89,7 +89,7 @@ impl Window {
         self.alarm.driver.as_ref().ok_or_else(|| io::Error::other("there is no test driver"))
     }
 
-    /// Begins the window: the call must follow immediately. A child process may do this for its
+    /// Starts the window: the call must follow immediately. A child process may do this for its
     /// parent.
     ///
     /// Arms the interrupt first, and then spins until it is exactly the wanted time away.
@@ -103,7 +103,7 @@ impl Window {
         Ok(())
     }
 
-    /// Arms the interrupt. Returns when the window must begin for the interrupt to come at `offset`.
+    /// Arms the interrupt. Returns when the window must start so that the interrupt is at `offset`.
     fn arm(&self, offset: Offset) -> io::Result<Nanos> {
         let ahead = Nanos(offset.unsigned_abs());
         let soon = clock::now() + LEAD;
@@ -137,7 +137,7 @@ impl Window {
         Ok(begin)
     }
 
-    /// Notes the parts of the call, by the call's own account.
+    /// Notes the parts of the call, as the call reports them.
     pub(crate) fn set_parts(&self, pieces: &Pieces) {
         let began = signed(self.times.0.noted(BEGIN));
         let part = |piece: &Piece| LoopSection {
@@ -159,7 +159,7 @@ impl Window {
         self.times.0.note(END, clock::now());
     }
 
-    /// Makes a call that is interrupted at `offset` from its begin, or not at all.
+    /// Makes a call that is interrupted at `offset` from its start, or not at all.
     pub(crate) fn measure(
         &mut self,
         offset: Option<Offset>,

@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(blamed(&long, METAL, "non-preemptible").task, Some(task(STRESS)));
     }
 
-    /// A reschedule IPI comes at 19 500 and is handled for half a microsecond; then come these events.
+    /// A reschedule IPI at 19 500 that is handled for half a microsecond, followed by these events.
     fn after_call(seen: &[(u64, u32, EventKind)]) -> Window {
         let call = [(19_500, STRESS, CALL), (20_000, STRESS, EventKind::InterruptEnd)];
         let mut window = scene(&[&call[..], seen].concat());

@@ -1,4 +1,4 @@
-//! The thread of an interrupt was to wake the task.
+//! The IRQ thread had not woken the task yet.
 
 use super::Cause;
 use crate::part::{About, Describe};

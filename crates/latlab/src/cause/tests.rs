@@ -26,7 +26,7 @@ pub(super) const GUEST: Circumstances =
 pub(super) const PROGRAM: InterruptedContext = InterruptedContext { ip: 400, user: true };
 pub(super) const KERNEL: InterruptedContext = InterruptedContext { ip: 900, user: false };
 
-/// A reschedule IPI, the context of which is not known.
+/// A reschedule IPI in unknown context.
 pub(super) const CALL: EventKind = EventKind::Interrupt {
     line: Line::Reschedule,
     context: InterruptedContext { ip: 0, user: false },

@@ -91,7 +91,7 @@ fn mechanisms_or_all(text: &str) -> std::result::Result<Mechanisms, String> {
     if text.is_empty() { Ok(Mechanisms(mechanism::all())) } else { mechanisms(text) }
 }
 
-/// How long to wait for signals at once where no end is set.
+/// Longest single wait for signals where no end is set.
 const LONG_WAIT: Nanos = Nanos::from_secs(3600);
 
 /// The default path of the configuration.
@@ -117,7 +117,7 @@ impl Adapt {
         if self.dry_run {
             return format::put(&adapt::dry_run(names, &configuration)?);
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         // Dropped last: the last messages are still written.
         let log_thread = LogThread::start(say)?;
         let logger = log_thread.logger();

@@ -22,12 +22,12 @@ pub(super) struct Agent {
 
 /// The interval of messages while a probe measures.
 const INTERVAL: Nanos = Nanos::from_millis(250);
-/// How long to wait until the client acknowledges the record, which it does at once.
+/// Longest wait until the client acknowledges the record, which it does at once.
 const ACK_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Agent {
     pub(super) fn run(&self) -> Result<()> {
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
             listen(acknowledged)?;

@@ -17,7 +17,7 @@ Examples:
   latlab compare 'a-*.json' 'b-*.json' --fail-if 'cyclic.p99 > baseline * 1.1'
   latlab compare before/ after/ --fail-if 'cyclic.corrected.p99.ratio.low > 1.1' --junit out.xml
 
-Names in claims: PROBE.METRIC, as cyclic.p99.9. Metrics: min, mean, p50, p90, p99, p99.9, p99.99,
+Names in limits: PROBE.METRIC, as cyclic.p99.9. Metrics: min, mean, p50, p90, p99, p99.9, p99.99,
 max, recorded, missed. cyclic.corrected.p99 is corrected for missed periods. Where quantiles are
 tested, .ratio, .ratio.low and .ratio.high are their ratio to A and its confidence interval. A probe
 with several latencies has their names: timer.thread-running.p99.";
@@ -40,7 +40,7 @@ pub(super) struct Compare {
     /// The runs of B, which are compared with the baseline
     b: PathBuf,
     /// Fail if this holds for B; `baseline` is the same metric of A; may be given several times
-    #[arg(long, value_name = "CLAIM")]
+    #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<String>,
     /// Also write a JUnit XML file with a test case for each --fail-if or, without one, each
     /// verdict

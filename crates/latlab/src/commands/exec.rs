@@ -93,7 +93,7 @@ impl Exec {
         let target = target::find(name)?;
         let path = locate(&self.command[0])?;
         let program = Program { words: self.arguments(&path)?, path, with: self.with.clone() };
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);

@@ -55,7 +55,7 @@ pub(super) struct Explain {
     subject: Option<Subject>,
 }
 
-/// What is explained instead of a probe's samples.
+/// Subject of the explanation other than a probe's samples.
 #[derive(Debug, clap::Subcommand)]
 enum Subject {
     Scan(Scan),

@@ -81,7 +81,7 @@ impl Kernels {
         if let KernelCommand::List = self.command {
             return format::put(&list(&kernel::list()?));
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut bar = Bar::new(&signals);
         match &self.command {
             KernelCommand::List => Ok(()),

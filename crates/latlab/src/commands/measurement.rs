@@ -13,7 +13,7 @@ use latlab_sys::file::{self, Pending};
 use latlab_sys::signal::Signals;
 use std::path::{Path, PathBuf};
 
-/// Where to measure, and what to do with the records.
+/// The targets, and the output of the records.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Measurement {
     /// Target to measure on (see: latlab list targets); may be given several times
@@ -59,7 +59,7 @@ impl Measurement {
         let paths = self.paths(&plans)?;
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
@@ -99,7 +99,7 @@ impl Measurement {
     /// Prints the results of a run and writes its record.
     fn finish(&self, outcome: Outcome, file: Option<Pending>, path: Option<&Path>) -> Result<()> {
         let record = &outcome.record;
-        // That a limit was exceeded is the failure's own sentence, which is printed last.
+        // The failure states that the limit was exceeded, and is printed last.
         for warning in record.warnings.iter().filter(|w| w.code != "stopped-above") {
             format::say(&warning.text);
         }

@@ -87,7 +87,7 @@ pub(super) struct Study {
     targets: TargetOptions,
 }
 
-/// How cells are measured.
+/// Method of measuring cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
     /// By this latlab, on the study's targets
@@ -96,9 +96,9 @@ enum Engine {
     Slurm,
 }
 
-/// What the options ask for.
+/// Action that the options select.
 enum Action<'a> {
-    /// Say whether the study has errors; reading it has found them already.
+    /// Report that the study has no errors; reading it has already found any.
     Check,
     /// List the cells.
     ListCells,
@@ -108,7 +108,7 @@ enum Action<'a> {
     MakeTable(RecordSource<'a>),
 }
 
-/// How the records of the cells are obtained.
+/// Source of the records of the cells.
 #[derive(Clone, Copy)]
 enum RecordSource<'a> {
     /// This latlab measures the cells, and writes their records to the folder if there is one.

@@ -76,7 +76,7 @@ impl TargetOptions {
         [fresh, limit, accel].into_iter().flatten().collect()
     }
 
-    /// How a target is to carry out plans under these options.
+    /// The session of a target with these options.
     pub(super) fn session<'a>(
         &self,
         signals: &'a Signals,

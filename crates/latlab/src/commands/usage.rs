@@ -41,7 +41,7 @@ fn see_help(rendered: &str) -> String {
     format!("see {} --help", command.join(" "))
 }
 
-/// What clap adds to its message, of this kind; none where there is nothing.
+/// The context of this kind that clap adds to its message, if any.
 fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(one) => Some(one.clone()),

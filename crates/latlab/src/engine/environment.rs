@@ -1,5 +1,5 @@
-//! The machine while a plan is carried out: knobs set, mechanisms active, loads at work; and all of
-//! it undone afterwards.
+//! The machine while a plan is carried out: knobs set, mechanisms active, loads running; all of it
+//! is undone afterwards.
 
 use super::Prepared;
 use super::usable::{self, denied};
@@ -29,7 +29,7 @@ pub(super) struct Environment {
     loads: Vec<Placed>,
 }
 
-/// What is known once the machine is restored.
+/// Results that are available once the machine is restored.
 pub(super) struct Aftermath {
     pub(super) machine: Machine,
     /// The names of the loads.

@@ -1,4 +1,4 @@
-//! A plan with its parts built: made once where the plan is made or arrives, and carried from there.
+//! A plan with its parts built, once, when the plan is made or received.
 
 use crate::call::{CALLS, Call};
 use crate::failure::Result;
@@ -21,7 +21,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Builds the parts of a plan. Fails where a part is unknown, its parameters are wrong, or it
-    /// can't measure the length asked for.
+    /// can't measure for the requested length.
     pub(crate) fn of(plan: &Plan) -> Result<Prepared> {
         let probe = |part: &Part| {
             let probe = Built::new("probe", PROBES, part)?;
@@ -65,7 +65,7 @@ impl Prepared {
         prepared
     }
 
-    /// What its parts need beyond a kernel.
+    /// Needs of its parts beyond a kernel.
     pub(crate) fn needs(&self) -> Needs {
         let probes = self.probes.iter().map(|probe| probe.needs());
         let loads = self.loads.iter().map(|load| load.needs());
@@ -73,7 +73,7 @@ impl Prepared {
         probes.chain(loads).chain(calls).fold(Needs::default(), Needs::and)
     }
 
-    /// How long it measures, about.
+    /// Approximate duration of its measurements.
     pub(crate) fn duration(&self) -> Nanos {
         let probes = self.probes.iter().map(|probe| self.duration_of(probe));
         // The time limit of a scan is far more than most need.

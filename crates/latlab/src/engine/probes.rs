@@ -1,4 +1,4 @@
-//! The probes of a plan, measured, and their late wake-ups explained where the plan asks for that.
+//! Measuring with the probes of a plan, and explaining late wake-ups if the plan requests it.
 
 use crate::explain::{Explanations, ProbeExplainer, TaskExplainer};
 use crate::failure::{Failure, Result};
@@ -10,8 +10,8 @@ use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 
-/// Runs the probes and explains their late wake-ups if the plan asks for that; or explains those of
-/// other tasks. A failure after something was measured is returned beside the results.
+/// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
+/// other tasks. A failure after something was measured is returned along with the results.
 pub(super) fn run(
     plan: &Plan,
     machine: &Machine,
@@ -66,8 +66,8 @@ fn measure_without(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Nan
     Ok(all.quantile(0.9))
 }
 
-/// Runs the probes one after another. A failure after something was measured is returned beside the
-/// results, not instead of them.
+/// Runs the probes one after another. A failure after something was measured is returned along with
+/// the results, not instead of them.
 fn measure(probes: &[Built<dyn Probe>], rig: &mut Rig<'_>) -> Result<Option<Failure>> {
     for probe in probes {
         match probe.run(rig) {

@@ -10,9 +10,9 @@ use latlab_core::plan::Plan;
 use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
 use latlab_core::time::Nanos;
 
-/// Everything a run found out.
+/// All results of a run.
 pub(super) struct Results<'a> {
-    /// When the run started, since 1970.
+    /// Wall-clock time of the start of the run, since 1970.
     pub(super) started: Nanos,
     pub(super) warnings: Vec<Warning>,
     pub(super) scanned: Vec<Scanned>,

@@ -7,7 +7,7 @@ use crate::scan::{self, Scanned};
 use latlab_sys::signal::Signals;
 
 /// Scans each call on the last of the CPUs: the first handles most of the interrupts. A failure
-/// after something was measured is returned beside the results, not instead of them.
+/// after something was measured is returned along with the results, not instead of them.
 pub(super) fn run(
     plan: &Prepared,
     signals: &Signals,

@@ -46,7 +46,7 @@ pub(super) fn loads(
     Ok(loads)
 }
 
-/// Has the guard restore what loads change.
+/// Makes the guard restore the knobs that loads change.
 pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
     let changes =
         loads.iter().flat_map(|load| load.changes().iter().map(|knob| (*knob, load.name())));
@@ -61,20 +61,20 @@ pub(super) fn guard_changes(guard: &mut Guard, loads: &[Placed]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a load that uses the test driver's interrupt while a probe does: there is one only.
+/// Refuses a load that uses the test driver's only interrupt if a probe does, too.
 /// Without the driver's device the load uses a timer.
 fn refuse_two_with_one_driver(plan: &Prepared, load: &Built<dyn Load>) -> Result<()> {
     let taken = plan.probes.iter().any(|probe| probe.needs().interrupt);
     if taken && load.needs().interrupt && driver::check_device().is_ok() {
         let why =
-            "it uses the test driver's interrupt, and so does what is measured: use source=timer";
+            "it uses the test driver's only interrupt, which a probe uses too: use source=timer";
         return Err(Failure::Failed(format!("{}: {why}", load.name())));
     }
     Ok(())
 }
 
-/// The part, or nothing and a warning where the plan skips parts that this machine lacks something
-/// for.
+/// The part; or, if this machine lacks something that it needs and the plan skips such parts, none
+/// and a warning.
 fn unless_skipped<T>(
     plan: &Prepared,
     name: &str,

@@ -31,12 +31,12 @@ impl Explanations {
     }
 }
 
-/// Explains late wake-ups as they come: the events of one take up to a hundred times the memory of
-/// its explanation.
+/// Explains late wake-ups as they arrive: the events of one take up to a hundred times the memory
+/// of its explanation.
 pub(super) struct Summarizer {
     circumstances: Circumstances,
     names: Names,
-    /// Why functions can't be named.
+    /// Reason why functions can't be named, if so.
     no_symbols: Option<NoSymbols>,
     /// Whether the user has set a threshold. All late wake-ups count then, else only the worst.
     has_threshold: bool,

@@ -152,7 +152,7 @@ impl TaskExplainer {
         Ok(())
     }
 
-    /// Says that there is no task of the name that is watched, if so.
+    /// Returns a sentence if there is no task of the watched name.
     fn missing_task(&self, watched: &Watched) -> Option<String> {
         match watched {
             Watched::Name(name) if self.late == 0 && !proc::has_task_named(name) => Some(format!(
@@ -183,8 +183,8 @@ impl Process {
         self.threads.iter().copied()
     }
 
-    /// Updates the list of threads, and returns the new ones. Notes it if the process has ended, or
-    /// its id belongs to another one, which is no error.
+    /// Updates the list of threads, and returns the new ones. If the process has ended, or its id
+    /// belongs to another one, this is noted and not an error.
     fn new_threads(&mut self, began: Nanos) -> Vec<u32> {
         let threads = proc::threads(self.pid).unwrap_or_default();
         let same = proc::start_time(self.pid) == self.start_time;

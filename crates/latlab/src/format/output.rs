@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Format {
     /// Name, and help of its option.
     pub(crate) about: About,
-    /// Option of `latlab report` that asks for it.
+    /// Option of `latlab report` that selects it.
     pub(crate) option: &'static str,
     /// Short form of the option.
     pub(crate) short: Option<char>,
-    /// What the option takes.
+    /// Value of the option.
     pub(crate) destination: Destination,
-    /// Whether it shows nothing but explanations.
+    /// Whether it shows only explanations.
     pub(crate) needs_explanation: bool,
     /// Writes the file or the files.
     pub(crate) write: fn(&Contents<'_>, &Path) -> Result<()>,
 }
 
-/// What the option of a format takes.
+/// Value of a format's option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// A file that is always written, here unless another one is named.
@@ -44,7 +44,7 @@ pub(crate) struct Contents<'a> {
 }
 
 impl Format {
-    /// The option of `latlab report` that asks for it.
+    /// The option of `latlab report` that selects it.
     pub(super) fn argument(&self) -> Arg {
         let argument = Arg::new(self.option).long(self.option).help(self.about.summary);
         let argument = argument.value_parser(value_parser!(PathBuf));

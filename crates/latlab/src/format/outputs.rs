@@ -1,4 +1,4 @@
-//! The table of output formats, and those that the user asked for.
+//! The table of output formats, and the selection of the user.
 
 use super::output::{Contents, Destination, Format};
 use super::picture::NamedRecord;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) static FORMATS: &[Format] =
     &[html::FORMAT, svg::FORMAT, png::FORMAT, parquet::FORMAT, perfetto::FORMAT, folded::FORMAT];
 
-/// The formats that the user asked for, with their destinations.
+/// The formats that the user has selected, with their destinations.
 #[derive(Clone, Debug)]
 pub(crate) struct Outputs(Vec<(&'static Format, PathBuf)>);
 

@@ -88,7 +88,7 @@ fn slices(pid: u32, tid: u32, sample: &Sample) -> Vec<Value> {
     [begin].into_iter().chain(charges).chain([end]).collect()
 }
 
-/// Returns the begin and the end of a slice.
+/// Returns the begin and end events of a slice.
 fn slice(
     pid: u32,
     tid: u32,
@@ -134,7 +134,7 @@ mod tests {
         args: serde_json::Map<String, Value>,
     }
 
-    /// A slice, from its begin to its end.
+    /// A slice, from its begin event to its end event.
     struct Slice {
         tid: u32,
         name: String,
@@ -143,7 +143,7 @@ mod tests {
         args: serde_json::Map<String, Value>,
     }
 
-    /// Pairs events as readers do: an end belongs to the last begin of its track.
+    /// Pairs events as readers do: an end event belongs to the last begin event of its track.
     fn slices(events: Vec<Event>) -> Vec<Slice> {
         let (mut open, mut all) = (Vec::<Event>::new(), Vec::new());
         for event in events {

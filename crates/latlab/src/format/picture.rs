@@ -30,7 +30,7 @@ pub(crate) struct NamedRecord {
 }
 
 impl NamedRecord {
-    /// Returns a source of a single run.
+    /// Returns the record of a single run under this name.
     pub(crate) fn from_run(name: String, record: Record) -> NamedRecord {
         NamedRecord { name, record, runs: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Results of a study as text, Markdown and CSV: the measured values beside the published ones, and
+//! Results of a study as text, Markdown and CSV: the measured and the published values, and
 //! the claims. This file prepares what the forms have in common.
 
 mod cells;

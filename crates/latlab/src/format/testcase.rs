@@ -8,7 +8,7 @@ use latlab_core::compare::{Comparison, Verdict};
 pub(crate) struct TestCase {
     pub(crate) name: String,
     pub(crate) outcome: TestOutcome,
-    /// Why it has this outcome.
+    /// Reason for this outcome.
     pub(crate) reason: String,
 }
 

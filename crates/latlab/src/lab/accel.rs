@@ -1,4 +1,4 @@
-//! The accelerator of a virtual machine: KVM where it works, which `/dev/kvm` alone does not say.
+//! The accelerator of a virtual machine: KVM where a test boot shows that it works.
 
 use super::cells::ask;
 use super::guest::{Cell, GuestTime, Job, PROGRAM};
@@ -11,7 +11,7 @@ use latlab_sys::file;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-/// The accelerator asked for, else KVM where the kernel of `target` measures with it.
+/// The requested accelerator, else KVM if the kernel of `target` can measure with it.
 pub(crate) fn choose(target: &str, session: &mut Session<'_>) -> Result<Accel> {
     if session.accel == Some(Accel::Tcg) {
         return Ok(Accel::Tcg);

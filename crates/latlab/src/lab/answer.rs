@@ -1,4 +1,4 @@
-//! The answer of a cell, and what its record becomes.
+//! The answer of a cell, and the outcome made from it.
 
 use crate::engine::Outcome;
 use crate::failure::{Failure, Result};
@@ -39,7 +39,7 @@ impl Answer {
         if matches!(self.last, Message::Exited(0)) { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// The failure that the guest reported, or that its answer is of another kind than asked for.
+    /// The failure that the guest reported, or a failure because its answer is of the wrong kind.
     pub(super) fn unexpected(self) -> Failure {
         match self.last {
             Message::Failed(failure) => failure.about(&self.target),

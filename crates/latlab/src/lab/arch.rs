@@ -9,7 +9,7 @@ use crate::part::needs::Device;
 use crate::session::Accel;
 use object::elf::{EM_X86_64, Machine};
 
-/// The architecture of guests: how QEMU emulates it, what its kernels and programs are called.
+/// The architecture of guests: its QEMU options, and the names of its kernels and programs.
 #[derive(Debug)]
 pub(crate) struct Arch {
     /// As `uname -m` and `std::env::consts::ARCH` name it.
@@ -22,7 +22,7 @@ pub(crate) struct Arch {
     pub(crate) kbuild: &'static str,
     /// The folder below `arch/` in the kernel's sources.
     pub(crate) source_folder: &'static str,
-    /// What the kernel's build leaves to boot, relative to its tree.
+    /// The bootable image that the kernel's build creates, relative to its tree.
     pub(crate) kernel_image: &'static str,
     /// `e_machine` of its ELF files.
     pub(crate) elf_machine: Machine,
@@ -34,19 +34,19 @@ pub(crate) struct Arch {
     pub(crate) qemu: &'static str,
     /// Debian's package with that program.
     pub(crate) qemu_package: &'static str,
-    /// QEMU's words for the board: no device that the host's time or its users reach.
+    /// QEMU options of the machine, without devices that depend on the host's time or its users.
     pub(crate) board: &'static str,
-    /// QEMU's words for the processor in instruction time: of one CPU, of each of several.
+    /// QEMU options of the processor in instruction time: with one CPU, with several.
     pub(crate) cpu_instructions: [&'static str; 2],
     /// The same in wall-clock time with TCG.
     pub(crate) cpu_tcg: [&'static str; 2],
     /// The same with KVM.
     pub(crate) cpu_kvm: &'static str,
-    /// QEMU's words for a graphics card.
+    /// QEMU options of a graphics card.
     pub(crate) display: &'static [&'static str],
-    /// QEMU's words for interrupt lines of the HPET's timers.
+    /// QEMU options of interrupt lines for the HPET's timers.
     pub(crate) hpet: &'static [&'static str],
-    /// QEMU's words for the device that interrupts at a known time.
+    /// QEMU options of the device that interrupts at a known time.
     pub(crate) interrupt_device: &'static [&'static str],
     /// The serial ports of a guest: the console, and the port to latlab on the host.
     pub(crate) serial_ports: [&'static str; 2],
@@ -95,8 +95,8 @@ static X86_64: Arch = Arch {
     cpu_tcg: ["-cpu max", "-cpu max,-cx16"],
     cpu_kvm: "-cpu host",
     display: &["-vga", "std"],
-    // On this board the HPET's timers share a legacy line that Linux does not give to drivers: they
-    // get lines 16 to 23 as well, as on newer boards.
+    // On this machine the HPET's timers share a legacy line that Linux does not give to drivers:
+    // they get lines 16 to 23 as well, as on newer machines.
     hpet: &["-global", "hpet.hpet-intcap=0xff0104"],
     interrupt_device: &["-device", "edu"],
     serial_ports: ["ttyS0", "ttyS1"],
@@ -105,7 +105,7 @@ static X86_64: Arch = Arch {
 };
 
 impl Arch {
-    /// QEMU's words for the processor of a guest with this many of them.
+    /// QEMU options of the processor of a guest with this number of CPUs.
     pub(crate) fn processor(&self, time: GuestTime, cpus: u32) -> &'static str {
         let several = usize::from(cpus > 1);
         match time {
@@ -115,7 +115,7 @@ impl Arch {
         }
     }
 
-    /// QEMU's words for a device that a part needs.
+    /// QEMU options of a device that a part needs.
     pub(crate) fn device(&self, device: Device) -> &'static [&'static str] {
         match device {
             Device::Display => self.display,

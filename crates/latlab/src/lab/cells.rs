@@ -61,7 +61,7 @@ pub(super) fn carry_out(
     pool.into_answers().map(|answer| answer.unwrap_or_else(|| Err(ended()))).collect()
 }
 
-/// Forwards what programs wrote; the progress line makes room for it.
+/// Forwards the output of programs; the progress line is cleared before.
 fn forward(pool: &mut Pool, session: &mut Session<'_>, output: &mut Output<'_>) -> Result<()> {
     let written = pool.take_output();
     if !written.is_empty() {

@@ -1,4 +1,4 @@
-//! One guest: what goes into it, how QEMU runs it, and what latlab does inside it.
+//! One guest: its initramfs, its QEMU process, and latlab as its init process.
 
 mod archive;
 pub(super) mod calibration;

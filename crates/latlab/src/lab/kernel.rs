@@ -82,7 +82,8 @@ pub(crate) fn packages() -> &'static [About] {
 }
 
 /// The kernel of `source`, from the cache. A package that is not cached is fetched, with `progress`.
-/// A build takes minutes and is never started unasked: it is `Unsupported`, with the command.
+/// A build takes minutes and is never started without a request: the result is `Unsupported`, with
+/// the command to run.
 pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
     match source {
@@ -99,14 +100,14 @@ pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kern
     }
 }
 
-/// The test driver for a kernel: built when first needed, kept beside the kernel. `Unsupported`
-/// where it can't be built here, with what is missing.
+/// The test driver for a kernel: built when first needed, kept in the kernel's folder.
+/// `Unsupported` where it can't be built here; the message names what is missing.
 pub(crate) fn driver(kernel: &Kernel, progress: &mut dyn Progress) -> Result<PathBuf> {
     driver::ready(&Store::open()?, kernel, progress)
 }
 
 /// The QEMU plugin that records instructions: built when first needed, kept in the cache.
-/// `Unsupported` where it can't be built here, with what is missing.
+/// `Unsupported` where it can't be built here; the message names what is missing.
 pub(crate) fn plugin(progress: &mut dyn Progress) -> Result<PathBuf> {
     plugin::ready(&Store::open()?, progress)
 }
@@ -196,7 +197,7 @@ pub(crate) fn cache() -> Result<PathBuf> {
     Ok(cache)
 }
 
-/// Passes notes to a function; nobody ends the work. For tests.
+/// For tests: passes notes to a function, and never ends the work.
 #[cfg(test)]
 struct Notes<'a>(&'a mut dyn FnMut(&str));
 

@@ -84,7 +84,7 @@ fn wanted(record: &Record) -> Result<Vec<(u64, Nanos)>> {
     let wanted: Vec<_> =
         record.worst.iter().filter_map(index).chain(sections).take(MOST_SAMPLES).collect();
     if wanted.is_empty() {
-        let why = "no probe of this run takes samples that the plugin can identify: cyclic does";
+        let why = "no probe of this run takes samples that the plugin can identify: use cyclic";
         return Err(Failure::Unsupported(format!("{}: {why}", record.plan.target)));
     }
     Ok(wanted)

@@ -17,7 +17,7 @@ pub(super) struct Pool {
     answers: BTreeMap<usize, Result<Answer>>,
     /// Cells whose answer is complete and was not handed out yet.
     new: Vec<usize>,
-    /// What programs wrote and was not forwarded yet.
+    /// Output of programs that was not forwarded yet.
     output: Vec<(Stream, Vec<u8>)>,
     has_written: bool,
 }
@@ -28,7 +28,7 @@ struct Running {
     target: String,
     fingerprint: String,
     guest: Guest,
-    /// What it does now, for the progress line.
+    /// Its current activity, for the progress line.
     state: String,
     /// The file that will keep its answer.
     kept: Option<PathBuf>,
@@ -134,7 +134,7 @@ impl Pool {
         new.into_iter().filter_map(|index| Some((index, self.answers[&index].as_ref().ok()?)))
     }
 
-    /// Takes what programs wrote since the last call.
+    /// Takes the output of programs since the last call.
     pub(super) fn take_output(&mut self) -> Vec<(Stream, Vec<u8>)> {
         self.has_written |= !self.output.is_empty();
         std::mem::take(&mut self.output)
@@ -145,17 +145,17 @@ impl Pool {
         self.has_written
     }
 
-    /// How many guests run.
+    /// Number of running guests.
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// How many cells have their answer.
+    /// Number of cells that have their answer.
     pub(super) fn answered(&self) -> usize {
         self.answers.len()
     }
 
-    /// How many cells there are.
+    /// Number of all cells.
     pub(super) fn total(&self) -> usize {
         self.total
     }

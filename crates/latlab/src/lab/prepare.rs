@@ -1,4 +1,4 @@
-//! From a plan or a program to a cell: its profile, kernel, test driver and calibration.
+//! Preparation of the cell for a plan or a program: profile, kernel, test driver and calibration.
 
 use super::cells::ask;
 use super::guest::{self, Cell, GuestTime, Job, Program, calibration};
@@ -96,7 +96,8 @@ impl Progress for Fetching<'_> {
     }
 }
 
-/// The test driver where the job needs it, or why it is missing where parts may be left out.
+/// The test driver where the job needs it; where parts may be left out, otherwise the reason why
+/// it is missing.
 fn driver(
     profile: &Profile,
     kernel: &Kernel,

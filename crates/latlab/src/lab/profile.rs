@@ -12,12 +12,12 @@ use std::path::Path;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
-    /// What the user types: the file's name.
+    /// Its name on the command line: that of the file.
     #[serde(skip)]
     pub(crate) name: String,
     /// Its distinctive settings, in one line.
     pub(crate) summary: String,
-    /// The kernels of the papers that it stands for.
+    /// The kernels of the papers that it models.
     #[serde(default)]
     pub(crate) paper: String,
     /// The source of the kernel.
@@ -79,8 +79,8 @@ pub(crate) fn shipped() -> Vec<Profile> {
     SHIPPED.iter().map(read).collect()
 }
 
-/// The profile that the user typed after `lab:` or `vm:`: a shipped name, the name of an added
-/// kernel, or the path of a kernel or of a profile.
+/// The profile named after `lab:` or `vm:` on the command line: a shipped name, the name of an
+/// added kernel, or the path of a kernel or of a profile.
 pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
     if let Some((name, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
         return read(name, text);

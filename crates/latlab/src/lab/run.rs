@@ -49,7 +49,7 @@ pub(crate) fn fingerprint(
     cache::fingerprint(&cell, &cell.boot()?)
 }
 
-/// Starts a program in a guest. `output` gets what it writes. Returns its exit code.
+/// Starts a program in a guest. `output` receives its output. Returns its exit code.
 pub(crate) fn exec(
     target: &str,
     program: &Program,

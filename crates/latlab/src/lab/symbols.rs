@@ -1,4 +1,4 @@
-//! The symbols of a guest's kernel: read from a guest once, kept beside the kernel.
+//! The symbols of a guest's kernel: read from a guest once, kept in the kernel's folder.
 
 use super::cells::carry_out_one;
 use super::guest::Cell;
@@ -38,7 +38,7 @@ impl Symbols {
         read.map_err(|e| failed(&format!("{target}: the symbols of its kernel"), e))?;
         let symbols = Symbols::parse(&text);
         if symbols.functions.is_empty() {
-            let why = "its kernel shows no symbols: one with CONFIG_KALLSYMS does";
+            let why = "its kernel shows no symbols: use one with CONFIG_KALLSYMS";
             return Err(Failure::Unsupported(format!("{target}: {why}")));
         }
         // A cache that can't be written costs time, not results.
@@ -97,7 +97,7 @@ fn ask(cell: Cell, session: &mut Session<'_>) -> Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// The file that keeps them, by the digest of what addresses depend on.
+/// The file that keeps them, named by a digest of everything that addresses depend on.
 fn path(cell: &Cell) -> Result<PathBuf> {
     let boot = cell.boot()?;
     let text =

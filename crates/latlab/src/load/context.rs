@@ -1,4 +1,4 @@
-//! The worker process of a load: its orders, and what the load does its work with.
+//! The worker process of a load: its orders, and the context in which the load works.
 
 use super::LOADS;
 use crate::failure::{Failure, Result, failed};
@@ -24,7 +24,7 @@ pub(super) struct Orders {
     pub(super) parent: u32,
 }
 
-/// What a worker process has: a counter, a seed, and the request to stop.
+/// Context of a worker process: its counter, its seed, and the request to stop.
 pub(crate) struct LoadContext {
     pub(super) progress: SharedPage,
     /// Different for each worker; the same in each run with the same `--seed`.

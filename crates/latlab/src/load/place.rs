@@ -25,7 +25,7 @@ enum On {
 }
 
 impl Place {
-    /// The CPUs of `machine` that are meant while `measured` are measured.
+    /// Selects CPUs of `machine`, relative to the measured ones.
     fn cpus(&self, load: &str, measured: &CpuList, machine: &Machine) -> Result<CpuList> {
         let siblings = || {
             let siblings = measured.iter().filter_map(|cpu| machine.siblings.get(&cpu));

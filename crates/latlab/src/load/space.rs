@@ -7,7 +7,7 @@ use latlab_sys::{file, memory};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Refuses a load whose workers together want more memory than is available.
+/// Refuses a load whose workers together need more memory than is available.
 pub(super) fn check_memory(load: &str, wanted: Bytes) -> Result<()> {
     match memory::available() {
         Some(free) if free < wanted => Err(Failure::Failed(format!(

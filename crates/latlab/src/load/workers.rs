@@ -1,4 +1,4 @@
-//! The loads of a run at work: one worker process per CPU, or one per load.
+//! The running loads: one worker process per CPU, or one per load.
 
 use super::Placed;
 use super::context::Orders;
@@ -10,7 +10,7 @@ use latlab_sys::clock;
 use latlab_sys::process::Worker;
 use latlab_sys::signal::{Event, Signals};
 
-/// All loads of a run at work. Dropping it ends them.
+/// All running loads. Dropping it ends them.
 pub(crate) struct Loads(Vec<Workers>);
 
 /// The workers of one load.

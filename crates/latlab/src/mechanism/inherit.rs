@@ -10,8 +10,8 @@ use latlab_core::mechanism::{self, inherit};
 /// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between that of
 /// an interrupt thread and that of the task that waits for the interrupt would delay both without
 /// bound. The priority is lowered again with the last task that needs the thread, and never below its
-/// original value. Which threads tasks need is found out by transparent or selective, one of which has
-/// to be at work as well.
+/// original value. Either transparent or selective has to be active as well: they find out which
+/// threads tasks need.
 #[derive(Debug, clap::Args)]
 pub(super) struct Inherit;
 

@@ -14,7 +14,7 @@ pub(crate) fn open() -> Result<Driver> {
     })
 }
 
-/// A refusal for lack of the driver, with what to use instead.
+/// A refusal because the driver is missing, with an alternative.
 pub(crate) fn refused(why: Failure, what: &str, instead: &str) -> Failure {
     match why.about(what) {
         Failure::Unsupported(why) => Failure::Unsupported(format!("{why}; or use {instead}")),

@@ -1,9 +1,9 @@
-//! What a part needs beyond a kernel: a guest gets it, any other machine has it or not.
+//! Needs of a part beyond a kernel: a guest is equipped with them, another machine may lack them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What a part needs beyond a kernel.
+/// Needs of a part beyond a kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     /// The test driver.

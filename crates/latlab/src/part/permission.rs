@@ -1,4 +1,4 @@
-//! Why the kernel refuses a scheduling policy, and the remedy.
+//! Reasons why the kernel refuses a scheduling policy, with remedies.
 
 use crate::failure::{Failure, failed};
 use latlab_core::doctor::{self, Finding};
@@ -26,7 +26,7 @@ pub(crate) fn refused(policy: &str, error: &io::Error, instead: &str) -> Failure
     }
 }
 
-/// Findings of the doctor that explain it. The cgroup's limit comes first: no right overrides it.
+/// Findings of the doctor that explain a refusal. First the cgroup's limit: no right overrides it.
 const REASONS: [&str; 3] = ["rt-group", "no-realtime-right", "priority-limit"];
 
 fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {

@@ -47,9 +47,9 @@ pub(super) struct Inject {
     scheduling: Scheduling,
 }
 
-/// Time from the begin of the delay to the wake-up of the thread.
+/// Time from the start of the delay to the wake-up of the thread.
 const LEAD: Nanos = Nanos::from_micros(10);
-/// Time from the wake-up of the injecting task to the begin of the delay.
+/// Time from the wake-up of the injecting task to the start of the delay.
 const AHEAD: Nanos = Nanos::from_micros(200);
 /// Part of an interval that is left for everything but the delay, which takes at most half of it.
 const REST: Nanos = Nanos::from_millis(1);

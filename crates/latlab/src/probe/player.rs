@@ -156,7 +156,7 @@ impl Player {
         )
     }
 
-    /// Returns when a frame is due, from the begin of the film.
+    /// Returns when a frame is due, from the start of the film.
     fn shown_at(&self, frame: u64) -> Nanos {
         Nanos(frame * 1_000_000_000 / u64::from(self.fps))
     }

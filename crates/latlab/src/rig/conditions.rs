@@ -3,7 +3,7 @@
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 
-/// How long a sampler measures, and which sample ends it early.
+/// Length of the measurement of a sampler, and the limit that ends it early.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Conditions {
     pub(super) length: Length,

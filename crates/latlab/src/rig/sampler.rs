@@ -34,7 +34,7 @@ pub(crate) struct Sampler<'a> {
     series: Vec<LiveSeries>,
     /// Numbers the samples of the first series, for observers that watch instructions.
     marks: Marks,
-    /// Begin of the first period.
+    /// Start of the first period.
     start: Nanos,
     /// Time at which counting began, after the warm-up.
     origin: Nanos,

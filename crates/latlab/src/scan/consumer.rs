@@ -98,14 +98,14 @@ impl Consumer {
         start().map_err(|e| failed("the process that makes the call can't be started", e))
     }
 
-    /// Requests windows that are interrupted at these moments, or not at all.
+    /// Requests windows that are interrupted at these offsets, or not at all.
     pub(super) fn request(&mut self, windows: &[Option<Offset>]) -> Result<()> {
         let mut line = serde_json::to_string(windows).expect("numbers are plain data");
         line.push('\n');
         self.requests.write_all(line.as_bytes()).map_err(|_| self.ended())
     }
 
-    /// The answer to the last request, if it has come.
+    /// The answer to the last request, if it has arrived.
     pub(super) fn answer(&mut self) -> Result<Option<Vec<Answer>>> {
         match self.answers.try_recv() {
             Ok(answer) => Ok(Some(answer)),

@@ -88,7 +88,7 @@ impl Producer {
         self.before
     }
 
-    /// Why the Producer has ended, if it has.
+    /// The failure that has ended the Producer, if any.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.failure.get().cloned()
     }

@@ -118,7 +118,7 @@ fn limits_and_verdicts_are_reported_as_test_cases() {
     assert!(unknown.stdout.contains("ok 1 cyclic # SKIP inconclusive: one run"), "{unknown:?}");
 }
 
-/// A probe that is gone from a record must not look as if all were well.
+/// A probe that is missing in one record must not look like a success.
 #[test]
 fn latency_of_one_side_only_is_a_test_case() {
     let folder = folder();

@@ -81,7 +81,7 @@ fn knob_changed_after_the_kill_is_left_alone() {
 fn loads_end_with_a_killed_run() {
     let _lock = lock_machine();
     let folder = folder();
-    // A copy, by whose path its processes are told from those of other tests.
+    // A copy: its path distinguishes its processes from those of other tests.
     let program = folder.path().join("latlab");
     fs::copy(LATLAB, &program).unwrap();
     let scratch = folder.path().join("scratch");

@@ -299,7 +299,7 @@ fn array_job_of_killed_start_is_awaited_and_records_of_another_kernel_are_discar
     let output = waiting.finish();
     assert_eq!(output.code(), Some(2), "{output:?}");
     assert!(
-        output.stderr.contains("it goes on: the same command waits for it again"),
+        output.stderr.contains("no longer waited for: the same command waits for it again"),
         "{output:?}"
     );
     assert!(!output.stderr.contains("cancelled"), "{output:?}");

@@ -1,4 +1,4 @@
-//! Users without rights: they are told what is lacking, and can measure without it.
+//! Users without rights: messages name the missing right, and measuring without it is possible.
 
 use crate::program::{self, LATLAB, Missing, folder, lock_machine, not_run, root, run};
 use latlab_core::time::Nanos;

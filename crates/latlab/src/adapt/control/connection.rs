@@ -49,14 +49,14 @@ impl<T> Connection<T> {
         (self.stream.as_fd(), awaited)
     }
 
-    /// Time at which the connection is to be dropped.
+    /// Time at which the connection is dropped.
     pub(super) fn deadline(&self) -> Nanos {
         self.deadline
     }
 
-    /// Reads or writes, once the connection is [ready](Connection::awaited). `reply` gets all that
-    /// was received since the last reply, at most `most` bytes and one more, and returns none if the
-    /// request is incomplete. Whether the connection stays open.
+    /// Reads or writes, once the connection is [ready](Connection::awaited). `reply` gets all
+    /// bytes received since the last reply, at most `most + 1`, and returns none if the request is
+    /// incomplete. Whether the connection stays open.
     pub(super) fn proceed(
         &mut self,
         most: usize,

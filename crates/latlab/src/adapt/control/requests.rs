@@ -29,7 +29,7 @@ impl GroupRequests {
         self.0.retain(|(other, _)| other.process != peer.process);
     }
 
-    /// The descriptors that tell of the end of each process.
+    /// The descriptors that become readable at the end of each process.
     pub(super) fn awaited(&self) -> impl Iterator<Item = (BorrowedFd<'_>, Interest)> {
         self.0.iter().map(|(peer, _)| (peer.as_fd(), Interest::Reading))
     }

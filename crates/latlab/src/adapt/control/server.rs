@@ -39,7 +39,7 @@ pub(super) struct Connections {
     pub(super) pause: Nanos,
 }
 
-/// The descriptors that are ready. Those in lists stand in the order of what they belong to.
+/// The descriptors that are ready. Each list has the order of the processes or connections.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ready {
     pub(super) stop: bool,

@@ -85,7 +85,7 @@ fn request_stands_until_released_on_another_connection() {
     assert!(fixture.mailbox.try_requests().unwrap().is_empty());
 }
 
-/// One of three processes ends at the very moment at which another one changes its request.
+/// One of three processes ends while another one changes its request.
 #[test]
 fn end_of_process_leaves_requests_of_others() {
     if !root() {

@@ -52,7 +52,7 @@ fn watch() -> Result<()> {
         let why = "--watch needs a terminal: leave it out to print the status once";
         return Err(Failure::Failed(why.to_owned()));
     }
-    let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     loop {
         format::put(&adapting::screen(&adapt::status()?))?;
         if signals.wait(PERIOD) == Event::End {

@@ -17,7 +17,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
 use std::path::{Path, PathBuf};
 
-/// Has Slurm measure the cells of which the folder has no current records, and returns those of all
+/// Lets Slurm measure the cells without current records in the folder. Returns the records of all
 /// cells.
 pub(super) fn measure(
     study: &Study,
@@ -25,7 +25,7 @@ pub(super) fn measure(
     cells: &[CellPlans<'_>],
     folder: Folder<'_>,
 ) -> Result<Vec<CellResult>> {
-    let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     let output = create_output_folder(folder.0)?;
     wait_for_earlier_array(&output, &signals)?;
     if study.targets.is_fresh() {
@@ -73,8 +73,8 @@ fn wait_for_earlier_array(output: &Path, signals: &Signals) -> Result<()> {
         // Slurm's lists may disagree for a moment.
         if !is_over || signals.wait(Nanos::from_secs(1)) == Event::End {
             let why = format!(
-                "no longer waited for; it goes on: the same command waits for it again, and \
-                 scancel {job} ends it"
+                "still running, but no longer waited for: the same command waits for it again, \
+                 and scancel {job} ends it"
             );
             return Err(failed(&name, why));
         }

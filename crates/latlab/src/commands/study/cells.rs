@@ -37,7 +37,7 @@ pub(super) fn measure(
     if folder.is_none() && pieces.iter().any(|piece| piece.partial) {
         return Err(needs_folder(file));
     }
-    let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+    let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     let mut fingerprints = Fingerprints::new(options, &signals);
     if let Some(folder) = folder.filter(|_| !options.is_fresh()) {
         let mut partial = pieces.iter_mut().filter(|piece| piece.partial);
@@ -142,9 +142,9 @@ fn join(cell: CellPlans<'_>, pieces: &mut std::vec::IntoIter<Piece<'_>>) -> Cell
             if number > 1 { failure.about(&how_many) } else { failure }
         })?;
         let joined = pieces::join(plan, records).map_err(|e| {
-            failed(label, format!("its pieces don't fit: {e}; --fresh measures all of them again"))
+            failed(label, format!("its pieces don't match: {e}; --fresh measures them all again"))
         })?;
-        joined.ok_or_else(|| failed(label, "nothing of it was measured"))
+        joined.ok_or_else(|| failed(label, "it was not measured"))
     };
     // Collected twice: the repetitions after one that failed have to consume their pieces too.
     cell.plans.iter().map(repetition).collect::<Vec<_>>().into_iter().collect()

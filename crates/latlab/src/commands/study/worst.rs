@@ -79,7 +79,7 @@ impl<'a> WorstCell<'a> {
         if !options.is_fresh() && self.load(folder).is_some() {
             return Ok(());
         }
-        let signals = Signals::block().map_err(|e| failed("signals can't be held back", e))?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut fingerprints = Fingerprints::new(options, &signals);
         let (mut watch, mut bar) = (live::view(), Bar::new(&signals));
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);

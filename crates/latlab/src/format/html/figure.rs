@@ -53,7 +53,7 @@ pub(super) fn chart(level: Level, chart: &Chart, paper: &str, below: &Markup) ->
     figure(level, name, title, &caption, &content)
 }
 
-/// How to use the charts.
+/// A hint on the use of the charts.
 pub(super) fn hint() -> Markup {
     html! {
         p class="note hint" {

@@ -8,11 +8,11 @@ use latlab_core::record::Series;
 
 /// One sentence about one latency of all CPUs.
 pub(super) struct Headline {
-    /// Which latency it is about.
+    /// The latency it is about.
     pub(super) subject: String,
     /// The result.
     pub(super) text: String,
-    /// What qualifies it, such as missed periods.
+    /// Qualification, such as missed periods.
     pub(super) note: String,
 }
 

@@ -1,4 +1,4 @@
-//! HTML page of a study: results beside the paper's, claims, pictures, explanation of the worst
+//! HTML page of a study: results next to the paper's, claims, pictures, explanation of the worst
 //! latency, and how to reproduce it.
 
 mod claims;

@@ -1,5 +1,5 @@
-//! Pictures of a study, each in the form that its paper has: reduces records to lines and columns, and
-//! to a table of their numbers.
+//! Pictures of a study, each in the form that its paper uses: reduces records to lines and columns,
+//! and to a table of their numbers.
 
 mod distribution;
 mod over;

@@ -10,9 +10,9 @@ const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 
 /// An archive in memory (`Documentation/driver-api/early-userspace/buffer-format.rst`). The same
-/// calls give the same bytes: everything belongs to root and is dated 1970. Parent folders are added
-/// automatically; of two entries with one path the first counts. Paths are absolute paths of the
-/// guest, without `..`.
+/// calls result in the same bytes: everything belongs to root and is dated 1970. Parent folders are
+/// added automatically; of two entries with one path the first counts. Paths are absolute paths of
+/// the guest, without `..`.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,

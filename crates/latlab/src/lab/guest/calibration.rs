@@ -1,4 +1,4 @@
-//! What a kernel calibrates at each boot: read once, and kept beside the kernel.
+//! The timer calibration of a kernel: read at its first boot, and kept in the kernel's folder.
 
 use crate::failure::{Failure, Result};
 use crate::lab::arch::GUEST;

@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 /// One job on one kernel.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    /// What the user typed after `--on`.
+    /// The target as given to `--on`.
     pub(crate) target: String,
     pub(crate) profile: Profile,
     pub(crate) kernel: Kernel,
     pub(crate) time: GuestTime,
-    /// The timer calibration that the boot is spared.
+    /// The known timer calibration, which the boot then skips.
     pub(crate) timer: Option<ApicTimer>,
     pub(crate) job: Job,
-    /// What the parts of the job need beyond a kernel.
+    /// Needs of the job's parts beyond a kernel.
     pub(crate) needs: Needs,
-    /// How long the job takes in the guest's time.
+    /// Expected duration of the job in the guest's time.
     pub(crate) expected: Nanos,
     /// The test driver built for this kernel, where the job needs it.
     pub(crate) driver: Option<PathBuf>,
-    /// Why the test driver is missing, where parts may be left out.
+    /// Reason why the test driver is missing, where parts may be left out.
     pub(crate) no_driver: Option<String>,
-    /// Files to bring along: path in the guest, path on the host.
+    /// Files to copy into the guest: path in the guest, path on the host.
     pub(crate) files: Vec<(PathBuf, PathBuf)>,
     /// Symbolic links among them: path and target.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
@@ -47,7 +47,7 @@ pub(crate) struct Cell {
 /// A program of the user, to be started in a guest.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// What follows `latlab exec` in the guest.
+    /// Arguments of `latlab exec` in the guest.
     pub(crate) words: Vec<String>,
     /// The program itself.
     pub(crate) path: PathBuf,
@@ -74,7 +74,7 @@ impl Program {
         Ok(Job::Exec { words: self.words.clone(), folder: folder.into(), paths })
     }
 
-    /// The program, its libraries, and what it reads.
+    /// The program, its libraries, and the files that it reads.
     pub(crate) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let real = self.real();
         let mut files = vec![(real.clone(), real)];
@@ -91,7 +91,7 @@ impl Program {
     }
 
     /// The name that the user typed, where it differs from the real path: a program may look for
-    /// its libraries beside its real path, and act on the name it was called by.
+    /// its libraries next to its real path, and depend on the name by which it was called.
     pub(crate) fn links(&self) -> Vec<(PathBuf, PathBuf)> {
         let real = self.real();
         if real == self.path { Vec::new() } else { vec![(self.path.clone(), real)] }
@@ -102,7 +102,7 @@ impl Program {
     }
 }
 
-/// What QEMU boots.
+/// Everything that QEMU boots: initramfs and command line.
 pub(crate) struct Boot {
     pub(crate) initramfs: Vec<u8>,
     pub(crate) cmdline: String,
@@ -127,7 +127,7 @@ const CMDLINE: &str = "quiet panic=-1 rdinit=/latlab nokaslr random.trust_cpu=of
 bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init";
 
 impl Cell {
-    /// A boot of `kernel` without settings: the same whichever profile asks for it.
+    /// A boot of `kernel` without settings, the same for all profiles.
     pub(crate) fn plain(target: &str, kernel: Kernel, time: GuestTime, job: Job) -> Cell {
         let profile = Profile::plain(&kernel.name, Source::Added(kernel.name.clone()));
         Cell::of(target, profile, kernel, time, job)
@@ -268,7 +268,7 @@ impl Cell {
             return Ok(());
         }
         Err(Failure::Failed(format!(
-            "{}: {size} of files do not fit into a guest with {memory} of memory: bring fewer files, \
+            "{}: {size} of files do not fit into a guest with {memory} of memory: copy fewer files, \
              or use a profile of your own with more memory",
             self.target
         )))

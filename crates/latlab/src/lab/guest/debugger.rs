@@ -1,4 +1,4 @@
-//! Spares a booting kernel its timer calibration, through QEMU's debugger port.
+//! Presets the timer calibration of a booting kernel, through QEMU's debugger port.
 
 use crate::message::ApicTimer;
 use std::io::{self, Read as _, Write as _};

@@ -154,7 +154,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
     let mut watch = Messenger::new(&mut *port, Nanos::from_secs(3600));
     let plan = Prepared::of(plan)?;
     let mut outcome = engine::run(&plan, orders.time_domain, &signals, &mut watch)?;
-    // The guest is configured by its profile: the doctor's findings are not news.
+    // The guest is configured by its profile, so that the doctor's findings are expected.
     outcome.record.warnings.retain(|warning| warning.code != "machine");
     let engine::Outcome { record, verdict } = outcome;
     Ok(Message::Record { record: Box::new(record), verdict })

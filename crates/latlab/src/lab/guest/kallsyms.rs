@@ -1,4 +1,4 @@
-//! The kernel's symbols, sent out of a guest.
+//! The kernel's symbols, sent from a guest to the host.
 
 use crate::failure::{Result, failed};
 use crate::message::{Message, Stream};

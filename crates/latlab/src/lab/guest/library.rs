@@ -51,7 +51,7 @@ pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     if !top.is_file() && !top.is_dir() {
         return Err(failed(
             &name,
-            "this is neither a file nor a folder, and can't be brought along",
+            "this is neither a file nor a folder, and can't be copied into the guest",
         ));
     }
     let mut files = Vec::new();
@@ -97,7 +97,7 @@ struct Packing<'a> {
 }
 
 impl Packing<'_> {
-    /// Adds what a program needs, without the program.
+    /// Adds the files that a program needs, without the program.
     fn program(&mut self, program: &Path) -> Result<()> {
         let name = program.display().to_string();
         let real = program.canonicalize().map_err(|e| failed(&name, e))?;
@@ -130,7 +130,7 @@ impl Packing<'_> {
         }
     }
 
-    /// Adds what a script needs whose first line is `#!` and `line`.
+    /// Adds the files that a script needs; its first line is `#!` and `line`.
     fn script(&mut self, name: &str, line: &[u8]) -> Result<()> {
         let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = String::from_utf8_lossy(line);
@@ -154,7 +154,7 @@ impl Packing<'_> {
         Ok(())
     }
 
-    /// Adds the interpreter of a script, and what that needs.
+    /// Adds the interpreter of a script, and the files that it needs.
     fn interpreter(&mut self, script: &str, interpreter: &Path) -> Result<()> {
         if !interpreter.exists() {
             let interpreter = interpreter.display();

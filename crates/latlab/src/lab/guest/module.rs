@@ -1,4 +1,4 @@
-//! Kernel modules that a guest loads: which, in which order, and their bytes.
+//! Kernel modules that a guest loads: their selection, order and contents.
 
 use crate::failure::{Failure, Result, failed};
 use flate2::read::MultiGzDecoder;
@@ -75,7 +75,7 @@ impl Order {
     }
 }
 
-/// Where a module was found.
+/// Result of the search for a module.
 enum Found {
     File(String),
     BuiltIn,

@@ -16,10 +16,10 @@ pub(super) const MODULES: &str = "/modules";
 /// The size of a page of memory, bytes.
 const PAGE: usize = 4096;
 
-/// What a guest is told.
+/// The orders of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
-    /// What its clock counts.
+    /// Time domain of its clock.
     pub(super) time_domain: TimeDomain,
     /// The modules in [`MODULES`] with their parameters, in the order to load them.
     pub(super) modules: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Orders {
 
 impl Orders {
     /// The contents of the file. It fills whole pages: otherwise one more digit in a plan would move
-    /// what the guest has in memory, and change its figures.
+    /// the contents of the guest's memory, and change its figures.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).expect("orders are plain data");
         text.resize(text.len().next_multiple_of(PAGE), b' ');
@@ -40,7 +40,7 @@ impl Orders {
     }
 }
 
-/// What a guest does.
+/// The job of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Job {
@@ -49,14 +49,14 @@ pub(crate) enum Job {
     /// Start a program: the words after `latlab exec`, the current folder, and the search paths of
     /// programs and libraries.
     Exec { words: Vec<String>, folder: PathBuf, paths: BTreeMap<String, String> },
-    /// Report what the kernel calibrates at each boot.
+    /// Report the kernel's timer calibration.
     Calibrate,
     /// Send the symbols of the kernel and of the modules that this plan needs.
     Symbols(Box<Plan>),
 }
 
 impl Job {
-    /// How long the job takes in the guest's time, apart from what its plan measures.
+    /// Duration of the job in the guest's time, without the measurements of its plan.
     pub(super) fn shortest(&self) -> Nanos {
         match self {
             Job::Exec { .. } => Nanos::from_secs(10),
@@ -64,7 +64,7 @@ impl Job {
         }
     }
 
-    /// Whether parts that lack something are left out, which the guest finds out.
+    /// Whether the guest leaves out parts whose needs are not met.
     pub(crate) fn may_lack(&self) -> bool {
         self.plan().is_some_and(|plan| plan.skip_missing)
     }

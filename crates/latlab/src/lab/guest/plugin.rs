@@ -1,4 +1,4 @@
-//! What QEMU's plugin is told to record.
+//! Arguments of QEMU's plugin, with the samples to record.
 
 use latlab_core::time::Nanos;
 use std::path::PathBuf;

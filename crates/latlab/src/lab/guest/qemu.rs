@@ -1,4 +1,4 @@
-//! One QEMU at work: how it is started, what it says, how it ends.
+//! A QEMU process: its start, its output and its end.
 
 use super::cell::{Boot, Cell};
 use super::plugin::Plugin;
@@ -33,7 +33,7 @@ pub(crate) struct Guest {
     preset: Option<JoinHandle<io::Result<()>>>,
     started: Nanos,
     patience: Nanos,
-    /// How much of the port has been read, bytes.
+    /// Bytes of the port that have been read.
     read: u64,
     ended: Option<ExitStatus>,
 }
@@ -109,7 +109,7 @@ impl Guest {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Why the guest sends no more messages, once that is so.
+    /// The reason why the guest sends no more messages; none while it may send some.
     pub(crate) fn failure(&mut self) -> Option<Failure> {
         if let Some(error) = self.preset_error() {
             return Some(self.lost(&format!("QEMU's debugger port failed ({error})")));
@@ -128,7 +128,7 @@ impl Guest {
         }
     }
 
-    /// How long it has run, wall-clock time.
+    /// Wall-clock time since the start.
     pub(crate) fn age(&self) -> Nanos {
         clock::now() - self.started
     }
@@ -176,7 +176,7 @@ impl Guest {
         self.lost("the guest shut down without a result")
     }
 
-    /// A guest that was lost: after which time, and the end of its console.
+    /// A failure with the time after which the guest was lost, and the end of its console.
     fn lost(&self, why: &str) -> Failure {
         let after = Nanos::from_millis(self.age().0 / 1_000_000);
         self.described(&format!("{why} after {after}"))
@@ -201,7 +201,7 @@ impl Guest {
     }
 }
 
-/// QEMU's arguments for the virtual machine: no device that the host's time or its users reach.
+/// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
 ///
 /// Where the guest goes idle, QEMU's main loop moves its clock to the next timer, and sometimes does
 /// so before the instructions up to there are counted (`icount_start_warp_timer`,

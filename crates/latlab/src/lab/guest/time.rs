@@ -1,9 +1,9 @@
-//! What the clock of a guest counts.
+//! The time of a guest: the unit that its clock counts.
 
 use crate::session::Accel;
 use latlab_core::machine::TimeDomain;
 
-/// What the clock of a guest counts.
+/// The unit that the clock of a guest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuestTime {
     /// Executed instructions, one nanosecond each; idle time is skipped.

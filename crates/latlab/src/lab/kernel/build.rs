@@ -167,7 +167,7 @@ impl Make<'_> {
     }
 }
 
-/// Makes a cached kernel from a built tree.
+/// Adds the kernel of a built tree to the cache.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let file = tree.join(GUEST.kernel_image);
     let shown = file.display().to_string();

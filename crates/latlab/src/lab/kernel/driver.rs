@@ -23,7 +23,7 @@ const SOURCES: &[(&str, &str)] = &[
 /// Required programs and their packages.
 const TOOLS: &[(&str, &str)] = &[("gcc", "gcc"), ("make", "make")];
 
-/// The driver for `kernel`, kept beside the kernel.
+/// The driver for `kernel`, kept in the kernel's folder.
 pub(crate) fn ready(
     store: &Store,
     kernel: &Kernel,

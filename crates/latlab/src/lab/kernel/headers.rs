@@ -8,10 +8,10 @@ use crate::lab::arch::GUEST;
 use latlab_sys::file;
 use std::path::{Path, PathBuf};
 
-/// Their folder, beside the kernel.
+/// Their folder in the kernel's folder.
 pub(crate) const PLACE: &str = "headers";
 
-/// Whether a kernel has its headers beside it.
+/// Whether a kernel's folder contains its headers.
 pub(crate) fn are_with(kernel: &Kernel) -> bool {
     kernel.folder.join(PLACE).is_dir()
 }
@@ -81,7 +81,7 @@ fn below(package: &str) -> PathBuf {
     Path::new("usr/src").join(package)
 }
 
-/// Fetches the headers and puts them beside the kernel.
+/// Fetches the headers into the kernel's folder.
 fn fetch(kernel: &Kernel, facts: &Facts, draft: &Draft, progress: &mut dyn Progress) -> Result<()> {
     let packages = packages(kernel, facts, draft, progress)?;
     let fetched = packages.iter().map(|package| package.size).sum::<u64>();
@@ -114,8 +114,8 @@ fn packages(
     if first.version != facts.origin.version {
         let source = facts.origin.serves.last().map(Source::name).unwrap_or_default();
         return Err(Failure::Unsupported(format!(
-            "the headers of {} {} are no longer available, only {}: run latlab kernel fetch \
-             {source} brings that kernel",
+            "the headers of {} {} are no longer available, only those of {}: run latlab kernel \
+             fetch {source} to use that kernel",
             kernel.name, facts.origin.version, first.version
         )));
     }

@@ -36,7 +36,7 @@ pub(crate) enum Boot {
     Vmlinux(Vec<u8>),
 }
 
-/// Why the laboratory can't boot a file.
+/// Reason why the laboratory can't boot a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoKernel {
     #[error("this is not a Linux kernel: it is neither a bzImage nor a vmlinux")]
@@ -167,7 +167,7 @@ fn bzimage(bytes: &[u8]) -> Result<Image> {
     Ok(Image { release, boot })
 }
 
-/// Where the compressed kernel lies, as the setup header says.
+/// Range of the compressed kernel in the file, from the setup header.
 fn payload(header: &[u8]) -> Range<usize> {
     let sectors = match header[0x1f1] {
         0 => 4,
@@ -178,10 +178,10 @@ fn payload(header: &[u8]) -> Range<usize> {
     start..start.saturating_add(offset(0x24c))
 }
 
-/// The kernel that is compressed in the payload; none where it is in a way that only the kernel
-/// itself has to know.
+/// Unpacks the kernel in the payload; none for a compression that only the kernel itself can
+/// unpack.
 fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>> {
-    let damaged = NoKernel::Damaged("what is compressed in it can't be unpacked");
+    let damaged = NoKernel::Damaged("its compressed part can't be unpacked");
     // The build appends the size; gzip has it there anyway, as the last part of its own format.
     let Some((stream, size)) = payload.split_last_chunk::<4>() else { return Err(damaged) };
     let size = u32::from_le_bytes(*size);
@@ -202,7 +202,7 @@ fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// What `from` gives, and no more than a byte above `size`.
+/// Reads at most `size + 1` bytes.
 fn read_to(size: u32, from: impl Read) -> io::Result<Vec<u8>> {
     if size > LARGEST {
         return Err(io::ErrorKind::FileTooLarge.into());
@@ -246,7 +246,7 @@ pub(super) mod tests {
     const ENTRY: &[u8] = b"\x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\x53\x0b\0\x01";
     const BANNER: &str = "Linux version %s\nLinux version 6.12.1-test (a@b) #1 SMP\0";
 
-    /// What xz made of [`pvh`].
+    /// [`pvh`], compressed by xz.
     const XZ_OF_PVH: &[u8] = b"\
         \xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x01\x04\x00\x21\x01\x1a\x00\x01\xc9\
         \x80\xb3\xe0\x00\xc3\x00\x5f\x5d\x00\x3f\x91\x45\x84\x68\x3d\x89\xa6\xda\x8a\xcc\x93\xe2\

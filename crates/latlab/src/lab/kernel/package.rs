@@ -91,7 +91,7 @@ fn of_kind(name: &str, start: &str, kind: &str) -> bool {
     rest.is_some_and(|number| !number.contains('-'))
 }
 
-/// Makes a cached kernel from an unpacked package.
+/// Adds the kernel of an unpacked package to the cache.
 fn install(draft: Draft, tree: &Path, origin: Origin) -> Result<Kernel> {
     let (file, release) = vmlinuz(tree, &origin.what)?;
     let shown = file.display().to_string();

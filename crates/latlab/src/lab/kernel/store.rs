@@ -1,8 +1,8 @@
 //! The cache of kernels: one folder per kernel, which appears complete or not at all.
 //!
-//! A kernel is prepared in a draft, a hidden folder beside the kernels that is locked by the process
-//! that writes it, and then renamed. An unlocked draft was left by a killed process; the next
-//! process that starts the same draft removes it.
+//! A kernel is prepared in a draft, a hidden folder next to the kernels that is locked by the
+//! process that writes it, and then renamed. An unlocked draft was left by a killed process; the
+//! next process that starts the same draft removes it.
 
 use super::image::{Boot, Image};
 use super::{Kernel, Progress, Source, cache, digest, work};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The file beside a kernel.
+/// Contents of the file `kernel.json` in a kernel's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     release: String,
@@ -143,7 +143,7 @@ impl Draft {
         }
         let (mega, folder) = (|bytes| bytes / 1_000_000, self.kernels.display());
         Err(Failure::Failed(format!(
-            "{folder}: {} MB are needed and {} MB are free: latlab kernel remove frees space",
+            "{folder}: {} MB are needed and {} MB are free: make room with latlab kernel remove",
             mega(bytes),
             mega(free)
         )))

@@ -50,8 +50,8 @@ pub(crate) fn run(
 }
 
 /// `make` with these arguments, in a process group that dies with latlab: compilers are not our
-/// children, so a shell that waits for the end of our pipe kills the group. User, host and time of
-/// the build are fixed, so that builds are reproducible.
+/// children, so a shell that waits until our end of a pipe is closed kills the group. User, host
+/// and time of the build are fixed, so that builds are reproducible.
 pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
     const TIED: &str = "exec 3<&0; { read -r _ <&3; kill -KILL 0; } & \
                         exec nice -n 10 make \"$@\" 3<&- </dev/null";
@@ -81,7 +81,7 @@ pub(crate) fn check_tools(what: &str, tools: &[(&str, &str)]) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "to build {what}, install what is missing: apt-get install {}",
+        "to build {what}, install the missing packages: apt-get install {}",
         packages.join(" ")
     )))
 }
@@ -154,7 +154,7 @@ mod tests {
     use latlab_core::time::Nanos;
     use latlab_sys::{clock, file};
 
-    /// How many processes of the group are running.
+    /// Number of running processes of the group.
     fn at_work(group: u32) -> usize {
         let stat =
             |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();

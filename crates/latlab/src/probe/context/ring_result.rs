@@ -47,7 +47,7 @@ impl RingResult {
         Ok(())
     }
 
-    /// Records one way around. Returns whether to go on.
+    /// Records one round. Returns whether to go on.
     fn record(&mut self, sampler: &mut Sampler<'_>, share: Share, around: Sample) -> bool {
         let each = per_process(around.latency, self.clock_read, self.processes);
         if each < self.overhead {
@@ -63,8 +63,8 @@ impl RingResult {
     }
 }
 
-/// Returns the share of each process in the time of one way around, which includes one reading of
-/// the clock.
+/// Returns the share of each process in the time of one round, which includes one reading of the
+/// clock.
 fn per_process(around: Nanos, clock_read: Nanos, processes: u32) -> Nanos {
     Nanos((around - clock_read).0 / u64::from(processes.max(1)))
 }

@@ -1,4 +1,4 @@
-//! Causes of injected delays, and how each is brought about.
+//! Causes of injected delays, and the mechanism of each.
 
 use crate::failure::{Failure, Result};
 use crate::part::driver;

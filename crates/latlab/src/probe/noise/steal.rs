@@ -1,4 +1,4 @@
-//! Steal time and firmware interrupts: lost time that others count.
+//! Steal time and firmware interrupts: counters of lost time.
 
 use super::NAME;
 use crate::rig::Rig;

@@ -34,7 +34,7 @@ const PAUSE: Nanos = Nanos::from_micros(100);
 
 /// State shared by the two tasks.
 struct Shared {
-    /// Whether the low-priority task sleeps because of a pause, and what it sleeps on.
+    /// Whether the low-priority task sleeps on `wake` because of a pause.
     asleep: AtomicBool,
     wake: Semaphore,
     /// The last time that it noted.

@@ -35,7 +35,7 @@ struct Shared {
     switch: AtomicU64,
     /// Number of yields of the measuring task.
     rounds: AtomicU64,
-    /// Whether the second task sleeps because the measuring task does, and what it sleeps on.
+    /// Whether the second task sleeps on `wake` because the measuring task sleeps.
     asleep: AtomicBool,
     wake: Semaphore,
 }

@@ -6,7 +6,7 @@ use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, usage};
 
-/// Where an equal part of the remaining run ends: at a time, or at a number of samples.
+/// End of an equal part of the remaining run: a time, or a number of samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Share {
     Until(Nanos),

@@ -43,11 +43,11 @@ pub(super) struct Connection {
     deadline: Nanos,
 }
 
-/// How many of the last lines of stderr are kept.
+/// Number of the last lines of stderr that are kept.
 const COMPLAINTS: usize = 20;
 
 /// Options that override the user's configuration. The connection is not shared, and ends with
-/// latlab; a dead one is noticed within 15 s, in which a busy board still answers.
+/// latlab; a dead one is noticed within 15 s, within which even a busy host answers.
 const OPTIONS: &[&str] = &[
     "ControlPath=none",
     "ClearAllForwardings=yes",

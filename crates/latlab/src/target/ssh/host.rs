@@ -3,12 +3,12 @@
 use crate::failure::{Failure, Result};
 use std::fmt;
 
-/// Who is to be reached, and how.
+/// Destination and port of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Host {
     /// `[USER@]HOST`, an address of IPv6 without its brackets.
     destination: String,
-    /// The user's own configuration decides where there is none.
+    /// None: the user's own configuration decides.
     port: Option<u16>,
 }
 
@@ -50,7 +50,7 @@ impl Host {
         port.chain([self.destination.clone()]).collect()
     }
 
-    /// What the user would type to reach it.
+    /// The ssh command that reaches it.
     pub(super) fn command(&self) -> String {
         format!("ssh {}", self.words().join(" "))
     }

@@ -8,24 +8,24 @@ use latlab_sys::clock;
 use latlab_sys::signal::{Event, Signals};
 use std::collections::BTreeMap;
 
-/// How long to wait for the end of tasks that were cancelled.
+/// Longest wait for the end of cancelled tasks.
 const CANCEL_PATIENCE: Nanos = Nanos::from_secs(60);
 
-/// How long Slurm may fail to answer. A controller that restarts is back by then.
+/// Longest time without an answer of Slurm. A controller that restarts answers by then.
 const SILENCE_PATIENCE: Nanos = Nanos::from_secs(600);
 
 /// Asks Slurm for the state of an array, and shows its progress.
 pub(super) struct ArrayMonitor<'a> {
     array: &'a JobArray,
-    /// How many tasks the array has.
+    /// Number of tasks of the array.
     number: usize,
     watch: Box<dyn Watch>,
     began: Nanos,
-    /// How many tasks have ended.
+    /// Number of tasks that have ended.
     ended: usize,
     /// Whether the remaining tasks were cancelled.
     cancelled: bool,
-    /// Since when Slurm has not answered.
+    /// Start of the time in which Slurm has not answered.
     silent_since: Option<Nanos>,
     /// Whether Slurm did not answer for too long.
     gave_up: bool,
@@ -63,7 +63,7 @@ impl ArrayMonitor<'_> {
         self.tasks
     }
 
-    /// Waits until all tasks have ended, or the user asks for the end: the array then goes on.
+    /// Waits until all tasks have ended or the user asks for the end. The array then keeps running.
     /// Returns whether it is over.
     pub(super) fn wait_or_leave(mut self, signals: &Signals) -> bool {
         let mut interrupted = false;
@@ -79,7 +79,7 @@ impl ArrayMonitor<'_> {
         self.cancelled = true;
         format::say(&match self.array.cancel() {
             Ok(()) => format!("array job {} is cancelled", self.array.job),
-            Err(failure) => format!("array job {} goes on: {failure}", self.array.job),
+            Err(failure) => format!("array job {} is still running: {failure}", self.array.job),
         });
     }
 
@@ -118,14 +118,14 @@ impl ArrayMonitor<'_> {
         if self.gave_up {
             let job = &self.array.job;
             format::say(&format!(
-                "Slurm has not answered for {SILENCE_PATIENCE}: array job {job} may go on; the \
-                 same command waits for it, and scancel {job} ends it"
+                "Slurm has not answered for {SILENCE_PATIENCE}: array job {job} may still be \
+                 running; the same command waits for it, and scancel {job} ends it"
             ));
         }
         self.gave_up
     }
 
-    /// How many tasks have ended, run, and are pending, and why they are.
+    /// The numbers of ended, running and pending tasks, and the reason of the pending ones.
     fn progress(&self, tasks: &[ArrayTask]) -> String {
         let count = |state: &str| tasks.iter().filter(|task| task.state == state).count();
         let pending = tasks.iter().find(|task| task.is_pending());

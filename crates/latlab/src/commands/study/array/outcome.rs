@@ -8,7 +8,7 @@ use latlab_sys::clock;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How long to wait for records, which a shared file system may show late.
+/// Longest wait for records, which a shared file system may show late.
 const PATIENCE: Nanos = Nanos::from_secs(20);
 
 /// An array that has ended, or is no longer waited for.
@@ -18,7 +18,7 @@ pub(super) struct FinishedArray<'a> {
     tasks: BTreeMap<usize, ArrayTask>,
     /// The folder of the tasks' output.
     output: &'a Path,
-    /// When to stop waiting for records.
+    /// Time at which waiting for records stops.
     deadline: Nanos,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn table(about: &StudyPage<'_>) -> Markup {
 }
 
 fn note(about: &StudyPage<'_>, crossed: bool) -> String {
-    let place = if crossed { "below" } else { "beside" };
+    let place = if crossed { "below" } else { "next to" };
     let source = match about.study.source.as_str() {
         "" => String::new(),
         source => format!(" ({source})"),

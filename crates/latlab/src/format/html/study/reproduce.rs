@@ -1,11 +1,11 @@
-//! How to reproduce a study, and the files beside its page.
+//! How to reproduce a study, and the files in the folder of its page.
 
 use super::StudyPage;
 use crate::format::study::duration_option;
 use latlab_core::machine::TimeDomain;
 use maud::{Markup, html};
 
-/// The command that measures the study again, and the files beside the page.
+/// The command that measures the study again, and the files in the folder of the page.
 pub(super) fn section(about: &StudyPage<'_>) -> Markup {
     let tool = about.sources.first().map_or("latlab", |source| source.record.tool.as_str());
     let files: Vec<String> =
@@ -14,8 +14,8 @@ pub(super) fn section(about: &StudyPage<'_>) -> Markup {
         pre class="command" { code { (command(about)) } }
         p class="prose" {
             "Measured with " (tool) "."
-            @if is_repeatable(about) { " The same program gives the same bytes on every host." }
-            " Files beside this page: the table as table.md and table.csv, with times in \
+            @if is_repeatable(about) { " The same program produces the same bytes on every host." }
+            " Files in the folder of this page: the table as table.md and table.csv, with times in \
              nanoseconds; the records of all cells in records/, for latlab report and latlab \
              compare"
             @if !files.is_empty() { "; the pictures as " (files.join(", ")) }

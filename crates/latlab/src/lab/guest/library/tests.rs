@@ -1,4 +1,4 @@
-//! Real programs run in roots that hold only the files found for them.
+//! Tests: real programs run in roots that contain only the files found for them.
 
 use super::*;
 use latlab_sys::{file, process};
@@ -245,6 +245,6 @@ fn tree_holds_every_file_with_links_followed() {
         refused(&none),
         format!("{}: No such file or directory (os error 2)", none.display())
     );
-    let said = "/dev/null: this is neither a file nor a folder, and can't be brought along";
+    let said = "/dev/null: this is neither a file nor a folder, and can't be copied into the guest";
     assert_eq!(refused(Path::new("/dev/null")), said);
 }
