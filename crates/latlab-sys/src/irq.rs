@@ -43,7 +43,7 @@ impl InterruptThreads {
         InterruptThreads { root, known, others, young }
     }
 
-    /// The present threads, in order of their numbers. Threads whose policy could not be restored
+    /// The present threads, in order of their ids. Threads whose policy could not be restored
     /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to
     /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
@@ -101,7 +101,7 @@ fn may_be_young(thread: &Thread) -> bool {
     thread.interrupt.is_some() && thread.policy == Policy::Other
 }
 
-/// The numbers of all kernel threads; of all processes, where the kernel does not list the children
+/// The ids of all kernel threads; of all processes, where the kernel does not list the children
 /// of kthreadd (`CONFIG_PROC_CHILDREN`).
 fn kernel_threads() -> BTreeSet<i32> {
     match fs::read_to_string("/proc/2/task/2/children") {

@@ -164,7 +164,7 @@ pub fn set_slack(slack: Nanos) -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(slack.0.max(1)))?)
 }
 
-/// The thread number of the calling thread (`gettid(2)`).
+/// The thread id of the calling thread (`gettid(2)`).
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }

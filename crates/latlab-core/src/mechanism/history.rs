@@ -26,7 +26,7 @@ impl History {
 
     /// Returns the decision that undoes a change because ordinary tasks starve on these CPUs: the
     /// newest raise of a thread's priority, or, where no thread was raised, the newest change of a
-    /// file. Threads that were lowered stay so: no task waits longer for that.
+    /// file. Lowered threads stay lowered: no task waits longer because of them.
     pub(super) fn undo(&self, starved: &[u32]) -> Option<Decision> {
         let raise = self.0.iter().rfind(|one| is_raise(one));
         let newest = raise.or_else(|| self.0.iter().rfind(|one| one.thread().is_none()))?;
