@@ -111,7 +111,7 @@ pub struct Assessment {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Throughput of ordinary tasks: every wish that serves it is fulfilled.
+    /// Throughput of `SCHED_OTHER` tasks: every wish that serves it is fulfilled.
     Throughput,
     /// Latency of real-time tasks: every wish that serves it is fulfilled, and all other knobs are
     /// restored, except those that are known not to delay real-time tasks.

@@ -22,9 +22,9 @@ pub struct InterruptThreads {
     young: BTreeMap<i32, Nanos>,
 }
 
-/// The time after which a new IRQ thread has its own priority. It starts as an ordinary task, may
-/// already wake the task that waits for its start, and then makes itself a real-time task. One that
-/// is still ordinary after this time was made ordinary on purpose.
+/// The time after which a new IRQ thread has its own priority. It starts as a `SCHED_OTHER` task,
+/// may already wake the task that waits for its start, and then makes itself a real-time task. One
+/// that is still `SCHED_OTHER` after this time was made so on purpose.
 const YOUTH: Nanos = Nanos::from_secs(1);
 
 /// The properties of a thread that stay the same while it lives.

@@ -110,18 +110,18 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "wakeup_preemption",
-        summary: "whether an ordinary task that wakes may preempt another: 0 or 1, in debugfs",
+        summary: "whether a SCHED_OTHER task that wakes may preempt another: 0 or 1, in debugfs",
         place: KnobPlace::Feature("WAKEUP_PREEMPTION"),
     },
     Knob {
         name: "place_lag",
-        summary: "whether an ordinary task that wakes keeps the lag it slept with: 0 or 1, in \
+        summary: "whether a SCHED_OTHER task that wakes keeps the lag it slept with: 0 or 1, in \
                   debugfs",
         place: KnobPlace::Feature("PLACE_LAG"),
     },
     Knob {
         name: "base_slice",
-        summary: "ns an ordinary task runs before the tick may preempt it, in debugfs",
+        summary: "ns a SCHED_OTHER task runs before the tick may preempt it, in debugfs",
         place: KnobPlace::Files("sys/kernel/debug/sched/base_slice_ns"),
     },
     Knob {

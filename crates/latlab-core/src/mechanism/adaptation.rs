@@ -183,7 +183,7 @@ impl Adaptation {
         Ok(())
     }
 
-    /// Undoes a change for good if ordinary tasks starve.
+    /// Undoes a change for good if `SCHED_OTHER` tasks starve.
     fn relieve(&mut self, seen: &Observation) -> Option<Decision> {
         let undone = (!seen.starved.is_empty()).then(|| self.history.undo(&seen.starved))??;
         self.give_up(&undone);
@@ -221,12 +221,12 @@ impl Adaptation {
         mode: Option<&(Mode, String)>,
     ) -> Vec<Decision> {
         match mode {
-            // Where the threads that real-time tasks wait for are known, these run before ordinary
-            // tasks, and the knobs may stay set.
+            // Where the threads that real-time tasks wait for are known, these run before
+            // SCHED_OTHER tasks, and the knobs may stay set.
             Some((Mode::Latency, why)) if !self.schedules_threads() => {
                 self.restore(Mode::Throughput, why)
             }
-            // While ordinary tasks starve, nothing is set that they may starve for.
+            // While SCHED_OTHER tasks starve, nothing is set that they may starve for.
             _ if !seen.starved.is_empty() => Vec::new(),
             Some((Mode::Throughput, why)) if !self.schedules_threads() => {
                 self.fulfil(Mode::Throughput, seen, Some(why))

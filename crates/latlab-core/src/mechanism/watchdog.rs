@@ -1,6 +1,6 @@
-//! Watchdog for starving ordinary tasks.
+//! Watchdog for starving `SCHED_OTHER` tasks.
 //!
-//! On each CPU an ordinary task asks to run now and then; the watchdog checks that it does.
+//! On each CPU a `SCHED_OTHER` task asks to run now and then; the watchdog checks that it does.
 
 use crate::time::Nanos;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Checks when the task of each CPU ran last. Returns the CPUs on which ordinary tasks starve;
-    /// each is reported once per [`STARVED`].
+    /// Checks when the task of each CPU ran last. Returns the CPUs on which `SCHED_OTHER` tasks
+    /// starve; each is reported once per [`STARVED`].
     pub fn look(&mut self, at: Nanos, ran: &[(u32, Nanos)]) -> Vec<u32> {
         let since = self.checked.replace(at).map_or(Nanos(0), |before| (at - before).min(MAX_STEP));
         let mut starved = Vec::new();
