@@ -101,7 +101,7 @@ struct latlab_switches {
 	__u64 took[LATLAB_SWITCHES];	/* out: duration of each */
 };
 
-/* What keeps other tasks off the caller's processor. */
+/* The causes of an injected delay: other tasks are kept off the caller's processor. */
 enum latlab_cause {
 	LATLAB_INTERRUPTS_OFF,	/* interrupts are disabled */
 	LATLAB_PREEMPTION_OFF,	/* preemption is disabled */

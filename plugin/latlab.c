@@ -265,12 +265,12 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 					   char **word)
 {
 	if (strcmp(info->target_name, "x86_64") || info->system.smp_vcpus != 1) {
-		fputs("latlab's plugin watches x86-64 machines of one CPU\n", stderr);
+		fputs("latlab's plugin supports only x86-64 machines with one CPU\n", stderr);
 		return -1;
 	}
 	for (int i = 0; i < words; i++) {
 		if (!understand(word[i])) {
-			fprintf(stderr, "latlab's plugin can't use '%s'\n", word[i]);
+			fprintf(stderr, "latlab's plugin: invalid argument '%s'\n", word[i]);
 			return -1;
 		}
 	}

@@ -49,7 +49,7 @@ pub(crate) const TRACEPOINTS: [&str; 23] = [
 ];
 
 /// Whether kernel code is not preempted by a woken task before it returns to user space or reaches
-/// a scheduling point. With lazy preemption that holds for ordinary tasks only.
+/// a scheduling point. With lazy preemption that holds for `SCHED_OTHER` tasks only.
 pub(crate) fn is_non_preemptible() -> bool {
     let model = machine::read(&Root::default()).preempt;
     !matches!(model.as_deref(), Some("rt" | "full" | "lazy"))

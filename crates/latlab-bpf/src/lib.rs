@@ -1,5 +1,5 @@
 //! BPF programs: a flight recorder of late wake-ups, the wakers of real-time tasks, and a scheduler
-//! of ordinary tasks.
+//! of `SCHED_OTHER` tasks.
 //!
 //! The recorder's programs run on tracepoints. They write events to a ring buffer per CPU, in
 //! kernel memory, that keeps the newest ones without a reader. When a watched task that ran late is

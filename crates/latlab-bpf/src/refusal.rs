@@ -9,8 +9,8 @@ use std::io;
 pub enum RecorderError {
     /// The kernel has no BTF.
     #[error(
-        "this kernel has no /sys/kernel/btf/vmlinux, which describes the layout of its structs: boot \
-         a kernel built with CONFIG_DEBUG_INFO_BTF, as those of distributions are"
+        "this kernel has no /sys/kernel/btf/vmlinux, which describes the layout of its structs: \
+         boot a kernel built with CONFIG_DEBUG_INFO_BTF, as those of distributions are"
     )]
     NoBtf,
     /// The process lacks capabilities.
@@ -25,9 +25,9 @@ pub enum RecorderError {
     /// The process is not in the initial PID namespace, so that its PIDs are not those of the
     /// kernel.
     #[error(
-        "this process runs in a container or another PID namespace, where tasks have other PIDs than \
-         the kernel reports: run outside of it, or give the container the host's PID namespace \
-         (--pid=host)"
+        "this process runs in a container or another PID namespace, where tasks have other PIDs \
+         than the kernel reports: run outside of it, or give the container the host's PID \
+         namespace (--pid=host)"
     )]
     PidNamespace,
     /// The kernel is locked down for confidentiality.
@@ -38,8 +38,8 @@ pub enum RecorderError {
     LockedDown,
     /// The kernel lacks something that a program reads or attaches to.
     #[error(
-        "this kernel has no {0}, which is needed to find the wakers of a task: boot a kernel that has \
-         it, such as a distribution's for x86"
+        "this kernel has no {0}, which is needed to find the wakers of a task: boot a kernel that \
+         has it, such as a distribution's for x86"
     )]
     MissingFeature(&'static str),
     /// The kernel has no BPF, or refuses the programs for another reason.

@@ -147,7 +147,7 @@ INLINE void settle(struct event *event, struct task_struct *task)
 		return;
 	bool runs = event->task.pid == watched->pid;
 
-	/* Since Linux 6.12 an ordinary task may sleep and stay on the run queue for a while (delayed
+	/* Since Linux 6.12 a SCHED_OTHER task may sleep and stay on the run queue for a while (delayed
 	 * dequeue): it is treated as one that is about to sleep. */
 	if (!runs && task->on_rq)
 		return;

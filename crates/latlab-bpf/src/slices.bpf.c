@@ -1,5 +1,5 @@
-/* A scheduler of ordinary tasks (sched_ext, Linux 6.12 and later) without wake-up preemption: a task
- * runs until its slice ends or it sleeps, whichever tasks are woken meanwhile. Real-time tasks are in
+/* A scheduler of SCHED_OTHER tasks (sched_ext, Linux 6.12 and later) without wake-up preemption: a
+ * task runs until its slice ends or it sleeps, whichever tasks are woken meanwhile. Real-time tasks are in
  * another scheduling class and preempt at once. After section 3.1 of Seo et al. 2009.
  *
  * It is fair by virtual time, as Documentation/scheduler/sched-ext.rst describes: the waiting task

@@ -1,5 +1,5 @@
-//! A `sched_ext` scheduler under which ordinary tasks run until their slice ends. It needs Linux
-//! 6.12 or later, built with `CONFIG_SCHED_CLASS_EXT`.
+//! A `sched_ext` scheduler under which `SCHED_OTHER` tasks run until their slice ends. It needs
+//! Linux 6.12 or later, built with `CONFIG_SCHED_CLASS_EXT`.
 
 use crate::object::load_explained;
 use crate::refusal::{RecorderError, check};
@@ -10,7 +10,7 @@ use std::io;
 /// The BPF object, compiled by `make bpf`.
 const OBJECT: &[u8] = include_bytes!("slices.bpf.o");
 
-/// The loaded scheduler. Ordinary tasks are scheduled by it until this is dropped. The kernel
+/// The loaded scheduler. `SCHED_OTHER` tasks are scheduled by it until this is dropped. The kernel
 /// returns to its own scheduler when the last reference to this one is closed, also when the
 /// process is killed, and when this one has let a task wait for 5 s.
 #[derive(Debug)]

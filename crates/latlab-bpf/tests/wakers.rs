@@ -18,7 +18,7 @@ const PAUSE: Nanos = Nanos::from_micros(500);
 const VERIFIED: [(&str, u32); 3] =
     [("sched_waking", 334), ("softirq_entry", 25), ("softirq_raise", 166)];
 
-/// Wakes a thread of that policy repeatedly from an ordinary thread. Returns its PID.
+/// Wakes a thread of that policy repeatedly from a `SCHED_OTHER` thread. Returns its PID.
 fn wake(policy: Policy) -> i32 {
     let (pid_sender, pid_receiver) = mpsc::channel();
     let (go, wait) = mpsc::channel::<()>();

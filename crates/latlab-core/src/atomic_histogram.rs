@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// read it.
 ///
 /// The buckets are those of `HdrHistogram` at three significant digits from 1 ns to 1 h, so that
-/// [`AtomicHistogram::histogram`] copies them without loss; the type of `HdrHistogram` itself can't be read
-/// while it is written. Values above one hour are counted in the last bucket, and `max` is exact.
+/// [`AtomicHistogram::histogram`] copies them without loss; the type of `HdrHistogram` itself can't
+/// be read while it is written. Values above one hour are counted in the last bucket, and `max` is
+/// exact.
 #[derive(Debug)]
 pub struct AtomicHistogram {
     buckets: Box<[AtomicU64]>,

@@ -1,5 +1,5 @@
-//! Comparison of two sets of runs: the same latencies quantile by quantile, whether they differ, and
-//! the differences between their machines and plans.
+//! Comparison of two sets of runs: the same latencies quantile by quantile, whether they differ,
+//! and the differences between their machines and plans.
 //!
 //! The unit of comparison is the run, never the sample: samples of one run are correlated, and a
 //! million of them carry no more information about run-to-run variation than one (ADR 27).
@@ -82,8 +82,8 @@ pub enum CompareError {
     NoRun,
 }
 
-/// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan, except
-/// for its seed.
+/// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan,
+/// except for its seed.
 pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
     let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
         return Err(CompareError::NoRun);

@@ -16,7 +16,7 @@ const LARGEST: u32 = 8191;
 
 /// Error for a text that is not a CPU list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a list of CPUs: write numbers (at most {LARGEST}) and ranges, as 0-3,8")]
+#[error("'{0}' is not a list of CPUs: write numbers (at most {LARGEST}) and ranges, such as 0-3,8")]
 pub struct CpuListError(String);
 
 impl CpuList {

@@ -1,9 +1,9 @@
 //! Judgement of a system's configuration: what increases latency, by severity.
 //!
-//! A [`Machine`] goes in, findings come out. Unknown facts give no finding. Severities are those of the
-//! kernel's own guide (Documentation/core-api/real-time/kernel-configuration.rst, as of commit
-//! 3160c8de3ae5) where it has one. The guide is about configuring a kernel; where the running system
-//! shows its effective state, that state is judged instead.
+//! A [`Machine`] goes in, findings come out. Unknown facts give no finding. Severities are those of
+//! the kernel's own guide (Documentation/core-api/real-time/kernel-configuration.rst, as of commit
+//! 3160c8de3ae5) where it has one. The guide is about configuring a kernel; where the running
+//! system shows its effective state, that state is judged instead.
 
 use crate::cpulist::CpuList;
 use crate::machine::Machine;
@@ -63,7 +63,7 @@ pub struct Finding {
     pub code: String,
     /// The severity.
     pub severity: Severity,
-    /// What was found, with the values of this machine.
+    /// The finding, with the values of this machine.
     pub what: String,
     /// The effect on latency, in a sentence.
     pub why: String,

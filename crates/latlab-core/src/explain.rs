@@ -25,7 +25,7 @@ pub struct Task {
     /// Its thread id; 0 is the idle task of a CPU.
     pub pid: u32,
     /// Its priority inside the kernel, with inheritance: -1 for `SCHED_DEADLINE`, 0 (real-time
-    /// priority 99) to 98 (1), 100 to 139 for ordinary tasks, 120 at nice 0.
+    /// priority 99) to 98 (1), 100 to 139 for `SCHED_OTHER` tasks, 120 at nice 0.
     pub prio: i16,
     /// Its name.
     pub comm: Comm,

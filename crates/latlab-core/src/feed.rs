@@ -60,8 +60,8 @@ impl Feed {
         self.written.store(written + 1, Release);
     }
 
-    /// Takes all samples out of the queue and passes the time and the latency of `each` on. Only
-    /// one thread may call this.
+    /// Takes all samples out of the queue and passes the time and the latency of each one to
+    /// `each`. Only one thread may call this.
     pub fn take(&self, mut each: impl FnMut(Nanos, Nanos)) {
         let (read, written) = (self.read.load(Relaxed), self.written.load(Acquire));
         for index in read..written {

@@ -34,11 +34,11 @@ impl Growth {
     /// An increase below this share of the mean is no growth.
     const LEAST: f64 = 0.05;
 
-    /// Classifies the growth of some points. None with fewer than three different numbers, which any
-    /// kind of growth would fit.
+    /// Classifies the growth of some points. None with fewer than three different numbers, which
+    /// any kind of growth would fit.
     ///
-    /// It is flat if the fitted increase from the smallest to the largest number is below a twentieth
-    /// of the mean, or if no kind of growth explains at least half of the variance.
+    /// It is flat if the fitted increase from the smallest to the largest number is below a
+    /// twentieth of the mean, or if no kind of growth explains at least half of the variance.
     pub fn of(points: &[GrowthPoint]) -> Option<Growth> {
         if different_numbers(points) < 3 {
             return None;
@@ -69,8 +69,8 @@ impl Growth {
     }
 }
 
-/// Returns the least-squares slope: the increase of the value per increment of the number. None if all
-/// numbers are equal.
+/// Returns the least-squares slope: the increase of the value per increment of the number. None if
+/// all numbers are equal.
 pub fn slope(points: &[GrowthPoint]) -> Option<f64> {
     Fit::through(points).map(|fit| fit.slope)
 }

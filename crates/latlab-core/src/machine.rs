@@ -108,7 +108,8 @@ pub struct Machine {
     /// How a `PREEMPT_RT` kernel preempts `SCHED_OTHER` tasks, `full` or `lazy`, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempt_ordinary: Option<String>,
-    /// The options of [`CONFIG`] that are set. Empty where the kernel's configuration can't be read.
+    /// The options of [`CONFIG`] that are set. Empty where the kernel's configuration can't be
+    /// read.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
     /// Ticks per second (`CONFIG_HZ`).
@@ -183,8 +184,8 @@ impl Machine {
         self.config(option) == Some("y")
     }
 
-    /// Returns the value of a parameter on the kernel command line; the last one counts. It is empty
-    /// for a parameter without a value. Parameters after `--` are for init, and ignored.
+    /// Returns the value of a parameter on the kernel command line; the last one counts. It is
+    /// empty for a parameter without a value. Parameters after `--` are for init, and ignored.
     pub fn boot_parameter(&self, name: &str) -> Option<&str> {
         self.cmdline
             .split_whitespace()

@@ -34,22 +34,22 @@ use serde::{Deserialize, Serialize};
 /// One way to adapt a machine. A mechanism declares what it may change and decides from
 /// observations; it never changes anything itself.
 pub trait Mechanism: Send {
-    /// Returns what it may change, and how. It is the same at each call.
+    /// Returns its knobs and its part in scheduling threads; the same at each call.
     fn description(&self) -> Description;
 
     /// Returns the value that one of its own knobs should have, or why the knob stays as it is, as
     /// the end of a sentence. `all` are the knobs that may be set, those of other mechanisms too.
     fn wish(&self, _knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
-        Err("nothing is wished of it")
+        Err("this mechanism does not set it")
     }
 
-    /// Takes note of an observation, and returns what follows from it and from those before.
+    /// Notes an observation, and returns the conclusions from all observations so far.
     fn assess(&mut self, _seen: &Observation) -> Assessment {
         Assessment::default()
     }
 }
 
-/// What a mechanism may change, and how.
+/// The knobs of a mechanism, and its part in scheduling threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Its name, as users write it.
@@ -68,7 +68,7 @@ pub struct Description {
     pub priority: Priority,
 }
 
-/// What a mechanism does about the threads that handle interrupts.
+/// The part of a mechanism in scheduling the threads that handle interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadRole {
     /// Nothing.
@@ -95,7 +95,7 @@ pub enum Priority {
     OfAllNeeds,
 }
 
-/// What follows from all that a mechanism has observed so far.
+/// The conclusions of a mechanism from all its observations so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assessment {
     /// The mode it decides for, and why, as the end of a sentence.
@@ -107,11 +107,11 @@ pub struct Assessment {
     pub demotes: Option<&'static str>,
 }
 
-/// What the machine is optimized for.
+/// The optimization goal of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Throughput of ordinary tasks: every wish that serves it is fulfilled.
+    /// Throughput of `SCHED_OTHER` tasks: every wish that serves it is fulfilled.
     Throughput,
     /// Latency of real-time tasks: every wish that serves it is fulfilled, and all other knobs are
     /// restored, except those that are known not to delay real-time tasks.

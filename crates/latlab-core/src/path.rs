@@ -62,7 +62,7 @@ pub struct Spent {
 /// A section with interrupts or preemption disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisabledSection {
-    /// What was disabled.
+    /// Whether interrupts or preemption were disabled.
     pub what: Off,
     /// The function that began it, or that took the lock which did; the first function of the path
     /// where that was before the path.
@@ -73,7 +73,7 @@ pub struct DisabledSection {
     pub ns: Nanos,
 }
 
-/// What can be disabled.
+/// The kinds of disabled sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Off {

@@ -68,9 +68,9 @@ impl Plan {
         }
     }
 
-    /// Returns the probe start offset: how long the loads run before a probe begins. It is 0 for seed
-    /// 0, and otherwise up to 100 ms, depending on the seed. Without it a probe would always meet
-    /// the same moments of a load where time is exactly repeatable.
+    /// Returns the probe start offset: how long the loads run before a probe begins. It is 0 for
+    /// seed 0, and otherwise up to 100 ms, depending on the seed. Without it a probe would always
+    /// meet the same moments of a load where time is exactly repeatable.
     pub fn phase(&self) -> Nanos {
         const LONGEST: usize = 100_000_000;
         // The first numbers of small seeds are similar.

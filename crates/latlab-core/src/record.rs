@@ -36,8 +36,8 @@ pub struct Record {
     pub runs: u64,
     /// The plan.
     pub plan: Plan,
-    /// SHA-256, in hexadecimal, of the programs involved: this program and, for a guest, its kernel,
-    /// its profile and QEMU. With another fingerprint the same plan may give other results.
+    /// SHA-256, in hexadecimal, of the programs involved: this program and, for a guest, its
+    /// kernel, its profile and QEMU. With another fingerprint the same plan may give other results.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fingerprint: Option<String>,
     /// The machine it ran on.

@@ -17,8 +17,8 @@ pub const COMPONENTS: usize = 6;
 /// Error for a text that is not a list of weights.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is neither mean nor six weights of 0 or more, not all 0, as 4/2/2/1/0/1 for switch, \
-     preemption, interrupt, semaphore, deadlock and message"
+    "'{0}' is neither mean nor six weights of 0 or more, not all 0, such as 4/2/2/1/0/1 for \
+     switch, preemption, interrupt, semaphore, deadlock and message"
 )]
 pub struct WeightsError(String);
 

@@ -14,7 +14,7 @@ use crate::plan;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// A moment, in nanoseconds after the begin of the call; negative before it.
+/// A moment, in nanoseconds after the start of the call; negative before it.
 pub type Offset = i64;
 
 /// The measurement of one interrupt.

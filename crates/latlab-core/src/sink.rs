@@ -1,5 +1,5 @@
-//! An audio device that plays samples at a constant rate, as seen by its writer: its position, when it
-//! has room, and when it underruns.
+//! An audio device that plays samples at a constant rate, as seen by its writer: its position, when
+//! it has room, and when it underruns.
 
 use crate::time::Nanos;
 use std::sync::atomic::{
@@ -55,8 +55,8 @@ impl Sink {
         silent
     }
 
-    /// The same for a device with its own clock, which reports at `now` how many samples are left to
-    /// play; returns by how much it fell behind.
+    /// The same for a device with its own clock, which reports at `now` how many samples are left
+    /// to play; returns by how much it fell behind.
     pub fn written(&mut self, samples: u64, left: u64, now: Nanos) -> Nanos {
         self.written += samples;
         let origin = now + self.time_of(left) - self.time_of(self.written);

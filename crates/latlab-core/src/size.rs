@@ -22,7 +22,8 @@ const UNITS: &[(&str, u64)] = &[
 /// Error for a text that is not a size; the message says how to write one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not a size: write a whole number and a unit (B, KiB, MiB, GiB, kB, MB, GB), as 4MiB"
+    "'{0}' is not a size: write a whole number and a unit (B, KiB, MiB, GiB, kB, MB, GB), such as \
+     4MiB"
 )]
 pub struct SizeError(String);
 

@@ -1,5 +1,5 @@
-//! Studies: a table or a figure of a paper as data. The cells to measure, the figures of each cell, the
-//! published values, and the paper's claims.
+//! Studies: a table or a figure of a paper as data. The cells to measure, the figures of each cell,
+//! the published values, and the paper's claims.
 
 pub mod claim;
 pub mod figure;
@@ -42,7 +42,7 @@ pub struct Study {
     pub figures: Vec<StudyFigure>,
     /// Published values as printed, by cell and figure.
     pub published: BTreeMap<(String, String), String>,
-    /// Where in the paper these values are.
+    /// The place of these values in the paper.
     pub source: String,
     /// Claims of the paper.
     pub claims: Vec<PaperClaim>,
@@ -141,7 +141,7 @@ pub struct Terms {
 pub struct PaperClaim {
     /// The claim in words.
     pub says: String,
-    /// Where in the paper it is.
+    /// The place of the claim in the paper.
     pub source: String,
     /// The claim in terms of results.
     pub claim: Claim,
@@ -164,8 +164,8 @@ impl Study {
         self.cells[cell].label.split('.').collect()
     }
 
-    /// Sets the length of all cells, overriding the file. Fails if it is more than a week, or if a cell
-    /// scans calls: a scan ends by itself.
+    /// Sets the length of all cells, overriding the file. Fails if it is more than a week, or if a
+    /// cell scans calls: a scan ends by itself.
     pub fn set_length(&mut self, time: Nanos) -> Result<(), String> {
         pieces::check_length(time)?;
         let scans = |cell: &&Cell| cell.terms.scans.as_ref().is_some_and(|scans| !scans.is_empty());
@@ -206,8 +206,8 @@ impl Study {
         cell.measures(figure) || !self.cells.iter().any(|cell| cell.measures(figure))
     }
 
-    /// Returns an error for the first figure whose source no cell measures. Call it after the parts of
-    /// all cells have been checked, since those may be misspelt as well.
+    /// Returns an error for the first figure whose source no cell measures. Call it after the parts
+    /// of all cells have been checked, since those may be misspelt as well.
     pub fn unmeasured(&self) -> Option<Fault> {
         let none = |figure: &&StudyFigure| !self.cells.iter().any(|cell| cell.measures(figure));
         let figure = self.figures.iter().find(none)?;

@@ -34,7 +34,8 @@ pub enum TimeError {
     NoUnit(String),
     /// The number or the unit is invalid.
     #[error(
-        "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, min, h, d), as 50us or 1.5s"
+        "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, min, h, d), such as \
+         50us or 1.5s"
     )]
     NotADuration(String),
     /// More nanoseconds than 64 bits hold.

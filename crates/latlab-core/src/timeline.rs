@@ -1,4 +1,4 @@
-//! Timeline of the worst latency in each interval of a run, in constant memory.
+//! Time line of the worst latency in each interval of a run, in constant memory.
 
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// It starts with intervals of 2²⁰ ns (about a millisecond) and doubles their length whenever the
 /// run outgrows 1024 intervals, so that a second and a week need the same memory, and any two
-/// timelines can be merged.
+/// time lines can be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of one interval: 2ⁿ nanoseconds.
@@ -26,7 +26,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Creates an empty timeline and allocates all of its memory.
+    /// Creates an empty time line and allocates all of its memory.
     pub fn new() -> Timeline {
         // Written once, so that no page is touched for the first time while measuring.
         let mut worst = vec![Nanos::MAX; MAX_INTERVALS];
@@ -77,7 +77,7 @@ impl Timeline {
         self.width = Nanos(self.width.0 * 2);
     }
 
-    /// Merges the timeline of another run into this one: the worse of both in each interval.
+    /// Merges the time line of another run into this one: the worse of both in each interval.
     pub fn merge(&mut self, other: &Timeline) {
         let mut other = other.clone();
         while self.width < other.width {
@@ -92,7 +92,7 @@ impl Timeline {
         }
     }
 
-    /// Whether a stored timeline is valid; a damaged one would panic later.
+    /// Whether a stored time line is valid; a damaged one would panic later.
     pub(crate) fn is_sound(&self) -> bool {
         let widths = FIRST_WIDTH..=Nanos(u64::MAX / MAX_INTERVALS as u64);
         widths.contains(&self.width)

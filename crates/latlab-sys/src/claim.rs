@@ -14,7 +14,7 @@ pub struct Claim(File, PathBuf);
 /// Why a [`Claim`] is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// Another latlab has it. Contains its process number, if that could be read.
+    /// Another latlab has it. Contains its process id, if that could be read.
     #[error("another latlab (process {0}) is doing this already")]
     Taken(String),
     /// Its lock file can't be written.

@@ -55,7 +55,7 @@ impl Affinity {
         self.bind(0)
     }
 
-    /// Binds the thread with this number; 0 is the calling thread.
+    /// Binds the thread with this id; 0 is the calling thread.
     #[inline]
     pub fn bind(&self, thread_id: i32) -> io::Result<()> {
         let (size, mask) = (size_of::<Mask>(), self.0.as_ptr());

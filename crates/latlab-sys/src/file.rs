@@ -44,7 +44,8 @@ pub fn write_back(file: &File) -> io::Result<()> {
 
 /// Writes back the dirty pages of all file systems, and waits for that (`sync(2)`).
 ///
-/// This call is scanned, so it goes through the C library: its number of instructions is to stay.
+/// This call is scanned, so it goes through the C library: its number of instructions must not
+/// change.
 #[inline]
 pub fn sync_all() {
     // SAFETY: sync takes nothing and always succeeds.
@@ -71,8 +72,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Pending {
     file: File,
-    /// The temporary path and the final one. None for what is not a regular file, as `/dev/stdout`:
-    /// it is written directly.
+    /// The temporary path and the final one. None if it is not a regular file, such as
+    /// `/dev/stdout`: it is written directly.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -205,7 +206,7 @@ mod tests {
     fn file_begun_by_a_killed_process_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json");
-        // Process 1 exists; no process has the other number.
+        // Process 1 exists; no process has the other id.
         for process in [1, 4_000_000_000_u32] {
             File::create(folder.path().join(format!(".record.json.{process}.tmp"))).unwrap();
         }

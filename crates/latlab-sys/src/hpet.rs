@@ -46,7 +46,7 @@ const IRQFREQ: libc::Ioctl = call(WRITE, KIND, 6, size_of::<libc::c_ulong>());
 
 impl Hpet {
     /// Opens a free timer, and maps the registers read-only. `ResourceBusy` where no timer is free;
-    /// `PermissionDenied` also where the kernel maps the registers for nobody (`hpet_mmap=0`).
+    /// `PermissionDenied` also where the kernel does not map the registers (`hpet_mmap=0`).
     pub fn open() -> io::Result<Hpet> {
         let file = File::open(DEVICE)?;
         let registers = Registers::of(&file)?;

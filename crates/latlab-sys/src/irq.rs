@@ -22,9 +22,9 @@ pub struct InterruptThreads {
     young: BTreeMap<i32, Nanos>,
 }
 
-/// The time after which a new IRQ thread has its own priority. It starts as an ordinary task, may
-/// already wake the task that waits for its start, and then makes itself a real-time task. One that
-/// is still ordinary after this time was made ordinary on purpose.
+/// The time after which a new IRQ thread has its own priority. It starts as a `SCHED_OTHER` task,
+/// may already wake the task that waits for its start, and then makes itself a real-time task. One
+/// that is still `SCHED_OTHER` after this time was made so on purpose.
 const YOUTH: Nanos = Nanos::from_secs(1);
 
 /// The properties of a thread that stay the same while it lives.
@@ -43,7 +43,7 @@ impl InterruptThreads {
         InterruptThreads { root, known, others, young }
     }
 
-    /// The present threads, in order of their numbers. Threads whose policy could not be restored
+    /// The present threads, in order of their ids. Threads whose policy could not be restored
     /// (`SCHED_DEADLINE`, `SCHED_IDLE`, …) are left out, and so are those that are too young to
     /// have set their own policy.
     pub fn list(&mut self) -> Vec<Thread> {
@@ -101,7 +101,7 @@ fn may_be_young(thread: &Thread) -> bool {
     thread.interrupt.is_some() && thread.policy == Policy::Other
 }
 
-/// The numbers of all kernel threads; of all processes, where the kernel does not list the children
+/// The ids of all kernel threads; of all processes, where the kernel does not list the children
 /// of kthreadd (`CONFIG_PROC_CHILDREN`).
 fn kernel_threads() -> BTreeSet<i32> {
     match fs::read_to_string("/proc/2/task/2/children") {

@@ -63,8 +63,8 @@ pub enum Unreadable {
     NotRoot(String),
     /// The kernel denies it to everybody.
     #[error(
-        "this kernel lets nobody read {0}: boot it without lockdown (kernel_lockdown(7)) and without \
-         the parameter debugfs="
+        "not even root may read {0} on this kernel: boot it without lockdown (kernel_lockdown(7)) \
+         and without the parameter debugfs="
     )]
     LockedDown(String),
     /// The file does not list the feature.
@@ -79,7 +79,8 @@ pub enum Unreadable {
 pub static KNOBS: &[Knob] = &[
     Knob {
         name: "rt_runtime_us",
-        summary: "µs of each second real-time tasks may run; -1: no limit (a spinning task hangs the CPU)",
+        summary: "µs of each second real-time tasks may run; -1: no limit (a spinning task hangs \
+                  the CPU)",
         place: KnobPlace::Files("proc/sys/kernel/sched_rt_runtime_us"),
     },
     Knob {
@@ -109,17 +110,18 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "wakeup_preemption",
-        summary: "whether an ordinary task that wakes may preempt another: 0 or 1, in debugfs",
+        summary: "whether a SCHED_OTHER task that wakes may preempt another: 0 or 1, in debugfs",
         place: KnobPlace::Feature("WAKEUP_PREEMPTION"),
     },
     Knob {
         name: "place_lag",
-        summary: "whether an ordinary task that wakes keeps the lag it slept with: 0 or 1, in debugfs",
+        summary: "whether a SCHED_OTHER task that wakes keeps the lag it slept with: 0 or 1, in \
+                  debugfs",
         place: KnobPlace::Feature("PLACE_LAG"),
     },
     Knob {
         name: "base_slice",
-        summary: "ns an ordinary task runs before the tick may preempt it, in debugfs",
+        summary: "ns a SCHED_OTHER task runs before the tick may preempt it, in debugfs",
         place: KnobPlace::Files("sys/kernel/debug/sched/base_slice_ns"),
     },
     Knob {
@@ -154,7 +156,8 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "pagelist_high_fraction",
-        summary: "a CPU's lists of free pages hold 1/N of memory; a high N frees fewer under one lock; 0: default",
+        summary: "a CPU's lists of free pages hold 1/N of memory; a high N frees fewer under one \
+                  lock; 0: default",
         place: KnobPlace::Files("proc/sys/vm/percpu_pagelist_high_fraction"),
     },
     Knob {

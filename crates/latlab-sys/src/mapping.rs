@@ -1,7 +1,7 @@
 //! Memory mappings, and the operations on them that are measured page by page.
 //!
 //! They go through the C library. The functions of rustix for mappings are just as unsafe, and
-//! calls and loads that are measured use these: their number of instructions is to stay.
+//! calls and loads that are measured use these: their number of instructions must not change.
 
 use latlab_core::size::Bytes;
 use std::io;

@@ -7,7 +7,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// What happens to the holder when a task of higher priority waits.
+/// The effect of a waiting higher-priority task on the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// Nothing.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 /// A process that has connected, with the user and groups that it had then.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its process number.
+    /// Its process id.
     pub process: i32,
     user: u32,
     groups: Vec<u32>,
@@ -87,7 +87,7 @@ fn supplementary_groups(connection: &UnixStream) -> io::Result<Vec<u32>> {
     Ok(groups)
 }
 
-/// The process that has connected, even where its number belongs to another by now.
+/// The process that has connected, even if its id belongs to another by now.
 fn pidfd_of_peer(connection: &UnixStream) -> io::Result<OwnedFd> {
     let mut fd = [u32::MAX];
     option(connection, PEER_PIDFD, &mut fd)?;
@@ -95,7 +95,7 @@ fn pidfd_of_peer(connection: &UnixStream) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd[0].cast_signed()) })
 }
 
-/// The process that has this number now, for kernels without `SO_PEERPIDFD`.
+/// The process that has this id now, for kernels without `SO_PEERPIDFD`.
 fn pidfd_of(process: i32) -> io::Result<OwnedFd> {
     let process = Pid::from_raw(process).ok_or(io::ErrorKind::NotFound)?;
     Ok(pidfd_open(process, PidfdFlags::empty())?)

@@ -104,8 +104,8 @@ fn open(attributes: &Attributes, task: libc::pid_t, cpu: libc::c_int) -> io::Res
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Opens a tracepoint on one CPU. Each time that it is passed and `filter` matches, tasks that poll
-/// the file are woken.
+/// Opens a tracepoint on one CPU. Each time it is hit and `filter` matches, tasks that poll the
+/// file are woken.
 pub(crate) fn tracepoint(id: u64, cpu: u32, filter: Option<&str>) -> io::Result<File> {
     let attributes = Attributes {
         kind: TRACEPOINT,

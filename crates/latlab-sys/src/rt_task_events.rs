@@ -23,8 +23,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
 
 /// Listens, on some CPUs, for every event by which a task may get or lose a real-time policy. The
-/// kernel filters: ordinary tasks wake nobody, except those that set a policy, as each new thread
-/// of the kernel does.
+/// kernel filters: `SCHED_OTHER` tasks do not wake the listener, except those that set a policy, as
+/// each new kernel thread does.
 #[derive(Debug)]
 pub struct RtTaskEvents {
     /// Each tracepoint with its ring buffer, which is not read; without one it wakes nobody.

@@ -73,8 +73,8 @@ pub(crate) fn set_policy_of(thread_id: i32, policy: Policy) -> io::Result<()> {
     set_attributes(thread_id, attr)
 }
 
-/// The real-time priority of a thread, [`mechanism::DEADLINE`] for `SCHED_DEADLINE`. None for an
-/// ordinary thread, and for one that has ended.
+/// The real-time priority of a thread, [`mechanism::DEADLINE`] for `SCHED_DEADLINE`. None for a
+/// `SCHED_OTHER` thread, and for one that has ended.
 pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
     let attr = attributes(thread_id).ok()?;
     match attr.policy {
@@ -84,13 +84,13 @@ pub(crate) fn realtime_priority(thread_id: i32) -> Option<u32> {
     }
 }
 
-/// Gives the calling thread the lowest priority of ordinary threads: `SCHED_OTHER`, nice 19.
+/// Gives the calling thread the lowest priority of `SCHED_OTHER` threads: nice 19.
 pub fn lower_priority() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: 19, ..SchedAttr::default() })
 }
 
-/// Gives the calling thread a larger share of the CPU than most ordinary threads have:
-/// `SCHED_OTHER`, nice -10. Needs `CAP_SYS_NICE`.
+/// Gives the calling thread a larger share of the CPU than most `SCHED_OTHER` threads have:
+/// nice -10. Needs `CAP_SYS_NICE`.
 pub fn raise_priority() -> io::Result<()> {
     set_attributes(OURS, SchedAttr { policy: OTHER, nice: -10, ..SchedAttr::default() })
 }
@@ -164,7 +164,7 @@ pub fn set_slack(slack: Nanos) -> io::Result<()> {
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(slack.0.max(1)))?)
 }
 
-/// The thread number of the calling thread (`gettid(2)`).
+/// The thread id of the calling thread (`gettid(2)`).
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }

@@ -95,8 +95,8 @@ pub fn send_to_thread(thread_id: i32) {
     send(thread_id, thread_signal());
 }
 
-/// Waits until another thread sends this one the signal of [`send_to_thread`]. False if another signal
-/// ended the wait.
+/// Waits until another thread sends this one the signal of [`send_to_thread`]. False if another
+/// signal ended the wait.
 #[inline]
 pub fn await_thread_signal() -> bool {
     wait_for(thread_signal())
@@ -113,8 +113,9 @@ pub(crate) fn wait_for(signal: libc::c_int) -> bool {
 /// Whether this process was asked to terminate.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
 
-/// From now on SIGTERM no longer kills: [`termination_requested`] reports it. SIGINT is ignored: a terminal's
-/// Ctrl-C goes to all its processes, and the one that started this one decides what it means.
+/// From now on SIGTERM no longer kills: [`termination_requested`] reports it. SIGINT is ignored: a
+/// terminal's Ctrl-C goes to all its processes, and the one that started this one decides what it
+/// means.
 pub fn record_termination() -> io::Result<()> {
     set_handler(libc::SIGTERM, record_request)?;
     set_handler(libc::SIGINT, ignore)

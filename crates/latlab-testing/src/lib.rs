@@ -40,9 +40,9 @@ pub fn not_run(missing: Missing, reason: &str) {
     record(missing, thread.name().unwrap_or("a thread without a name"), reason);
 }
 
-/// Records that `test`, or a part of it, is not run. This is for threads other than that of the test,
-/// which has the test's name. The line goes to standard error and, where [`LIST`] is set, to the end
-/// of that file.
+/// Records that `test`, or a part of it, is not run. This is for threads other than that of the
+/// test, which has the test's name. The line goes to standard error and, where [`LIST`] is set, to
+/// the end of that file.
 pub fn record(missing: Missing, test: &str, reason: &str) {
     let line = line(missing, test, reason);
     // Written directly: the test harness hides what a passing test prints with `eprintln`.

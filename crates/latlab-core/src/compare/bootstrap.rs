@@ -1,6 +1,6 @@
 //! Confidence intervals by resampling runs (bootstrap, Efron 1979): as many runs are drawn as there
-//! are, with replacement, and the figure is computed again. Single samples are never drawn: those of
-//! one run are correlated.
+//! are, with replacement, and the figure is computed again. Single samples are never drawn: those
+//! of one run are correlated.
 
 use crate::histogram::Histogram;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! Tail extrapolation beyond the largest sample: peaks over threshold (POT), if its conditions hold.
+//! Tail extrapolation beyond the maximum: peaks over threshold (POT), if its conditions hold.
 //!
 //! Above a high threshold the excesses of independent, identically distributed samples follow a
 //! generalised Pareto distribution (Pickands 1975). Many latencies are neither independent nor

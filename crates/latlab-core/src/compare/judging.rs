@@ -88,8 +88,8 @@ fn exact(latency: &mut Latency) -> usize {
 }
 
 impl RunHistograms {
-    /// Whether each run has enough samples above this quantile. Samples added by the correction do not
-    /// count: a single long sample adds many.
+    /// Whether each run has enough samples above this quantile. Samples added by the correction do
+    /// not count: a single long sample adds many.
     #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
     fn have_beyond(&self, quantile: f64) -> bool {
         self.a.iter().chain(&self.b).zip(&self.recorded).all(|(run, recorded)| {
@@ -100,8 +100,8 @@ impl RunHistograms {
         })
     }
 
-    /// Returns the logarithms of a quantile, so that ratios are compared: twice the latency counts as
-    /// much as half of it. 0 ns counts as 1 ns.
+    /// Returns the logarithms of a quantile, so that ratios are compared: twice the latency counts
+    /// as much as half of it. 0 ns counts as 1 ns.
     #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
     fn logarithms(&self, quantile: f64) -> Values {
         let of = |runs: &[Histogram]| {

@@ -24,7 +24,7 @@ pub struct Latency {
     pub missed: (u64, u64),
     /// The figures, as recorded and, where periods were missed, corrected.
     pub rows: Vec<Row>,
-    /// The maxima of both sides, and what lies beyond them.
+    /// The maxima of both sides, and the bounds on larger latencies.
     pub worst: Maxima,
     /// Why there is no verdict; empty where there is one.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -40,8 +40,8 @@ pub struct Row {
     pub a: Nanos,
     /// In the second record, all runs together.
     pub b: Nanos,
-    /// The second divided by the first; the median over runs where it is judged. None where the first
-    /// is 0, and for maxima of different numbers of samples, which grow with that number.
+    /// The second divided by the first; the median over runs where it is judged. None where the
+    /// first is 0, and for maxima of different numbers of samples, which grow with that number.
     pub ratio: Option<f64>,
     /// The verdict; absent for figures that are not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,8 +78,8 @@ pub(super) fn distributions(record: &Record) -> Result<Vec<Distribution<'_>>, Da
     Ok(all)
 }
 
-/// Returns the counterpart of `one` among `others`: where a record has the same latency several times,
-/// the one at the same position. `before` are the latencies before `one` in its own record.
+/// Returns the counterpart of `one` among `others`: where a record has the same latency several
+/// times, the one at the same position. `before` are the latencies before `one` in its own record.
 pub(super) fn counterpart<'a, 'b>(
     one: &Distribution<'_>,
     before: &[Distribution<'_>],
@@ -105,7 +105,8 @@ pub(super) struct RunHistograms {
 }
 
 impl Distribution<'_> {
-    /// Whether both are the same latency. Loads and parameters may differ: their effect is compared.
+    /// Whether both are the same latency. Loads and parameters may differ: their effect is
+    /// compared.
     fn same_latency(&self, other: &Distribution<'_>) -> bool {
         self.first.probe == other.first.probe && self.first.span == other.first.span
     }
@@ -132,8 +133,8 @@ impl Distribution<'_> {
 }
 
 impl SideLatency<'_> {
-    /// Puts the latency next to that of the other side. The verdicts follow later, for all latencies
-    /// together.
+    /// Puts the latency next to that of the other side. The verdicts follow later, for all
+    /// latencies together.
     pub(super) fn compared_with(
         &self,
         other: &SideLatency<'_>,

@@ -59,8 +59,8 @@ impl Limit {
 }
 
 impl Comparison {
-    /// Checks these limits. A limit over an unknown figure is not measured. An error gives the index
-    /// of the limit and what is wrong with it.
+    /// Checks these limits. A limit over an unknown figure is not measured. An error gives the
+    /// index of the limit and what is wrong with it.
     pub fn check_limits(&self, limits: &[Limit]) -> Result<Vec<CheckedLimit>, (usize, Fault)> {
         let figures = self.figures();
         let known: Vec<NamedValue> = figures.iter().map(|figure| figure.known.clone()).collect();
@@ -99,8 +99,8 @@ impl Comparison {
         figures
     }
 
-    /// Returns the name of each latency: its probe; with the end of its span, where a probe has several
-    /// spans; with a number, where names still coincide.
+    /// Returns the name of each latency: its probe; with the end of its span, where a probe has
+    /// several spans; with a number, where names still coincide.
     pub fn latency_names(&self) -> Vec<String> {
         let name = |latency: &Latency| {
             let spans = self.latencies.iter();
@@ -163,7 +163,8 @@ fn add_latency(latency: &Latency, name: &str, exact: bool, figures: &mut Vec<Lim
     }
 }
 
-/// Returns the rows by name. Where no period was missed, the corrected quantiles are the recorded ones.
+/// Returns the rows by name. Where no period was missed, the corrected quantiles are the recorded
+/// ones.
 fn named_rows(latency: &Latency) -> Vec<(String, &Row)> {
     let rows = latency.rows.iter();
     let named = rows.clone().map(|row| (row.name.replace(' ', "."), row));

@@ -1,5 +1,5 @@
-//! The maxima of both sides. Maxima grow with the number of samples, so that only observed facts are
-//! compared.
+//! The maxima of both sides. Maxima grow with the number of samples, so that only observed facts
+//! are compared.
 
 use super::extreme::Extreme;
 use crate::histogram::Histogram;
@@ -27,9 +27,9 @@ pub struct Bound {
     pub max: Nanos,
     /// Number of periods; number of samples of a latency without a period.
     pub periods: u64,
-    /// 95 % upper bound on the probability per period of a latency above the maximum, if periods are
-    /// independent: 3 divided by their number (Hanley and Lippman-Hand 1983). None without a period,
-    /// and for exactly repeatable times.
+    /// 95 % upper bound on the probability per period of a latency above the maximum, if periods
+    /// are independent: 3 divided by their number (Hanley and Lippman-Hand 1983). None without a
+    /// period, and for exactly repeatable times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Tail estimates beyond the maximum, or why there are none.
@@ -74,7 +74,8 @@ impl Maxima {
 }
 
 impl Bound {
-    /// Returns the number of periods of which at most one exceeds the maximum, with 95 % confidence.
+    /// Returns the number of periods of which at most one exceeds the maximum, with 95 %
+    /// confidence.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -121,8 +122,8 @@ mod tests {
         assert_eq!(same.a.once_in(), None);
     }
 
-    /// If an event has probability 1/1000 per period, 3000 periods without it occur in fewer than 5 %
-    /// of simulations.
+    /// If an event has probability 1/1000 per period, 3000 periods without it occur in fewer
+    /// than 5 % of simulations.
     #[test]
     fn rule_of_three_holds_in_simulation() {
         let mut random = crate::random::Random::new(3);

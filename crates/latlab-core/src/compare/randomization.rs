@@ -1,12 +1,13 @@
 //! Randomization test over runs, for many quantiles at once: could the differences be chance?
 //!
-//! If A and B do not differ, the labels of the runs carry no information: the two runs of a pair can
-//! be exchanged or, without pairs, any runs can be those of B. For each quantile the ranks of the
-//! differences are summed (Wilcoxon 1945), so that one disturbed run counts as one. The observed sum is
-//! compared with the sums of random arrangements. A run is exchanged as a whole, with all its series
-//! and quantiles, and the largest sum of each arrangement counts. The probability of a single false
-//! difference therefore stays below the level, however the quantiles are correlated (Westfall and
-//! Young 1993, step-down maxT; at least as powerful as Holm's correction of the same tests).
+//! If A and B do not differ, the labels of the runs carry no information: the two runs of a pair
+//! can be exchanged or, without pairs, any runs can be those of B. For each quantile the ranks of
+//! the differences are summed (Wilcoxon 1945), so that one disturbed run counts as one. The
+//! observed sum is compared with the sums of random arrangements. A run is exchanged as a whole,
+//! with all its series and quantiles, and the largest sum of each arrangement counts. The
+//! probability of a single false difference therefore stays below the level, however the quantiles
+//! are correlated (Westfall and Young 1993, step-down maxT; at least as powerful as Holm's
+//! correction of the same tests).
 
 use super::runs::Method;
 use crate::random::Random;

@@ -1,4 +1,4 @@
-//! The runs of both sides, and the order in which they were taken: it decides how they are compared.
+//! The runs of both sides, and their order, which decides how they are compared.
 
 use crate::machine::TimeDomain;
 use crate::record::{Incomparable, Record};
@@ -130,7 +130,8 @@ impl Design {
         let judged = match self.judged {
             0 | 1 => String::new(),
             n => format!(
-                "; with no real difference, at most 5 of 100 comparisons report one among {n} verdicts"
+                "; with no real difference, at most 5 of 100 comparisons report one among {n} \
+                 verdicts"
             ),
         };
         match self.method {
@@ -139,8 +140,8 @@ impl Design {
                               six seeds per side."
                 .to_owned(),
             Method::Paired => format!(
-                "{} interleaved runs per side: B/A is the median over pairs, with its 95 % bootstrap \
-                 interval over runs{judged}.",
+                "{} interleaved runs per side: B/A is the median over pairs, with its 95 % \
+                 bootstrap interval over runs{judged}.",
                 self.runs.0
             ),
             Method::Unpaired => format!(

@@ -15,7 +15,8 @@ pub struct ScanPair {
     pub rows: Vec<Row>,
 }
 
-/// Returns the calls scanned on both sides; of several scans of one call, those at the same position.
+/// Returns the calls scanned on both sides; of several scans of one call, those at the same
+/// position.
 pub(super) fn pairs(a: &[Scan], b: &[Scan]) -> Vec<ScanPair> {
     let pair = |(nth, mine): (usize, &Scan)| {
         let theirs = counterpart(mine, &a[..nth], b)?;
@@ -31,8 +32,8 @@ pub(super) fn alone<'a>(all: &'a [Scan], others: &[Scan]) -> Vec<&'a Scan> {
     places.map(|nth| &all[nth]).collect()
 }
 
-/// Returns the scan of the same call at the same position among `others`; `before` are the scans before
-/// it in its own record.
+/// Returns the scan of the same call at the same position among `others`; `before` are the scans
+/// before it in its own record.
 fn counterpart<'a>(scan: &Scan, before: &[Scan], others: &'a [Scan]) -> Option<&'a Scan> {
     let same = |other: &&Scan| other.call == scan.call;
     let place = before.iter().filter(same).count();

@@ -199,8 +199,8 @@ fn corrected_quantiles_are_judged_where_periods_were_missed() {
     assert_eq!(names, ["corrected p50", "corrected p90", "corrected p99"]);
 }
 
-/// The correction adds 599 samples to one of 600 ms, so that corrected p50 depends on that sample only;
-/// with ten samples of 60 ms it does not.
+/// The correction adds 599 samples to one of 600 ms, so that corrected p50 depends on that sample
+/// only; with ten samples of 60 ms it does not.
 #[test]
 fn corrected_samples_do_not_count_as_samples_above_a_quantile() {
     let judged = |late: &[u64]| {

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn coarse_timers(machine: &Machine) -> Option<Diagnosis> {
-    // The resolution that the kernel reports counts; without it, its configuration and command line.
+    // The resolution that the kernel reports counts; else its configuration and command line.
     let coarse = match machine.timer_resolution_ns {
         Some(resolution) => resolution > 1,
         None => {
@@ -33,8 +33,8 @@ fn coarse_timers(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Fatal,
         format!("high-resolution timers are off{resolution}"),
-        "Timers expire at ticks only: periods shorter than a tick are impossible, and every wake-up \
-         is up to one tick late.",
+        "Timers expire at ticks only: periods shorter than a tick are impossible, and every \
+         wake-up is up to one tick late.",
         "Boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y; `dmesg` \
          says if the clock event device is unsuitable.",
     )
@@ -59,16 +59,16 @@ fn slow_clocksource(machine: &Machine) -> Option<Diagnosis> {
         return Diagnosis::new(
             Severity::Info,
             format!("the clocksource is {clock}"),
-            "It is read without a system call, but more slowly than the TSC, since the hypervisor's \
-             corrections are applied.",
+            "It is read without a system call, but more slowly than the TSC, since the \
+             hypervisor's corrections are applied.",
             remedy,
         );
     }
     Diagnosis::new(
         Severity::High,
         format!("the clocksource is {clock}, not tsc"),
-        "Every reading of the clock is a system call and a slow device access, which delays the task \
-         and distorts every measurement.",
+        "Every reading of the clock is a system call and a slow device access, which delays the \
+         task and distorts every measurement.",
         remedy,
     )
 }
@@ -78,8 +78,8 @@ fn tick_rate(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Info,
         format!("the tick rate is {hz} Hz, one tick every {} us", 1_000_000 / hz),
-        "Time slices of SCHED_OTHER tasks, and timeouts inside the kernel, are multiples of a tick; \
-         high-resolution timers and real-time tasks do not depend on it.",
+        "Time slices of SCHED_OTHER tasks, and timeouts inside the kernel, are multiples of a \
+         tick; high-resolution timers and real-time tasks do not depend on it.",
         "No action for real-time tasks; for SCHED_OTHER consider a kernel with CONFIG_HZ=1000.",
     )
 }
@@ -94,8 +94,8 @@ fn tick_stops_when_idle(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Medium,
         format!("idle CPUs stop their tick ({option}=y)"),
-        "Stopping and restarting the tick adds work to every entry into and exit from idle, which a \
-         periodic task incurs in every period.",
+        "Stopping and restarting the tick adds work to every entry into and exit from idle, which \
+         a periodic task incurs in every period.",
         "Boot with `nohz=off` if periodic tasks matter more than power consumption.",
     )
 }
@@ -106,8 +106,8 @@ fn nohz_full(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Medium,
         format!("the tick of {} stops even while a task runs (nohz_full)", named(cpus)),
-        "Every entry into the kernel does more accounting on these CPUs: slower for periodic tasks, \
-         better for long computations without system calls.",
+        "Every entry into the kernel does more accounting on these CPUs: slower for periodic \
+         tasks, better for long computations without system calls.",
         "For control loops, boot without `nohz_full=`; for long computations, keep it.",
     )
 }

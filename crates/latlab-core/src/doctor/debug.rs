@@ -11,8 +11,8 @@ pub(super) const CHECKS: &[Check] = &[
     ("lockdown", lockdown),
 ];
 
-/// Options that check kernel operations at run time. The guide names `CONFIG_PROVE_LOCKING` and rates
-/// it high; the others cost as much or more.
+/// Options that check kernel operations at run time. The guide names `CONFIG_PROVE_LOCKING` and
+/// rates it high; the others cost as much or more.
 const COSTLY: &[&str] = &[
     "CONFIG_PROVE_LOCKING",
     "CONFIG_DEBUG_LOCK_ALLOC",
@@ -74,8 +74,8 @@ fn tracing_unavailable(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Info,
         "the kernel has no tracing (CONFIG_TRACING is not set)",
-        "Unused tracing costs nothing, and without it `latlab explain` cannot find out why a wake-up \
-         was late.",
+        "Unused tracing costs nothing, and without it `latlab explain` cannot find out why a \
+         wake-up was late.",
         "Use a kernel with CONFIG_TRACING=y.",
     )
 }
@@ -84,13 +84,13 @@ fn lockdown(machine: &Machine) -> Option<Diagnosis> {
     let (severity, why) = match machine.lockdown.as_deref()? {
         "confidentiality" => (
             Severity::Medium,
-            "Nobody, not even root, may read kernel memory, so that BPF, perf and tracing cannot show \
-             why a wake-up was late.",
+            "Nobody, not even root, may read kernel memory, so that BPF, perf and tracing cannot \
+             show why a wake-up was late.",
         ),
         "integrity" => (
             Severity::Info,
-            "The running kernel cannot be modified: unsigned modules, such as latlab's test driver, \
-             are refused.",
+            "The running kernel cannot be modified: unsigned modules, such as latlab's test \
+             driver, are refused.",
         ),
         _ => return None,
     };
@@ -98,7 +98,7 @@ fn lockdown(machine: &Machine) -> Option<Diagnosis> {
         severity,
         format!("kernel lockdown is at '{}'", machine.lockdown.as_deref().unwrap_or_default()),
         why,
-        "Boot without `lockdown=` on the command line; if Secure Boot enables it, disable Secure Boot \
-         in the firmware.",
+        "Boot without `lockdown=` on the command line; if Secure Boot enables it, disable Secure \
+         Boot in the firmware.",
     )
 }

@@ -102,8 +102,8 @@ fn irqbalance(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         severity,
         what,
-        "It moves interrupts between CPUs every ten seconds and overrides affinities set by hand; it \
-         respects CPUs isolated at boot, but not those of cpusets.",
+        "It moves interrupts between CPUs every ten seconds and overrides affinities set by hand; \
+         it respects CPUs isolated at boot, but not those of cpusets.",
         "`systemctl stop irqbalance`, or set its `IRQBALANCE_BANNED_CPULIST`.",
     )
 }

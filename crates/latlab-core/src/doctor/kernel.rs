@@ -20,8 +20,8 @@ fn missing_preempt_rt(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Fatal,
         format!("Linux {} is not fully preemptible (no PREEMPT_RT{model})", machine.kernel),
-        "Interrupt handlers, softirqs and sections under a spinlock cannot be preempted, so that the \
-         longest of them in any driver adds to the worst case.",
+        "Interrupt handlers, softirqs and sections under a spinlock cannot be preempted, so that \
+         the longest of them in any driver adds to the worst case.",
         "Boot a kernel with CONFIG_PREEMPT_RT=y: it is in Linux since 6.12, and distributions \
          package it as linux-image-rt, kernel-rt or linux-rt.",
     )
@@ -45,8 +45,8 @@ fn preemption_model(machine: &Machine) -> Option<Diagnosis> {
         "lazy" => (
             Severity::Info,
             "SCHED_OTHER tasks in the kernel are preempted at ticks only (model 'lazy')",
-            "Real-time tasks preempt at once, but a woken SCHED_OTHER task waits up to a tick longer \
-             than with 'full'.",
+            "Real-time tasks preempt at once, but a woken SCHED_OTHER task waits up to a tick \
+             longer than with 'full'.",
         ),
         _ => return None,
     };

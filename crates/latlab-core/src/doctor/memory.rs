@@ -17,7 +17,8 @@ fn transparent_hugepage(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Medium,
         "transparent huge pages are used for all memory (transparent_hugepage is 'always')",
-        "A page fault may have to compact memory first, and khugepaged moves pages of running tasks.",
+        "A page fault may have to compact memory first, and khugepaged moves pages of running \
+         tasks.",
         "`echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`; for one measurement: \
          `latlab run --set transparent_hugepage=madvise`",
     )

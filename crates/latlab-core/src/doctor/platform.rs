@@ -16,8 +16,8 @@ fn hypervisor(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::High,
         format!("this is a virtual machine (hypervisor: {hypervisor})"),
-        "The host may preempt a virtual CPU at any time and for any length of time, which looks like \
-         slow hardware and need not be reported as steal time.",
+        "The host may preempt a virtual CPU at any time and for any length of time, which looks \
+         like slow hardware and need not be reported as steal time.",
         "Measure on bare metal; or give each virtual CPU a dedicated host CPU with real-time \
          priority, and lock the guest's memory on the host.",
     )

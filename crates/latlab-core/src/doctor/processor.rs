@@ -189,8 +189,8 @@ fn smt(machine: &Machine) -> Option<Diagnosis> {
             count(cores.len(), "core"),
             few(&cores)
         ),
-        "The hardware threads of a core share its caches and execution units, so that they slow each \
-         other down.",
+        "The hardware threads of a core share its caches and execution units, so that they slow \
+         each other down.",
         "Keep the sibling of a real-time CPU idle, or disable SMT: `echo off > \
          /sys/devices/system/cpu/smt/control`, or boot with `nosmt`",
     )
@@ -234,7 +234,8 @@ fn old_microcode(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Info,
         format!("the microcode ({revision}) is older than the newest that this kernel knows of"),
-        "An update changes timings and mitigations: results before and after it are not comparable.",
+        "An update changes timings and mitigations: results before and after it are not \
+         comparable.",
         "Update the firmware or the microcode package before measuring.",
     )
 }

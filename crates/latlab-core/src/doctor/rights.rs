@@ -27,8 +27,8 @@ fn missing_realtime_permission(machine: &Machine) -> Option<Diagnosis> {
         Severity::Fatal,
         "no permission for real-time priority: no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0",
         "Latencies of a SCHED_OTHER task say nothing about those of a real-time task.",
-        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or set rtprio 95 for \
-         the user in /etc/security/limits.conf, and log in again. In a container: \
+        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or set rtprio 95 \
+         for the user in /etc/security/limits.conf, and log in again. In a container: \
          `--cap-add=SYS_NICE`",
     )
 }
@@ -68,7 +68,8 @@ fn realtime_limit(machine: &Machine) -> Option<Diagnosis> {
         Severity::Medium,
         format!("real-time threads may run {us} us without sleeping (RLIMIT_RTTIME)"),
         "The kernel sends SIGXCPU to a process that runs longer without sleeping, which ends it.",
-        "Raise the limit for tasks that busy-wait; rtkit and desktop portals set it for their clients.",
+        "Raise the limit for tasks that busy-wait; rtkit and desktop portals set it for their \
+         clients.",
     )
 }
 

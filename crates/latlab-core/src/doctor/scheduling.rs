@@ -23,8 +23,8 @@ fn rt_group(machine: &Machine) -> Option<Diagnosis> {
         "With CONFIG_RT_GROUP_SCHED the kernel refuses real-time priority in such a group, even \
          to root.",
         "Start from the root group (`echo $$ > /sys/fs/cgroup/cpu/cgroup.procs`; with version 2, \
-         /sys/fs/cgroup/cgroup.procs), set cpu.rt_runtime_us of the group and its parents, or, since \
-         Linux 6.16, boot with `rt_group_sched=0`",
+         /sys/fs/cgroup/cgroup.procs), set cpu.rt_runtime_us of the group and its parents, or, \
+         since Linux 6.16, boot with `rt_group_sched=0`",
     )
 }
 
@@ -44,15 +44,15 @@ fn rt_throttled(machine: &Machine) -> Option<Diagnosis> {
         "The rest is reserved for starving SCHED_OTHER tasks (fair server): a real-time task that \
          sleeps in time is not affected, one that busy-waits is interrupted."
     } else {
-        "A real-time task that runs longer without sleeping is throttled until the period ends; one \
-         that sleeps in time is not affected, and a runaway task cannot hang the machine."
+        "A real-time task that runs longer without sleeping is throttled until the period ends; \
+         one that sleeps in time is not affected, and a runaway task cannot hang the machine."
     };
     Diagnosis::new(
         Severity::Info,
         format!("real-time tasks may run {runtime} us in every {period} us"),
         why,
-        "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, for one \
-         measurement: `latlab run --set rt_runtime_us=-1`",
+        "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, for \
+         one measurement: `latlab run --set rt_runtime_us=-1`",
     )
 }
 
@@ -71,8 +71,8 @@ fn rt_unthrottled(machine: &Machine) -> Option<Diagnosis> {
         format!("real-time throttling is off (sched_rt_runtime_us is {runtime}){still}"),
         "Tasks that busy-wait need it, but it is dangerous: a runaway real-time task starves its \
          CPU, kernel threads included, and can hang the machine.",
-        "`sysctl kernel.sched_rt_runtime_us=950000`, unless a task busy-waits on purpose and leaves \
-         a CPU to the others.",
+        "`sysctl kernel.sched_rt_runtime_us=950000`, unless a task busy-waits on purpose and \
+         leaves a CPU to the others.",
     )
 }
 
@@ -171,8 +171,8 @@ fn numa_balancing(machine: &Machine) -> Option<Diagnosis> {
     Diagnosis::new(
         Severity::Medium,
         format!("memory is migrated between NUMA nodes (kernel.numa_balancing={mode})"),
-        "The kernel unmaps pages to find out where they are used, so that even locked memory faults, \
-         and copies them while the task waits.",
+        "The kernel unmaps pages to find out where they are used, so that even locked memory \
+         faults, and copies them while the task waits.",
         "`sysctl kernel.numa_balancing=0`; for one measurement: `latlab run --set \
          numa_balancing=0`",
     )

@@ -4,12 +4,12 @@ use super::{Comm, Event, EventKind, InterruptedContext, Line, Task, Window};
 use crate::time::Nanos;
 use proptest::prelude::*;
 
-/// An ordinary task with this id.
+/// A `SCHED_OTHER` task with this id.
 pub(super) fn task(pid: u32) -> Task {
     Task { pid, prio: 120, comm: Comm::from("task") }
 }
 
-/// An event during an ordinary task, without stolen time.
+/// An event during a `SCHED_OTHER` task, without stolen time.
 pub(super) fn event(at: u64, what: EventKind) -> Event {
     Event { at: Nanos(at), task: task(1), kind: what, stolen: Nanos(0) }
 }

@@ -14,8 +14,8 @@ pub struct Segment {
     pub phase: Phase,
     /// The activity of the CPU.
     pub activity: Activity,
-    /// Whether the hypervisor stole the CPU for that long. As it is unknown when between two events
-    /// that was, stolen time is placed before the second one.
+    /// Whether the hypervisor stole the CPU for that long. The exact moment between two events is
+    /// unknown, so stolen time is placed just before the second one.
     pub stolen: bool,
 }
 

@@ -9,8 +9,8 @@ pub struct Counters {
     /// Uptime in seconds (`/proc/uptime`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<u64>,
-    /// Steal time of all CPUs together, in `USER_HZ` ticks of 10 ms (`/proc/stat`). It can be 0 even
-    /// though the host stalls the machine.
+    /// Steal time of all CPUs together, in `USER_HZ` ticks of 10 ms (`/proc/stat`). It can be 0
+    /// even though the host stalls the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_ticks: Option<u64>,
     /// Thermal throttling events of all CPUs (`thermal_throttle/`).

@@ -38,8 +38,8 @@ pub struct Scheduling {
     /// `rt_threads_per_cpu`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rt_threads: Vec<RealtimeThread>,
-    /// Number of kernel threads that exist on every CPU of every machine: `migration/`, `watchdog/`,
-    /// `idle_inject/`.
+    /// Number of kernel threads that exist on every CPU of every machine: `migration/`,
+    /// `watchdog/`, `idle_inject/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rt_threads_per_cpu: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Mechanisms at work together: one place joins what all of them want.
+//! Joint adaptation: the wishes of all active mechanisms, combined into decisions.
 
 use super::history::History;
 use super::knobs::Knobs;
@@ -10,7 +10,7 @@ use super::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Mechanisms at work together: what they have set, and what they must leave alone.
+/// The active mechanisms, the knobs that they have set, and those that they must leave alone.
 pub struct Adaptation {
     mechanisms: Vec<Box<dyn Mechanism>>,
     ceiling: u32,
@@ -23,7 +23,7 @@ pub struct Adaptation {
 }
 
 impl Adaptation {
-    /// Puts mechanisms to work. None of them has changed anything so far, and they give no thread
+    /// Starts with mechanisms of which none has changed anything so far; they give no thread
     /// a priority above `ceiling`. Refuses, in a sentence, mechanisms of which two set the same
     /// knob or decide the mode, or of which one has no effect without another.
     pub fn of(mechanisms: Vec<Box<dyn Mechanism>>, ceiling: u32) -> Result<Adaptation, String> {
@@ -40,7 +40,7 @@ impl Adaptation {
         Ok(adaptation)
     }
 
-    /// Returns the decisions that follow from an observation; there are none, mostly. The same
+    /// Returns the decisions that follow from an observation, usually none. The same
     /// observations in the same order give the same decisions.
     pub fn decide(&mut self, seen: &Observation) -> Vec<Decision> {
         let mut decisions = self.knobs.stop(seen);
@@ -183,7 +183,7 @@ impl Adaptation {
         Ok(())
     }
 
-    /// Undoes a change for good if ordinary tasks starve.
+    /// Undoes a change for good if `SCHED_OTHER` tasks starve.
     fn relieve(&mut self, seen: &Observation) -> Option<Decision> {
         let undone = (!seen.starved.is_empty()).then(|| self.history.undo(&seen.starved))??;
         self.give_up(&undone);
@@ -221,12 +221,12 @@ impl Adaptation {
         mode: Option<&(Mode, String)>,
     ) -> Vec<Decision> {
         match mode {
-            // Where the threads that real-time tasks wait for are known, these run before ordinary
-            // tasks, and the knobs may stay set.
+            // Where the threads that real-time tasks wait for are known, these run before
+            // SCHED_OTHER tasks, and the knobs may stay set.
             Some((Mode::Latency, why)) if !self.schedules_threads() => {
                 self.restore(Mode::Throughput, why)
             }
-            // While ordinary tasks starve, nothing is set that they may starve for.
+            // While SCHED_OTHER tasks starve, nothing is set that they may starve for.
             _ if !seen.starved.is_empty() => Vec::new(),
             Some((Mode::Throughput, why)) if !self.schedules_threads() => {
                 self.fulfil(Mode::Throughput, seen, Some(why))

@@ -25,7 +25,7 @@ pub struct Configuration {
 /// Devices of one kind, recognized by the names of their interrupts and drivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceGroup {
-    /// Its name, in which case does not matter.
+    /// Its name; upper and lower case are equal.
     pub name: String,
     actions: Vec<Pattern>,
     drivers: Vec<Pattern>,
@@ -167,7 +167,8 @@ impl TryFrom<String> for Name {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > 32 || !name.chars().all(fits) {
             return Err(format!(
-                "'{name}' is not a valid group name: write 1 to 32 letters, digits, '-', '_' and '.'"
+                "'{name}' is not a valid group name: write 1 to 32 letters, digits, '-', '_' and \
+                 '.'"
             ));
         }
         Ok(Name(name))

@@ -1,4 +1,4 @@
-//! Changes in the order in which they were made: where ordinary tasks starve, the newest is undone.
+//! Changes in the order in which they were made; if `SCHED_OTHER` tasks starve, the last is undone.
 
 use super::{Decision, Policy};
 
@@ -24,9 +24,9 @@ impl History {
         self.0.retain(|one| !same(one));
     }
 
-    /// Returns the decision that undoes a change because ordinary tasks starve on these CPUs: the
-    /// newest raise of a thread's priority, or, where no thread was raised, the newest change of a
-    /// file. Threads that were lowered stay so: no task waits longer for that.
+    /// Returns the decision that undoes a change because `SCHED_OTHER` tasks starve on these CPUs:
+    /// the newest raise of a thread's priority, or, where no thread was raised, the newest change
+    /// of a file. Lowered threads stay lowered: no task waits longer because of them.
     pub(super) fn undo(&self, starved: &[u32]) -> Option<Decision> {
         let raise = self.0.iter().rfind(|one| is_raise(one));
         let newest = raise.or_else(|| self.0.iter().rfind(|one| one.thread().is_none()))?;
@@ -38,8 +38,8 @@ impl History {
             knob: newest.knob().to_owned(),
             thread: newest.thread(),
             because: format!(
-                "no ordinary task ran for 1 s on {cpus}, and this was the last change; it is left \
-                 alone from now on"
+                "no SCHED_OTHER task ran for 1 s on {cpus}, and this was the last change; it is \
+                 left alone from now on"
             ),
             for_good: true,
         })

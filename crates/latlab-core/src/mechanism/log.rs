@@ -24,12 +24,12 @@ pub enum Entry {
     GaveUp(Decision),
 }
 
-/// What decisions depend on besides observations.
+/// The inputs of decisions other than observations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHeader {
     /// The version of latlab.
     pub latlab: String,
-    /// The names of the mechanisms at work.
+    /// The names of the active mechanisms.
     pub mechanisms: Vec<String>,
     /// The text of the configuration.
     pub configuration: String,

@@ -41,7 +41,7 @@ impl Mechanism for ByTasks {
 
     fn wish(&self, knob: &Knob, _all: &[Knob]) -> Result<Wish, &'static str> {
         match knob.value.parse::<u64>() {
-            _ if knob.name != PAGES => Err("nothing is wished of it"),
+            _ if knob.name != PAGES => Err("this mechanism does not set it"),
             Ok(found) if found < SMALL_LISTS => Ok(Wish {
                 value: SMALL_LISTS.to_string(),
                 because: "the kernel then frees few pages at once while it holds the zone lock",

@@ -20,7 +20,7 @@ pub struct Observation {
     pub wakes: Vec<Wake>,
     /// The requests of processes.
     pub requests: Vec<Request>,
-    /// CPUs on which ordinary tasks starve.
+    /// CPUs on which `SCHED_OTHER` tasks starve.
     #[serde(default)]
     pub starved: Vec<u32>,
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
-    /// `SCHED_OTHER`: an ordinary task.
+    /// `SCHED_OTHER`, without a real-time priority.
     Other,
     /// `SCHED_FIFO` at this priority, 1 to 99.
     Fifo(u32),
@@ -17,7 +17,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// Returns its real-time priority; 0 for an ordinary task.
+    /// Returns its real-time priority; 0 for `SCHED_OTHER`.
     pub fn priority(self) -> u32 {
         match self {
             Policy::Other => 0,

@@ -17,7 +17,7 @@ pub struct Status {
     pub at: Nanos,
     /// When the daemon started.
     pub began: Nanos,
-    /// The names of the mechanisms at work.
+    /// The names of the active mechanisms.
     pub mechanisms: Vec<String>,
     /// The mode; none where no mechanism decides it.
     pub mode: Option<Mode>,

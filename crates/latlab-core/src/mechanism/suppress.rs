@@ -1,21 +1,21 @@
-//! Suppressing preemption among ordinary tasks (section 3.1 of the paper).
+//! Suppressing preemption among `SCHED_OTHER` tasks (section 3.1 of the paper).
 
 use super::{Description, Knob, Mechanism, Wish};
 
-/// Keeps ordinary tasks from preempting each other before a time slice ends. Real-time tasks still
-/// preempt immediately.
+/// Keeps `SCHED_OTHER` tasks from preempting each other before a time slice ends. Real-time tasks
+/// still preempt immediately.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Suppress;
 
-/// The knob that loads a `sched_ext` scheduler for ordinary tasks.
+/// The knob that loads a `sched_ext` scheduler for `SCHED_OTHER` tasks.
 pub const SCHED_EXT: &str = "sched_ext";
-/// The scheduler of latlab, under which no ordinary task preempts another.
+/// The scheduler of latlab, under which no `SCHED_OTHER` task preempts another.
 pub const SLICES: &str = "latlab_slices";
 /// The preemption model.
 const PREEMPT: &str = "preempt";
 /// Whether a task that wakes up keeps the lag it had when it went to sleep (`PLACE_LAG` of EEVDF).
 const LAG: &str = "place_lag";
-/// Time slice of an ordinary task, in nanoseconds.
+/// Time slice of a `SCHED_OTHER` task, in nanoseconds.
 const SLICE: &str = "base_slice";
 /// The least value for it. The kernel's default is 0.7 ms on one CPU and 2.8 ms on eight or more.
 const LONG_SLICE: u64 = 3_000_000;
@@ -34,30 +34,30 @@ impl Mechanism for Suppress {
         match (knob.name.as_str(), knob.value.as_str()) {
             (SCHED_EXT, "none") => wish(
                 SLICES,
-                "an ordinary task then runs until its slice ends, whichever task wakes up",
+                "a SCHED_OTHER task then runs until its slice ends, whichever task wakes up",
             ),
             (SCHED_EXT, SLICES) => Err("it is loaded already"),
-            (SCHED_EXT, _) => Err("another program has loaded that scheduler of ordinary tasks"),
-            _ if replaced => Err("the sched_ext scheduler schedules ordinary tasks"),
+            (SCHED_EXT, _) => Err("another program has loaded that scheduler"),
+            _ if replaced => Err("the loaded sched_ext scheduler schedules SCHED_OTHER tasks"),
             (PREEMPT, "full") if knob.possible.iter().any(|value| value == "lazy") => wish(
                 "lazy",
-                "an ordinary task is then preempted by another at the tick, not within the kernel",
+                "SCHED_OTHER tasks then preempt each other at the tick, not within the kernel",
             ),
             (PREEMPT, "full") => Err("this kernel has no lazy preemption"),
-            (PREEMPT, "lazy") => Err("ordinary tasks are already preempted at the tick only"),
-            (PREEMPT, _) => Err("ordinary tasks are preempted less than with lazy"),
+            (PREEMPT, "lazy") => Err("SCHED_OTHER tasks are already preempted at the tick only"),
+            (PREEMPT, _) => Err("SCHED_OTHER tasks are preempted less than with lazy"),
             (WAKEUP, "1") => {
-                wish("0", "an ordinary task that wakes up then waits until the running slice ends")
+                wish("0", "a woken SCHED_OTHER task then waits until the running slice ends")
             }
-            (LAG, "1") => wish("0", "ordinary tasks then run in the order in which they wake up"),
-            (LAG, "0") => Err("ordinary tasks already run in the order in which they wake up"),
-            (WAKEUP, "0") => Err("ordinary tasks already do not preempt others when they wake up"),
+            (LAG, "1") => wish("0", "SCHED_OTHER tasks then run in the order of their wake-ups"),
+            (LAG, "0") => Err("SCHED_OTHER tasks already run in the order of their wake-ups"),
+            (WAKEUP, "0") => Err("woken SCHED_OTHER tasks already do not preempt others"),
             (SLICE, value) => match value.parse::<u64>() {
                 Ok(found) if found < LONG_SLICE => wish(
                     &LONG_SLICE.to_string(),
-                    "an ordinary task then runs for longer before another one runs",
+                    "a SCHED_OTHER task then runs for longer before another one runs",
                 ),
-                Ok(_) => Err("slices are already as long"),
+                Ok(_) => Err("slices are already long enough"),
                 Err(_) => Err("its value is not a number of nanoseconds"),
             },
             _ => Err("suppress does not know its value"),

@@ -63,7 +63,7 @@ impl Threads {
     }
 
     /// Gives every thread the policy that all mechanisms together want, the most urgent threads
-    /// first. `otherwise` is why a thread gets back the policy it was found with.
+    /// first. `otherwise` is the reason for restoring the policy that a thread was found with.
     pub(super) fn schedule(
         &mut self,
         seen: &Observation,

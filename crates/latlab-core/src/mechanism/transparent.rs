@@ -6,8 +6,8 @@ use super::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Schedules a thread that has woken a real-time task before ordinary tasks, as long as the task
-/// is there.
+/// Schedules a thread that has woken a real-time task before `SCHED_OTHER` tasks, as long as the
+/// task is there.
 #[derive(Clone, Debug, Default)]
 pub struct Transparent {
     /// By the thread id of the task.

@@ -1,13 +1,13 @@
-//! Watchdog for starving ordinary tasks.
+//! Watchdog for starving `SCHED_OTHER` tasks.
 //!
-//! On each CPU an ordinary task of latlab asks to run now and then; the watchdog checks that it does.
+//! On each CPU a `SCHED_OTHER` task asks to run now and then; the watchdog checks that it does.
 
 use crate::time::Nanos;
 use std::collections::BTreeMap;
 
 /// The time without running after which a task counts as starved.
 pub const STARVED: Nanos = Nanos::from_secs(1);
-/// The most that counts of the time between two checks: where nobody checked for longer, no task
+/// Upper limit of the counted time between two checks: if there was no check for longer, no task
 /// ran either, for example because a virtual machine was stopped.
 const MAX_STEP: Nanos = Nanos::from_millis(200);
 
@@ -15,13 +15,13 @@ const MAX_STEP: Nanos = Nanos::from_millis(200);
 #[derive(Clone, Debug, Default)]
 pub struct Watchdog {
     checked: Option<Nanos>,
-    /// For each CPU, when its task ran last, and what counts of the time since.
+    /// For each CPU, when its task ran last, and the counted time since.
     waiting: BTreeMap<u32, (Nanos, Nanos)>,
 }
 
 impl Watchdog {
-    /// Checks when the task of each CPU ran last. Returns the CPUs on which ordinary tasks starve;
-    /// each is reported once per [`STARVED`].
+    /// Checks when the task of each CPU ran last. Returns the CPUs on which `SCHED_OTHER` tasks
+    /// starve; each is reported once per [`STARVED`].
     pub fn look(&mut self, at: Nanos, ran: &[(u32, Nanos)]) -> Vec<u32> {
         let since = self.checked.replace(at).map_or(Nanos(0), |before| (at - before).min(MAX_STEP));
         let mut starved = Vec::new();

@@ -9,7 +9,7 @@ const KEPT: usize = 10;
 /// need-resched flag (`include/linux/preempt.h`).
 const COUNTED: i64 = 0x7fff_ffff;
 
-/// One section: its function by number, and its time from the begin of the path.
+/// One section: its function by number, and its time from the start of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RawSection {
     pub(super) what: Off,
@@ -18,14 +18,14 @@ pub(super) struct RawSection {
     pub(super) length: u64,
 }
 
-/// The changes of interrupts and preemption along a path. The states at its begin are known once a
+/// The changes of interrupts and preemption along a path. The states at its start are known once a
 /// program runs, which has both enabled, or else at the end of the path.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     interrupts: Vec<Change>,
     preemption: Vec<Change>,
     count: i64,
-    /// The preemption counter at the begin of the path, and how many changes are relative to it.
+    /// The preemption counter at the start of the path, and how many changes are relative to it.
     begin: Option<(i64, usize)>,
 }
 

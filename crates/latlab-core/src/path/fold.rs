@@ -26,7 +26,7 @@ fn pairs(steps: &[RawStep]) -> Vec<RawStep> {
     steps.chunks(2).filter_map(pair).collect()
 }
 
-/// Makes steps deeper than `depth` part of the step before them; at the begin of the path, it
+/// Makes steps deeper than `depth` part of the step before them; at the start of the path, it
 /// raises them to that depth.
 fn above(steps: &[RawStep], depth: i64) -> Vec<RawStep> {
     let mut kept: Vec<RawStep> = Vec::new();

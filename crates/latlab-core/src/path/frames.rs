@@ -10,7 +10,7 @@ pub struct Frame<'a> {
     pub function: &'a str,
     /// Call depth, from the outermost function of the path.
     pub depth: u32,
-    /// When it was called, after the begin of the path.
+    /// When it was called, after the start of the path.
     pub from: Nanos,
     /// The time for which it was on the stack.
     pub ns: Nanos,

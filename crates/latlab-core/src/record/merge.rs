@@ -63,8 +63,8 @@ impl Record {
         Ok(())
     }
 
-    /// Refuses a record that is not a repetition of this one: another plan, seeds excepted, or another
-    /// kind of machine.
+    /// Refuses a record that is not a repetition of this one: another plan, seeds excepted, or
+    /// another kind of machine.
     pub fn is_repeated_by(&self, other: &Record) -> Result<(), Incomparable> {
         self.same_time(other)?;
         let same = Plan { seed: self.plan.seed, ..other.plan.clone() } == self.plan;

@@ -110,7 +110,8 @@ pub struct Disturbed {
 }
 
 impl Series {
-    /// Decodes the distribution; it is valid in a record that [`super::Record::from_json`] accepted.
+    /// Decodes the distribution; it is valid in a record that [`super::Record::from_json`]
+    /// accepted.
     pub fn histogram(&self) -> Result<Histogram, DamagedHistogram> {
         Histogram::decode(&self.hdr, self.min, self.max, self.sum)
     }
@@ -128,8 +129,8 @@ impl Series {
         self.hdr = histogram.encode();
     }
 
-    /// Whether it comes from a scan, which chooses its moments: its distribution depends on that choice
-    /// as much as on the machine.
+    /// Whether it comes from a scan, which chooses its moments: its distribution depends on that
+    /// choice as much as on the machine.
     pub fn is_of_scan(&self) -> bool {
         self.probe.starts_with("scan.")
     }

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The measurements of a call so far.
 ///
 /// Interrupts at different moments that wake the task at the same time lie in one non-preemptible
-/// section: the task ran when that ended. The begin and the end of such a run of moments are edges.
+/// section: the task ran when that ended. The start and the end of such a run of moments are edges.
 /// A section that is shorter than a step of the grid may be missed. Only minima count, as all
 /// disturbances make a measurement later, never earlier.
 #[derive(Clone, Debug)]

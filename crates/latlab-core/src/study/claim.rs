@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 pub struct Fault {
     /// Byte offset.
     pub at: usize,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub why: String,
 }
 
@@ -175,8 +175,8 @@ impl Chain {
         };
         let mut own = own.into_iter();
         let (Some(own), None) = (own.next(), own.next()) else {
-            let why = "baseline stands for the only figure of its comparison, and there are none or \
-                       several: write it in full, as baseline.cyclic.p99";
+            let why = "baseline stands for the only figure of its comparison, and there are none \
+                       or several: write it in full, such as baseline.cyclic.p99";
             return Err(Fault { at, why: why.to_owned() });
         };
         for operand in operands {

@@ -242,7 +242,8 @@ impl StudyFigure {
     }
 }
 
-/// Returns the maximum of a property over all scans of this name; none if a record has no such scan.
+/// Returns the maximum of a property over all scans of this name; none if a record has no such
+/// scan.
 #[expect(clippy::cast_precision_loss, reason = "a latency of 2^53 ns is 104 days long")]
 fn scan_maximum(all: &[Record], name: &str, has: impl Fn(&Scan) -> Option<u64>) -> Option<f64> {
     let call = name.strip_prefix(SCAN)?;

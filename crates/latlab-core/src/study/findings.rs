@@ -26,8 +26,8 @@ pub struct CellRow<'a> {
 }
 
 impl Study {
-    /// Evaluates the records of each cell, in the order of the cells; none for a cell that could not
-    /// be measured.
+    /// Evaluates the records of each cell, in the order of the cells; none for a cell that could
+    /// not be measured.
     pub fn findings<'a>(&'a self, measured: &[Option<Vec<Record>>]) -> Findings<'a> {
         let value = |cell: usize, figure: &StudyFigure| {
             let records = measured.get(cell).and_then(Option::as_ref);
@@ -70,8 +70,8 @@ pub enum Mismatch {
 }
 
 impl Study {
-    /// Returns the cells, by index, whose records can't be in one table with those of the cells before
-    /// them: another time domain, or another kernel of the same target.
+    /// Returns the cells, by index, whose records can't be in one table with those of the cells
+    /// before them: another time domain, or another kernel of the same target.
     pub fn mismatches(&self, measured: &[Option<Vec<Record>>]) -> Vec<(usize, Mismatch)> {
         let mut known: Vec<(&Cell, &Record)> = Vec::new();
         let mut mismatches = Vec::new();
@@ -119,8 +119,8 @@ pub struct LongestLatency<'a> {
 }
 
 impl Study {
-    /// Returns the longest latency of the table, scans excluded; the first of equal ones. None if no
-    /// figure is the maximum of a probe's samples, or nothing was measured.
+    /// Returns the longest latency of the table, scans excluded; the first of equal ones. None if
+    /// no figure is the maximum of a probe's samples, or nothing was measured.
     pub fn worst(&self, findings: &Findings<'_>) -> Option<LongestLatency<'_>> {
         let mut worst: Option<LongestLatency<'_>> = None;
         for (cell, row) in findings.rows.iter().enumerate() {

@@ -4,7 +4,8 @@ use crate::plan::{Length, Plan};
 use crate::record::{Incomparable, Record};
 use crate::time::Nanos;
 
-/// Maximum length of a piece. The laboratory takes minutes of wall-clock time for one of guest time.
+/// Maximum length of a piece. The laboratory takes minutes of wall-clock time for one of guest
+/// time.
 pub const LONGEST: Nanos = Nanos::from_secs(300);
 
 /// Maximum length of a cell: a week.
@@ -24,8 +25,8 @@ pub fn number(length: Length, longest: Nanos) -> u64 {
     }
 }
 
-/// Returns the plans of the pieces in order. Their lengths differ by at most a nanosecond, and each has
-/// the next seed. A plan that is short enough stays as it is.
+/// Returns the plans of the pieces in order. Their lengths differ by at most a nanosecond, and each
+/// has the next seed. A plan that is short enough stays as it is.
 pub fn cut(whole: &Plan, longest: Nanos) -> Vec<Plan> {
     let number = number(whole.length, longest);
     let Length::For(time) = whole.length else { return vec![whole.clone()] };

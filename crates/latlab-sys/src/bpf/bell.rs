@@ -27,8 +27,8 @@ const RINGBUF: u32 = 27;
 const KPROBE: u32 = 2;
 const RINGBUF_OUTPUT: i32 = 130;
 
-/// The size of a page of memory, of which a ring buffer is a multiple. Not from rustix, which panics
-/// where it can't read the auxiliary vector.
+/// The size of a page of memory, of which a ring buffer is a multiple. Not from rustix, which
+/// panics where it can't read the auxiliary vector.
 fn page_size() -> usize {
     // SAFETY: sysconf takes a number and returns one.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)

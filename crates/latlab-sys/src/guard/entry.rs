@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub(super) thread: Option<ThreadIdentity>,
 }
 
-/// The identity of a thread. Its number may be reused, and programs may give their threads any
+/// The identity of a thread. Its id may be reused, and programs may give their threads any
 /// name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ThreadIdentity {

@@ -56,7 +56,7 @@ fn set_aside(path: &Path) -> Option<String> {
     let aside = path.with_extension("damaged");
     let _ = fs::rename(path, &aside);
     Some(format!(
-        "a latlab was killed and its journal is damaged: see in {} what it had changed",
+        "latlab was killed and its journal is damaged: see {} for the changes that it lists",
         aside.display()
     ))
 }
@@ -73,8 +73,8 @@ fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
     }
     match set {
         Some(set) if left_alone => format!(
-            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed it \
-             since, so it stays"
+            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed \
+             it since, so it stays"
         ),
         Some(set) => {
             format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")

@@ -7,9 +7,9 @@ use latlab_core::record::Change;
 /// A policy for a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadPolicy<'a> {
-    /// The number of the thread.
+    /// Its thread id.
     pub thread: i32,
-    /// Its name: a thread of another name has been given the number since.
+    /// Its name: a thread of another name reuses the id.
     pub name: &'a str,
     /// The policy, as `fifo 50` or `other`.
     pub policy: &'a str,
@@ -47,10 +47,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Restores the policy of a thread before the end, as [`Guard::restore_knob`] does for a knob. For a
-    /// thread that has ended there is nothing to restore. The journal is brought up to date only
-    /// when it is written next, or by [`Guard::update_journal`]: there may be many threads, and writing it
-    /// takes longer than restoring them.
+    /// Restores the policy of a thread before the end, as [`Guard::restore_knob`] does for a knob.
+    /// For a thread that has ended there is nothing to restore. The journal is brought up to date
+    /// only when it is written next, or by [`Guard::update_journal`]: there may be many threads,
+    /// and writing it takes longer than restoring them.
     pub fn restore_thread(&mut self, thread: i32, name: &str) -> bool {
         self.behind.push(name.to_owned());
         self.restore_those(name, |entry| entry.is_of(thread, name))

@@ -22,8 +22,8 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Prepares to start a program as [`command`] does; it also ignores SIGINT, SIGTERM and SIGHUP. It may
-/// share the terminal of this process, which handles these signals and decides when it ends.
+/// Prepares to start a program as [`command`] does; it also ignores SIGINT, SIGTERM and SIGHUP. It
+/// may share the terminal of this process, which handles these signals and decides when it ends.
 pub fn command_ignoring_signals(program: impl AsRef<OsStr>) -> Command {
     let mut command = command(program);
     before_exec(&mut command, Step::IgnoreEndingSignals);
@@ -43,7 +43,7 @@ pub fn schedule(command: &mut Command, policy: Policy) {
     before_exec(command, Step::SetPolicy(policy));
 }
 
-/// What the child does between fork and exec.
+/// A step of the child between fork and exec.
 #[derive(Clone, Copy)]
 enum Step {
     UnblockSignals,

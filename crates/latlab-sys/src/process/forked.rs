@@ -63,7 +63,7 @@ impl Forked {
         let failed = || io::Error::other("a child failed");
         let ended = rustix::process::waitpid(Some(self.0), WaitOptions::empty());
         let Ok(Some((_, status))) = ended else { return Err(failed()) };
-        // It is reaped: its number may be another's from now on.
+        // It is reaped: its id may be another's from now on.
         std::mem::forget(self);
         if status.as_raw() == 0 { Ok(()) } else { Err(failed()) }
     }

@@ -26,7 +26,7 @@ impl Running {
         const PATIENCE: Nanos = Nanos::from_secs(5);
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             let pid = Pid::from_child(&self.0);
-            // The child is not reaped, so the number is still its own.
+            // The child is not reaped, so the id is still its own.
             let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
             let _ = if leads_group {
                 rustix::process::kill_process_group(pid, Signal::KILL)

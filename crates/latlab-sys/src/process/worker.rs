@@ -38,8 +38,8 @@ impl Worker {
         &self.page
     }
 
-    /// Whether it still runs; unasked, a worker ends only when something failed. When it has ended,
-    /// its children are killed as well.
+    /// Whether it still runs; without a request to stop, a worker ends only when something failed.
+    /// When it has ended, its children are killed as well.
     pub fn is_alive(&mut self) -> bool {
         if self.ended.is_none() && self.is_zombie() {
             self.kill_group();
@@ -102,7 +102,7 @@ impl Worker {
         matches!(rustix::process::waitid(WaitId::Pid(self.pid()), options), Ok(Some(_)))
     }
 
-    /// Its process number, which is its own until it is reaped.
+    /// Its process id, which is its own until it is reaped.
     fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }

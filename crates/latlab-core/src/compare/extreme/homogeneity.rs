@@ -1,5 +1,5 @@
-//! Tests whether late samples are evenly distributed over runs, CPUs and time. Records do not keep the
-//! order of samples; runs and time lines are all there is.
+//! Tests whether late samples are evenly distributed over runs, CPUs and time. Records do not keep
+//! the order of samples; only runs and time lines can be tested.
 
 use crate::random::Random;
 use crate::record::Series;
@@ -11,8 +11,8 @@ const DRAWN: usize = 999;
 /// Number of equal parts into which a time line is divided.
 const PARTS: usize = 10;
 
-/// Returns the probability that late samples are as unevenly distributed over runs and CPUs by chance:
-/// (late samples, all samples) of each series.
+/// Returns the probability that late samples are as unevenly distributed over runs and CPUs by
+/// chance: (late samples, all samples) of each series.
 #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
 pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     let total: u64 = late.iter().map(|(late, _)| late).sum();
@@ -32,12 +32,14 @@ pub(super) fn over_runs(late: &[(u64, u64)]) -> f64 {
     })
 }
 
-/// Returns, for each interval of a time line with samples, whether its worst is above the threshold.
+/// Returns, for each interval of a time line with samples, whether its worst is above the
+/// threshold.
 pub(super) fn above(series: &Series, threshold: Nanos) -> Vec<bool> {
     sampled(series).map(|(_, worst)| worst > threshold).collect()
 }
 
-/// Returns, for each interval of a time line with samples, whether it contains any of these moments.
+/// Returns, for each interval of a time line with samples, whether it contains any of these
+/// moments.
 pub(super) fn holding(series: &Series, moments: &[Nanos]) -> Vec<bool> {
     let width = series.timeline.width();
     let holds = |from: Nanos| moments.iter().any(|at| (from..from + width).contains(at));
@@ -48,9 +50,9 @@ fn sampled(series: &Series) -> impl Iterator<Item = (Nanos, Nanos)> + '_ {
     series.timeline.points().filter(|(_, worst)| *worst > Nanos(0))
 }
 
-/// Returns the probability that late intervals are as unevenly distributed over the parts of the time
-/// lines, or follow one another as often, by chance. None where the time lines are too short or too
-/// full.
+/// Returns the probability that late intervals are as unevenly distributed over the parts of the
+/// time lines, or follow one another as often, by chance. None where the time lines are too short
+/// or too full.
 pub(super) fn over_time(lines: &[Vec<bool>]) -> Option<f64> {
     let late = lines.iter().flatten().filter(|late| **late).count();
     let all: usize = lines.iter().map(Vec::len).sum();

@@ -23,8 +23,8 @@ pub(super) fn stable(histogram: &Histogram, most: u64, floor: Nanos) -> Result<N
         wanted = (wanted * 5).div_ceil(7);
     }
     fits.dedup_by_key(|fit| fit.0);
-    // The excesses over a higher threshold are a subset of those over a lower one: the variance of the
-    // difference of their shapes is the difference of their variances.
+    // The excesses over a higher threshold are a subset of those over a lower one: the variance of
+    // the difference of their shapes is the difference of their variances.
     let agrees = |(_, shape, variance): &(Nanos, f64, f64), (_, other, more): &(_, f64, f64)| {
         (shape - other).abs() <= 2.5 * (more - variance).max(variance * 0.1).sqrt()
     };

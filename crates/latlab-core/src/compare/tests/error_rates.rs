@@ -44,8 +44,8 @@ fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| random.share()).sum::<f64>() - 6.0
 }
 
-/// A run of a machine whose latencies are multiplied by `pace`: most wake-ups take 10 us, 2 % are late.
-/// The pace and the tail of each run vary by 3 %.
+/// A run of a machine whose latencies are multiplied by `pace`: most wake-ups take 10 us, 2 % are
+/// late. The pace and the tail of each run vary by 3 %.
 fn run(pace: f64, late: f64, random: &mut Random) -> Histogram {
     let mut histogram = Histogram::new();
     let own = pace * (1.0 + 0.03 * normal(random));
@@ -103,8 +103,8 @@ fn equal_sides_are_called_different_in_at_most_5_of_100_comparisons() {
 /// (`latlab run cyclic --for 2s`, Linux 6.18, 2026-11): minimum, maximum, sum, distribution.
 const SILICON: &str = include_str!("silicon.txt");
 
-/// 40 runs in the laboratory with the seeds 1 to 40, which start the probes at different moments of the
-/// load (`latlab run cyclic --on lab:utime --load fork --count 1000 --cpus 0 --seed N`).
+/// 40 runs in the laboratory with the seeds 1 to 40, which start the probes at different moments of
+/// the load (`latlab run cyclic --on lab:utime --load fork --count 1000 --cpus 0 --seed N`).
 const LABORATORY: &str = include_str!("laboratory.txt");
 
 fn kept(text: &str) -> Vec<Histogram> {

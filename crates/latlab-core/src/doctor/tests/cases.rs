@@ -1,4 +1,4 @@
-//! Parts of machines as JSON: the problem of each check, and harmless configurations that resemble it.
+//! Parts of machines as JSON: the problem of each check, and harmless similar configurations.
 
 use serde_json::{Value, json};
 

@@ -329,7 +329,7 @@ fn observations_and_decisions_survive_json() {
     assert_eq!(serde_json::from_str::<Vec<Decision>>(&kept).unwrap(), decisions);
 }
 
-/// What happens before a step: a task starts, ends or sends a request; a thread wakes one; another
+/// An event before a step: a task starts, ends or sends a request; a thread wakes one; another
 /// program changes a thread's policy.
 #[derive(Clone, Debug)]
 enum BeforeStep {

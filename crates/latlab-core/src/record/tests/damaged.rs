@@ -10,8 +10,8 @@ fn other_schemas_are_refused_before_anything_else_is_read() {
     };
     let newer = "the record has schema 3, this latlab reads schema 2: use a newer latlab";
     assert_eq!(refused(3), newer);
-    let older = "the record has schema 1, written by a latlab before its first release; this latlab \
-                 reads schema 2 only: measure again";
+    let older = "the record has schema 1, written by a latlab before its first release; this \
+                 latlab reads schema 2 only: measure again";
     assert_eq!(refused(1), older);
     assert!(refused(0).starts_with("the record has schema 0, "), "{}", refused(0));
 }

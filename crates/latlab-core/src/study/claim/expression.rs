@@ -39,7 +39,8 @@ impl Expression {
                 several => Err(Fault {
                     at: *at,
                     why: format!(
-                        "{name} stands for {} results: write max({name}), min({name}) or mean({name})",
+                        "{name} stands for {} results: write max({name}), min({name}) or \
+                         mean({name})",
                         several.len()
                     ),
                 }),

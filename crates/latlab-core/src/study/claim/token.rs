@@ -71,8 +71,8 @@ fn value(text: &str, at: usize) -> Result<Quantity, Fault> {
     time.map_err(|e| Fault { at, why: e.to_string() })
 }
 
-/// Returns the length of a name: words of letters, digits, `_` and inner hyphens, joined by dots; a `*`
-/// stands for a word.
+/// Returns the length of a name: words of letters, digits, `_` and inner hyphens, joined by dots; a
+/// `*` stands for a word.
 fn length_of_name(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_word =

@@ -102,7 +102,7 @@ fn cells(text: &PictureText, study: &Study) -> Result<Vec<usize>, Fault> {
 fn figures(text: &PictureText, kind: PictureKind, study: &Study) -> Result<Vec<usize>, Fault> {
     let asked = text.figures.as_deref().unwrap_or_default();
     if asked.is_empty() && kind != PictureKind::Pdlt {
-        return Err(fault(&text.name, "it needs figures, as figures = [\"worst\"]"));
+        return Err(fault(&text.name, "it needs figures, such as figures = [\"worst\"]"));
     }
     let names: Vec<&str> = study.figures.iter().map(|figure| figure.name.as_str()).collect();
     let mut figures: Vec<usize> = Vec::new();
@@ -152,7 +152,7 @@ fn over(
 ) -> Result<CategoryAxis, Fault> {
     let names: Vec<&str> = study.axes.iter().map(String::as_str).collect();
     let Some(along) = &text.along else {
-        let why = format!("it needs an axis, as along = \"{}\"", names.join("\" or \""));
+        let why = format!("it needs an axis, such as along = \"{}\"", names.join("\" or \""));
         return Err(fault(&text.name, &why));
     };
     let Some(axis) = names.iter().position(|name| name == along.get_ref()) else {

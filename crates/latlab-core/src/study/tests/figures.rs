@@ -33,7 +33,8 @@ fn figures_cover_all_repetitions() {
     assert_eq!(empty.of(&[record(&[])]), None);
 }
 
-/// Both the source of a figure and the parts of the cells may be misspelt: the parts are checked first.
+/// Both the source of a figure and the parts of the cells may be misspelt: the parts are checked
+/// first.
 #[test]
 fn figure_whose_source_no_cell_measures_is_refused() {
     let unmeasured = |from: &str, to: &str| {

@@ -88,7 +88,7 @@ fn journal_stays_locked_when_it_is_rewritten() {
     assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
 }
 
-/// A process may get the number of a killed one whose journal was not recovered yet.
+/// A process may get the id of a killed one whose journal was not recovered yet.
 #[test]
 fn journal_of_a_killed_process_of_the_same_number_is_not_overwritten() {
     let (_folder, root) = small();

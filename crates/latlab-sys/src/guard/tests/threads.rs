@@ -56,7 +56,7 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
         assert_eq!((changes.len(), changes[0].knob.as_str()), (10, "raised"));
     }
     let error = guard.set_thread(id, "lowered", "other", "for a test").unwrap_err();
-    assert_eq!(error.to_string(), "thread lowered has ended", "the number belongs to another");
+    assert_eq!(error.to_string(), "thread lowered has ended", "the id belongs to another");
     drop(end);
     thread.join().unwrap();
 }

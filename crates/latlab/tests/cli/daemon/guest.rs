@@ -141,7 +141,7 @@ fn starvation_restores_newest_changes_for_good() {
     let left = status.lines().filter_map(|line| line.strip_prefix("left alone: "));
     let left: Vec<&str> = left.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(left, ["irq/8-rtc0", "wakeup_preemption"], "{output:?}");
-    let starved = "no ordinary task ran for 1 s on CPU 1, and this was the last change";
+    let starved = "no SCHED_OTHER task ran for 1 s on CPU 1, and this was the last change";
     let back: Vec<&str> = output.stderr.lines().filter(|line| line.contains(starved)).collect();
     let knobs: Vec<&str> = back.iter().filter_map(|line| line.split(' ').nth(2)).collect();
     assert_eq!(knobs, ["irq/8-rtc0", "wakeup_preemption"], "a second apart: {output:?}");

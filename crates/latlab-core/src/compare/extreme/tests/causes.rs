@@ -55,8 +55,8 @@ fn place(at: u64) -> usize {
     usize::try_from(at).unwrap()
 }
 
-/// Late samples of the first cause in each run, at random moments, exponential above 50 us: fewer than
-/// a record keeps.
+/// Late samples of the first cause in each run, at random moments, exponential above 50 us: fewer
+/// than a record keeps.
 fn at_any_time(many: impl Fn(u64) -> usize, random: &mut Random) -> Vec<Vec<LateSample>> {
     let run = |nth| {
         let any = |_| LateSample {

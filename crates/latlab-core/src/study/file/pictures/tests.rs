@@ -75,7 +75,7 @@ fn curves_have_an_axis_with_labels_and_positions() {
 fn errors_in_pictures_are_reported_with_their_position() {
     let cases = [
         ("kind = 'cfd'", "1:8: unknown kind of picture 'cfd': choose from cdf, density"),
-        ("kind = 'cdf'", "0:8: it needs figures, as figures = [\"worst\"]"),
+        ("kind = 'cdf'", "0:8: it needs figures, such as figures = [\"worst\"]"),
         ("kind = 'cdf'\nfigures = ['wurst']", "2:12: unknown figure 'wurst': did you mean worst?"),
         (
             "kind = 'cdf'\nfigures = ['switches']",
@@ -92,7 +92,7 @@ fn errors_in_pictures_are_reported_with_their_position() {
         ("kind = 'cdf'\nfigures = ['worst']\ncells = ['*.n6']", "3:10: unknown cell '*.n6': "),
         (
             "kind = 'bars'\nfigures = ['worst']",
-            "0:8: it needs an axis, as along = \"kernel\" or \"tasks\"",
+            "0:8: it needs an axis, such as along = \"kernel\" or \"tasks\"",
         ),
         (
             "kind = 'bars'\nfigures = ['worst']\nalong = 'task'",
