@@ -174,7 +174,8 @@ fn knobs_are_right_after_many_short_real_time_tasks() {
 #[test]
 fn sched_ext_scheduler_is_loaded_and_gone_after_a_kill() {
     let kernels = latlab("kernel list").stdout;
-    if !kernels.lines().any(|line| line.contains("built from source") && line.contains("lab-full")) {
+    if !kernels.lines().any(|line| line.contains("built from source") && line.contains("lab-full"))
+    {
         not_run(Missing::Optional, "it needs `latlab kernel build lab-full`");
         return;
     }

@@ -54,7 +54,10 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run --load interrupts:busy=2ms", &["interrupts: busy", "1 ms at most"]),
     ("run --for 10", &["--for", "10s"]),
     ("run --for 0s", &["--for", "longer than 0"]),
-    ("run cyclic noise --count 5 --on ssh:nowhere.invalid", &["noise: it may never reach a number of samples", "--for"]),
+    (
+        "run cyclic noise --count 5 --on ssh:nowhere.invalid",
+        &["noise: it may never reach a number of samples", "--for"],
+    ),
     ("run --for 1s --count 5", &["--for", "--count"]),
     ("run --count 0", &["--count", "0"]),
     ("run --cpus 0-", &["--cpus", "0-"]),
