@@ -4,7 +4,7 @@
 //! The recorder's programs run on tracepoints. They write events to a ring buffer per CPU, in
 //! kernel memory, that keeps the newest ones without a reader. When a watched task that ran late is
 //! switched out again, the events around its wake-up are passed to user space as a
-//! [`Window`](latlab_core::explain::Window). [`wakers`] finds the interrupt threads that wake
+//! [`Window`](latlab_core::explain::Window). [`wakers`] finds the IRQ threads that wake
 //! real-time tasks. [`Slices`] is a `sched_ext` scheduler. This is the only crate that uses libbpf.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-/* BPF programs of the wakers: which interrupt threads wake real-time tasks of user space, and how
+/* BPF programs of the wakers: which IRQ threads wake real-time tasks of user space, and how
  * often such a task is woken by a lower-priority task. */
 #include "kernel.h"
 #include "wakers.h"
@@ -7,9 +7,9 @@ const char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Softirqs of a CPU. */
 struct cpu {
-	__s32 raised[SOFTIRQS];	/* the interrupt thread that raised each; 0: none */
+	__s32 raised[SOFTIRQS];	/* the IRQ thread that raised each; 0: none */
 	__s32 server;	/* the task in which a softirq runs */
-	__s32 behind;	/* the interrupt thread that raised it */
+	__s32 behind;	/* the IRQ thread that raised it */
 };
 
 struct {
@@ -75,7 +75,7 @@ INLINE struct cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &zero);
 }
 
-/* The interrupt thread that raised the softirq that runs in this task. */
+/* The IRQ thread that raised the softirq that runs in this task. */
 INLINE __s32 served(struct task_struct *current)
 {
 	struct cpu *cpu = this_cpu();
@@ -159,7 +159,7 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	} else if (by == SOFTIRQ_THREAD) {
 		pair.behind = served(current);
 	} else {
-		/* An interrupt thread may run softirqs raised by others as well. */
+		/* An IRQ thread may run softirqs raised by others as well. */
 		pair.thread = by == INTERRUPT_THREAD ? served(current) : 0;
 		/* It runs above all tasks, whichever it interrupted. */
 		if (!pair.thread && count & SERVING_SOFTIRQ)

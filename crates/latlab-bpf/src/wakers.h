@@ -13,7 +13,7 @@ struct pair {
 	__s32 task;
 	__s32 process;
 	__s32 thread;	/* the waker: an interrupt or softirq thread */
-	__s32 behind;	/* the interrupt thread that raised the softirq; 0: unknown */
+	__s32 behind;	/* the IRQ thread that raised the softirq; 0: unknown */
 };
 
 /* Wake-ups of real-time tasks by tasks of lower priority. */

@@ -1,4 +1,4 @@
-//! Wakers: the interrupt threads that wake real-time tasks of user space, and how often such a task
+//! Wakers: the IRQ threads that wake real-time tasks of user space, and how often such a task
 //! is woken by a lower-priority task.
 
 mod counters;

@@ -102,7 +102,7 @@ pub struct Assessment {
     pub mode: Option<(Mode, String)>,
     /// The threads that real-time tasks need, as far as this mechanism finds out.
     pub needs: Vec<Need>,
-    /// Why interrupt threads that no real-time task needs become `SCHED_OTHER`, as the end of a
+    /// Why IRQ threads that no real-time task needs become `SCHED_OTHER`, as the end of a
     /// sentence; none if they do not.
     pub demotes: Option<&'static str>,
 }

@@ -12,7 +12,7 @@ pub const DEFAULT: &str = include_str!("configuration/adapt.toml");
 /// The settings of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Configuration {
-    /// The highest real-time priority that an interrupt thread may be given, 1 to 98.
+    /// The highest real-time priority that an IRQ thread may be given, 1 to 98.
     pub ceiling: u32,
     /// The Unix group whose members may request device groups; none if only root may.
     pub allow: Option<String>,

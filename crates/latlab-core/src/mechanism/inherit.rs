@@ -1,4 +1,4 @@
-//! Priority inheritance of interrupt threads (section 3.5 of the paper).
+//! Priority inheritance of IRQ threads (section 3.5 of the paper).
 
 use super::{Description, Mechanism, Priority, ThreadRole};
 

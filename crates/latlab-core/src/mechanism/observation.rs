@@ -81,9 +81,9 @@ pub struct Wake {
     pub task: i32,
     /// The id of its process.
     pub process: i32,
-    /// The thread that woke it: an interrupt thread, or one that runs softirqs.
+    /// The thread that woke it: an IRQ thread, or one that runs softirqs.
     pub thread: i32,
-    /// The interrupt thread that had raised the softirq, where a softirq thread woke the task; none
+    /// The IRQ thread that had raised the softirq, where a softirq thread woke the task; none
     /// where it is not known, or where a hard interrupt had raised it.
     pub behind: Option<i32>,
 }

@@ -6,8 +6,8 @@ use super::{
     Request, Thread, ThreadRole,
 };
 
-/// Gives the interrupt threads of the device groups that a process with real-time tasks has
-/// requested the priority of those tasks; all other interrupt threads are `SCHED_OTHER` meanwhile.
+/// Gives the IRQ threads of the device groups that a process with real-time tasks has
+/// requested the priority of those tasks; all other IRQ threads are `SCHED_OTHER` meanwhile.
 #[derive(Clone, Debug)]
 pub struct Selective {
     groups: Vec<DeviceGroup>,
@@ -19,7 +19,7 @@ impl Selective {
         Selective { groups }
     }
 
-    /// The interrupt threads of the group of this name.
+    /// The IRQ threads of the group of this name.
     fn threads<'a>(&self, group: &str, threads: &'a [Thread]) -> Vec<&'a Thread> {
         let is_named = |known: &&DeviceGroup| known.name.eq_ignore_ascii_case(group);
         let Some(group) = self.groups.iter().find(is_named) else { return Vec::new() };

@@ -75,7 +75,7 @@ pub struct LeftAlone {
     pub because: String,
 }
 
-/// Maximum number of knobs in [`Status::left`]. Interrupt threads come and go, and the daemon may
+/// Maximum number of knobs in [`Status::left`]. IRQ threads come and go, and the daemon may
 /// run for years.
 pub const MAX_LEFT_ALONE: usize = 64;
 

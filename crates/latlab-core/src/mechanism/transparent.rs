@@ -22,7 +22,7 @@ struct Wakers {
     threads: BTreeSet<(i32, String)>,
 }
 
-/// The priority that the kernel gives interrupt threads by default (`MAX_RT_PRIO / 2`).
+/// The priority that the kernel gives IRQ threads by default (`MAX_RT_PRIO / 2`).
 const PRIORITIZED: u32 = 50;
 
 impl Mechanism for Transparent {

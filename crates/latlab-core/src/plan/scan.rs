@@ -32,7 +32,7 @@ pub enum Interrupt {
     Driver,
     /// The interrupt of a device that the test driver triggers.
     Device,
-    /// The same, but its interrupt thread wakes the task.
+    /// The same, but its IRQ thread wakes the task.
     #[serde(rename = "device-thread")]
     DeviceThread,
 }

@@ -51,7 +51,7 @@ fn knobs(adaptation: &Adaptation, seen: &Observation) -> String {
     text
 }
 
-/// A line for each interrupt thread.
+/// A line for each IRQ thread.
 fn threads(adaptation: &mut Adaptation, seen: &Observation) -> String {
     let decisions = adaptation.decide(seen);
     let mut text = String::new();

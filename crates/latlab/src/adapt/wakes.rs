@@ -1,4 +1,4 @@
-//! Wake-ups of real-time tasks by interrupt threads, from the BPF program to the decision.
+//! Wake-ups of real-time tasks by IRQ threads, from the BPF program to the decision.
 
 use latlab_bpf::wakers::{WakerCounters, Wakers};
 use latlab_core::mechanism::{RealTimeTask, Wake};

@@ -1,14 +1,14 @@
-//! Interrupt threads inherit the priority of the real-time tasks that need them.
+//! IRQ threads inherit the priority of the real-time tasks that need them.
 
 use super::Mechanism;
 use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, inherit};
 
-/// Gives an interrupt thread the highest priority of the real-time tasks that need it.
+/// Gives an IRQ thread the highest priority of the real-time tasks that need it.
 ///
 /// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between that of
-/// an interrupt thread and that of the task that waits for the interrupt would delay both without
+/// an IRQ thread and that of the task that waits for the interrupt would delay both without
 /// bound. The priority is lowered again with the last task that needs the thread, and never below its
 /// original value. Either transparent or selective has to be active as well: they find out which
 /// threads tasks need.
@@ -18,7 +18,7 @@ pub(super) struct Inherit;
 impl Describe for Inherit {
     const ABOUT: About = About {
         name: "inherit",
-        summary: "interrupt threads inherit the priority of real-time tasks that need them",
+        summary: "IRQ threads inherit the priority of real-time tasks that need them",
     };
 }
 

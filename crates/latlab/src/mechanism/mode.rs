@@ -9,7 +9,7 @@ use latlab_core::time::Nanos;
 /// Sets knobs for throughput only while there is no real-time task.
 ///
 /// Section 3.2 of Seo et al. 2009. Tasks of programs with SCHED_FIFO, SCHED_RR or SCHED_DEADLINE
-/// count, kernel threads do not. Together with transparent or selective, interrupt threads are
+/// count, kernel threads do not. Together with transparent or selective, IRQ threads are
 /// SCHED_OTHER while there is no real-time task: all interrupts but the timer's can wait then. Without
 /// these two, the knobs of other mechanisms are restored with the first real-time task, as it is not
 /// known which threads it needs. They are set again one second after the last real-time task has gone.

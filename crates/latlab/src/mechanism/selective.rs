@@ -5,8 +5,8 @@ use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, selective};
 
-/// Gives the interrupt threads of the device groups that real-time tasks have requested the priority
-/// of those tasks; all other interrupt threads are SCHED_OTHER during that time.
+/// Gives the IRQ threads of the device groups that real-time tasks have requested the priority
+/// of those tasks; all other IRQ threads are SCHED_OTHER during that time.
 ///
 /// Section 3.3 of Seo et al. 2009. A process requests groups of devices (NETWORK, AUDIO, …), which
 /// the configuration describes; the request counts while the process has a real-time task. No

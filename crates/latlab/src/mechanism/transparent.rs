@@ -1,4 +1,4 @@
-//! Interrupt threads that wake real-time tasks get a real-time priority.
+//! IRQ threads that wake real-time tasks get a real-time priority.
 
 use super::Mechanism;
 use crate::part::{About, Describe};
@@ -9,7 +9,7 @@ use latlab_core::mechanism::{self, transparent};
 /// as long as that task runs.
 ///
 /// Section 3.4 of Seo et al. 2009. A BPF program watches which threads wake real-time tasks:
-/// irq/… threads, with PREEMPT_RT also ksoftirqd/… and ktimers/…, and the interrupt thread on whose
+/// irq/… threads, with PREEMPT_RT also ksoftirqd/… and ktimers/…, and the IRQ thread on whose
 /// behalf these wake a task. `sched_setattr(2)` gives such a thread SCHED_FIFO 50, the kernel's default
 /// for interrupts, but not more than the priority of the task, and never less than its original
 /// priority. The original priority is restored when the last such task has ended or has become
@@ -20,7 +20,7 @@ pub(super) struct Transparent;
 impl Describe for Transparent {
     const ABOUT: About = About {
         name: "transparent",
-        summary: "interrupt threads that wake real-time tasks get a real-time priority",
+        summary: "IRQ threads that wake real-time tasks get a real-time priority",
     };
 }
 

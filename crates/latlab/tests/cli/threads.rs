@@ -1,4 +1,4 @@
-//! Interrupt threads in guests: their priorities follow those of the real-time tasks that wait for
+//! IRQ threads in guests: their priorities follow those of the real-time tasks that wait for
 //! them.
 
 use crate::program::{LATLAB, Output, command, latlab, root, run};
@@ -11,7 +11,7 @@ const THREADIRQS: &str = "lab:threadirqs";
 
 /// Runs a script in a guest, in which `/latlab` is this program. `policies` prints the scheduling
 /// of threads whose names begin with its argument, `count` the numbers of `SCHED_FIFO` and
-/// `SCHED_OTHER` interrupt threads.
+/// `SCHED_OTHER` IRQ threads.
 fn in_a_guest(target: &str, script: &str) -> Output {
     let tools = ["sleep", "cat", "cut", "ls", "sh"].map(|tool| format!("--with /bin/{tool}"));
     let tools = format!("{} --with /usr/bin/chrt", tools.join(" "));
@@ -114,7 +114,7 @@ fn late(record: &Record) -> Nanos {
     record.series.iter().find(is_it).expect("realfeel measures this span").max
 }
 
-/// Figure 9 of Seo et al. 2009: a task with a priority between that of the interrupt thread and
+/// Figure 9 of Seo et al. 2009: a task with a priority between that of the IRQ thread and
 /// that of the task that waits for the interrupt.
 const INVERSION: &str = "run realfeel:device=hpet,frequency=128,priority=80 \
     --load cpu:busy=400ms,every=1s,policy=fifo,priority=70 --for 3s --warm-up 1s --json --on";
@@ -152,7 +152,7 @@ fn irq_thread_is_raised_as_soon_as_it_wakes_a_task() {
     }
 }
 
-/// The interrupt thread wakes the task 128 times a second for two seconds.
+/// The IRQ thread wakes the task 128 times a second for two seconds.
 #[test]
 fn wake_up_is_logged_once_however_often_it_comes() {
     let output = in_a_guest(

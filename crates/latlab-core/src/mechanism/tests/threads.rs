@@ -1,4 +1,4 @@
-//! Tests of interrupt threads: which are raised, how far, and that all are restored.
+//! Tests of IRQ threads: which are raised, how far, and that all are restored.
 
 use super::super::configuration::Configuration;
 use super::super::inherit::Inherit;
