@@ -20,7 +20,7 @@ pub(super) struct InterruptThread;
 impl Describe for InterruptThread {
     const ABOUT: About = About {
         name: "interrupt-thread",
-        summary: "the IRQ thread that was to wake the task had not done so yet",
+        summary: "the IRQ thread that wakes the task had not run yet",
     };
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Migration;
 
 impl Describe for Migration {
     const ABOUT: About =
-        About { name: "migration", summary: "the task was on its way to another CPU" };
+        About { name: "migration", summary: "the task was being migrated to another CPU" };
 }
 
 impl Cause for Migration {

@@ -19,7 +19,7 @@ pub(super) struct Stalled;
 impl Describe for Stalled {
     const ABOUT: About = About {
         name: "stalled",
-        summary: "an interrupt came late: delayed by the kernel or by the host",
+        summary: "interrupt delivered late, delayed by the kernel or by the host",
     };
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Measurement {
     /// Write the record to this file; with several targets, one record for each to this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the record as JSON, and nothing else, on stdout
+    /// Print only the record, as JSON, on stdout
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub(super) struct Inherit;
 impl Describe for Inherit {
     const ABOUT: About = About {
         name: "inherit",
-        summary: "interrupt threads inherit the priority of real-time tasks that need them",
+        summary: "IRQ threads inherit the priority of real-time tasks that need them",
     };
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Transparent;
 impl Describe for Transparent {
     const ABOUT: About = About {
         name: "transparent",
-        summary: "interrupt threads that wake real-time tasks get a real-time priority",
+        summary: "IRQ threads that wake real-time tasks get a real-time priority",
     };
 }
 

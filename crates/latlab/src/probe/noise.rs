@@ -57,8 +57,10 @@ fn end_of(sampler: &Sampler<'_>) -> Nanos {
 }
 
 impl Describe for Noise {
-    const ABOUT: About =
-        About { name: NAME, summary: "time that a busy loop loses to everything else" };
+    const ABOUT: About = About {
+        name: NAME,
+        summary: "time a busy loop loses to interrupts, other tasks and the host",
+    };
 }
 
 impl Probe for Noise {

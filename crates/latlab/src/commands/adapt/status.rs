@@ -19,7 +19,7 @@ Examples:
 /// their mode; the number of real-time tasks; the device groups in use; and the overhead. Root and
 /// the group that the configuration allows may ask.
 ///
-/// Exit: 0; 3 where no latlab adapts this machine, or access is denied.
+/// Exit codes: 0 success; 2 failure; 3 no latlab adapts this machine, or access is denied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Show {
