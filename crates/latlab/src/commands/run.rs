@@ -70,7 +70,7 @@ pub(super) struct Run {
     /// Skip probes and loads that this machine does not support; the record lists them
     #[arg(long)]
     skip_missing: bool,
-    /// Random seed for loads and for the probe start offset (0–100 ms; 0 = no offset)
+    /// Random seed for loads and for the start offset of probes (up to 100 ms; none with seed 0)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
