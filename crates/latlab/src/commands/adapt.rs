@@ -27,11 +27,11 @@ Examples:
 
 /// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
-/// Mechanisms (latlab list mechanisms) set knobs of the kernel to raise SCHED_OTHER throughput and
-/// to avoid priority inversion for real-time tasks. Each decision is printed with its reason. A
-/// journal records each knob before it is set. All knobs are restored at the end, on Ctrl-C or
-/// SIGTERM; after a SIGKILL the next latlab restores them. A knob that something else changes
-/// meanwhile is left alone.
+/// Mechanisms (latlab list mechanisms) set knobs (kernel settings and the priorities of IRQ threads)
+/// to raise SCHED_OTHER throughput and to avoid priority inversion for real-time tasks. Each
+/// decision is printed with its reason. A journal records each knob before it is set. All knobs are
+/// restored at the end, on Ctrl-C or SIGTERM; after a SIGKILL the next latlab restores them. A knob
+/// that something else changes meanwhile is left alone.
 ///
 /// Programs request that the interrupts of their devices are prioritised with `latlab exec
 /// --irq-group`, or at the socket /run/latlab/adapt.sock. The configuration states who may do so,

@@ -19,7 +19,7 @@ Examples:
 ///
 /// Checks the kernel's configuration and command line, CPU idle states and frequencies, interrupts,
 /// other real-time tasks and your permissions, following the kernel's guide for real-time systems.
-/// It changes and measures nothing.
+/// It measures nothing, and changes nothing except that it restores what a killed latlab left set.
 ///
 /// Findings are fatal (no real-time guarantees), high (much longer worst-case latency), medium
 /// (longer worst-case latency, or differences between runs) or info. Run it as the user who will

@@ -26,8 +26,8 @@ Examples:
 /// Start a program with a scheduling policy, CPU affinity and timer slack
 ///
 /// latlab replaces itself with the program (execve), which keeps the terminal, receives signals and
-/// sets the exit code. With --on the program runs in a guest, which has only those files of this
-/// machine that are given with --with; in the laboratory (lab:PROFILE) its timing repeats exactly.
+/// sets the exit code. With --on the program runs in a guest, which has only the program, its
+/// libraries and the files of --with; in the laboratory (lab:PROFILE) its timing repeats exactly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Exec {

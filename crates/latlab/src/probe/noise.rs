@@ -1,4 +1,4 @@
-//! Noise: time that a busy loop loses to everything else.
+//! Noise: time that a busy loop loses to interrupts, other tasks and the host.
 
 mod lost_time;
 mod steal;
