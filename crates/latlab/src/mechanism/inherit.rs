@@ -7,11 +7,11 @@ use latlab_core::mechanism::{self, inherit};
 
 /// Gives an interrupt thread the highest priority of the real-time tasks that need it.
 ///
-/// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between that of
-/// an interrupt thread and that of the task that waits for the interrupt would delay both without
-/// bound. The priority is lowered again with the last task that needs the thread, and never below its
-/// original value. Which threads tasks need is found out by transparent or selective, one of which has
-/// to be at work as well.
+/// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between
+/// that of an interrupt thread and that of the task that waits for the interrupt would delay both
+/// without bound. The priority is lowered again with the last task that needs the thread, and never
+/// below its original value. It needs transparent or selective, which find out which task needs
+/// which thread.
 #[derive(Debug, clap::Args)]
 pub(super) struct Inherit;
 
