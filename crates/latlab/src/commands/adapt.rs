@@ -27,19 +27,19 @@ Examples:
 
 /// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
-/// Mechanisms (latlab list mechanisms) set knobs (kernel settings and the priorities of IRQ threads)
-/// to raise SCHED_OTHER throughput and to avoid priority inversion for real-time tasks. Each
-/// decision is printed with its reason. A journal records each knob before it is set. All knobs are
-/// restored at the end, on Ctrl-C or SIGTERM; after a SIGKILL the next latlab restores them. A knob
-/// that something else changes meanwhile is left alone.
+/// Mechanisms (latlab list mechanisms) set knobs: kernel settings and priorities of IRQ threads.
+/// They raise SCHED_OTHER throughput and avoid priority inversion for real-time tasks. Each decision
+/// is printed with its reason. A journal records each knob before it is set. All knobs are restored
+/// at the end, on Ctrl-C or SIGTERM; after a SIGKILL the next latlab restores them. A knob that
+/// something else changes meanwhile is left alone.
 ///
 /// Programs request that the interrupts of their devices are prioritised with `latlab exec
 /// --irq-group`, or at the socket /run/latlab/adapt.sock. The configuration states who may do so,
-/// which devices form a group, and the highest priority of an IRQ thread (latlab generate adapt.toml
-/// prints the default).
+/// which devices form a group, and the highest priority of an IRQ thread (latlab generate
+/// adapt.toml prints the default).
 ///
-/// Exit codes: 0 success; 1 --replay decides differently; 2 another latlab adapts this machine, this
-/// one fails, or --restore can't restore all knobs; 3 this machine can't be adapted.
+/// Exit codes: 0 success; 1 --replay decides differently; 2 another latlab adapts this machine,
+/// this one fails, or --restore can't restore all knobs; 3 this machine can't be adapted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
