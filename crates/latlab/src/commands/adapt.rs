@@ -28,8 +28,8 @@ Examples:
 /// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
 /// Mechanisms (latlab list mechanisms) set knobs: kernel settings and priorities of IRQ threads.
-/// They raise SCHED_OTHER throughput and avoid priority inversion for real-time tasks. Decisions are
-/// printed with their reasons. A journal records each knob before it is set. All knobs are restored
+/// They raise SCHED_OTHER throughput and avoid priority inversion for real-time tasks. Decisions
+/// are printed with reasons. A journal records each knob before it is set. All knobs are restored
 /// at the end, on Ctrl-C or SIGTERM; after a SIGKILL the next latlab restores them. A knob that
 /// something else changes meanwhile is left alone.
 ///
