@@ -49,8 +49,8 @@ pub(super) struct Exec {
     /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Limit on idle-state exit latency while the program runs (/dev/cpu_dma_latency); 0 keeps all
-    /// CPUs out of idle states
+    /// Limit on the exit latency of idle states while the program runs (PM quality of service); 0
+    /// keeps all CPUs out of idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
     /// Request from latlab adapt that the interrupts of these device groups are prioritised while

@@ -51,7 +51,7 @@ enum KernelCommand {
     /// The build takes 10 minutes or more on all CPUs, at low priority, and some gigabytes of disk
     /// space. Its log stays in the folder logs of the cache.
     Build {
-        /// monolithic (PREEMPT_NONE), preemptible (CONFIG_PREEMPT), or lab-full
+        /// monolithic (PREEMPT_NONE), preemptible (PREEMPT), or lab-full
         /// (all tracers and BPF)
         name: String,
     },
