@@ -85,12 +85,12 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "cpu_dma_latency",
-        summary: "longest wake-up from idle allowed, in µs, held while latlab runs; 0 costs power",
+        summary: "limit on idle-state exit latency in µs (PM QoS) while latlab runs; 0 costs power",
         place: KnobPlace::Held,
     },
     Knob {
         name: "idle_latency",
-        summary: "idle states that take longer than this many µs to leave are disabled",
+        summary: "idle states with a longer exit latency than this, in µs, are disabled",
         place: KnobPlace::IdleStates,
     },
     Knob {
@@ -105,23 +105,22 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "preempt",
-        summary: "preemption model, where debugfs lets it change: none, voluntary, full, lazy",
+        summary: "preemption model, in debugfs: none, voluntary, full, lazy",
         place: KnobPlace::Files("sys/kernel/debug/sched/preempt"),
     },
     Knob {
         name: "wakeup_preemption",
-        summary: "whether a SCHED_OTHER task that wakes may preempt another: 0 or 1, in debugfs",
+        summary: "whether a waking SCHED_OTHER task may preempt another: 0 or 1, in debugfs",
         place: KnobPlace::Feature("WAKEUP_PREEMPTION"),
     },
     Knob {
         name: "place_lag",
-        summary: "whether a SCHED_OTHER task that wakes keeps the lag it slept with: 0 or 1, in \
-                  debugfs",
+        summary: "whether a waking SCHED_OTHER task keeps the lag it slept with (EEVDF): 0 or 1, in debugfs",
         place: KnobPlace::Feature("PLACE_LAG"),
     },
     Knob {
         name: "base_slice",
-        summary: "ns a SCHED_OTHER task runs before the tick may preempt it, in debugfs",
+        summary: "slice in ns after which the tick may preempt a SCHED_OTHER task, in debugfs",
         place: KnobPlace::Files("sys/kernel/debug/sched/base_slice_ns"),
     },
     Knob {
@@ -156,8 +155,7 @@ pub static KNOBS: &[Knob] = &[
     },
     Knob {
         name: "pagelist_high_fraction",
-        summary: "a CPU's lists of free pages hold 1/N of memory; a high N frees fewer under one \
-                  lock; 0: default",
+        summary: "a CPU's lists of free pages hold 1/N of memory; a high N frees fewer at once under zone->lock; 0: default",
         place: KnobPlace::Files("proc/sys/vm/percpu_pagelist_high_fraction"),
     },
     Knob {

@@ -21,9 +21,9 @@ pub(crate) type Keep<'a> = dyn FnMut(usize, &Record) + 'a;
 /// Accelerator of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Accel {
-    /// The processor, through the kernel's KVM.
+    /// Hardware virtualization by KVM.
     Kvm,
-    /// QEMU's translator (Tiny Code Generator).
+    /// Translation by QEMU (Tiny Code Generator).
     Tcg,
 }
 

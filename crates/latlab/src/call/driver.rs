@@ -49,8 +49,10 @@ fn length(text: &str) -> Result<Nanos, String> {
 }
 
 impl Describe for Looping {
-    const ABOUT: About =
-        About { name: "driver", summary: "a loop of the test driver with preemption points" };
+    const ABOUT: About = About {
+        name: "driver",
+        summary: "a loop with preemption points in the test driver (kmod/)",
+    };
 }
 
 impl Call for Looping {

@@ -38,7 +38,7 @@ fn size(text: &str) -> Result<Bytes, String> {
 }
 
 impl Describe for Socket {
-    const ABOUT: About = About { name: "socket", summary: "send a message within this machine" };
+    const ABOUT: About = About { name: "socket", summary: "send a message over a local socket" };
 }
 
 impl Call for Socket {

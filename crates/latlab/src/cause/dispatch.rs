@@ -8,11 +8,12 @@ use latlab_core::explain::segment::{Phase, Segment};
 
 /// The scheduler switched to the task, and the task returned to user space.
 ///
-/// Recognized by what is left: the time from the context switch until the task reads the clock; and
-/// the time before the switch, if the waking interrupt came in user space, from where the kernel goes
-/// straight to the scheduler (Documentation/core-api/entry.rst), or if the context of the interrupt is
-/// not known and the switch follows within 10 us, not counting interrupts, softirqs and stolen time.
-/// Every wake-up has this part. If it is long, caches are cold or the host took time.
+/// Recognized as the time that no other cause claims: the time from the context switch until the
+/// task reads the clock; and the time before the switch, if the waking interrupt came in user
+/// space, from where the kernel goes straight to the scheduler (Documentation/core-api/entry.rst),
+/// or if the context of the interrupt is not known and the switch follows within 10 us, not
+/// counting interrupts, softirqs and stolen time. Every wake-up has this part. If it is long,
+/// caches are cold or the host took time.
 #[derive(Debug, clap::Args)]
 pub(super) struct Dispatch;
 

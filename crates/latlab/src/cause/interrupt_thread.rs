@@ -7,10 +7,10 @@ use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{EventKind, Task, Window};
 use latlab_core::time::Nanos;
 
-/// The interrupt had come, and its handler is threaded: the thread had not woken the task yet.
+/// The interrupt had arrived, but the IRQ thread that handles it had not woken the task yet.
 ///
-/// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs of
-/// real-time kernels), from the wake-up of that thread until it wakes the task
+/// Recognized by the name of the waker (`irq/…`, or ksoftirqd and ktimers, which run the softirqs
+/// of real-time kernels), from the wake-up of that thread until it wakes the task
 /// (Documentation/core-api/genericirq.rst, threaded handlers; `threadirqs` in
 /// Documentation/admin-guide/kernel-parameters.txt). Softirqs that run in the thread are charged as
 /// such.
@@ -20,7 +20,7 @@ pub(super) struct InterruptThread;
 impl Describe for InterruptThread {
     const ABOUT: About = About {
         name: "interrupt-thread",
-        summary: "the IRQ thread that was to wake the task had not done so yet",
+        summary: "the IRQ thread that wakes the task had not run yet",
     };
 }
 

@@ -1,4 +1,4 @@
-//! The task was on its way to another CPU.
+//! The task was being migrated to another CPU.
 
 use super::{Cause, is_idle};
 use crate::part::{About, Describe};
@@ -7,18 +7,18 @@ use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Line, Window};
 
-/// The task was runnable and on its way to the CPU on which it then ran.
+/// The task was runnable and was being migrated to the CPU on which it then ran.
 ///
-/// Recognized by `sched:sched_migrate_task` and `sched:sched_wakeup`: until the task is on the run queue
-/// of its new CPU; and, if that CPU is not idle, until the reschedule interrupt arrives by which the old
-/// CPU asks the new one to schedule (Documentation/scheduler/sched-domains.rst). If that takes longer
-/// than ten microseconds, something delayed it, and no event says what.
+/// Recognized by `sched:sched_migrate_task` and `sched:sched_wakeup`: until the task is on the run
+/// queue of its new CPU; and, if that CPU is not idle, until the reschedule interrupt arrives by
+/// which the old CPU asks the new one to schedule (Documentation/scheduler/sched-domains.rst). If
+/// that takes longer than ten microseconds, something delayed it, and no event says what.
 #[derive(Debug, clap::Args)]
 pub(super) struct Migration;
 
 impl Describe for Migration {
     const ABOUT: About =
-        About { name: "migration", summary: "the task was on its way to another CPU" };
+        About { name: "migration", summary: "the task was being migrated to another CPU" };
 }
 
 impl Cause for Migration {

@@ -6,7 +6,7 @@ use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
 
-/// The task had the CPU and was still running when it was due again, so that it did not sleep.
+/// The task was still running when it was due again, so it did not sleep.
 ///
 /// Recognized by a task that has had the CPU since before it was due. Other causes in between are
 /// charged by themselves. What is left is the task's own work, or time in which the machine stood

@@ -6,11 +6,11 @@ use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{EventKind, Task, Window};
 
-/// The task had been switched to, and had a page fault before it ran on.
+/// The task had a page fault after the switch to it.
 ///
 /// Recognized by `exceptions:page_fault_user` of the task between the switch to it and its running.
-/// Everything from there on is charged to the fault, a wait for a disk included, but not the time of
-/// tasks that preempt it. A task that locks its memory has no page faults (mlockall(2)).
+/// Everything from there on is charged to the fault, a wait for a disk included, but not the time
+/// of tasks that preempt it. A task that locks its memory has no page faults (mlockall(2)).
 #[derive(Debug, clap::Args)]
 pub(super) struct PageFault;
 

@@ -7,19 +7,20 @@ use latlab_core::explain::evidence::AT_ONCE;
 use latlab_core::explain::segment::{Phase, Segment};
 use latlab_core::explain::{Line, Window};
 
-/// An interrupt had been sent to the CPU, which took it late: the kernel had interrupts disabled, or
-/// the host of this virtual machine delayed it without counting that as stolen. No event says which.
+/// The CPU took an interrupt late, and no event shows why: either the kernel had interrupts
+/// disabled, or the host of this virtual machine delayed it without reporting steal time.
 ///
-/// Recognized by what neither `host` nor `interrupts-off` claims: an interrupt in kernel context later
-/// than kernels have interrupts disabled, or one whose context is not known; for an interrupt from
-/// another CPU, later than 10 us. The task is the one that had the CPU, and need not be the culprit.
+/// Recognized by what neither `host` nor `interrupts-off` claims: an interrupt in kernel context
+/// later than kernels have interrupts disabled, or one whose context is not known; for an interrupt
+/// from another CPU, later than 10 us. The task is the one that had the CPU, and need not be the
+/// culprit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Stalled;
 
 impl Describe for Stalled {
     const ABOUT: About = About {
         name: "stalled",
-        summary: "an interrupt came late: delayed by the kernel or by the host",
+        summary: "interrupt delivered late, delayed by the kernel or by the host",
     };
 }
 

@@ -7,14 +7,14 @@ use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
 use std::cmp::Ordering;
 
-/// The task was runnable, and the CPU switched or returned to a lower-priority task all the same: the
-/// CPU time of the task was used up.
+/// The task was runnable, but the CPU switched or returned to a lower-priority task, because the
+/// task's CPU time was used up.
 ///
-/// Recognized by a switch to a lower-priority task, or to the idle task, while the task was on the run
-/// queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns there
-/// while it means to run another task. It is the throttling of real-time tasks, the deadline server of
-/// SCHED_OTHER tasks, the budget of a SCHED_DEADLINE task, or the bandwidth of a control group
-/// (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
+/// Recognized by a switch to a lower-priority task, or to the idle task, while the task was on the
+/// run queue of that CPU; or by an interrupt in user space of such a task: the kernel never returns
+/// to user space while a reschedule is pending. The limit is real-time throttling, the deadline
+/// server of SCHED_OTHER tasks, the budget of a SCHED_DEADLINE task, or the bandwidth of a control
+/// group (Documentation/scheduler/sched-rt-group.rst, sched-deadline.rst, sched-bwc.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct Throttled;
 

@@ -6,13 +6,13 @@ use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
 
-/// The timer was not due earlier: the kernel gave it slack, or it fires at ticks only.
+/// The timer had not expired yet, because of timer slack or because timers fire at ticks only.
 ///
-/// Recognized by the slack between the requested time and the time that the timer was set to
-/// (`PR_SET_TIMERSLACK`, prctl(2); real-time tasks have none), and, without high-resolution timers, by
-/// the time from there to the tick, at most one tick: what comes after a tick is charged to other
-/// causes. What the CPU does meanwhile does not matter. It is the timer resolution latency of Abeni et
-/// al., "A Measurement-Based Analysis of the Real-Time Performance of Linux" (RTAS 2002).
+/// Recognized by the difference between the requested time and the time that the timer was set to
+/// (`PR_SET_TIMERSLACK`, prctl(2); real-time tasks have none), and, without high-resolution timers,
+/// by the time from there to the tick, at most one tick: what comes after a tick is charged to
+/// other causes. What the CPU does meanwhile does not matter. It is the timer resolution latency of
+/// Abeni et al., "A Measurement-Based Analysis of the Real-Time Performance of Linux" (RTAS 2002).
 #[derive(Debug, clap::Args)]
 pub(super) struct TimerResolution;
 

@@ -6,12 +6,12 @@ use latlab_core::explain::Window;
 use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::{Phase, Segment};
 
-/// The kernel did not report a switch: a task had the CPU, and after that neither the wake-up of
-/// the late task nor the switch to it was reported.
+/// The kernel did not report a context switch: after the last known task on the CPU, neither the
+/// wake-up of the late task nor the switch to it was recorded.
 ///
-/// Recognized by the last event, which names the task that had the CPU. This happens if a task is
-/// hidden from the tracepoints, such as the agent of a hypervisor. What it did, and how much of the
-/// time the scheduler took, is not known.
+/// Recognized by the last event, which names the task that had the CPU. That happens where a task
+/// is hidden from the tracepoints, as the agent of a hypervisor may be. What it did, and how much
+/// of the time the scheduler took, is unknown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Unreported;
 

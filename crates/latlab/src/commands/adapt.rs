@@ -27,25 +27,25 @@ Examples:
 
 /// Adapt the machine to the tasks that run on it, until Ctrl-C
 ///
-/// Mechanisms (latlab list mechanisms) set knobs of the kernel to raise SCHED_OTHER throughput and
-/// to avoid priority inversion for real-time tasks. Each decision is printed with its reason. A
-/// journal records each knob before it is set. All knobs are restored at the end, on Ctrl-C or
-/// SIGTERM; after a SIGKILL the next latlab restores them. A knob that something else changes
-/// meanwhile is left alone.
+/// Mechanisms (latlab list mechanisms) set knobs: kernel settings and priorities of IRQ threads.
+/// They raise SCHED_OTHER throughput and avoid priority inversion for real-time tasks. Decisions
+/// are printed with reasons. A journal records each knob before it is set. All knobs are restored
+/// at the end, on Ctrl-C or SIGTERM; after a SIGKILL the next latlab restores them. A knob that
+/// something else changes meanwhile is left alone.
 ///
-/// Programs declare the devices that they need with `latlab exec --irq-group`, or at the socket
-/// /run/latlab/adapt.sock. The configuration, /etc/latlab/adapt.toml or the file of --config,
-/// states who may do so, which knobs may be set, and which devices form a group (latlab generate
+/// Programs request that the interrupts of their devices are prioritised with `latlab exec
+/// --irq-group`, or at the socket /run/latlab/adapt.sock. The configuration states who may do so,
+/// which devices form a group, and the highest priority of an IRQ thread (latlab generate
 /// adapt.toml prints the default).
 ///
-/// Exit: 0; 1 where --replay decides differently; 2 where another latlab adapts this machine, this
-/// one fails, or --restore can't restore all knobs; 3 where this machine can't be adapted.
+/// Exit codes: 0 success; 1 --replay decides differently; 2 another latlab adapts this machine,
+/// this one fails, or --restore can't restore all knobs; 3 this machine can't be adapted.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(super) struct Adapt {
     #[command(subcommand)]
     command: Option<AdaptCommand>,
-    /// Show which knobs would be set, with old and new values, and change nothing
+    /// Only show which knobs would be set, with old and new values
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
     /// Mechanisms to use (see: latlab list mechanisms) [default: all]
@@ -54,16 +54,16 @@ pub(super) struct Adapt {
     /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// Configuration [default: /etc/latlab/adapt.toml, if it exists]
+    /// Configuration file [default: /etc/latlab/adapt.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Serve metrics for Prometheus at this loopback address, as 127.0.0.1:9464
+    /// Serve metrics for Prometheus at this loopback address, e.g. 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = configuration::loopback)]
     metrics: Option<SocketAddr>,
     /// Append observations and decisions to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Repeat the decisions for the observations in a file of --log, and check that they are the
+    /// Replay the observations in a file written by --log, and check that the decisions are the
     /// same
     #[arg(long, value_name = "FILE", exclusive = true)]
     replay: Option<PathBuf>,

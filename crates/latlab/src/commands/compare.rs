@@ -26,12 +26,11 @@ with several latencies has their names: timer.thread-running.p99.";
 ///
 /// A and B are each a record, a folder of records, a pattern in quotes ('a-*.json'), or several of
 /// these separated by commas. All runs of a side have the same plan; seeds may differ. With at
-/// least six runs per side, measured alternately (ABBA), the quantiles are tested: faster, slower
-/// or no difference, with bootstrap confidence intervals. Single runs are inconclusive, except in
-/// the laboratory, where a run repeats exactly and runs with other seeds are other samples.
-/// docs/compare.md describes the method and its limits.
+/// least six interleaved runs per side (ABBA), each quantile gets a verdict (faster, slower, no
+/// difference) with bootstrap confidence intervals. Single runs are inconclusive, except in the
+/// laboratory, where a run repeats exactly. docs/compare.md describes the method and its limits.
 ///
-/// Exit: 0; 1 where a --fail-if holds; 2 where one can't be evaluated.
+/// Exit codes: 0 success; 1 a --fail-if holds; 2 failure, or a --fail-if can't be evaluated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Compare {
@@ -39,14 +38,15 @@ pub(super) struct Compare {
     a: PathBuf,
     /// The runs of B, which are compared with the baseline
     b: PathBuf,
-    /// Fail if this holds for B; `baseline` is the same metric of A; may be given several times
+    /// Exit with 1 if this holds for B; `baseline` is the same metric of A; may be given several
+    /// times
     #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<String>,
     /// Also write a JUnit XML file with a test case for each --fail-if or, without one, each
     /// verdict
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print these test cases as KTAP, and nothing else, on stdout
+    /// Print only these test cases, as KTAP, on stdout
     #[arg(long, conflicts_with = "json")]
     ktap: bool,
     /// Print the comparison as JSON

@@ -19,13 +19,13 @@ Examples:
 ///
 /// Checks the kernel's configuration and command line, CPU idle states and frequencies, interrupts,
 /// other real-time tasks and your permissions, following the kernel's guide for real-time systems.
-/// It changes nothing and measures nothing: with no severe finding left, continue with latlab run.
+/// It measures nothing, and changes nothing except that it restores what a killed latlab left set.
 ///
-/// Findings are fatal (real-time scheduling does not work), high (much longer worst-case latency),
-/// medium (longer worst-case latency, or differences between runs) or info. Run it as the user who
-/// measures, since permissions are checked too; root sees more of the machine.
+/// Findings are fatal (no real-time guarantees), high (much longer worst-case latency), medium
+/// (longer worst-case latency, or differences between runs) or info. Run it as the user who will
+/// measure, because permissions are checked too. Root can read more of the machine's state.
 ///
-/// Exit: 0; 1 where a finding is fatal or high.
+/// Exit codes: 0 success; 1 a finding is fatal or high; 2 failure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Doctor {

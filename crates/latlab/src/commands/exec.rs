@@ -20,14 +20,14 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   latlab exec --fifo 80 --cpus 2 -- ./control  SCHED_FIFO, priority 80, on CPU 2
-  latlab exec --slack 1us -- sleep 0.01        an ordinary task with precise timers
+  latlab exec --slack 1us -- sleep 0.01        a SCHED_OTHER task with 1 us of timer slack
   latlab exec --on lab:rt -- uname -r          in a guest with a PREEMPT_RT kernel";
 
 /// Start a program with a scheduling policy, CPU affinity and timer slack
 ///
-/// latlab replaces itself with the program (execve): exit code, signals and terminal are those of
-/// the program. With --on the program runs in a guest, which has only the given files of this
-/// machine; in the laboratory (lab:PROFILE) its timing is the same in each run.
+/// latlab replaces itself with the program (execve), which keeps the terminal, receives signals and
+/// sets the exit code. With --on the program runs in a guest, which has only the program, its
+/// libraries and the files of --with; in the laboratory (lab:PROFILE) its timing repeats exactly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Exec {
@@ -37,23 +37,24 @@ pub(super) struct Exec {
     /// SCHED_RR with this priority (1 to 99)
     #[arg(long, value_name = "PRIORITY", group = "policy", value_parser = clap::value_parser!(u32).range(1..=99))]
     rr: Option<u32>,
-    /// SCHED_DEADLINE with this CPU time in each period, as 2ms/10ms
+    /// SCHED_DEADLINE with this runtime in each period, e.g. 2ms/10ms
     #[arg(long, value_name = "RUNTIME/PERIOD", group = "policy", value_parser = deadline)]
     deadline: Option<Policy>,
     /// SCHED_OTHER regardless of inherited policy
     #[arg(long, group = "policy")]
     other: bool,
-    /// Restrict the program to these CPUs, as 0-3,8
+    /// Restrict the program to these CPUs, e.g. 0-3,8
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
     /// Timer slack; has no effect on real-time policies
     #[arg(long, value_name = "TIME")]
     slack: Option<Nanos>,
-    /// Longest permitted wake-up from idle while the program runs; 0 keeps all CPUs out of
-    /// idle states
+    /// Limit on the exit latency of idle states while the program runs (PM quality of service); 0
+    /// keeps all CPUs out of idle states
     #[arg(long, value_name = "TIME")]
     cpu_dma_latency: Option<Nanos>,
-    /// Tell latlab adapt which devices the program needs until it ends, as audio,network
+    /// Request from latlab adapt that the interrupts of these device groups are prioritised while
+    /// the program runs, e.g. audio,network
     #[arg(long, value_name = "GROUP,…", conflicts_with = "on")]
     irq_group: Option<String>,
     /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)

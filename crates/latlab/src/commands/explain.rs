@@ -9,32 +9,30 @@ use latlab_core::time::Nanos;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   latlab explain --load hackbench --load disk     explain late wake-ups of a probe under load
-  latlab explain --rt --for 1min                  explain those of the real-time tasks that run here
-  latlab explain --on lab:standard --load procfs  trace every instruction, on a kernel in QEMU
+  latlab explain --rt --for 1min                  explain late wake-ups of all real-time programs
+  latlab explain --on lab:standard --load procfs  trace the worst samples on a kernel in QEMU
   latlab explain --on lab:standard scan populate:4MiB";
 
 /// Explain why wake-ups were late
 ///
-/// Measures as `latlab run` does. For each late wake-up it shows what the CPU did from the moment
-/// at which the task should have run until it ran: segments that add up to the latency, each with
-/// its cause, the culprit (a task, interrupt, softirq or kernel function), and the time left
-/// unexplained. The default probe is `cyclic`. With --pid, --comm or --rt it watches existing tasks
-/// instead of running a probe.
+/// Measures as `latlab run` does. Each late wake-up is split into segments, from when the task
+/// should have run until it ran. Each segment has a cause and a culprit: a task, interrupt, softirq
+/// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
+/// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
-/// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF, as
-/// distributions build them. BPF programs on the kernel's tracepoints record events while it
-/// measures, and are removed at the end. The record states their overhead.
+/// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF
+/// (/sys/kernel/btf/vmlinux). BPF programs on tracepoints record events while it measures, and are
+/// removed at the end. The record states their overhead.
 ///
-/// In the laboratory (`--on lab:PROFILE`) the run is made twice, identically. During the second run
-/// QEMU traces every instruction of the worst samples: the path from the expiry of the timer to the
-/// program, function by function, and the functions that disabled interrupts or preemption. Tracing
-/// takes no time of the guest. A scan is explained in the same way: its longest sections get the
-/// name of a function.
+/// In the laboratory (`--on lab:PROFILE`) it repeats the run, and QEMU traces every instruction of
+/// the worst samples: the functions from timer expiry to the program, and those that disabled
+/// interrupts or preemption. Tracing takes no guest time. `latlab explain scan` repeats a scan and
+/// names the function behind each of its longest sections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Explain {
-    /// Explain wake-ups later than this [default: the worst 0.1 %; of watched tasks, the 5000
-    /// worst]
+    /// Explain wake-ups later than this [default: the worst 0.1 % of a probe's samples, or the 5000
+    /// latest wake-ups of watched tasks]
     #[arg(long, value_name = "TIME")]
     above: Option<Nanos>,
     /// Watch this process with all its threads, or this thread
@@ -46,7 +44,7 @@ pub(super) struct Explain {
     /// Watch all real-time tasks except kernel threads
     #[arg(long, group = "watched")]
     rt: bool,
-    /// In the laboratory, trace inside the guest as on any machine, instead of from QEMU
+    /// In the laboratory, trace with BPF inside the guest instead of from QEMU
     #[arg(long)]
     traced: bool,
     #[command(flatten)]

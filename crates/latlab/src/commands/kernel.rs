@@ -21,8 +21,8 @@ Examples:
 
 /// Manage the kernels that the laboratory boots: list, fetch, build, add, remove
 ///
-/// The kernels are stored with their modules in the user's cache (~/.cache/latlab). No command
-/// needs root, and the kernel of this machine is not changed.
+/// Kernels are stored with their modules in the user's cache (~/.cache/latlab). No command needs
+/// root or changes the kernel of this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Kernels {
@@ -51,7 +51,7 @@ enum KernelCommand {
     /// The build takes 10 minutes or more on all CPUs, at low priority, and some gigabytes of disk
     /// space. Its log stays in the folder logs of the cache.
     Build {
-        /// monolithic (PREEMPT_NONE), preemptible (preempted where no lock is held), or lab-full
+        /// monolithic (PREEMPT_NONE), preemptible (PREEMPT), or lab-full
         /// (all tracers and BPF)
         name: String,
     },

@@ -21,9 +21,9 @@ const EXAMPLES: &str = "\
 Examples:
   latlab list                                  list all parts
   latlab list loads                            list the loads
-  latlab list cyclic                           describe the probe cyclic and its keys";
+  latlab list cyclic                           describe the probe cyclic and its parameters";
 
-/// List probes, loads and other parts, or describe one with its keys
+/// List probes, loads and other parts, or describe one with its parameters
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct List {
@@ -102,7 +102,7 @@ pub(super) fn calls() -> String {
 }
 
 fn help_section(title: &str, kind: &str) -> String {
-    format!("{title} (latlab list NAME describes one and its keys):\n{}\n", list(kind))
+    format!("{title} (latlab list NAME describes one and its parameters):\n{}\n", list(kind))
 }
 
 /// The list of the parts of a kind.

@@ -16,13 +16,15 @@ use std::path::{Path, PathBuf};
 /// The targets, and the output of the records.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Measurement {
-    /// Target to measure on (see: latlab list targets); may be given several times
+    /// Target to measure on: native (this machine), lab:PROFILE (the laboratory: a kernel in QEMU
+    /// in instruction time), vm:PROFILE or ssh:HOST (see: latlab list targets, latlab list
+    /// profiles); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: Vec<String>,
     /// Write the record to this file; with several targets, one record for each to this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print the record as JSON, and nothing else, on stdout
+    /// Print only the record, as JSON, on stdout
     #[arg(long)]
     json: bool,
     #[command(flatten)]

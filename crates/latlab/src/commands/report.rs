@@ -12,12 +12,12 @@ Examples:
   latlab report before.json after.json -o both.html --svg charts/
   latlab report late.json --perfetto late.perfetto-trace";
 
-/// Show records as an HTML page with charts, and in other formats
+/// Show records as an HTML page with charts, or in other formats
 ///
-/// The page works offline. It shows the histogram of each series, the share of samples above each
+/// The page works offline. For each series it shows the histogram, the share of samples above each
 /// latency (CCDF) and the worst latency over time; for each scanned call, the latency over the
-/// offset of the interrupt; below them the values, the machine and the plan. Several records are
-/// drawn into the same charts.
+/// offset of the interrupt. Tables below the charts have the values, the machine and the plan.
+/// Several records share the same charts.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Report {

@@ -20,44 +20,44 @@ Examples:
 /// Measure latency
 ///
 /// Runs the probes one after the other, each while all loads run. The default is the probe `cyclic`
-/// for 10 s on all CPUs: how late a sleeping real-time task wakes up. The output lists minimum,
-/// mean, percentiles and maximum, and warns about a system that is not configured for low latency.
+/// (cyclictest's measurement) for 10 s on all CPUs. The output lists minimum, mean, percentiles and
+/// maximum, and warns if the system is not configured for low latency.
 ///
-/// Exit: 0; 1 where --stop-above ended the run; 2 on failure; 3 where this machine lacks something
-/// that the plan needs.
+/// Exit codes: 0 success; 1 --stop-above ended the run; 2 failure; 3 this machine lacks something
+/// that a probe or load needs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {
-    /// Probes with their parameters, as cyclic:interval=100us,priority=80 [default: cyclic]
+    /// Probes with their parameters, e.g. cyclic:interval=100us,priority=80 [default: cyclic]
     #[arg(value_name = "PROBE[:key=value,…]")]
     probes: Vec<String>,
     /// Load to run while the probes measure; may be given several times
     #[arg(long = "load", value_name = "NAME[:key=value,…]")]
     loads: Vec<String>,
-    /// How long each probe measures [default: 10s]
+    /// Time that each probe measures [default: 10s]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// How many periods each probe measures on each CPU
+    /// Number of periods that each probe measures on each CPU, instead of a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Measured CPUs, as 0-3,8 [default: all]
+    /// Measured CPUs, e.g. 0-3,8 [default: all]
     #[arg(long, value_name = "LIST", value_parser = measured_cpus)]
     cpus: Option<CpuList>,
-    /// Scheduling policy of probes without a policy of their own: fifo, rr, deadline, other
+    /// Scheduling policy of probes that are given without policy=: fifo, rr, deadline, other
     #[arg(long)]
     policy: Option<String>,
     /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
-    /// Stop at the first sample above this latency, with exit code 1
+    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b)
     #[arg(long, value_name = "TIME")]
     stop_above: Option<Nanos>,
-    /// Set a knob of the machine while measuring, and restore it afterwards (see: latlab list
+    /// Set a knob (a kernel setting) while measuring, and restore it afterwards (see: latlab list
     /// knobs); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     settings: Vec<Setting>,
-    /// Adapt the machine while measuring, with these mechanisms (see: latlab list mechanisms)
-    /// [without a value: all but selective]
+    /// Adapt the machine while measuring, as latlab adapt does, with these mechanisms (see: latlab
+    /// list mechanisms) [without a value: all but selective]
     #[arg(
         long,
         value_name = "MECHANISM,…",
@@ -67,10 +67,10 @@ pub(super) struct Run {
         value_parser = super::adapt::mechanisms
     )]
     adapt: Option<Mechanisms>,
-    /// Leave out probes and loads that this machine does not support; the record names them
+    /// Skip probes and loads that this machine does not support; the record lists them
     #[arg(long)]
     skip_missing: bool,
-    /// Random seed for loads and for the probe start offset (0–100 ms; 0 = no offset)
+    /// Random seed for loads and for the start offset of probes (up to 100 ms; none with seed 0)
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]

@@ -16,41 +16,42 @@ Examples:
   latlab scan populate:4MiB --on lab:utime --on lab:preemptible-hr --out kernels/
   latlab scan fork munmap:4MiB,huge=never --cpu 1 --out calls.json
   latlab scan read:disk,64KiB,dir=/tmp --resolution 500ns --for 10s
-  latlab scan -- ./window            a program, between its own marks";
+  latlab scan -- ./window            a program, between marks that it writes";
 
 /// Find the non-preemptible sections of a system call
 ///
-/// A low-priority task makes the call again and again. An interrupt wakes a high-priority task at
-/// an offset into the call that grows from one call to the next. Plotted over that offset, the
-/// latency of the high-priority task shows each non-preemptible section as a triangle, as high as
-/// the section is long. The scan measures more points near the edges of triangles.
+/// A low-priority task makes the call repeatedly. During each call an interrupt wakes a
+/// high-priority task, a little later than during the call before. Plotted over the offset of the
+/// interrupt, the latency of that task shows each non-preemptible section as a triangle as high as
+/// the section is long. The scan then refines the edges of the triangles.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Scan {
     /// Calls with their parameters (see: latlab list calls) [default: munmap:4MiB]
     #[arg(value_name = "CALL[:key=value,…]")]
     calls: Vec<String>,
-    /// A program to scan between its own marks (latlab list program explains them)
+    /// A program to scan between marks that it writes (see: latlab list program)
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// Offsets to start with, evenly spaced over the call
+    /// Number of offsets in the first pass, evenly spaced over the call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     points: u32,
-    /// Resolution of edges [default: 1us, in instruction time 50ns]
+    /// Resolution of the edges [default: 1us; in the laboratory 50ns]
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     resolution: Option<Nanos>,
-    /// Maximum measurements at one offset; half of them if the lowest agree [default: 40, in
-    /// instruction time 6]
+    /// Maximum number of measurements at one offset; half as many if the two lowest agree [default:
+    /// 40; in the laboratory 6]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
-    /// Interrupt that wakes the high-priority task; all but timer need the test driver [default:
-    /// what the target supports]
+    /// Interrupt that wakes the high-priority task; all but timer need the test driver, latlab's
+    /// kernel module [default: what the target supports]
     #[arg(long, value_parser = interrupts())]
     interrupt: Option<Interrupt>,
-    /// When to stop refining edges [default: 45s, in instruction time 2min of the guest]
+    /// Time after which edges are not refined further [default: 45s; in the laboratory 2min of
+    /// guest time]
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// Measured CPU [default: the last that may be used]
+    /// Measured CPU [default: the last allowed one]
     #[arg(long, value_name = "N")]
     cpu: Option<u32>,
     #[command(flatten)]

@@ -25,8 +25,8 @@ Examples:
   latlab list studies                          list the studies that come with latlab
   latlab study mine.toml --check               check a study of your own for errors
   latlab study abeni-loads-long --for 10h --out t2/
-                                               ten hours of each cell, measured in pieces;
-                                               started again, it resumes where it stopped
+                                               ten hours of each cell, in pieces; the same
+                                               command resumes it after an interruption
   latlab study quick --engine slurm --out /shared/quick/
                                                on a Slurm cluster, each cell a task of an array job
   latlab study mine.toml --cell 3 --out mine/  one cell; when all cells have been measured and their
@@ -34,13 +34,13 @@ Examples:
 
 /// Reproduce a table or figure of a paper on real kernels
 ///
-/// A study measures its cells, each a kernel with probes and loads, and shows the results next to
-/// the values that the paper printed. It judges each claim of the paper: it holds, no longer holds,
-/// differs, or was not measured. The laboratory caches what it has measured: a study that was
-/// stopped resumes where it stopped, and repeating a study gives identical files. docs/studies.md
-/// describes how to write one.
+/// A study consists of cells: each runs probes and loads on one kernel. The output shows the
+/// measured values next to the published ones, and whether each claim of the paper holds, no longer
+/// holds (today's kernels lack what it was based on), differs, or was not measured. Results of the
+/// laboratory are cached: a study that was stopped resumes where it stopped, and repeating a study
+/// gives identical files. docs/studies.md describes how to write one.
 ///
-/// Exit: 0, whether claims hold or not; 2 where a cell could not be measured; 3 where none of the
+/// Exit codes: 0 success, whether claims hold or not; 2 a cell could not be measured; 3 none of the
 /// failed cells can be measured on this machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -56,31 +56,31 @@ pub(super) struct Study {
     /// this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Measure each cell for this time instead of the study's own; cells longer than 5min are
+    /// Measure each cell for this time instead of the time in the study; cells longer than 5min are
     /// measured in pieces, which are stored in DIR/pieces
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
     time: Option<Nanos>,
-    /// Measure with this latlab, or with an array job on a Slurm cluster whose nodes share DIR;
-    /// slurm skips cells that have current records in DIR/records
+    /// Measure here, or with an array job on a Slurm cluster whose nodes share DIR; slurm skips
+    /// cells that have valid records in DIR/records
     #[arg(long, value_name = "ENGINE", default_value = "here", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     engine: Engine,
-    /// Explain the longest latency of the table, as latlab explain does: its cell is measured once
-    /// more, and the report shows the causes
+    /// Measure the cell with the longest latency once more with latlab explain, and show the causes
+    /// in the report
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell", "merge"])]
     explain: bool,
     /// Also write each picture as PNG
     #[arg(long, requires = "out", conflicts_with_all = ["check", "list_cells", "cell"])]
     png: bool,
-    /// Check the study for errors, and measure nothing
+    /// Only check the study for errors
     #[arg(long, conflicts_with_all = ["list_cells", "cell", "merge"])]
     check: bool,
-    /// List the cells with their numbers, and measure nothing
+    /// Only list the cells with their numbers
     #[arg(long, conflicts_with_all = ["cell", "merge"])]
     list_cells: bool,
     /// Measure only this cell, and write its records to DIR/records
     #[arg(long, value_name = "N", requires = "out", conflicts_with = "merge")]
     cell: Option<usize>,
-    /// Measure nothing: make the table from the records in DIR/records
+    /// Only make the table, from the records in DIR/records
     #[arg(long, requires = "out")]
     merge: bool,
     #[command(flatten)]
@@ -90,9 +90,9 @@ pub(super) struct Study {
 /// Method of measuring cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
-    /// By this latlab, on the study's targets
+    /// This process measures, on the study's targets
     Here,
-    /// By an array job of Slurm, with a task for each cell
+    /// A Slurm array job measures, with one task for each cell
     Slurm,
 }
 

@@ -14,18 +14,18 @@ use latlab_sys::signal::Signals;
 
 /// The options.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Options for other targets")]
+#[command(next_help_heading = "Options for targets other than native")]
 pub(super) struct TargetOptions {
-    /// Guests that may run at the same time [default: the number of CPUs]
+    /// Number of guests to run at the same time [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Ignore cached results
     #[arg(long)]
     fresh: bool,
-    /// Give up on a guest or host after this much wall-clock time
+    /// Stop waiting for a guest or an ssh: host after this much wall-clock time
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     limit: Option<Nanos>,
-    /// Accelerator of a vm: target [default: kvm where it works]
+    /// QEMU accelerator of a vm: target [default: kvm if available]
     #[arg(long)]
     accel: Option<Accel>,
 }

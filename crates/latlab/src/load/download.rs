@@ -28,10 +28,8 @@ pub(super) struct Download {
 const CHUNK: usize = 64 * 1024;
 
 impl Describe for Download {
-    const ABOUT: About = About {
-        name: "download",
-        summary: "download files of 700 MB over TCP from its own server",
-    };
+    const ABOUT: About =
+        About { name: "download", summary: "download 700 MB files over TCP from a local server" };
 }
 
 impl Load for Download {

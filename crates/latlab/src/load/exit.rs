@@ -23,7 +23,7 @@ pub(super) struct Exit {
 }
 
 impl Describe for Exit {
-    const ABOUT: About = About { name: "exit", summary: "exit of processes that have much memory" };
+    const ABOUT: About = About { name: "exit", summary: "exit of processes with much memory" };
 }
 
 impl Load for Exit {

@@ -75,7 +75,7 @@ fn busy(text: &str) -> std::result::Result<Nanos, String> {
 
 impl Describe for Interrupts {
     const ABOUT: About =
-        About { name: "interrupts", summary: "interrupts of a device or of timers, without pause" };
+        About { name: "interrupts", summary: "interrupt storm from a device or from timers" };
 }
 
 impl Load for Interrupts {

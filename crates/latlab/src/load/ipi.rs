@@ -25,7 +25,7 @@ pub(super) struct Ipi {
 
 impl Describe for Ipi {
     const ABOUT: About =
-        About { name: "ipi", summary: "interrupts between CPUs: TLB shoot-downs, membarrier" };
+        About { name: "ipi", summary: "interrupts between CPUs: TLB shootdowns, membarrier" };
 }
 
 impl Load for Ipi {

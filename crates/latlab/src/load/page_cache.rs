@@ -34,7 +34,7 @@ const PAGE: u64 = 4096;
 
 impl Describe for PageCache {
     const ABOUT: About =
-        About { name: "page-cache", summary: "dirty pages of a file, and their write-back" };
+        About { name: "page-cache", summary: "dirty a file's pages and write them back" };
 }
 
 impl Load for PageCache {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The CPUs that a load runs on, relative to the measured ones.
 #[derive(Clone, Debug, clap::Args, Serialize, Deserialize)]
 pub(crate) struct Place {
-    /// CPUs to run on: all, those that the probe measures, their hardware siblings, or the others
+    /// CPUs to run on: all, those that the probe measures, their SMT siblings, or the others
     #[arg(long, default_value = "all")]
     on: On,
 }

@@ -35,7 +35,7 @@ const BLOCK: usize = 512;
 impl Describe for WilshireDisk {
     const ABOUT: About = About {
         name: "wilshire-disk",
-        summary: "dd and sync in turns, as in Rapid Reaction Linux",
+        summary: "alternating dd and sync, as in Rapid Reaction Linux",
     };
 }
 

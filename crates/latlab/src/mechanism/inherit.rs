@@ -7,11 +7,11 @@ use latlab_core::mechanism::{self, inherit};
 
 /// Gives an IRQ thread the highest priority of the real-time tasks that need it.
 ///
-/// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between that of
-/// an IRQ thread and that of the task that waits for the interrupt would delay both without
-/// bound. The priority is lowered again with the last task that needs the thread, and never below its
-/// original value. Either transparent or selective has to be active as well: they find out which
-/// threads tasks need.
+/// Section 3.5 of Seo et al. 2009. It avoids priority inversion: a task with a priority between
+/// that of an IRQ thread and that of the task that waits for the interrupt would delay both
+/// without bound. The priority is lowered again with the last task that needs the thread, and never
+/// below its original value. It needs transparent or selective, which find out which task needs
+/// which thread.
 #[derive(Debug, clap::Args)]
 pub(super) struct Inherit;
 

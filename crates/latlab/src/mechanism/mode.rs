@@ -27,7 +27,7 @@ const PATIENCE: Nanos = Nanos::from_secs(1);
 impl Describe for ByTasks {
     const ABOUT: About = About {
         name: "mode",
-        summary: "knobs for throughput are set only while there is no real-time task",
+        summary: "throughput knobs are set only while no real-time task exists",
     };
 }
 

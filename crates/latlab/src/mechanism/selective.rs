@@ -18,7 +18,7 @@ pub(super) struct Selective;
 impl Describe for Selective {
     const ABOUT: About = About {
         name: "selective",
-        summary: "interrupts requested by real-time tasks go first, others are SCHED_OTHER",
+        summary: "requested IRQ threads get real-time priority, all others SCHED_OTHER",
     };
 }
 

@@ -5,20 +5,21 @@ use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, suppress};
 
-/// Lets no SCHED_OTHER task preempt another before the end of that one's slice; real-time tasks still
-/// preempt at once.
+/// Keeps SCHED_OTHER tasks from preempting each other within a slice; real-time tasks still preempt
+/// at once.
 ///
 /// Section 3.1 of Seo et al. 2009. It raises the throughput of SCHED_OTHER tasks. Where the kernel
-/// supports BPF schedulers (`sched_ext`, from 6.12, with `CONFIG_SCHED_CLASS_EXT`), one with this rule
-/// is attached. Elsewhere two knobs in debugfs approximate it: `preempt` is set from full to lazy, if
-/// the kernel has lazy preemption (mainline from 6.13, Debian's 6.12-rt), and `wakeup_preemption` from
-/// 1 to 0. Two more reduce the number of context switches (6.6 and later): `place_lag` is set from 1 to
-/// 0, so that woken tasks run in the order of their wake-ups, not in that of their lag before they
-/// slept; they find more work, and sleep less often (`hackbench` a third as often). `base_slice`, the
-/// time that a task runs before the tick switches to another, is set from 0.7 ms on one CPU to 3 ms,
-/// about the kernel's own value (2.8 ms) from eight CPUs on. A knob that has such a value already is
-/// left alone. Real-time tasks are not affected. A SCHED_OTHER task that is woken may wait for a slice,
-/// a few milliseconds, and so may all tasks that wait for it.
+/// supports BPF schedulers (`sched_ext`, from 6.12, with `CONFIG_SCHED_CLASS_EXT`), one with this
+/// rule is attached. Elsewhere two knobs in debugfs approximate it: `preempt` is set from full to
+/// lazy, if the kernel has lazy preemption (mainline from 6.13, Debian's 6.12-rt), and
+/// `wakeup_preemption` from 1 to 0. Two more reduce the number of context switches (6.6 and later):
+/// `place_lag` is set from 1 to 0, so that woken tasks run in the order of their wake-ups, not in
+/// that of their lag before they slept; they find more work, and sleep less often (`hackbench` a
+/// third as often). `base_slice`, the time that a task runs before the tick switches to another, is
+/// set from 0.7 ms on one CPU to 3 ms, about the kernel's own value (2.8 ms) from eight CPUs on. A
+/// knob that has such a value already is left alone. Real-time tasks are not affected. A
+/// SCHED_OTHER task that is woken may wait for a slice, a few milliseconds, and so may all tasks
+/// that wait for it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Suppress;
 

@@ -5,15 +5,16 @@ use crate::part::{About, Describe};
 use latlab_core::mechanism::configuration::Configuration;
 use latlab_core::mechanism::{self, transparent};
 
-/// Gives a thread that handles interrupts, and that has woken a real-time task, a real-time priority
-/// as long as that task runs.
+/// Gives an IRQ or softirq thread that has woken a real-time task a real-time priority while that
+/// task exists.
 ///
-/// Section 3.4 of Seo et al. 2009. A BPF program watches which threads wake real-time tasks:
-/// irq/… threads, with PREEMPT_RT also ksoftirqd/… and ktimers/…, and the IRQ thread on whose
-/// behalf these wake a task. `sched_setattr(2)` gives such a thread SCHED_FIFO 50, the kernel's default
-/// for interrupts, but not more than the priority of the task, and never less than its original
-/// priority. The original priority is restored when the last such task has ended or has become
-/// SCHED_OTHER. The first wake-up of a task may be late, as the thread that wakes it is not known yet.
+/// Section 3.4 of Seo et al. 2009. A BPF program watches which threads wake real-time tasks: irq/…
+/// threads, with PREEMPT_RT also ksoftirqd/… and ktimers/…, and the IRQ thread on whose
+/// behalf these wake a task. `sched_setattr(2)` gives such a thread SCHED_FIFO 50, the kernel's
+/// default for interrupts, but not more than the priority of the task, and never less than its
+/// original priority. The original priority is restored when the last such task has ended or has
+/// become SCHED_OTHER. The first wake-up of a task may be late, as the thread that wakes it is not
+/// known yet.
 #[derive(Debug, clap::Args)]
 pub(super) struct Transparent;
 

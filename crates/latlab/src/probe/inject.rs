@@ -72,10 +72,8 @@ fn time(text: &str) -> std::result::Result<Nanos, String> {
 }
 
 impl Describe for Inject {
-    const ABOUT: About = About {
-        name: "inject",
-        summary: "a wake-up delayed by a known cause: the test of explain",
-    };
+    const ABOUT: About =
+        About { name: "inject", summary: "a wake-up delayed by a known cause, to test explain" };
 }
 
 impl Probe for Inject {

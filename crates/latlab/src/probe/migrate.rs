@@ -40,7 +40,7 @@ enum Trigger {
 impl Describe for Migrate {
     const ABOUT: About = About {
         name: "migrate",
-        summary: "time from the request until a task runs on another CPU",
+        summary: "time from a migration or a remote wake-up until the task runs",
     };
 }
 

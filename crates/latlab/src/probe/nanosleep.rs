@@ -33,7 +33,7 @@ pub(super) struct Nanosleep {
 impl Describe for Nanosleep {
     const ABOUT: About = About {
         name: "nanosleep",
-        summary: "how much longer than requested a relative sleep takes",
+        summary: "time from the end of a relative sleep until the thread runs",
     };
 }
 

@@ -1,4 +1,4 @@
-//! Noise: time that a busy loop loses to everything else.
+//! Noise: time that a busy loop loses to interrupts, other tasks and the host.
 
 mod lost_time;
 mod steal;
@@ -58,8 +58,10 @@ fn end_of(sampler: &Sampler<'_>) -> Nanos {
 }
 
 impl Describe for Noise {
-    const ABOUT: About =
-        About { name: NAME, summary: "time that a busy loop loses to everything else" };
+    const ABOUT: About = About {
+        name: NAME,
+        summary: "time a busy loop loses to interrupts, other tasks and the host",
+    };
 }
 
 impl Probe for Noise {

@@ -89,7 +89,7 @@ const BEHIND: usize = 4;
 impl Describe for Player {
     const ABOUT: About = About {
         name: "player",
-        summary: "how late a film's frames are shown, and how far the sound is off",
+        summary: "lateness of video frames, and skew between audio and video",
     };
 }
 

@@ -73,7 +73,7 @@ const TIMEOUT: Nanos = Nanos::from_secs(5);
 impl Describe for Realfeel {
     const ABOUT: About = About {
         name: "realfeel",
-        summary: "time from a clock device's interrupt until its reader runs",
+        summary: "time from the RTC's or HPET's interrupt until its reader runs",
     };
 }
 

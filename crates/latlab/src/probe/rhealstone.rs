@@ -58,7 +58,7 @@ pub(super) struct Rhealstone {
 impl Describe for Rhealstone {
     const ABOUT: About = About {
         name: "rhealstone",
-        summary: "the six Rhealstone components, and optionally their figure",
+        summary: "the six Rhealstone components, and optionally the Rhealstone figure",
     };
 }
 

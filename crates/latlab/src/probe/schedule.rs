@@ -62,10 +62,8 @@ enum Method {
 const MAX_TASKS: u32 = 1_000;
 
 impl Describe for Schedule {
-    const ABOUT: About = About {
-        name: "schedule",
-        summary: "time of the scheduler to switch to a task among many runnable ones",
-    };
+    const ABOUT: About =
+        About { name: "schedule", summary: "time to switch between tasks while many are runnable" };
 }
 
 impl Probe for Schedule {

@@ -10,8 +10,10 @@ use crate::session::{Output, Session};
 pub(super) struct Lab;
 
 impl Describe for Lab {
-    const ABOUT: About =
-        About { name: "lab", summary: "lab:PROFILE: a kernel in QEMU whose time repeats exactly" };
+    const ABOUT: About = About {
+        name: "lab",
+        summary: "lab:PROFILE: a kernel in QEMU in instruction time, which repeats exactly",
+    };
 }
 
 impl Target for Lab {

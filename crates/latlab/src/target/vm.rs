@@ -12,7 +12,7 @@ pub(super) struct Vm;
 impl Describe for Vm {
     const ABOUT: About = About {
         name: "vm",
-        summary: "vm:PROFILE: a kernel in QEMU in wall-clock time, on KVM if it works",
+        summary: "vm:PROFILE: a kernel in QEMU in wall-clock time, with KVM if available",
     };
 }
 

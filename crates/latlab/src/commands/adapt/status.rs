@@ -16,14 +16,14 @@ Examples:
 /// Show the knobs that the running latlab adapt has set, and why
 ///
 /// Shows each changed knob with its old value, the reason and the time since; the mechanisms and
-/// their mode; the number of real-time tasks; the device groups in use; and the overhead. Root and
-/// the group that the configuration allows may ask.
+/// their mode; the number of real-time tasks; the device groups in use; and the overhead. Only
+/// root and the group in the configuration may do so.
 ///
-/// Exit: 0; 3 where no latlab adapts this machine, or access is denied.
+/// Exit codes: 0 success; 2 failure; 3 no latlab adapts this machine, or access is denied.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Show {
-    /// Print JSON; times are in nanoseconds, at, began and since are of CLOCK_MONOTONIC
+    /// Print JSON; times are in nanoseconds; at, began and since are CLOCK_MONOTONIC times
     #[arg(long, conflicts_with = "watch")]
     json: bool,
     /// Refresh every second, until Ctrl-C
