@@ -234,7 +234,7 @@ fn report_explains_the_worst_sample_on_request() {
     let with = latlab_succeeds(&format!("{words} --explain"));
     assert_eq!(with.stdout, without.stdout);
     let explained = page();
-    assert!(explained.contains("The cell was measured once more to find out why"));
+    assert!(explained.contains("The cell was measured once more with tracing"));
     assert!(explained.contains("latlab study tiny.toml --explain --out tiny/"));
     assert!(
         explained.contains("id=\"paths-path-1\"") && !explained.contains("measure without looking")

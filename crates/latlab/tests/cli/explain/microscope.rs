@@ -160,5 +160,5 @@ fn missing_compiler_is_refused_with_its_package() {
     let mut command = Command::new(LATLAB);
     command.args(["explain", "--on", "lab:rt", "--count", "10"]);
     let output = run(command.env("PATH", "/nowhere").env("XDG_CACHE_HOME", cache.path()));
-    output.assert_refused(3, &["microscope", "apt-get install", "gcc", "make"]);
+    output.assert_refused(3, &["QEMU plugin", "apt-get install", "gcc", "make"]);
 }
