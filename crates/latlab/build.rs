@@ -1,4 +1,5 @@
-//! Finds what is built into the program: the drawing code of reports, a font, the profiles, the studies.
+//! Finds what is built into the program: the drawing code of reports, a font, the profiles, the
+//! studies.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -1,6 +1,6 @@
 //! Comparison of latlab's `cyclic` with rt-tests' `cyclictest`: alternate runs on one CPU, with the
-//! same priority, interval and number of wake-ups. It prints medians and ratios, because single times
-//! on a shared machine are not significant.
+//! same priority, interval and number of wake-ups. It prints medians and ratios, because single
+//! times on a shared machine are not significant.
 //!
 //! `make bench` runs it; arguments: number of pairs, wake-ups per run, CPU.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]

@@ -1,7 +1,7 @@
 //! Comparison of latlab's probes with other tools that measure the same: alternate runs on the same
-//! CPUs of rt-tests (hackbench, svsematest, ptsematest, pmqtest, `pi_stress`, signaltest, oslat) and
-//! dbench (tbench). It prints medians and the ratios of pairs, because single figures of a shared
-//! machine are not significant.
+//! CPUs of rt-tests (hackbench, svsematest, ptsematest, pmqtest, `pi_stress`, signaltest, oslat)
+//! and dbench (tbench). It prints medians and the ratios of pairs, because single figures of a
+//! shared machine are not significant.
 //!
 //! `make bench` runs it; arguments: number of pairs, the names of the probes to compare, and
 //! `lab:PROFILE` to run both in the laboratory, where no other program disturbs them.
@@ -236,8 +236,8 @@ impl Results {
     }
 }
 
-/// Returns the number of gaps of 1 us and more that oslat counted: in rt-tests 2.4 a bucket is named
-/// by its upper bound, and times are rounded down to whole microseconds.
+/// Returns the number of gaps of 1 us and more that oslat counted: in rt-tests 2.4 a bucket is
+/// named by its upper bound, and times are rounded down to whole microseconds.
 fn gaps(json: &str) -> f64 {
     let json: serde_json::Value = serde_json::from_str(json).expect("oslat writes JSON");
     let buckets = json["thread"]["0"]["histogram"].as_object().expect("oslat has buckets");

@@ -94,7 +94,8 @@ const fn entry<C: Cause>() -> Entry {
 const DELIVERY: Nanos = Nanos::from_micros(1);
 
 /// The task that has the CPU instead of the woken one, and how its priority compares: `Less` runs
-/// before the woken task. Ordinary tasks take turns, so that none has a lower priority than another.
+/// before the woken task. Ordinary tasks take turns, so that none has a lower priority than
+/// another.
 fn instead(stretch: &Segment, window: &Window) -> Option<(Task, Ordering)> {
     let (activity, ours) = (&stretch.activity, window.task);
     let task = activity.task.filter(|task| task.pid != ours.pid || task.is_idle())?;

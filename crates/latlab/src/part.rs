@@ -114,8 +114,8 @@ pub(crate) fn read<P: Params>(words: &[String]) -> ReadParams {
     }
 }
 
-/// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. `defaults` apply
-/// to a part that has such a key, unless the text sets it.
+/// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. `defaults`
+/// apply to a part that has such a key, unless the text sets it.
 pub(crate) fn parse<T: ?Sized>(
     kind: &str,
     table: &'static [Entry<T>],

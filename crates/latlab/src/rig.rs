@@ -1,7 +1,7 @@
 //! The measuring threads of a probe: one pinned thread per CPU, each with a sampler.
 //!
-//! The code between two samples is in [`Sampler`] and is short: no allocation, no lock, no formatting,
-//! no system call but the probe's own.
+//! The code between two samples is in [`Sampler`] and is short: no allocation, no lock, no
+//! formatting, no system call but the probe's own.
 
 mod conditions;
 mod coordination;

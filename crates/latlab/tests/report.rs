@@ -1,4 +1,5 @@
-//! End-to-end tests of `latlab report`: its pages are rendered in a browser, its other files decoded.
+//! End-to-end tests of `latlab report`: its pages are rendered in a browser, its other files
+//! decoded.
 #![expect(
     clippy::disallowed_methods,
     clippy::tests_outside_test_module,

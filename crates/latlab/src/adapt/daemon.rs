@@ -1,5 +1,5 @@
-//! The daemon of `latlab adapt`: adaptation with a configuration, a socket for requests, metrics and
-//! a log.
+//! The daemon of `latlab adapt`: adaptation with a configuration, a socket for requests, metrics
+//! and a log.
 
 use super::adapter::DaemonLinks;
 use super::control::{Context, Control};

@@ -41,8 +41,8 @@ impl DecisionLog {
         self.mailbox.decide_in_this_thread();
     }
 
-    /// Records an observation and the decisions that follow from it. Returns an error of the file as
-    /// a sentence.
+    /// Records an observation and the decisions that follow from it. Returns an error of the file
+    /// as a sentence.
     pub(super) fn record(
         &mut self,
         seen: &Observation,

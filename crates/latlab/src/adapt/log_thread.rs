@@ -93,7 +93,8 @@ impl Drop for LogThread {
 }
 
 impl Queue {
-    /// Whether there was room. The holder of the lock may have been preempted, and is not waited for.
+    /// Whether there was room. The holder of the lock may have been preempted, and is not waited
+    /// for.
     fn try_push(&self, message: &str) -> bool {
         for _ in 0..TRIES {
             let Ok(mut messages) = self.messages.try_lock() else {

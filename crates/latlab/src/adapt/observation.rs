@@ -31,7 +31,8 @@ pub(super) struct ObservationSource {
 const PENDING_INTERVAL: Nanos = Nanos::from_millis(5);
 
 impl ObservationSource {
-    /// Starts to observe. Fails where something can't be observed that a mechanism of `names` needs.
+    /// Starts to observe. Fails where something can't be observed that a mechanism of `names`
+    /// needs.
     pub(super) fn start(
         adaptation: &Adaptation,
         names: &[String],

@@ -10,8 +10,8 @@ use latlab_sys::irq::{self, InterruptThreads};
 use latlab_sys::knob::Unreadable;
 use latlab_sys::root::Root;
 
-/// The failure of the mechanisms `failing` for this reason, with the mechanisms of `names` that work
-/// without them.
+/// The failure of the mechanisms `failing` for this reason, with the mechanisms of `names` that
+/// work without them.
 pub(super) fn unsupported(
     names: &[String],
     failing: &[&str],
@@ -53,8 +53,8 @@ pub(super) fn check(adaptation: &Adaptation, names: &[String], root: &Root) -> R
     Err(Failure::Unsupported(format!("{}: {}", names.join(","), limitations.join("; "))))
 }
 
-/// Whether any knob for throughput can be read, and which can't. A scheduler of `sched_ext` replaces
-/// all others, so that none is missed then.
+/// Whether any knob for throughput can be read, and which can't. A scheduler of `sched_ext`
+/// replaces all others, so that none is missed then.
 fn throughput_knobs(
     adaptation: &Adaptation,
     root: &Root,

@@ -46,8 +46,8 @@ impl Adapting {
             .map(|(adapting, _)| adapting)
     }
 
-    /// Like [`Adapting::start`], for a daemon. Also returns the counts of wake-ups by lower-priority
-    /// tasks, where they are watched.
+    /// Like [`Adapting::start`], for a daemon. Also returns the counts of wake-ups by
+    /// lower-priority tasks, where they are watched.
     pub(super) fn with(
         names: &[String],
         configuration: &Configuration,

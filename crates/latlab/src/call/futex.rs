@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 /// Wakes all tasks that wait on a futex, as a broadcast on a condition variable does.
 ///
-/// In the window: futex(2) with FUTEX_WAKE for all of them. They have the priority and the CPU of the
-/// caller, so that they run after it.
+/// In the window: futex(2) with FUTEX_WAKE for all of them. They have the priority and the CPU of
+/// the caller, so that they run after it.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Futex {
     /// Number of waiting tasks

@@ -7,8 +7,8 @@ use crate::failure::Result;
 use crate::part::{About, Describe};
 use std::io;
 
-/// Makes memory that has been touched read-only: the kernel changes all of its page table entries, and
-/// flushes the TLBs of all CPUs.
+/// Makes memory that has been touched read-only: the kernel changes all of its page table entries,
+/// and flushes the TLBs of all CPUs.
 ///
 /// In the window: mprotect(2).
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// Runs a program with marks around the part to be scanned: latlab scan -- COMMAND.
 ///
-/// The variable LATLAB_SCAN holds the number of an open descriptor. The program writes "b" to it when
-/// its window begins and "e" when the window ends, once or many times. It is started again when it has
-/// ended. It runs with the priority and on the CPU of the Consumer. At each "b" it is stopped for
-/// 150 us, and the window begins when it continues.
+/// The variable LATLAB_SCAN holds the number of an open descriptor. The program writes "b" to it
+/// when its window begins and "e" when the window ends, once or many times. It is started again
+/// when it has ended. It runs with the priority and on the CPU of the Consumer. At each "b" it is
+/// stopped for 150 us, and the window begins when it continues.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Program {
     /// The program and its arguments

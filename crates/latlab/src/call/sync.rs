@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Writes the dirty data of all file systems to the disks, after a file was written.
 ///
-/// In the window: sync(2), which mostly waits for the disk. The dirty data of other programs is written
-/// as well.
+/// In the window: sync(2), which mostly waits for the disk. The dirty data of other programs is
+/// written as well.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sync {
     /// Bytes written to a file before the window

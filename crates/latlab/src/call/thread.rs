@@ -7,8 +7,8 @@ use std::io;
 
 /// Starts a thread that exits at once, and waits for it.
 ///
-/// In the window: mmap(2) and mprotect(2) for its stack, clone(2), its exit, and futex(2) until then,
-/// as the C library does it.
+/// In the window: mmap(2) and mprotect(2) for its stack, clone(2), its exit, and futex(2) until
+/// then, as the C library does it.
 #[derive(Clone, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Thread {}
 

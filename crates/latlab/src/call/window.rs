@@ -1,8 +1,8 @@
 //! The window of a scan: the time from start to end of a call, with an interrupt at a set offset.
 //!
 //! Two tasks share a page of times. The *Consumer*, of lower priority, makes the call; it is a
-//! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes when
-//! it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
+//! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes
+//! when it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
 
 use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset};
 use latlab_core::time::Nanos;
@@ -127,8 +127,8 @@ impl Window {
                  after it is armed"
             )));
         }
-        // The device chooses the time of its interrupt. Where timers fire at ticks only, a sleep may
-        // take two ticks longer than requested.
+        // The device chooses the time of its interrupt. Where timers fire at ticks only, a sleep
+        // may take two ticks longer than requested.
         let tick = clock::resolution()?;
         let wake = begin - Nanos(3 * tick.0) - LEAD;
         if wake > clock::now() + SPIN_AT_MOST {

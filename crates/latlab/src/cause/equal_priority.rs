@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 /// A task of the same priority had the CPU, and the task had to wait for its turn.
 ///
 /// Recognized by the kernel's own priority of the current task. A SCHED_FIFO task runs until it
-/// sleeps; other tasks change at the ends of their time slices (sched(7)). SCHED_OTHER tasks take turns
-/// whatever their nice values, so that all of them count as equal
+/// sleeps; other tasks change at the ends of their time slices (sched(7)). SCHED_OTHER tasks take
+/// turns whatever their nice values, so that all of them count as equal
 /// (Documentation/scheduler/sched-eevdf.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct EqualPriority;

@@ -8,15 +8,15 @@ use latlab_core::explain::segment::{Phase, Segment};
 
 /// The host of this virtual machine ran something else on the CPU, or delivered an interrupt late.
 ///
-/// Recognized by evidence only: an interrupt that comes late and in user space, where interrupts are
-/// never disabled; or stolen time, up to its amount (Documentation/virt/kvm/x86/msr.rst,
+/// Recognized by evidence only: an interrupt that comes late and in user space, where interrupts
+/// are never disabled; or stolen time, up to its amount (Documentation/virt/kvm/x86/msr.rst,
 /// `MSR_KVM_STEAL_TIME`). KVM's counter of stolen time is read with each event, and what was stolen
-/// between two events is placed before the second one. Where it may have been stolen before the task
-/// was due or woken, it does not count, unless the second event is the interrupt that the wake-up
-/// waited for: a CPU that runs takes it at once. Other hypervisors count stolen time at ticks
-/// (`proc_stat(5)`): it has to cover a segment of more than half of the latency. What the host takes
-/// without counting it as stolen is in `idle-exit` if the CPU was idle, and otherwise in whatever the
-/// kernel did: the guest can't tell them apart.
+/// between two events is placed before the second one. Where it may have been stolen before the
+/// task was due or woken, it does not count, unless the second event is the interrupt that the
+/// wake-up waited for: a CPU that runs takes it at once. Other hypervisors count stolen time at
+/// ticks (`proc_stat(5)`): it has to cover a segment of more than half of the latency. What the
+/// host takes without counting it as stolen is in `idle-exit` if the CPU was idle, and otherwise in
+/// whatever the kernel did: the guest can't tell them apart.
 #[derive(Debug, clap::Args)]
 pub(super) struct Host;
 

@@ -10,8 +10,8 @@ use latlab_core::explain::segment::{Phase, Segment};
 ///
 /// Recognized by the idle task: from when the task was due to the interrupt that wakes the CPU, and
 /// from the wake-up to the switch. Deep idle states have a long exit latency
-/// (Documentation/admin-guide/pm/cpuidle.rst; `latency` of each state in sysfs). In a virtual machine
-/// this includes the time that the host takes to wake the CPU.
+/// (Documentation/admin-guide/pm/cpuidle.rst; `latency` of each state in sysfs). In a virtual
+/// machine this includes the time that the host takes to wake the CPU.
 #[derive(Debug, clap::Args)]
 pub(super) struct IdleExit;
 

@@ -10,16 +10,17 @@ use latlab_core::time::Nanos;
 /// The kernel had interrupts disabled, which delayed the interrupt that was to wake the task.
 ///
 /// Recognized by an interrupt that comes late and in kernel context while no other handler ran. The
-/// culprits are the task and the function that the interrupt came in, which is where the kernel enabled
-/// interrupts again. Less than a microsecond counts as the delivery of the interrupt. In a virtual
-/// machine the host may have delivered the interrupt late: a delay of more than a millisecond there,
-/// not counting stolen time, is `stalled`, as hardly any kernel has interrupts disabled for so long. The
-/// kernel's irqsoff tracer measures the same (Documentation/trace/ftrace.rst).
+/// culprits are the task and the function that the interrupt came in, which is where the kernel
+/// enabled interrupts again. Less than a microsecond counts as the delivery of the interrupt. In a
+/// virtual machine the host may have delivered the interrupt late: a delay of more than a
+/// millisecond there, not counting stolen time, is `stalled`, as hardly any kernel has interrupts
+/// disabled for so long. The kernel's irqsoff tracer measures the same
+/// (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct InterruptsOff;
 
-/// Longest delay in a virtual machine that is charged to the kernel; longer ones are more likely the
-/// host's.
+/// Longest delay in a virtual machine that is charged to the kernel; longer ones are more likely
+/// the host's.
 const LONGEST_IN_GUEST: Nanos = Nanos::from_millis(1);
 
 impl Describe for InterruptsOff {

@@ -10,14 +10,15 @@ use std::cmp::Ordering;
 /// Kernel code ran for a lower-priority task, and could not be preempted. Under preempt=none and
 /// preempt=voluntary it ran to its next scheduling point.
 ///
-/// Recognized by a lower-priority task that keeps the CPU in kernel context after the task was woken:
-/// user space can be preempted anywhere. It was in kernel context if the last interrupt came there, or
-/// if it woke the task itself, on the same CPU. If the context of the last interrupt is not known, it
-/// was if more than 10 us passed from the end of that interrupt to the switch, not counting interrupts,
-/// softirqs and stolen time: from user space the kernel switches at once. The culprits are that task
-/// and the function in which it was switched out; or, if that was only on its return from the kernel,
-/// the function that the waking interrupt came in. It is the non-preemptible section of Abeni et al.
-/// (RTAS 2002), and what the kernel's preemptoff tracer measures (Documentation/trace/ftrace.rst).
+/// Recognized by a lower-priority task that keeps the CPU in kernel context after the task was
+/// woken: user space can be preempted anywhere. It was in kernel context if the last interrupt came
+/// there, or if it woke the task itself, on the same CPU. If the context of the last interrupt is
+/// not known, it was if more than 10 us passed from the end of that interrupt to the switch, not
+/// counting interrupts, softirqs and stolen time: from user space the kernel switches at once. The
+/// culprits are that task and the function in which it was switched out; or, if that was only on
+/// its return from the kernel, the function that the waking interrupt came in. It is the
+/// non-preemptible section of Abeni et al. (RTAS 2002), and what the kernel's preemptoff tracer
+/// measures (Documentation/trace/ftrace.rst).
 #[derive(Debug, clap::Args)]
 pub(super) struct NonPreemptible;
 
@@ -34,8 +35,8 @@ impl Cause for NonPreemptible {
         let context = window.last_interrupt(segment.from);
         let in_kernel = match context.filter(|context| context.ip != 0) {
             Some(context) => context.is_kernel(),
-            // From user space it goes straight to the scheduler. If that takes longer, it was in the
-            // kernel.
+            // From user space it goes straight to the scheduler. If that takes longer, it was in
+            // the kernel.
             None => {
                 is_waker(task, window)
                     || context.is_some() && window.is_slow_to_switch(segment.from)

@@ -7,12 +7,13 @@ use latlab_core::explain::charge::{Circumstances, Culprit};
 use latlab_core::explain::segment::Segment;
 use std::cmp::Ordering;
 
-/// A softirq ran: on top of a task, or in ksoftirqd, the thread that runs softirqs which were left over.
+/// A softirq ran: on top of a task, or in ksoftirqd, the thread that runs softirqs which were left
+/// over.
 ///
-/// Recognized by `irq:softirq_entry` and `irq:softirq_exit`, which name the softirq, or by the name of
-/// the current task, ksoftirqd, if it has at least the priority of the task
-/// (include/linux/interrupt.h; Documentation/core-api/kernel-api.rst). While a softirq runs on top of a
-/// task, no other task is scheduled, whatever its priority.
+/// Recognized by `irq:softirq_entry` and `irq:softirq_exit`, which name the softirq, or by the name
+/// of the current task, ksoftirqd, if it has at least the priority of the task
+/// (include/linux/interrupt.h; Documentation/core-api/kernel-api.rst). While a softirq runs on top
+/// of a task, no other task is scheduled, whatever its priority.
 #[derive(Debug, clap::Args)]
 pub(super) struct Softirq;
 

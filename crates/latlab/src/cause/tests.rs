@@ -50,8 +50,8 @@ pub(super) fn task(pid: u32) -> Task {
     Task { pid, prio, comm: Comm::from(comm) }
 }
 
-/// A wake-up due at 10 000, woken at 20 000, switched to at 30 000 and running at 31 000, with these
-/// events. The CPU switches to the task from the task of the last event.
+/// A wake-up due at 10 000, woken at 20 000, switched to at 30 000 and running at 31 000, with
+/// these events. The CPU switches to the task from the task of the last event.
 pub(super) fn scene(seen: &[(u64, u32, EventKind)]) -> Window {
     let event =
         |at, pid, what| Event { at: Nanos(at), task: task(pid), kind: what, stolen: Nanos(0) };

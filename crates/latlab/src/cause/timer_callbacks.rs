@@ -10,8 +10,8 @@ use latlab_core::explain::{Line, Window};
 ///
 /// Recognized by `timer:hrtimer_expire_entry` and `timer:timer_expire_entry` of each callback; the
 /// culprit is its function. The callback that wakes the task does not count, as it is part of the
-/// wake-up (Documentation/timers/hrtimers.rst), nor does whatever runs on top of a callback, such as an
-/// interrupt on top of a softirq.
+/// wake-up (Documentation/timers/hrtimers.rst), nor does whatever runs on top of a callback, such
+/// as an interrupt on top of a softirq.
 #[derive(Debug, clap::Args)]
 pub(super) struct TimerCallbacks;
 

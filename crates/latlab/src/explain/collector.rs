@@ -93,8 +93,8 @@ impl<'a> Collector<'a> {
         Collector { probes, summarizer, thresholds, complete_until: Nanos(0) }
     }
 
-    /// Collects until the measurement has `ended` and all windows are read. Returns the late samples
-    /// and the latency up to which samples were dropped.
+    /// Collects until the measurement has `ended` and all windows are read. Returns the late
+    /// samples and the latency up to which samples were dropped.
     pub(super) fn run(mut self, ended: &AtomicBool) -> Result<(Summarizer, Nanos)> {
         loop {
             // Read before the samples, so that the last step gets all of them.

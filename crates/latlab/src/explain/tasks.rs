@@ -40,8 +40,8 @@ struct Process {
 const READS: u32 = 100;
 
 impl TaskExplainer {
-    /// Explains late wake-ups until the plan's time is up, its number of them is reached, the process
-    /// has ended, or the user ends it. Returns whether the user did.
+    /// Explains late wake-ups until the plan's time is up, its number of them is reached, the
+    /// process has ended, or the user ends it. Returns whether the user did.
     pub(crate) fn explain(
         plan: &Plan,
         (watched, above): (&Watched, Option<Nanos>),

@@ -1,9 +1,9 @@
-//! Worst wake-ups as a trace for Perfetto (ui.perfetto.dev), in JSON Trace Event Format: a track for
-//! each probe and CPU, a slice for each wake-up, and inside of it a slice for each charge.
+//! Worst wake-ups as a trace for Perfetto (ui.perfetto.dev), in JSON Trace Event Format: a track
+//! for each probe and CPU, a slice for each wake-up, and inside of it a slice for each charge.
 //!
-//! Slices of a track must be nested or disjoint, so tasks of one name that wait at the same time have
-//! separate tracks. A slice is a pair of begin and end events rather than one event with a duration:
-//! readers add durations in binary, and then a part may end after the whole.
+//! Slices of a track must be nested or disjoint, so tasks of one name that wait at the same time
+//! have separate tracks. A slice is a pair of begin and end events rather than one event with a
+//! duration: readers add durations in binary, and then a part may end after the whole.
 
 use super::output::{self, Destination, Format};
 use super::picture::NamedRecord;

@@ -1,5 +1,5 @@
-//! Contents of the charts: reduces records to lines and columns of numbers. The page and the SVG files
-//! draw the same numbers.
+//! Contents of the charts: reduces records to lines and columns of numbers. The page and the SVG
+//! files draw the same numbers.
 
 mod axis;
 mod ccdf;
@@ -56,8 +56,8 @@ pub(crate) struct Chart {
     pub(crate) marks: Marks,
 }
 
-/// Interpolation between two points of a line. It is linear only for scans, which measure more points
-/// where the values differ; otherwise nothing was measured between the points.
+/// Interpolation between two points of a line. It is linear only for scans, which measure more
+/// points where the values differ; otherwise nothing was measured between the points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
@@ -150,8 +150,8 @@ pub(crate) const COLOURS: [&str; 12] = [
     "#1fa3bd", "#97a02c", "#96352b", "#4f5799",
 ];
 
-/// Returns the charts of a report: three of the latencies and one of each scanned call, as far as there
-/// are measurements.
+/// Returns the charts of a report: three of the latencies and one of each scanned call, as far as
+/// there are measurements.
 pub(crate) fn charts(sources: &[NamedRecord]) -> Vec<Chart> {
     let mut charts = Vec::new();
     let curves = curve::curves(sources);

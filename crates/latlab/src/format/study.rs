@@ -98,8 +98,8 @@ pub(crate) fn grounds(claim: &str, why: &str, judgement: &Judgement) -> Vec<Stri
     }
 }
 
-/// Returns the option of `latlab study` for the length of the measurements, if it is not the study's
-/// own.
+/// Returns the option of `latlab study` for the length of the measurements, if it is not the
+/// study's own.
 pub(crate) fn duration_option(study: &Study) -> String {
     study.length_override.map(|time| format!(" --for {}ns", time.0)).unwrap_or_default()
 }

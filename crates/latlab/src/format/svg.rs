@@ -45,7 +45,8 @@ const FONT: &str = "sans-serif";
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// Returns a chart as SVG. Drawing into memory does not fail, and the axes of a chart are never empty.
+/// Returns a chart as SVG. Drawing into memory does not fail, and the axes of a chart are never
+/// empty.
 pub(crate) fn draw(chart: &Chart) -> String {
     let mut text = String::new();
     {

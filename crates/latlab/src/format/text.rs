@@ -122,8 +122,8 @@ fn merged(record: &Record) -> Vec<(String, Histogram)> {
     all
 }
 
-/// Draws bars over a logarithmic axis, with logarithmic lengths so that one late wake-up in a million is
-/// visible.
+/// Draws bars over a logarithmic axis, with logarithmic lengths so that one late wake-up in a
+/// million is visible.
 fn bars(histogram: &Histogram) -> String {
     const WIDTH: f64 = 40.0;
     let steps = steps(histogram);

@@ -64,9 +64,9 @@ pub(crate) static GUEST: &Arch = &X86_64;
 /// The small firmware (qboot) avoids the search for devices that the guest does not have.
 ///
 /// `cmpxchg16b` leaves flags that it does not change as they were after an operand of earlier
-/// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt right
-/// after it saves them, "nested task" among them, and a later `iretq` faults. This was seen where one
-/// processor interrupts another: guests with several do not have the instruction.
+/// instructions (`helper_cmpxchg16b` of QEMU 7.2, `target/i386/tcg/mem_helper.c`). An interrupt
+/// right after it saves them, "nested task" among them, and a later `iretq` faults. This was seen
+/// where one processor interrupts another: guests with several do not have the instruction.
 static X86_64: Arch = Arch {
     name: "x86_64",
     title: "x86-64",

@@ -81,9 +81,9 @@ pub(crate) fn packages() -> &'static [About] {
     GUEST.packages
 }
 
-/// The kernel of `source`, from the cache. A package that is not cached is fetched, with `progress`.
-/// A build takes minutes and is never started without a request: the result is `Unsupported`, with
-/// the command to run.
+/// The kernel of `source`, from the cache. A package that is not cached is fetched, with
+/// `progress`. A build takes minutes and is never started without a request: the result is
+/// `Unsupported`, with the command to run.
 pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
     match source {

@@ -10,10 +10,10 @@ use std::io;
 /// Switches the caps lock LED of the console's keyboard on and off without pause (`KDSETLED`).
 ///
 /// The caps-lock load of Abeni et al. 2002 (section 5.2, table 1), where the keyboard driver waited
-/// for the LED with interrupts disabled. Today the keyboard controller (i8042) answers by interrupts,
-/// and gets at most 20 changes a second. Needs root and a keyboard with such a LED; guests of the
-/// laboratory have one. The LEDs are restored at the end; after a crash, at the next start of latlab.
-/// Counts switches.
+/// for the LED with interrupts disabled. Today the keyboard controller (i8042) answers by
+/// interrupts, and gets at most 20 changes a second. Needs root and a keyboard with such a LED;
+/// guests of the laboratory have one. The LEDs are restored at the end; after a crash, at the next
+/// start of latlab. Counts switches.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct CapsLock {
     #[command(flatten)]

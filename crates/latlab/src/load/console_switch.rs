@@ -12,9 +12,10 @@ use std::io::{self, ErrorKind, Write as _};
 /// Switches between the active virtual terminal and one full of text, without pause.
 ///
 /// The console-switch load of Abeni et al. 2002 (section 5.2, table 1): the console driver draws a
-/// whole screen while it holds its lock (`VT_ACTIVATE`). Needs root, and a console that shows text on
-/// a display; guests of the laboratory get a VGA card for it. It switches to /dev/tty15 and back. The
-/// console is restored at the end; after a crash, at the next start of latlab. Counts switches.
+/// whole screen while it holds its lock (`VT_ACTIVATE`). Needs root, and a console that shows text
+/// on a display; guests of the laboratory get a VGA card for it. It switches to /dev/tty15 and
+/// back. The console is restored at the end; after a crash, at the next start of latlab. Counts
+/// switches.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct ConsoleSwitch {
     #[command(flatten)]

@@ -13,8 +13,8 @@ use std::io;
 /// Multiplies matrices of doubles, one worker on each CPU.
 ///
 /// The computing load of Seo et al. 2009 (section 4): it uses the CPU and its caches, and makes no
-/// system calls. With `busy=400ms,every=1s,policy=fifo` and a priority it is the medium-priority task
-/// of figure 9, which wakes up every second and computes for 400 ms. Counts matrix products.
+/// system calls. With `busy=400ms,every=1s,policy=fifo` and a priority it is the medium-priority
+/// task of figure 9, which wakes up every second and computes for 400 ms. Counts matrix products.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cpu {
     /// Rows and columns of each of the three matrices

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// Writes a scratch file and syncs it repeatedly, one worker on each CPU.
 ///
 /// The disk stress of Rapid Reaction Linux (dd, then sync) and of Abeni et al. 2002. The file is
-/// unnamed and vanishes with the worker, even after a kill. Counts bytes that have reached the disk.
+/// unnamed and vanishes with the worker, even after a kill. Counts bytes that have reached the
+/// disk.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Disk {
     /// Folder on the file system to write to

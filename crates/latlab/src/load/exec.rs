@@ -5,12 +5,12 @@ use crate::part::{About, Describe};
 use latlab_sys::process::SelfExec;
 use std::io;
 
-/// Forks a child that executes a program (execve), which exits at once, and waits for it, repeatedly,
-/// one worker on each CPU.
+/// Forks a child that executes a program (execve), which exits at once, and waits for it,
+/// repeatedly, one worker on each CPU.
 ///
-/// The work of shells and make, in addition to the fork load of Abeni et al. 2002: the kernel unmaps
-/// memory, maps a file, and sets up a stack. The program is latlab itself, which does nothing then.
-/// Counts programs.
+/// The work of shells and make, in addition to the fork load of Abeni et al. 2002: the kernel
+/// unmaps memory, maps a file, and sets up a stack. The program is latlab itself, which does
+/// nothing then. Counts programs.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
     #[command(flatten)]

@@ -7,8 +7,8 @@ use latlab_core::size::Bytes;
 use latlab_sys::mapping::Mapping;
 use std::io;
 
-/// Forks a child that touches much memory and exits, and waits for it, repeatedly, one worker on each
-/// CPU.
+/// Forks a child that touches much memory and exits, and waits for it, repeatedly, one worker on
+/// each CPU.
 ///
 /// The exit of a large process, in addition to the fork and memory loads of Abeni et al. 2002: the
 /// kernel walks all of its page tables and frees each page. Counts processes.

@@ -14,18 +14,19 @@ use std::io;
 
 /// Makes a device or timers interrupt the CPU without pause.
 ///
-/// Seo et al. 2009 (section 3.3) distinguish interrupts by the task that needs them: no measured task
-/// needs these. The device is QEMU's edu, controlled by the test driver (kmod/), which the laboratory
-/// provides: it interrupts as soon as the last interrupt has been handled, and its handler keeps the
-/// CPU busy for some time, as real ones do (that of a graphics card for 7 us in the kernel's own
-/// example of the timerlat tracer). Timers are the kernel's: several of each CPU expire at the same
-/// moment, so that one interrupt has much to do, or little; PREEMPT_RT does this work in a thread.
-/// Without high-resolution timers there is at most one such interrupt per tick. The driver has one
-/// device: nothing else in the same run may use it. Counts interrupts of the device, or expiries of
-/// timers.
+/// Seo et al. 2009 (section 3.3) distinguish interrupts by the task that needs them: no measured
+/// task needs these. The device is QEMU's edu, controlled by the test driver (kmod/), which the
+/// laboratory provides: it interrupts as soon as the last interrupt has been handled, and its
+/// handler keeps the CPU busy for some time, as real ones do (that of a graphics card for 7 us in
+/// the kernel's own example of the timerlat tracer). Timers are the kernel's: several of each CPU
+/// expire at the same moment, so that one interrupt has much to do, or little; PREEMPT_RT does this
+/// work in a thread. Without high-resolution timers there is at most one such interrupt per tick.
+/// The driver has one device: nothing else in the same run may use it. Counts interrupts of the
+/// device, or expiries of timers.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Interrupts {
-    /// Source of the interrupts: the test driver's device, timers, or (auto) the device if there is one, else timers
+    /// Source of the interrupts: the test driver's device, timers, or (auto) the device if there is
+    /// one, else timers
     #[arg(long, default_value = "auto")]
     source: From,
     /// Time that the device's handler keeps the CPU busy, 0 to 1ms
@@ -122,8 +123,8 @@ impl Interrupts {
     }
 }
 
-/// Calls `interrupt` until the end of the run. It returns the number of interrupts or expiries, 0 if a
-/// signal or another worker has prevented it.
+/// Calls `interrupt` until the end of the run. It returns the number of interrupts or expiries, 0
+/// if a signal or another worker has prevented it.
 fn repeat(context: &LoadContext, mut interrupt: impl FnMut() -> io::Result<u64>) -> io::Result<()> {
     context.ready();
     while context.running() {
@@ -142,8 +143,8 @@ fn interrupt_by_device(driver: &Driver, busy: Nanos) -> io::Result<u64> {
     }
 }
 
-/// Has all timers expire at the same moment. The kernel handles them in the order in which they were
-/// started, so that the last one is waited for.
+/// Has all timers expire at the same moment. The kernel handles them in the order in which they
+/// were started, so that the last one is waited for.
 fn interrupt_by_timers(timers: &[Alarm], interval: Nanos) -> io::Result<u64> {
     let due = clock::now() + interval;
     timers.iter().try_for_each(|timer| timer.set(due))?;

@@ -12,10 +12,10 @@ use std::io;
 /// Threads of one process on all CPUs unmap memory and request barriers (membarrier), so that each
 /// interrupts all others.
 ///
-/// The work of garbage collectors and large multi-threaded programs: after munmap every CPU that runs
-/// the process has to flush a page from its TLB (TLB shoot-down), and a barrier waits for all of them.
-/// Needs two CPUs: the laboratory's profiles have one, so write a profile with cpus = 2. Counts
-/// broadcasts.
+/// The work of garbage collectors and large multi-threaded programs: after munmap every CPU that
+/// runs the process has to flush a page from its TLB (TLB shoot-down), and a barrier waits for all
+/// of them. Needs two CPUs: the laboratory's profiles have one, so write a profile with cpus = 2.
+/// Counts broadcasts.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Ipi {
     #[command(flatten)]

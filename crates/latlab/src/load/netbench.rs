@@ -5,11 +5,12 @@ use crate::part::{About, Describe};
 use crate::workload::netbench::{self, Client};
 use std::io;
 
-/// Clients that request files over TCP, each from its own server process, on the loopback interface.
+/// Clients that request files over TCP, each from its own server process, on the loopback
+/// interface.
 ///
-/// tbench (A. Tridgell; dbench), which Seo et al. 2009 run together with their latency probe (figure
-/// 5, and 6 with a matrix multiplication and a download). The mix of requests is that of the probe
-/// netbench. It runs until it is stopped. Counts requests that were answered.
+/// tbench (A. Tridgell; dbench), which Seo et al. 2009 run together with their latency probe
+/// (figure 5, and 6 with a matrix multiplication and a download). The mix of requests is that of
+/// the probe netbench. It runs until it is stopped. Counts requests that were answered.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Netbench {
     /// Number of clients, and of servers

@@ -11,12 +11,12 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-/// Dirties all pages of a file, by write and through a mapping in turns, and starts their write-back
-/// each time (`sync_file_range`), one worker on each CPU.
+/// Dirties all pages of a file, by write and through a mapping in turns, and starts their
+/// write-back each time (`sync_file_range`), one worker on each CPU.
 ///
 /// The work of databases and mapped logs: page faults that wait for pages under write-back, and the
-/// kernel's write-back threads. The file is unnamed and vanishes with the worker, even after a kill.
-/// Counts pages dirtied.
+/// kernel's write-back threads. The file is unnamed and vanishes with the worker, even after a
+/// kill. Counts pages dirtied.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct PageCache {
     /// Folder on the file system to write to

@@ -10,8 +10,8 @@ use latlab_sys::namespace;
 use std::io;
 use std::net::Ipv4Addr;
 
-/// Sends an ICMP echo request as soon as the last reply has come, as ping -f does, one worker on each
-/// CPU.
+/// Sends an ICMP echo request as soon as the last reply has come, as ping -f does, one worker on
+/// each CPU.
 ///
 /// The ping load of Heursch and Rzehak 2001 (Rapid Reaction Linux, table 2), who sent requests to
 /// another host. Here each worker sends them to itself, over the loopback interface of a network

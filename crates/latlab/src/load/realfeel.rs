@@ -11,11 +11,11 @@ use std::io;
 
 /// Blocks in read(2) on the RTC, as a SCHED_FIFO task that is woken by each of its interrupts.
 ///
-/// Realfeel (M. Hahn), which Seo et al. 2009 run with real-time priority together with the benchmarks
-/// of figures 7 and 8: throughput is measured while a real-time task runs. The latency of such a
-/// reader is measured by the probe realfeel. The RTC has one reader at a time: together with this load
-/// the probe needs device=hpet. Needs root, or access to the device and a frequency up to the limit
-/// for users. Counts interrupts.
+/// Realfeel (M. Hahn), which Seo et al. 2009 run with real-time priority together with the
+/// benchmarks of figures 7 and 8: throughput is measured while a real-time task runs. The latency
+/// of such a reader is measured by the probe realfeel. The RTC has one reader at a time: together
+/// with this load the probe needs device=hpet. Needs root, or access to the device and a frequency
+/// up to the limit for users. Counts interrupts.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Realfeel {
     /// Interrupts per second, a power of two from 64 to 8192

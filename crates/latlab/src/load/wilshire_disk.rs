@@ -10,12 +10,13 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::PathBuf;
 
-/// Copies zeros into a file as dd does, block by block, and then syncs all file systems, in turns, one
-/// worker for the machine.
+/// Copies zeros into a file as dd does, block by block, and then syncs all file systems, in turns,
+/// one worker for the machine.
 ///
 /// The hard disk stress of Heursch and Rzehak 2001 (Rapid Reaction Linux, tables 1 and 5), after
-/// Wilshire 2000. It calls sync(2), which also writes back the dirty data of other programs. The file
-/// is unnamed and vanishes with the worker, even after a kill. Counts bytes that dd has written.
+/// Wilshire 2000. It calls sync(2), which also writes back the dirty data of other programs. The
+/// file is unnamed and vanishes with the worker, even after a kill. Counts bytes that dd has
+/// written.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct WilshireDisk {
     /// Folder on the file system to write to

@@ -24,8 +24,8 @@ use std::sync::Mutex;
 
 /// Measures the time from when a process in a ring gives up the CPU until the next process runs.
 ///
-/// The processes pass a token around through pipes, and each sums up a working set of its own before
-/// it passes the token on. A sample is the time of one round, divided by the number of
+/// The processes pass a token around through pipes, and each sums up a working set of its own
+/// before it passes the token on. A sample is the time of one round, divided by the number of
 /// processes, minus the time that the pipe and the sum take in a single process.
 ///
 /// This is `lat_ctx` of lmbench (USENIX 1996), with which Zhang and Ran compare Linux 2.4 and 2.6

@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex};
 
 /// Measures the time from releasing groups of senders and receivers until the last task has ended.
 ///
-/// Each sender writes `loops` messages to each receiver of its group. This is hackbench (R. Russell,
-/// P. Zijlstra, I. Molnar; rt-tests), with which Seo et al. 2009 measure the cost of full preemption
-/// (figures 2, 3, 7 and table I). `hackbench -g G -f F -l L -s S` of rt-tests is
+/// Each sender writes `loops` messages to each receiver of its group. This is hackbench (R.
+/// Russell, P. Zijlstra, I. Molnar; rt-tests), with which Seo et al. 2009 measure the cost of full
+/// preemption (figures 2, 3, 7 and table I). `hackbench -g G -f F -l L -s S` of rt-tests is
 /// `groups=G,fan=F,loops=L,size=SB` here. As in hackbench, the time includes the exit of the tasks
 /// but not their creation. Figures are the messages per second and, per repetition, the context
 /// switches of all tasks over their whole lifetime, and the misses of the data TLB and of the

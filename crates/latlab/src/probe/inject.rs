@@ -25,10 +25,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// It is the test of `latlab explain`: `latlab explain inject:cause=interrupts-off,time=300us
 /// --count 23` must name that cause and charge 300 us of each sample to it. As in `cyclic`, one
 /// thread per CPU sleeps until a set time. A second task occupies the CPU from shortly before that
-/// time until `time` after it: in the kernel through the test driver, or by computing at a higher or
-/// equal priority. With `page-fault` the thread itself touches unpopulated memory before it reads the
-/// clock; with `none` the second task wakes up and does nothing. Causes in the kernel need the
-/// module latlab (kmod/), which the laboratory loads. Causes that start at a set time need
+/// time until `time` after it: in the kernel through the test driver, or by computing at a higher
+/// or equal priority. With `page-fault` the thread itself touches unpopulated memory before it
+/// reads the clock; with `none` the second task wakes up and does nothing. Causes in the kernel
+/// need the module latlab (kmod/), which the laboratory loads. Causes that start at a set time need
 /// high-resolution timers, so a kernel without `highres=off`. On `PREEMPT_RT` softirqs run in
 /// preemptible tasks, so that `softirq` delays no thread there. Nothing is subtracted.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]

@@ -22,14 +22,14 @@ use steal::StealAndSmi;
 ///
 /// This is the measurement of oslat of rt-tests and of the kernel's osnoise tracer: interrupts,
 /// higher-priority threads, the firmware and the hypervisor take time from the loop, which always
-/// shows as a gap. As in osnoise, the loop sleeps for the rest of each period, so that the kernel can
-/// do its work on that CPU. The first CPU is left out if several CPUs, and all of them, were
+/// shows as a gap. As in osnoise, the loop sleeps for the rest of each period, so that the kernel
+/// can do its work on that CPU. The first CPU is left out if several CPUs, and all of them, were
 /// requested.
 ///
-/// Figures of each CPU: the share of the time lost to gaps above the threshold, the largest gap, the
-/// time that the loop ran, the number of loops, and the shortest loop, which is the resolution. If
-/// they can be read, also the time stolen by the hypervisor and the number of firmware interrupts
-/// (SMI; Intel, /dev/cpu/N/msr).
+/// Figures of each CPU: the share of the time lost to gaps above the threshold, the largest gap,
+/// the time that the loop ran, the number of loops, and the shortest loop, which is the resolution.
+/// If they can be read, also the time stolen by the hypervisor and the number of firmware
+/// interrupts (SMI; Intel, /dev/cpu/N/msr).
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Noise {
     /// Shorter gaps do not count; oslat counts from 1us, osnoise from 5us

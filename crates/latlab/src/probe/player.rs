@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// sleeps until the sound has reached it, and shows it. A second task, whose priority is higher by
 /// one, writes the sound to a device, period by period. The device plays 48 000 samples per second:
 /// samples that come too late leave it silent (figures "underruns", "silence"), and the frames wait
-/// for it. device=clock is simulated with the clock, one for each film; device=alsa is the machine's
-/// first sound card, which plays silence, for the film on the last of the CPUs. In a guest the card
-/// is snd-dummy, which needs no hardware.
+/// for it. device=clock is simulated with the clock, one for each film; device=alsa is the
+/// machine's first sound card, which plays silence, for the film on the last of the CPUs. In a
+/// guest the card is snd-dummy, which needs no hardware.
 ///
-/// The first series is how late a frame was shown. The second is the absolute difference between the
-/// time from one frame to the next and the nominal frame time, and the third is that time (figures 7
-/// and 8). The last two are how far the sound was ahead of the picture, or behind it (figures 5 and
-/// 6): one of them is 0. A frame shown after half of its frame time is late; one whose frame time is
-/// over before it is decoded is dropped, and counted as missed.
+/// The first series is how late a frame was shown. The second is the absolute difference between
+/// the time from one frame to the next and the nominal frame time, and the third is that time
+/// (figures 7 and 8). The last two are how far the sound was ahead of the picture, or behind it
+/// (figures 5 and 6): one of them is 0. A frame shown after half of its frame time is late; one
+/// whose frame time is over before it is decoded is dropped, and counted as missed.
 ///
 /// Both tasks have real-time priorities, so that the latency is the kernel's and not that of
 /// competing tasks. policy=other plays as ordinary programs do. The sound task is meant to preempt

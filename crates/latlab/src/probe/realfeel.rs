@@ -118,8 +118,8 @@ impl Realfeel {
         let seen = InterruptFigures::default();
         self.warn_of_coarse_timers(period, rig);
         // The device outlives the measuring thread: to stop the RTC, the kernel spins until the
-        // handler of its timer has ended, and under PREEMPT_RT a real-time task woken by the handler
-        // would keep it from ending.
+        // handler of its timer has ended, and under PREEMPT_RT a real-time task woken by the
+        // handler would keep it from ending.
         let device = Mutex::new(D::open().map_err(|error| self.not_opened(&error))?);
         let done = rig.on_cpu_sets(
             &[CpuList::from_iter([cpu])],

@@ -19,35 +19,35 @@ use latlab_core::histogram::Histogram;
 use latlab_core::rhealstone::{COMPONENTS, Weights};
 use latlab_core::time::Nanos;
 
-/// Measures the six components of the Rhealstone benchmark, from task switch time to message passing
-/// time, each for the length of the run.
+/// Measures the six components of the Rhealstone benchmark, from task switch time to message
+/// passing time, each for the length of the run.
 ///
 /// Rhealstone was defined by Kar and Porter 1989 and Kar 1990, used by DEC in 1998, and measured on
 /// Linux 2.2 and 2.4 by Heursch, Horstkotte and Rzehak 2001 (tables 1 and 2). They lacked a working
 /// `sched_yield` and mutexes with priority inheritance, and so measured four of the six. Each
 /// component is a probe of its own, whose help says which latency it measures: rhealstone.switch,
-/// .preemption, .interrupt, .semaphore, .deadlock, .message. They run in this order. Their tasks are
-/// threads of one process, on one CPU, under fifo, with memory locked. The cost of reading the clock
-/// is measured first and subtracted; distributions are recorded in addition to the means. `--count
-/// 7000000` repeats each component as often as the paper did.
+/// .preemption, .interrupt, .semaphore, .deadlock, .message. They run in this order. Their tasks
+/// are threads of one process, on one CPU, under fifo, with memory locked. The cost of reading the
+/// clock is measured first and subtracted; distributions are recorded in addition to the means.
+/// `--count 7000000` repeats each component as often as the paper did.
 ///
 /// With `figure` the means are also combined into one number, rhealstones per second: how often the
-/// mean of the six fits into a second. It is an average of averages and says nothing about the worst
-/// case, which matters for real time. Weights have no justification but the one that their author
-/// gives. If the time of the interrupt handler is not known, the time until a task runs takes its
-/// place, which is longer. Compare the six distributions instead.
+/// mean of the six fits into a second. It is an average of averages and says nothing about the
+/// worst case, which matters for real time. Weights have no justification but the one that their
+/// author gives. If the time of the interrupt handler is not known, the time until a task runs
+/// takes its place, which is longer. Compare the six distributions instead.
 ///
 /// It needs the right to use real-time priorities and to create an IPC namespace (root). On kernels
 /// without System V or POSIX queues, run the components one by one.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Rhealstone {
-    /// Combine the means into one figure: `mean`, or six weights as 4/2/2/1/0/1, in the order of the
-    /// components
+    /// Combine the means into one figure: `mean`, or six weights as 4/2/2/1/0/1, in the order of
+    /// the components
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     figure: Option<Weights>,
-    /// Source of the interrupt: the test driver's timer or device, the task's own timer, or the best
-    /// available one
+    /// Source of the interrupt: the test driver's timer or device, the task's own timer, or the
+    /// best available one
     #[arg(long, default_value = "auto")]
     source: InterruptSource,
     #[command(flatten)]

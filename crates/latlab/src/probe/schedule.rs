@@ -22,9 +22,10 @@ use std::io;
 /// This is the measurement of "Preemption concepts, Rhealstone Benchmark and scheduler analysis of
 /// Linux 2.4" (Heursch et al. 2001, figures 9 and 10, table 3), where each runnable task added 260
 /// ns. The test driver takes the times, from the first instruction of `__schedule` to that of
-/// `finish_task_switch`, with which the woken task continues; the cost of its kprobes is subtracted.
-/// Without the driver, the time from timer expiry until the thread runs is recorded instead, which
-/// includes the interrupt, the wake-up and the return to user space. The span says which it is.
+/// `finish_task_switch`, with which the woken task continues; the cost of its kprobes is
+/// subtracted. Without the driver, the time from timer expiry until the thread runs is recorded
+/// instead, which includes the interrupt, the wake-up and the return to user space. The span says
+/// which it is.
 ///
 /// Each number of tasks is a series and gets an equal share of the run. Figures of each series:
 /// mean, min, max, stddev, stddev as a share of the mean, and the mean as a multiple of that with
@@ -98,8 +99,8 @@ impl Probe for Schedule {
 }
 
 impl Schedule {
-    /// Returns the driver if it takes the times. If `auto` falls back to the dispatch latency, adds a
-    /// warning that says why.
+    /// Returns the driver if it takes the times. If `auto` falls back to the dispatch latency, adds
+    /// a warning that says why.
     fn driver(&self, rig: &mut Rig<'_>) -> Result<Option<Driver>> {
         match (self.by, open_watching()) {
             (Method::Dispatch, _) => Ok(None),

@@ -69,8 +69,8 @@ impl Consumer {
             let arguments = ConsumerArguments { call, cpu, page, alarm, interrupt, parent };
             command.arg("scan-worker").arg(serde_json::to_string(&arguments)?);
             command.stdin(Stdio::piped()).stdout(Stdio::piped());
-            // Ctrl-C goes to this process only. The group is killed as a whole, with the children of
-            // the Consumer.
+            // Ctrl-C goes to this process only. The group is killed as a whole, with the children
+            // of the Consumer.
             command.process_group(0);
             let mut running = Running::start(&mut command)?;
             let child = running.child();

@@ -83,7 +83,8 @@ impl Producer {
         Ok(Producer { thread: Some(thread), thread_id, before, stop, failure })
     }
 
-    /// Number of marks in the process before those of the Producer, which makes one at each wake-up.
+    /// Number of marks in the process before those of the Producer, which makes one at each
+    /// wake-up.
     pub(super) fn before(&self) -> u64 {
         self.before
     }
@@ -95,8 +96,8 @@ impl Producer {
 }
 
 impl Wait {
-    /// Waits for the interrupt. Returns the time at which the task runs, and that of the interrupt's
-    /// service routine if it is known.
+    /// Waits for the interrupt. Returns the time at which the task runs, and that of the
+    /// interrupt's service routine if it is known.
     #[inline]
     fn until_woken(&mut self) -> io::Result<(Nanos, Option<Nanos>)> {
         match self {

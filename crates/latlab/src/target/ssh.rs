@@ -114,7 +114,8 @@ impl Agent<'_, '_> {
         }
     }
 
-    /// Waits for the connection and checks that this program can run on the host. Returns the folder.
+    /// Waits for the connection and checks that this program can run on the host. Returns the
+    /// folder.
     fn find_folder(&mut self) -> Result<String> {
         let host = self.host.clone();
         loop {

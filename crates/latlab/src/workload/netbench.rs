@@ -164,8 +164,8 @@ pub(crate) fn start(
     let port = listener.local_addr()?;
     let mut children = Vec::with_capacity(2 * clients);
     for nth in 0..clients {
-        // Connected before the fork, so that the accept below can't block if the child dies. Neither
-        // child holds the other's end, so each notices when the other dies.
+        // Connected before the fork, so that the accept below can't block if the child dies.
+        // Neither child holds the other's end, so each notices when the other dies.
         let connection = TcpStream::connect(port)?;
         let body = &body;
         children.push(single.try_fork(move || body(nth, Client::new(connection)?))?);

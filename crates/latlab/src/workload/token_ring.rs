@@ -23,8 +23,8 @@ pub(crate) struct Ring {
 type Ends = (Option<File>, Option<File>);
 
 impl Ring {
-    /// Creates a ring of processes, each with a working set of this size, and sends the token around
-    /// once.
+    /// Creates a ring of processes, each with a working set of this size, and sends the token
+    /// around once.
     pub(crate) fn new(processes: u32, size: Bytes, single: &SingleThread) -> io::Result<Ring> {
         let open = |_| pipe().map(|(from, to)| (Some(from), Some(to)));
         let mut pipes: Vec<Ends> = (0..processes).map(open).collect::<io::Result<_>>()?;

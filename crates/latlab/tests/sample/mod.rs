@@ -14,8 +14,8 @@ pub(crate) const PERIODS: u64 = 20_000;
 /// The CPU that stalled, and the duration of the stall.
 pub(crate) const STALLED: (u32, Nanos) = (1, Nanos(2_000_000_000));
 
-/// Returns 20 s of `cyclic` on three CPUs; CPU 1 stalls for 2 s and misses 1999 periods. Every latency
-/// except the stall is multiplied by `times`.
+/// Returns 20 s of `cyclic` on three CPUs; CPU 1 stalls for 2 s and misses 1999 periods. Every
+/// latency except the stall is multiplied by `times`.
 pub(crate) fn record(times: u64) -> Record {
     let interval = Nanos::from_millis(1);
     Record {

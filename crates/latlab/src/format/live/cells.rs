@@ -8,8 +8,8 @@ use latlab_core::time::Nanos;
 use latlab_sys::{clock, terminal};
 use std::sync::Arc;
 
-/// Returns a view of `total` cells: a live view on a terminal, otherwise a line for each cell that is
-/// done.
+/// Returns a view of `total` cells: a live view on a terminal, otherwise a line for each cell that
+/// is done.
 pub(crate) fn cells(total: usize) -> Box<dyn Watch> {
     let began = clock::now();
     Box::new(CellProgress { view: view(), began, done: 0, measured: 0, total })

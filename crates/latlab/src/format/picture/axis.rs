@@ -86,8 +86,8 @@ pub(super) fn real(n: u64) -> f64 {
     n as f64
 }
 
-/// Returns the end of a linear axis from 0: the nearest number above `value` that is four to eight round
-/// steps.
+/// Returns the end of a linear axis from 0: the nearest number above `value` that is four to eight
+/// round steps.
 pub(super) fn round_above(value: f64) -> f64 {
     let value = value * 1.02;
     let power = 10f64.powf((value / 10.0).log10().floor());

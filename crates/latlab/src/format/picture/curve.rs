@@ -41,8 +41,8 @@ pub(crate) fn distribution(series: &Series) -> Histogram {
     series.histogram().expect("a record's histograms were read before")
 }
 
-/// Returns a name for each series of all sources, in order. Names contain probe and CPU, and everything
-/// else only if it differs.
+/// Returns a name for each series of all sources, in order. Names contain probe and CPU, and
+/// everything else only if it differs.
 pub(crate) fn names(sources: &[NamedRecord]) -> Vec<String> {
     let all: Vec<(&NamedRecord, &Series)> = sources
         .iter()

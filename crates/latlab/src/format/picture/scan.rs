@@ -1,5 +1,5 @@
-//! Latency of a task over the offset of the interrupt that wakes it, as in figures 3 to 8 of Heursch et
-//! al. 2001: one chart for each call, with all kernels.
+//! Latency of a task over the offset of the interrupt that wakes it, as in figures 3 to 8 of
+//! Heursch et al. 2001: one chart for each call, with all kernels.
 
 use super::axis::{real, round_step};
 use super::{
@@ -194,8 +194,8 @@ fn offsets(scans: &[(String, &Scan)]) -> Axis {
     }
 }
 
-/// Returns the axis of PDLT and IRT. If few outliers would flatten everything else, they are off scale,
-/// and the label has the maximum.
+/// Returns the axis of PDLT and IRT. If few outliers would flatten everything else, they are off
+/// scale, and the label has the maximum.
 fn latencies(scans: &[(String, &Scan)]) -> Axis {
     let points = || scans.iter().flat_map(|(_, scan)| &scan.points);
     let least = points().map(|point| point.pdlt.min).max().unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use crate::format::picture::Step;
 
-/// Greatest distance of a simplified line from its points, in pixels. It is below one pixel, to which
-/// points are rounded anyway.
+/// Greatest distance of a simplified line from its points, in pixels. It is below one pixel, to
+/// which points are rounded anyway.
 const TOLERANCE: f64 = 0.6;
 
 /// Returns the corners of a line. `pixels` is the length of a unit on each axis, if it is linear.
@@ -23,8 +23,8 @@ pub(super) fn corners(points: &[(f64, f64)], step: Step, pixels: (f64, f64)) -> 
 
 /// Returns the points without those on a straight line between others.
 ///
-/// From the last corner, each point narrows the cone of directions that pass it within the tolerance.
-/// The first point outside of the cone makes its predecessor a corner.
+/// From the last corner, each point narrows the cone of directions that pass it within the
+/// tolerance. The first point outside of the cone makes its predecessor a corner.
 fn straightened(points: &[(f64, f64)], pixels: (f64, f64)) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = Vec::new();
     let (mut lowest, mut highest) = (f64::NEG_INFINITY, f64::INFINITY);

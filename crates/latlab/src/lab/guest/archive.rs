@@ -1,4 +1,5 @@
-//! The initramfs: a cpio archive in the format "newc", which the guest's kernel unpacks as its root.
+//! The initramfs: a cpio archive in the format "newc", which the guest's kernel unpacks as its
+//! root.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;

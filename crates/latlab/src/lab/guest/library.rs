@@ -17,8 +17,8 @@ use walkdir::WalkDir;
 
 /// The program's interpreter and libraries, as (path in the guest, path on the host). They are
 /// searched as in `ld.so(8)`, without running anything, with the user's `LD_LIBRARY_PATH` and
-/// `PATH`, which the guest must set as well. In the guest the program must have its real path, since
-/// `$ORIGIN` is the folder of that.
+/// `PATH`, which the guest must set as well. In the guest the program must have its real path,
+/// since `$ORIGIN` is the folder of that.
 ///
 /// Files that a program opens at run time are unknown and not included: glibc's modules for host
 /// names and users (NSS), its locales, and anything opened with `dlopen`.
@@ -41,8 +41,8 @@ pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
 }
 
 /// One file, or all files below a folder, as (absolute path in the guest, path on the host).
-/// Symbolic links are followed. Other file types, broken links and links to a parent folder are left
-/// out.
+/// Symbolic links are followed. Other file types, broken links and links to a parent folder are
+/// left out.
 pub(crate) fn tree(path: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
     /// The largest file of an archive, bytes.
     const LARGEST: u64 = u32::MAX as u64;
@@ -166,8 +166,8 @@ impl Packing<'_> {
         self.program(interpreter)
     }
 
-    /// Adds the loader of a program and the libraries that it will load, breadth first as the loader
-    /// does: the first library of a name is used by all.
+    /// Adds the loader of a program and the libraries that it will load, breadth first as the
+    /// loader does: the first library of a name is used by all.
     fn libraries(&mut self, program: Loaded) -> Result<()> {
         // A library has no loader; the program that opens it has one.
         let mut names = match program.elf.interpreter.clone() {

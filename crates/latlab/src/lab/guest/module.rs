@@ -23,8 +23,8 @@ pub(crate) struct Module {
 }
 
 /// The modules `wanted` and their dependencies, in the order to load them; built-in ones are left
-/// out. `folder` is `…/lib/modules/RELEASE`, where depmod need not have run. A kernel without such a
-/// folder is assumed to have everything built in.
+/// out. `folder` is `…/lib/modules/RELEASE`, where depmod need not have run. A kernel without such
+/// a folder is assumed to have everything built in.
 ///
 /// A module is found by its name, with `-` or `_`. A cryptographic algorithm is also found by the
 /// alias with which the kernel requests it, such as `crypto-crc32c`.
@@ -155,8 +155,8 @@ impl Kernel {
     }
 }
 
-/// Sort key of modules with the same algorithm: the generic one first, so that a guest runs the same
-/// code on every host.
+/// Sort key of modules with the same algorithm: the generic one first, so that a guest runs the
+/// same code on every host.
 fn preference(name: &str, path: &Path) -> (bool, bool) {
     let is_specific = path.iter().any(|folder| folder == "arch" || folder == "drivers");
     (!name.ends_with("_generic"), is_specific)

@@ -31,8 +31,8 @@ pub(super) struct Orders {
 }
 
 impl Orders {
-    /// The contents of the file. It fills whole pages: otherwise one more digit in a plan would move
-    /// the contents of the guest's memory, and change its figures.
+    /// The contents of the file. It fills whole pages: otherwise one more digit in a plan would
+    /// move the contents of the guest's memory, and change its figures.
     pub(super) fn text(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec(self).expect("orders are plain data");
         text.resize(text.len().next_multiple_of(PAGE), b' ');

@@ -203,8 +203,8 @@ impl Guest {
 
 /// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
 ///
-/// Where the guest goes idle, QEMU's main loop moves its clock to the next timer, and sometimes does
-/// so before the instructions up to there are counted (`icount_start_warp_timer`,
+/// Where the guest goes idle, QEMU's main loop moves its clock to the next timer, and sometimes
+/// does so before the instructions up to there are counted (`icount_start_warp_timer`,
 /// `softmmu/icount.c`). The two wait for each other only while QEMU records the guest for a replay;
 /// the recording itself is not wanted. QEMU can record guests with one processor only.
 pub(crate) fn arguments(cell: &Cell) -> Vec<String> {

@@ -90,8 +90,8 @@ impl Product<'_> {
     }
 }
 
-/// Asserts that `sources` are all sources in a folder of the tree: the Makefile and the `.c` and `.h`
-/// files. Build products have two dots.
+/// Asserts that `sources` are all sources in a folder of the tree: the Makefile and the `.c` and
+/// `.h` files. Build products have two dots.
 #[cfg(test)]
 pub(super) fn assert_complete(sources: &[(&str, &str)], folder: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);

@@ -91,7 +91,8 @@ impl Store {
         fs::rename(&kernel.folder, away).map_err(|e| at(&kernel.folder, &e))
     }
 
-    /// Starts a draft, which only one process at a time may hold; waits for another that does `what`.
+    /// Starts a draft, which only one process at a time may hold; waits for another that does
+    /// `what`.
     pub(crate) fn begin(
         &self,
         key: &str,

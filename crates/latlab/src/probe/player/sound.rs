@@ -86,8 +86,8 @@ impl Sound {
         self.sink.playing()
     }
 
-    /// Waits until there is room for a period, and writes it. Returns how long the device was silent
-    /// before; none if a signal ended the wait.
+    /// Waits until there is room for a period, and writes it. Returns how long the device was
+    /// silent before; none if a signal ended the wait.
     pub(super) fn write_period(&mut self) -> io::Result<Option<Nanos>> {
         let (sink, samples) = (&mut self.sink, u64::from(self.buffer.period));
         let Some(card) = &self.card else {

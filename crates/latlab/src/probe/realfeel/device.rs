@@ -19,8 +19,8 @@ pub(super) trait InterruptDevice: Sized + Send {
     /// Reads the clock.
     fn now(&mut self) -> Nanos;
     /// Returns the latency of a wait that returned at `now` with `count` interrupts, and the number
-    /// of missed periods. The latency is none if the previous wait, which returned late, has already
-    /// accounted for the interrupt.
+    /// of missed periods. The latency is none if the previous wait, which returned late, has
+    /// already accounted for the interrupt.
     fn returned(&mut self, now: Nanos, count: u64) -> (Option<Nanos>, u64);
 }
 

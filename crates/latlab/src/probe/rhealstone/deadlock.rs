@@ -45,8 +45,8 @@ struct Shared {
     mutexes: [Mutex; 2],
     /// Index of the mutex that is measured next.
     turn: AtomicUsize,
-    /// Lets the holder lock the mutex, then the medium-priority task compute, then the high-priority
-    /// task request the mutex.
+    /// Lets the holder lock the mutex, then the medium-priority task compute, then the
+    /// high-priority task request the mutex.
     lock: Semaphore,
     compute: Semaphore,
     request: Semaphore,

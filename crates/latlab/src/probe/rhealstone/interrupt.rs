@@ -17,15 +17,15 @@ use std::io;
 ///
 /// There are two series: from the interrupt to the first instruction of its handler (the interrupt
 /// response time of Heursch et al. 2001, table 2; Rhealstone's interrupt latency, Kar and Porter
-/// 1989), and from there to the task that waits for it. Only latlab's test driver knows both ends of
-/// the first: with `source=driver` its timer interrupts, with `source=device` QEMU's `edu` device,
-/// ten times per second, which is exact in the laboratory. With `source=timer` the task sleeps on
-/// its own timer, and the only series is from timer expiry to the task. `auto` uses the driver if it
-/// is loaded, its device if timers fire at ticks only (`highres=off`: there the driver's timer is
-/// late by up to a tick), and otherwise the timer, with a warning. Guests load the driver unless
-/// there are no headers of their kernel to build it with, which source=timer does not need. The
-/// driver has one interrupt, which arrives on the last of the CPUs. One reading of the clock is
-/// subtracted if a task reads it, nothing if the handler does.
+/// 1989), and from there to the task that waits for it. Only latlab's test driver knows both ends
+/// of the first: with `source=driver` its timer interrupts, with `source=device` QEMU's `edu`
+/// device, ten times per second, which is exact in the laboratory. With `source=timer` the task
+/// sleeps on its own timer, and the only series is from timer expiry to the task. `auto` uses the
+/// driver if it is loaded, its device if timers fire at ticks only (`highres=off`: there the
+/// driver's timer is late by up to a tick), and otherwise the timer, with a warning. Guests load
+/// the driver unless there are no headers of their kernel to build it with, which source=timer does
+/// not need. The driver has one interrupt, which arrives on the last of the CPUs. One reading of
+/// the clock is subtracted if a task reads it, nothing if the handler does.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Interrupt {
     /// Source of the interrupt

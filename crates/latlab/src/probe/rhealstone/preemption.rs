@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// latency consists of the interrupt, the wake-up, the scheduler and the switch. This is the
 /// preemption time of Rhealstone (Kar and Porter 1989), as Heursch et al. 2001 define it (table 1).
 /// The low-priority task notes the time in a loop; the high-priority task wakes up after about 100
-/// us, or at the next tick without high-resolution timers. One reading of the clock and half a round
-/// of that loop are subtracted, the mean time between the last note and the interrupt. Single
+/// us, or at the next tick without high-resolution timers. One reading of the clock and half a
+/// round of that loop are subtracted, the mean time between the last note and the interrupt. Single
 /// samples are off by up to half a round, which is a figure.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Preemption {
@@ -101,7 +101,8 @@ impl Shared {
             let now = clock::now();
             let last = Nanos(self.noted.load(Relaxed));
             self.until.store(0, Relaxed);
-            // Otherwise the low-priority task had not started, or a request to stop ended the sleep.
+            // Otherwise the low-priority task had not started, or a request to stop ended the
+            // sleep.
             if slept && last > begin {
                 sampler.record(0, now, now - last - cost);
             }

@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Measures the time from requesting a semaphore that a lower-priority task holds until it is
 /// obtained.
 ///
-/// The time that the holder runs before it releases the semaphore is left out. This is the semaphore
-/// shuffle time of Rhealstone (Kar and Porter 1989), as Heursch et al. 2001 define it (table 2): two
-/// switches, a wait and a release. System V semaphores, as in the paper, POSIX semaphores and bare
-/// futexes are measured alternately in one loop. Two readings of the clock are subtracted; the cost
-/// of taking and releasing a semaphore for which no task waits is a figure. System V semaphores are
-/// created in an IPC namespace of their own, which needs root; kind=posix and kind=futex do not.
+/// The time that the holder runs before it releases the semaphore is left out. This is the
+/// semaphore shuffle time of Rhealstone (Kar and Porter 1989), as Heursch et al. 2001 define it
+/// (table 2): two switches, a wait and a release. System V semaphores, as in the paper, POSIX
+/// semaphores and bare futexes are measured alternately in one loop. Two readings of the clock are
+/// subtracted; the cost of taking and releasing a semaphore for which no task waits is a figure.
+/// System V semaphores are created in an IPC namespace of their own, which needs root; kind=posix
+/// and kind=futex do not.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Semaphore {
     /// Kind of semaphores

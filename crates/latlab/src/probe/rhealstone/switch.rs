@@ -14,8 +14,8 @@ use std::thread::yield_now;
 
 /// Measures the time from a task's `sched_yield` until the other task of equal priority runs.
 ///
-/// The two tasks yield to each other, and both directions are recorded. This is the task switch time
-/// of Rhealstone (Kar and Porter 1989), which Heursch et al. 2001 could not measure: the
+/// The two tasks yield to each other, and both directions are recorded. This is the task switch
+/// time of Rhealstone (Kar and Porter 1989), which Heursch et al. 2001 could not measure: the
 /// `sched_yield` of Linux 2.4 had no effect for real-time tasks. The tasks are threads, so that the
 /// address space is not switched. One reading of the clock is subtracted. The cost of a
 /// `sched_yield` without another task to yield to is a figure and, as in Kar's definition, not
@@ -118,8 +118,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Body of the second task. If the measuring task did not run while this one yielded, it pauses;
-    /// then this task sleeps, too, because it would starve all others on the CPU.
+    /// Body of the second task. If the measuring task did not run while this one yielded, it
+    /// pauses; then this task sleeps, too, because it would starve all others on the CPU.
     fn yield_back(&self, task: &SecondTask<'_>) -> io::Result<()> {
         while task.running() {
             let seen = self.rounds.load(Relaxed);

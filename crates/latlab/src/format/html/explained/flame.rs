@@ -1,5 +1,5 @@
-//! Flame graph of late wake-ups (Gregg, "The Flame Graph", 2016): frames as wide as the time charged
-//! to them, each on top of its caller.
+//! Flame graph of late wake-ups (Gregg, "The Flame Graph", 2016): frames as wide as the time
+//! charged to them, each on top of its caller.
 
 use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
 use crate::format::explained::share;

@@ -61,8 +61,8 @@ fn share_axis(label: &str, max: f64) -> Axis {
     Axis { label, unit: Unit::Share, log: false, min: 0.0, max, named: Vec::new() }
 }
 
-/// Returns the axis of the samples. If few outliers would flatten everything else on a linear axis, they
-/// are off scale, and the label has the maximum.
+/// Returns the axis of the samples. If few outliers would flatten everything else on a linear axis,
+/// they are off scale, and the label has the maximum.
 fn values(picture: &Picture, samples: &[Samples]) -> Axis {
     let all = || samples.iter().map(|one| &one.histogram);
     let least = at_least_one(all().map(Histogram::min).min().unwrap_or_default());

@@ -14,7 +14,8 @@ pub(super) struct Recipe {
     name: &'static str,
     pub(super) config: &'static str,
     edits: Vec<Edit>,
-    /// SHA-256 of the recipe, in hexadecimal: equal recipes build the same kernel from the same source.
+    /// SHA-256 of the recipe, in hexadecimal: equal recipes build the same kernel from the same
+    /// source.
     pub(super) digest: String,
 }
 
