@@ -118,7 +118,7 @@ fn call_that_hangs_is_ended_and_leaves_nothing() {
     // Reading /proc/kmsg returns the messages so far, and then blocks.
     let scan = "scan procfs:/proc/kmsg,size=1GiB --for 5s";
     let output = run(Command::new(&program).args(scan.split(' ')));
-    output.assert_refused(2, &["scan.procfs", "had not ended after", "latlab ended it"]);
+    output.assert_refused(2, &["scan.procfs", "did not end within", "was killed"]);
     wait_until("no process of the scan is left", || running(&program).is_empty());
 }
 

@@ -116,7 +116,7 @@ fn deadline_policy_is_refused_to_probes_bound_to_a_cpu() {
     }
     for probe in probes {
         let words = format!("run {probe}:policy=deadline --for 100ms");
-        latlab(&words).assert_refused(2, &[probe, "deadline", "bound to one CPU", "policy=fifo"]);
+        latlab(&words).assert_refused(2, &[probe, "deadline", "pinned to one CPU", "policy=fifo"]);
     }
 }
 
