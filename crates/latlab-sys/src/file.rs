@@ -2,10 +2,11 @@
 
 use crate::descriptor;
 use latlab_core::time::Nanos;
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Opens a file without a name in `directory` (`O_TMPFILE`): the kernel frees it when the last
@@ -25,6 +26,40 @@ pub fn in_memory() -> io::Result<File> {
 pub fn free_space(directory: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(directory)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Copies the contents of `from` to the empty file `to`, which has holes where `from` has pages of
+/// zeros or holes.
+pub fn copy_sparse(from: &File, to: &File) -> io::Result<()> {
+    const PAGE: usize = 4096;
+    let length = from.metadata()?.len();
+    to.set_len(length)?;
+    let mut buffer = vec![0; 256 * PAGE];
+    let mut at = 0;
+    while let Some(data) = next_data(from, at)? {
+        at = data - data % PAGE as u64;
+        let wanted = buffer.len().min(usize::try_from(length - at).unwrap_or(usize::MAX));
+        let read = from.read_at(&mut buffer[..wanted], at)?;
+        for page in buffer[..read].chunks(PAGE) {
+            if page.iter().any(|byte| *byte != 0) {
+                to.write_all_at(page, at)?;
+            }
+            at += page.len() as u64;
+        }
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(())
+}
+
+/// The first byte from `at` on that lies in no hole of the file.
+fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
+    match rustix::fs::seek(file, SeekFrom::Data(at)) {
+        Ok(data) => Ok(Some(data)),
+        Err(rustix::io::Errno::NXIO) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Switches direct I/O, which bypasses the page cache, on or off (`O_DIRECT`). With it, buffers,
@@ -149,6 +184,7 @@ fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt as _;
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).unwrap();
@@ -214,6 +250,28 @@ mod tests {
         let mut names = names(folder.path());
         names.sort();
         assert_eq!(names, [".record.json.1.tmp", "record.json"]);
+    }
+
+    #[test]
+    fn file_sparse_copy_has_the_same_bytes_and_holes_for_zeros() {
+        let from = in_memory().unwrap();
+        from.set_len((8 << 20) + 5).unwrap();
+        for (at, bytes) in
+            [(4_000, &b"across two pages"[..]), (5 << 20, &[0; 8192]), (8 << 20, b"end")]
+        {
+            from.write_all_at(&bytes.repeat(10), at).unwrap();
+        }
+        from.set_len((8 << 20) + 5).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let to = scratch(folder.path()).unwrap();
+        copy_sparse(&from, &to).unwrap();
+        let contents = |file: &File| {
+            let mut bytes = vec![0; (8 << 20) + 5];
+            file.read_exact_at(&mut bytes, 0).map(|()| bytes).unwrap()
+        };
+        assert_eq!(contents(&from), contents(&to));
+        assert_eq!(to.metadata().unwrap().len(), (8 << 20) + 5);
+        assert!(to.metadata().unwrap().blocks() * 512 < 64 << 10);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod knob;
 pub mod listener;
 mod lock;
 pub mod machine;
+pub mod mailbox;
 pub mod mapping;
 pub mod mark;
 pub mod membarrier;

@@ -71,19 +71,55 @@ impl Mapping {
         Mapping::map(size, WRITABLE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
     }
 
+    /// Maps private anonymous memory at this address, a multiple of the small page's size.
+    /// `AlreadyExists` where something else is mapped there (`MAP_FIXED_NOREPLACE`, Linux 4.17).
+    pub(crate) fn at(address: u64, size: Bytes) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        let address = usize::try_from(address).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Mapping::map_near(address, size, WRITABLE, flags, -1)
+    }
+
     fn map(
         size: Bytes,
         protection: libc::c_int,
         flags: libc::c_int,
         fd: RawFd,
     ) -> io::Result<Mapping> {
+        Mapping::map_near(0, size, protection, flags, fd)
+    }
+
+    fn map_near(
+        address: usize,
+        size: Bytes,
+        protection: libc::c_int,
+        flags: libc::c_int,
+        fd: RawFd,
+    ) -> io::Result<Mapping> {
         let bytes = usize::try_from(size.0).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: a new mapping at an address of the kernel's choice overlaps no other.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, 0) };
+        let address = std::ptr::without_provenance_mut(address);
+        // SAFETY: none of our flags lets a new mapping replace another one.
+        let start = unsafe { libc::mmap(address, bytes, protection, flags, fd, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         Ok(Mapping { start, bytes })
+    }
+
+    /// Copies `bytes` to this offset of a writable mapping.
+    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= self.bytes, "{} bytes do not fit at {at}", bytes.len());
+        let place = self.start.cast::<u8>().wrapping_add(at);
+        // SAFETY: it fits, as was just checked; the mapping is borrowed by nobody else.
+        unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    }
+
+    /// A part of it.
+    pub(crate) fn bytes(&self, at: usize, length: usize) -> &[u8] {
+        assert!(at + length <= self.bytes, "{length} bytes at {at} are not in the mapping");
+        let place = self.start.cast::<u8>().wrapping_add(at);
+        // SAFETY: it lies within the mapping, whose pages are initialized with zeros; writing
+        // needs `&mut`.
+        unsafe { std::slice::from_raw_parts(place, length) }
     }
 
     /// Splits it at a multiple of the small page's size, at most its length. Returns the second
@@ -171,6 +207,13 @@ impl Mapping {
         // SAFETY: exactly our mapping, into which there is no reference.
         crate::checked(unsafe { libc::mprotect(self.start, self.bytes, libc::PROT_READ) })?;
         Ok(Sealed { memory: self })
+    }
+
+    /// Makes it executable and read-only (`mprotect(2)`).
+    pub(crate) fn make_executable(&mut self) -> io::Result<()> {
+        let protection = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: exactly our mapping, into which there is no reference.
+        crate::checked(unsafe { libc::mprotect(self.start, self.bytes, protection) }).map(drop)
     }
 
     /// Moves its pages to the address of `other`, which is unmapped by that (`mremap(2)`).

@@ -12,10 +12,11 @@ mod pool;
 mod prepare;
 pub(crate) mod profile;
 mod run;
+pub(crate) mod snapshot;
 mod symbols;
 
 pub(crate) use accel::choose as choose_accel;
 pub(crate) use cache::program_digest;
-pub(crate) use guest::{GuestTime, Program, is_init, serve};
+pub(crate) use guest::{GuestTime, Program, Variables, is_init, serve};
 pub(crate) use microscope::explain;
 pub(crate) use run::{exec, fingerprint, run};

@@ -43,6 +43,8 @@ pub(crate) struct Session<'a> {
     pub(crate) jobs: usize,
     /// Whether to ignore cached answers.
     pub(crate) fresh: bool,
+    /// Whether guests boot, although they could be restored from a snapshot.
+    pub(crate) cold: bool,
     /// The accelerator that the user chose.
     pub(crate) accel: Option<Accel>,
     /// Wall-clock time that a plan or a program may take; each target has its own default.

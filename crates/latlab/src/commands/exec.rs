@@ -4,7 +4,7 @@ use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
 use crate::format::{self, live};
-use crate::lab::Program;
+use crate::lab::{Program, Variables};
 use crate::{adapt, engine, part::permission, target};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
@@ -27,7 +27,8 @@ Examples:
 ///
 /// latlab replaces itself with the program (execve), which keeps the terminal, receives signals and
 /// sets the exit code. With --on the program runs in a guest, which has only the program, its
-/// libraries and the files of --with; in the laboratory (lab:PROFILE) its timing repeats exactly.
+/// libraries and the files of --with, all at their absolute paths; in the laboratory (lab:PROFILE)
+/// its timing repeats exactly, wherever latlab is started from.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Exec {
@@ -63,6 +64,12 @@ pub(super) struct Exec {
     /// Copy this file or folder into the guest; the program's libraries are copied automatically
     #[arg(long, value_name = "PATH", requires = "on")]
     with: Vec<PathBuf>,
+    /// Working directory in the guest [default: /]
+    #[arg(long, value_name = "DIR", requires = "on")]
+    chdir: Option<PathBuf>,
+    /// Environment variable in the guest; without =VALUE, its value here is copied
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "on")]
+    env: Vec<String>,
     /// The program and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -93,12 +100,32 @@ impl Exec {
     fn run_on(&self, name: &str) -> Result<u8> {
         let target = target::find(name)?;
         let path = locate(&self.command[0])?;
-        let program = Program { words: self.arguments(&path)?, path, with: self.with.clone() };
+        let words = self.arguments(&path)?;
+        let (folder, variables) = (self.folder()?, self.variables()?);
+        let program = Program { words, path, with: self.with.clone(), folder, variables };
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut watch = live::view();
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         target.exec(name, &program, &mut session, &mut format::pass)
+    }
+
+    /// The working directory in the guest.
+    fn folder(&self) -> Result<PathBuf> {
+        let Some(folder) = &self.chdir else { return Ok("/".into()) };
+        std::path::absolute(folder).map_err(|e| failed("--chdir", e))
+    }
+
+    /// The environment variables of `--env`.
+    fn variables(&self) -> Result<Variables> {
+        let variable = |text: &String| match text.split_once('=') {
+            Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+            None => match std::env::var(text) {
+                Ok(value) => Ok((text.clone(), value)),
+                Err(error) => Err(failed(&format!("--env {text}"), error)),
+            },
+        };
+        self.env.iter().map(variable).collect()
     }
 
     /// The arguments of `latlab exec` in the guest, for the same attributes.

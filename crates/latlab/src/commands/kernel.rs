@@ -5,7 +5,7 @@ use crate::format;
 use crate::format::progress::Bar;
 use crate::lab::kernel::build::BUILDS;
 use crate::lab::kernel::{self, Fetched, Kernel, Source};
-use crate::lab::profile;
+use crate::lab::{profile, snapshot};
 use crate::part::About;
 use latlab_sys::signal::Signals;
 use std::fmt::Write as _;
@@ -36,6 +36,7 @@ enum KernelCommand {
     ///
     /// Each line has the kernel's name, its size, its release (as uname -r prints it), its origin,
     /// and the line of a profile that selects it: kernel = { package = "linux-image-6.12-amd64" }.
+    /// Guests start from snapshots, which the cache keeps up to a limit and makes anew as needed.
     List,
     /// Fetch the newest kernel of a Debian package, unless the cache has it
     ///
@@ -79,7 +80,7 @@ enum KernelCommand {
 impl Kernels {
     pub(super) fn run(&self) -> Result<()> {
         if let KernelCommand::List = self.command {
-            return format::put(&list(&kernel::list()?));
+            return format::put(&list(&kernel::list()?, snapshot::total().unwrap_or_default()));
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut bar = Bar::new(&signals);
@@ -141,7 +142,8 @@ fn report(fetched: &Fetched, bar: &mut Bar<'_>) -> Result<()> {
     format::put(&format!("{}\n", kernel.name))
 }
 
-fn list(kernels: &[(Kernel, kernel::Facts, u64)]) -> String {
+/// The kernels, and the number and size of snapshots.
+fn list(kernels: &[(Kernel, kernel::Facts, u64)], snapshots: (usize, u64)) -> String {
     let mut text = String::new();
     if !kernels.is_empty() {
         let width = |text: fn(&Kernel) -> &str| {
@@ -158,6 +160,10 @@ fn list(kernels: &[(Kernel, kernel::Facts, u64)]) -> String {
                 let _ = writeln!(text, "  {:<names$}  kernel = {}", "", source.in_profile());
             }
         }
+        let (count, mega) = (snapshots.0, |bytes| bytes / 1_000_000);
+        let (size, limit) = (mega(snapshots.1), mega(snapshot::LIMIT));
+        let _ =
+            writeln!(text, "Snapshots of booted guests: {count}, {size} MB of at most {limit} MB");
     }
     let is_missing =
         |source: &Source| !kernels.iter().any(|(_, facts, _)| facts.origin.serves.contains(source));

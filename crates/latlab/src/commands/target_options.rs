@@ -22,6 +22,9 @@ pub(super) struct TargetOptions {
     /// Ignore cached results
     #[arg(long)]
     fresh: bool,
+    /// Boot guests of the laboratory instead of restoring them from snapshots
+    #[arg(long)]
+    cold: bool,
     /// Stop waiting for a guest or an ssh: host after this much wall-clock time
     #[arg(long, value_name = "TIME", value_parser = super::positive)]
     limit: Option<Nanos>,
@@ -36,6 +39,7 @@ impl TargetOptions {
         let given = [
             ("--jobs", self.jobs.is_some()),
             ("--fresh", self.fresh),
+            ("--cold", self.cold),
             ("--limit", self.limit.is_some()),
             ("--accel", self.accel.is_some()),
         ];
@@ -52,6 +56,7 @@ impl TargetOptions {
         TargetOptions {
             jobs: self.jobs.or(defaults.jobs),
             fresh: self.fresh || defaults.fresh,
+            cold: self.cold || defaults.cold,
             limit: self.limit.or(defaults.limit),
             accel: self.accel.or(defaults.accel),
         }
@@ -73,7 +78,8 @@ impl TargetOptions {
         let accel = self.accel.and_then(|accel| accel.to_possible_value());
         let accel = accel.map(|accel| format!("--accel={}", accel.get_name()));
         let fresh = self.fresh.then(|| "--fresh".to_owned());
-        [fresh, limit, accel].into_iter().flatten().collect()
+        let cold = self.cold.then(|| "--cold".to_owned());
+        [fresh, cold, limit, accel].into_iter().flatten().collect()
     }
 
     /// The session of a target with these options.
@@ -92,6 +98,7 @@ impl TargetOptions {
             keep: None,
             jobs: self.jobs.map_or_else(cpus, usize::from),
             fresh: self.fresh,
+            cold: self.cold,
             accel: self.accel,
             limit: self.limit,
             ended: false,

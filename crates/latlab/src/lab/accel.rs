@@ -1,14 +1,13 @@
 //! The accelerator of a virtual machine: KVM where a test boot shows that it works.
 
 use super::cells::ask;
-use super::guest::{Cell, GuestTime, Job, PROGRAM};
+use super::guest::{Cell, GuestTime, Job, PROGRAM, Variables};
 use super::{kernel, prepare};
 use crate::failure::{Failure, Result};
 use crate::message::Message;
 use crate::session::{Accel, Session};
 use latlab_core::time::Nanos;
 use latlab_sys::file;
-use std::collections::BTreeMap;
 use std::fs::File;
 
 /// The requested accelerator, else KVM if the kernel of `target` can measure with it.
@@ -41,7 +40,7 @@ fn works(target: &str, session: &mut Session<'_>) -> Result<bool> {
     session.watch.note("testing KVM");
     let kernel = prepare::kernel(target, session)?.1;
     let words = ["--", PROGRAM, "run", "cyclic", "--count", "100"].map(str::to_owned).to_vec();
-    let job = Job::Exec { words, folder: "/".into(), paths: BTreeMap::new() };
+    let job = Job::Exec { words, folder: "/".into(), variables: Variables::new() };
     let limit = session.limit.replace(Nanos::from_secs(20));
     let tried = ask(Cell::plain(target, kernel, GuestTime::Wall(Accel::Kvm), job), session);
     session.limit = limit;

@@ -4,6 +4,7 @@
 //! one, except `kernel/image`, which reads its boot protocol.
 
 use super::guest::GuestTime;
+use super::kernel::Kernel;
 use crate::part::About;
 use crate::part::needs::Device;
 use crate::session::Accel;
@@ -36,6 +37,8 @@ pub(crate) struct Arch {
     pub(crate) qemu_package: &'static str,
     /// QEMU options of the machine, without devices that depend on the host's time or its users.
     pub(crate) board: &'static str,
+    /// The ROM that QEMU adds to a machine that boots a vmlinux, and one that boots a bzImage.
+    pub(crate) option_roms: [&'static str; 2],
     /// QEMU options of the processor in instruction time: with one CPU, with several.
     pub(crate) cpu_instructions: [&'static str; 2],
     /// The same in wall-clock time with TCG.
@@ -91,6 +94,7 @@ static X86_64: Arch = Arch {
     qemu_package: "qemu-system-x86",
     board: "-machine pc,usb=off -bios qboot.rom -seed 1 -nodefaults -no-user-config \
             -display none -monitor none -no-reboot",
+    option_roms: ["pvh.bin", "linuxboot_dma.bin"],
     cpu_instructions: ["-cpu max,-rdrand,-rdseed", "-cpu max,-rdrand,-rdseed,-cx16"],
     cpu_tcg: ["-cpu max", "-cpu max,-cx16"],
     cpu_kvm: "-cpu host",
@@ -113,6 +117,12 @@ impl Arch {
             GuestTime::Wall(Accel::Tcg) => self.cpu_tcg[several],
             GuestTime::Wall(Accel::Kvm) => self.cpu_kvm,
         }
+    }
+
+    /// The ROM that QEMU adds to a machine that boots this kernel.
+    pub(crate) fn option_rom(&self, kernel: &Kernel) -> &'static str {
+        let [vmlinux, image] = self.option_roms;
+        if kernel.is_vmlinux() { vmlinux } else { image }
     }
 
     /// QEMU options of a device that a part needs.

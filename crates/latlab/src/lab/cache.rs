@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 pub(super) fn fingerprint(cell: &Cell, boot: &Boot) -> Result<String> {
     let (version, machine) = (guest::version(&cell.target)?, guest::arguments(cell));
     let (kernel, timer) = (&cell.kernel.digest, cell.timer);
-    let Boot { cmdline, except_job, .. } = boot;
-    let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{except_job}");
+    let (cmdline, initramfs) = (&boot.cmdline, kernel::digest(&boot.initramfs));
+    let text = format!("{version}\n{machine:?}\n{kernel}\n{timer:?}\n{cmdline}\n{initramfs}");
     Ok(kernel::digest(text.as_bytes()))
 }
 
@@ -29,7 +29,7 @@ pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option
     if cell.time != GuestTime::Instructions || matches!(cell.job, Job::Calibrate) {
         return Ok(None);
     }
-    let name = kernel::digest(format!("{fingerprint}\n{}", boot.orders).as_bytes());
+    let name = kernel::digest(format!("{fingerprint}\n{}", kernel::digest(&boot.job)).as_bytes());
     let folder = kernel::cache()?.join("cells");
     // Without the folder nothing is kept, but cells still run.
     Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))

@@ -38,7 +38,7 @@ pub(super) fn carry_out(
             let Some((index, cell)) = waiting.next() else { break };
             pool.start(index, cell, session);
         }
-        if pool.poll() {
+        if pool.poll(session) {
             session.watch.done(pool.answered(), pool.total());
         }
         pool.newly_answered().for_each(|(index, answer)| finished(index, answer));

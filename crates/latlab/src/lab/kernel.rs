@@ -15,6 +15,7 @@ mod work;
 pub(crate) use store::Facts;
 
 use super::arch::GUEST;
+use super::snapshot;
 use crate::failure::{Failure, Result};
 use crate::part::About;
 use crate::progress::Progress;
@@ -75,6 +76,16 @@ pub(crate) struct Kernel {
     /// Its folder in the cache.
     pub(crate) folder: PathBuf,
 }
+
+impl Kernel {
+    /// Whether QEMU boots its vmlinux, and not a bzImage.
+    pub(crate) fn is_vmlinux(&self) -> bool {
+        self.image.file_name().is_some_and(|name| name == VMLINUX)
+    }
+}
+
+/// The name of a vmlinux in a kernel's folder.
+const VMLINUX: &str = "vmlinux";
 
 /// The packages that are fetched where no other is named, and that the profiles use.
 pub(crate) fn packages() -> &'static [About] {
@@ -176,7 +187,11 @@ pub(crate) fn remove(name: &str, progress: &mut dyn Progress) -> Result<()> {
     let store = Store::open()?;
     let kernels = store.kernels()?;
     match kernels.iter().find(|(kernel, _)| kernel.name == name) {
-        Some((kernel, _)) => store.remove(kernel, progress),
+        Some((kernel, _)) => {
+            // Snapshots that stay for now are removed above the limit.
+            let _ = snapshot::remove_of(&kernel.name);
+            store.remove(kernel, progress)
+        }
         None => Err(unknown(&store, name)),
     }
 }

@@ -1,8 +1,8 @@
 //! The guests that run at the same time, and the answers they have given.
 
 use super::answer::Answer;
-use super::cache;
-use super::guest::{Cell, Guest, Job};
+use super::guest::{Boot, Cell, Guest, Job, Launched, Start, stops};
+use super::{cache, snapshot};
 use crate::failure::Result;
 use crate::message::{Message, Stream, output_bytes};
 use crate::session::Session;
@@ -28,6 +28,8 @@ struct Running {
     target: String,
     fingerprint: String,
     guest: Guest,
+    /// The cell, to boot it where it can't be restored.
+    cell: Option<Cell>,
     /// Its current activity, for the progress line.
     state: String,
     /// The file that will keep its answer.
@@ -49,17 +51,17 @@ impl Pool {
 
     /// Starts a guest for a cell. The answer is complete at once where the cell failed, or where
     /// its answer is kept and the session accepts that.
-    pub(super) fn start(&mut self, index: usize, cell: Result<Cell>, session: &Session<'_>) {
-        let started = cell.and_then(|cell| self.try_start(index, &cell, session));
+    pub(super) fn start(&mut self, index: usize, cell: Result<Cell>, session: &mut Session<'_>) {
+        let started = cell.and_then(|cell| self.try_start(index, cell, session));
         if let Err(failure) = started {
             self.answer(index, Err(failure));
         }
     }
 
-    fn try_start(&mut self, index: usize, cell: &Cell, session: &Session<'_>) -> Result<()> {
+    fn try_start(&mut self, index: usize, cell: Cell, session: &mut Session<'_>) -> Result<()> {
         let boot = cell.boot()?;
-        let fingerprint = cache::fingerprint(cell, &boot)?;
-        let kept = cache::path(cell, &boot, &fingerprint)?;
+        let fingerprint = cache::fingerprint(&cell, &boot)?;
+        let kept = cache::path(&cell, &boot, &fingerprint)?;
         // The plugin records nothing unless the guest runs.
         let fresh = session.fresh || cell.plugin.is_some();
         let messages = kept.as_ref().filter(|_| !fresh).and_then(|path| cache::load(path));
@@ -74,21 +76,17 @@ impl Pool {
             }
             return Ok(());
         }
-        let patience = match cell.job {
-            Job::Calibrate => cell.patience(),
-            _ => session.limit.unwrap_or_else(|| cell.patience()),
-        };
-        let guest = Guest::start(cell, &boot, patience)?;
-        let state = "boots".to_owned();
-        self.running.push(Running { index, target, fingerprint, guest, state, kept });
+        let start = starting_point(&cell, &fingerprint, session);
+        let running = Running::start(index, cell, boot, start, fingerprint, kept, session)?;
+        self.running.push(running);
         Ok(())
     }
 
     /// Receives what the guests have sent, and drops those that are done. Whether one was.
-    pub(super) fn poll(&mut self) -> bool {
+    pub(super) fn poll(&mut self, session: &mut Session<'_>) -> bool {
         let before = self.running.len();
         for mut running in std::mem::take(&mut self.running) {
-            match self.poll_one(&mut running).transpose() {
+            match self.poll_one(&mut running, session).transpose() {
                 Some(answer) => self.answer(running.index, answer),
                 None => self.running.push(running),
             }
@@ -97,9 +95,25 @@ impl Pool {
     }
 
     /// The answer, once it is complete.
-    fn poll_one(&mut self, running: &mut Running) -> Result<Option<Answer>> {
+    fn poll_one(
+        &mut self,
+        running: &mut Running,
+        session: &mut Session<'_>,
+    ) -> Result<Option<Answer>> {
         // In this order: messages sent before the guest ended still count.
-        let failure = running.guest.failure();
+        let failure = match running.guest.launched() {
+            Launched::Well => running.guest.failure(),
+            Launched::NotKept(error) => {
+                let target = &running.target;
+                session.progress.note(&format!("{target}: its snapshot was not kept ({error})"));
+                running.guest.failure()
+            }
+            Launched::NotRestored(why) => {
+                running.boot(&why, session)?;
+                None
+            }
+            Launched::Lost(failure) => Some(failure),
+        };
         for message in running.guest.messages()? {
             if let Message::Begin { probe, .. } = &message {
                 running.state = format!("measures {probe}");
@@ -179,7 +193,66 @@ impl Pool {
     }
 }
 
+/// The starting point of a cell's guest: its snapshot, or a boot that makes one.
+fn starting_point(cell: &Cell, key: &str, session: &mut Session<'_>) -> Start {
+    // A kernel calibrates once.
+    if session.cold || !stops(cell) || matches!(cell.job, Job::Calibrate) {
+        return Start::Boot;
+    }
+    match snapshot::open(key) {
+        Ok(Some(snapshot)) => Start::Restore(snapshot),
+        Ok(None) => new_snapshot(cell, key, session),
+        Err(error) => {
+            session.progress.note(&unusable(&cell.target, &error.to_string()));
+            new_snapshot(cell, key, session)
+        }
+    }
+}
+
+/// A boot that makes a snapshot, unless another process makes it.
+fn new_snapshot(cell: &Cell, key: &str, session: &mut Session<'_>) -> Start {
+    match snapshot::begin(key, &cell.kernel.name) {
+        Ok(draft) => draft.map_or(Start::Boot, Start::BootAndKeep),
+        Err(error) => {
+            let target = &cell.target;
+            session.progress.note(&format!("{target}: its snapshot can't be kept ({error})"));
+            Start::Boot
+        }
+    }
+}
+
+fn unusable(target: &str, why: &str) -> String {
+    format!("{target}: its snapshot can't be used ({why}): the guest boots, and makes a new one")
+}
+
 impl Running {
+    fn start(
+        index: usize,
+        cell: Cell,
+        boot: Boot,
+        start: Start,
+        fingerprint: String,
+        kept: Option<PathBuf>,
+        session: &Session<'_>,
+    ) -> Result<Running> {
+        let restored = matches!(start, Start::Restore(_));
+        let patience = session.limit.unwrap_or_else(|| cell.patience());
+        let guest = Guest::start(&cell, boot, start, patience)?;
+        let (target, state) = (cell.target.clone(), if restored { "starts" } else { "boots" });
+        let cell = restored.then_some(cell);
+        Ok(Running { index, target, fingerprint, guest, cell, state: state.to_owned(), kept })
+    }
+
+    /// Boots the guest, because it can't be restored.
+    fn boot(&mut self, why: &str, session: &mut Session<'_>) -> Result<()> {
+        let cell = self.cell.take().expect("only a restored guest fails to be restored");
+        session.progress.note(&unusable(&self.target, why));
+        let start = new_snapshot(&cell, &self.fingerprint, session);
+        let (boot, fingerprint, kept) = (cell.boot()?, self.fingerprint.clone(), self.kept.take());
+        *self = Running::start(self.index, cell, boot, start, fingerprint, kept, session)?;
+        Ok(())
+    }
+
     /// The answer; it is kept where the same cell would answer the same again.
     fn answer(&mut self, last: Message) -> Result<Answer> {
         let complaints = self.guest.kernel_complaints();

@@ -32,7 +32,7 @@ pub(super) fn program(
     time: GuestTime,
     session: &mut Session<'_>,
 ) -> Result<Cell> {
-    let cell = cell(target, time, program.job()?, Needs::default(), session)?;
+    let cell = cell(target, time, program.job(), Needs::default(), session)?;
     Ok(Cell { files: program.files()?, links: program.links(), ..cell })
 }
 

@@ -186,7 +186,7 @@ fn children(parent: u32) -> Vec<u32> {
 /// Whether the process is QEMU with a guest, not one that prints its version.
 fn is_guest(pid: u32) -> bool {
     let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    words.starts_with("qemu") && words.contains("-kernel")
+    words.starts_with("qemu") && words.contains("-machine")
 }
 
 fn with_a_guest() -> (super::program::Running, u32) {

@@ -37,6 +37,7 @@ mod scan;
 mod schedule;
 mod sections;
 mod slurm;
+mod snapshot;
 mod ssh;
 mod stall;
 mod study;

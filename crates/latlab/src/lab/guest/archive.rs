@@ -1,14 +1,22 @@
 //! The initramfs: a cpio archive in the format "newc", which the guest's kernel unpacks as its
-//! root.
+//! root, and latlab in the guest where a job follows later.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 // File types (inode(7)): the upper bits of the mode.
 const FOLDER: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
+const KIND: u32 = 0o170_000;
+
+/// The name of the entry that ends an archive.
+const END: &str = "TRAILER!!!";
 
 /// An archive in memory (`Documentation/driver-api/early-userspace/buffer-format.rst`). The same
 /// calls result in the same bytes: everything belongs to root and is dated 1970. Parent folders are
@@ -41,14 +49,9 @@ impl Archive {
         self.add(path.as_ref(), LINK | 0o777, target.as_ref().as_os_str().as_bytes());
     }
 
-    /// Its bytes so far.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
     /// The complete archive.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.write(0, Path::new("TRAILER!!!"), 0, &[]);
+        self.write(0, Path::new(END), 0, &[]);
         self.bytes
     }
 
@@ -88,6 +91,61 @@ impl Archive {
     }
 }
 
+/// Unpacks an archive made by [`Archive`] below `root`. Files that exist stay as they are.
+pub(crate) fn unpack(archive: &[u8], root: &Path) -> io::Result<()> {
+    let mut rest = archive;
+    loop {
+        let entry = Entry::take(&mut rest).ok_or(io::ErrorKind::InvalidData)?;
+        if entry.path == Path::new(END) {
+            return Ok(());
+        }
+        match entry.create(&root.join(entry.path)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => created?,
+        }
+    }
+}
+
+/// One entry of an archive.
+struct Entry<'a> {
+    path: &'a Path,
+    mode: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// The length of an entry's header, bytes.
+    const HEADER: usize = 110;
+
+    /// Takes the first entry off `archive`; none where it is not complete.
+    fn take(archive: &mut &'a [u8]) -> Option<Entry<'a>> {
+        let header = std::str::from_utf8(archive.get(..Self::HEADER)?).ok()?;
+        let field = |nth: usize| {
+            let at = "070701".len() + 8 * nth;
+            u32::from_str_radix(header.get(at..at + 8)?, 16).ok()
+        };
+        let (mode, size, path_size) = (field(1)?, field(6)? as usize, field(11)? as usize);
+        let path_end = Self::HEADER + path_size;
+        let path = archive.get(Self::HEADER..path_end.checked_sub(1)?)?;
+        let start = path_end.next_multiple_of(4);
+        let bytes = archive.get(start..start + size)?;
+        *archive = archive.get((start + size).next_multiple_of(4)..)?;
+        Some(Entry { path: Path::new(OsStr::from_bytes(path)), mode, bytes })
+    }
+
+    fn create(&self, place: &Path) -> io::Result<()> {
+        match self.mode & KIND {
+            FOLDER => fs::create_dir(place),
+            LINK => symlink(OsStr::from_bytes(self.bytes), place),
+            _ => {
+                let mut new = File::options();
+                let new = new.write(true).create_new(true).mode(self.mode & 0o7777);
+                new.open(place)?.write_all(self.bytes)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +153,7 @@ mod tests {
     use latlab_sys::process;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Stdio;
 
     /// Path, mode and contents.
@@ -167,6 +225,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn unpack_makes_folders_links_and_files_and_keeps_those_that_exist() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        fs::create_dir_all(root.join("usr/bin")).unwrap();
+        latlab_sys::file::write_atomically(&root.join("init"), b"kept").unwrap();
+        unpack(&small(), root).unwrap();
+        assert_eq!(fs::read(root.join("init")).unwrap(), b"kept");
+        assert_eq!(fs::read_link(root.join("bin")).unwrap(), Path::new("usr/bin"));
+        let mode = fs::metadata(root.join("usr/bin/true")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o755);
+        assert!(root.join("dev").is_dir());
+        for end in [0, 50, small().len() - 130] {
+            let cut = unpack(&small()[..end], root).unwrap_err();
+            assert_eq!(cut.kind(), io::ErrorKind::InvalidData, "{end}");
+        }
+    }
+
     proptest! {
         #[test]
         fn archive_returns_every_packed_file(
@@ -187,7 +263,12 @@ mod tests {
             }
             let back = entries.into_iter().filter(|(_, mode, ..)| *mode == 0o100_640);
             let back: BTreeMap<_, _> = back.map(|(path, _, bytes)| (path, bytes)).collect();
-            prop_assert_eq!(back, files);
+            prop_assert_eq!(&back, &files);
+            let root = tempfile::tempdir().unwrap();
+            unpack(&bytes, root.path()).unwrap();
+            for (path, bytes) in &files {
+                prop_assert_eq!(&fs::read(root.path().join(path)).unwrap(), bytes);
+            }
         }
     }
 }

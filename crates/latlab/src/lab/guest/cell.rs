@@ -2,19 +2,17 @@
 
 use super::archive::Archive;
 use super::driver::MODULE as DRIVER_MODULE;
-use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::orders::{self, JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::plugin::Plugin;
-use super::{GuestTime, library, module};
+use super::{GuestTime, Variables, library, module};
 use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::GUEST;
-use crate::lab::kernel::{self, Kernel, Source};
+use crate::lab::kernel::{Kernel, Source};
 use crate::lab::profile::Profile;
 use crate::message::ApicTimer;
 use crate::part::needs::Needs;
 use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// One job on one kernel.
@@ -53,35 +51,35 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// Other files and folders that it reads.
     pub(crate) with: Vec<PathBuf>,
+    /// Its working directory in the guest.
+    pub(crate) folder: PathBuf,
+    /// Its environment variables in the guest, in addition to those of every program there.
+    pub(crate) variables: Variables,
 }
 
 impl Program {
-    /// The job that starts it, with the current folder and search paths.
-    pub(crate) fn job(&self) -> Result<Job> {
-        let text = |what: &str, value: OsString| {
-            value.into_string().map_err(|_| {
-                Failure::Failed(format!("{what} is not UTF-8, and cannot be passed to a guest"))
-            })
-        };
-        let folder = std::env::current_dir().map_err(|e| failed("the current folder", e))?;
-        let folder = text("the name of the current folder", folder.into_os_string())?;
-        let mut paths = BTreeMap::new();
-        for name in ["PATH", "LD_LIBRARY_PATH"] {
-            if let Some(value) = std::env::var_os(name) {
-                paths.insert(name.to_owned(), text(name, value)?);
-            }
-        }
-        Ok(Job::Exec { words: self.words.clone(), folder: folder.into(), paths })
+    /// The job that starts it.
+    pub(crate) fn job(&self) -> Job {
+        let (words, folder) = (self.words.clone(), self.folder.clone());
+        Job::Exec { words, folder, variables: self.variables() }
+    }
+
+    /// All its environment variables. They do not depend on those of this process.
+    fn variables(&self) -> Variables {
+        let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+        let of_all = [("HOME", "/"), ("PATH", path)];
+        let of_all = of_all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Variables::from(of_all).into_iter().chain(self.variables.clone()).collect()
     }
 
     /// The program, its libraries, and the files that it reads.
     pub(crate) fn files(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
-        let real = self.real();
+        let (real, variables) = (self.real(), self.variables());
         let mut files = vec![(real.clone(), real)];
-        files.extend(library::closure(&self.path)?);
+        files.extend(library::closure(&self.path, &variables)?);
         for path in &self.with {
             for (there, here) in library::tree(path)? {
-                files.extend(library::closure_if_any(&here)?);
+                files.extend(library::closure_if_any(&here, &variables)?);
                 files.push((there, here));
             }
         }
@@ -102,16 +100,14 @@ impl Program {
     }
 }
 
-/// Everything that QEMU boots: initramfs and command line.
+/// Everything that QEMU boots, and the job.
 pub(crate) struct Boot {
     pub(crate) initramfs: Vec<u8>,
     pub(crate) cmdline: String,
     /// The modules that the guest loads, in order.
     pub(crate) modules: Vec<String>,
-    /// Digests of everything in the initramfs except the job.
-    pub(crate) except_job: String,
-    /// The digest of the orders, the job included.
-    pub(crate) orders: String,
+    /// An archive with the job and the user's files, which the guest unpacks after it has booted.
+    pub(crate) job: Vec<u8>,
 }
 
 /// Parameters of a disk in memory whose completions are timers of the guest
@@ -174,29 +170,30 @@ impl Cell {
         DISK.iter().copied().chain(own).collect()
     }
 
-    /// Makes the initramfs and the command line.
+    /// Makes the initramfs, the command line and the archive of the job.
     pub(crate) fn boot(&self) -> Result<Boot> {
         let disk = disk(&self.needs)?;
         let mut archive = Archive::new();
         let modules = self.add_modules(&mut archive, disk.is_some())?;
         self.add_files(&mut archive, disk.is_some())?;
-        let orders = Orders {
-            time_domain: self.time.domain(),
-            modules,
-            files: self.profile.files.clone(),
-            disk: disk.clone(),
-            job: self.job.clone(),
-        };
-        let text = orders.text();
-        let without_job = Orders { job: Job::Calibrate, ..orders.clone() }.text();
-        let except_job =
-            format!("{}\n{}", kernel::digest(archive.bytes()), kernel::digest(&without_job));
-        archive.file(ORDERS, 0o644, &text);
-        let initramfs = archive.finish();
-        self.check_size(Bytes(initramfs.len() as u64))?;
         let cmdline = self.cmdline(disk.is_some());
-        let (modules, orders) = (orders.modules, kernel::digest(&text));
-        Ok(Boot { initramfs, cmdline, modules, except_job, orders })
+        let (time_domain, files) = (self.time.domain(), self.profile.files.clone());
+        let orders = Orders { time_domain, modules, files, disk };
+        archive.file(ORDERS, 0o644, &orders::text(&orders));
+        let (initramfs, job) = (archive.finish(), self.job()?);
+        self.check_size(Bytes((initramfs.len() + job.len()) as u64))?;
+        Ok(Boot { initramfs, cmdline, modules: orders.modules, job })
+    }
+
+    /// The archive of the job.
+    fn job(&self) -> Result<Vec<u8>> {
+        let mut archive = Archive::new();
+        archive.file(JOB, 0o644, &orders::text(&self.job));
+        add_all(&mut archive, &self.files)?;
+        for (link, target) in &self.links {
+            archive.link(link, target);
+        }
+        Ok(archive.finish())
     }
 
     fn cmdline(&self, has_disk: bool) -> String {
@@ -232,12 +229,12 @@ impl Cell {
         Ok(names)
     }
 
-    /// Adds everything else: files of the user, tools, the kernel's configuration, this program.
+    /// Adds everything else: tools, the kernel's configuration, this program.
     fn add_files(&self, archive: &mut Archive, has_disk: bool) -> Result<()> {
-        let mut files = self.files.clone();
+        let mut files = Vec::new();
         if has_disk {
             let mke2fs = mke2fs()?;
-            files.extend(library::closure(&mke2fs)?);
+            files.extend(library::closure(&mke2fs, &Variables::new())?);
             files.push(("/sbin/mke2fs".into(), mke2fs));
         }
         if let Some(driver) = &self.driver {
@@ -247,13 +244,7 @@ impl Cell {
         if config.exists() {
             files.push((format!("/boot/config-{}", self.kernel.release).into(), config));
         }
-        for (there, here) in &files {
-            let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
-            archive.file(there, 0o755, &bytes);
-        }
-        for (link, target) in &self.links {
-            archive.link(link, target);
-        }
+        add_all(archive, &files)?;
         let program =
             std::fs::read("/proc/self/exe").map_err(|e| failed("latlab's own program", e))?;
         archive.file(PROGRAM, 0o755, &program);
@@ -279,6 +270,15 @@ impl Cell {
     pub(crate) fn patience(&self) -> Nanos {
         Nanos::from_secs(120) + Nanos(self.expected.0.saturating_mul(50))
     }
+}
+
+/// Adds files: path in the guest, path on the host.
+fn add_all(archive: &mut Archive, files: &[(PathBuf, PathBuf)]) -> Result<()> {
+    for (there, here) in files {
+        let bytes = std::fs::read(here).map_err(|e| failed(&here.display().to_string(), e))?;
+        archive.file(there, 0o755, &bytes);
+    }
+    Ok(())
 }
 
 /// The folder that lies on the guest's disk.

@@ -1,38 +1,89 @@
-//! Presets the timer calibration of a booting kernel, through QEMU's debugger port.
+//! QEMU's debugger port: GDB's remote serial protocol ("Debugging with GDB", appendix E), the
+//! commands needed here.
 
-use crate::message::ApicTimer;
-use std::io::{self, Read as _, Write as _};
+use std::fmt::Write as _;
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Writes the period of the local APIC timer into the kernel just before it would calibrate it,
-/// and lets it continue. The guest is stopped meanwhile, and its clock with it.
-///
-/// The calibration waits 100 ms in a loop of `pause` instructions, each of which leaves QEMU's
-/// translated code: half of the wall-clock time of a boot. Hardware avoids it by CPUID leaf 0x15,
-/// which QEMU lacks; the variable is the one that this leaf sets (`native_calibrate_tsc`,
-/// `arch/x86/kernel/tsc.c`). The value is what this kernel measured at its first boot.
-pub(super) fn preset(port: UnixStream, timer: ApicTimer) -> JoinHandle<io::Result<()>> {
-    std::thread::spawn(move || {
-        let mut debugger = Debugger(port);
-        let setup = format!("1,{:x},1", timer.setup);
-        debugger.ask(&format!("Z{setup}"))?;
-        debugger.ask("c")?;
-        let bytes: String = timer.period.to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
-        debugger.ask(&format!("M{:x},4:{bytes}", timer.variable))?;
-        debugger.ask(&format!("z{setup}"))?;
-        debugger.ask("D").map(drop)
-    })
+/// The connection to a guest's debugger port.
+pub(super) struct Debugger {
+    port: UnixStream,
+    answers: BufReader<UnixStream>,
 }
 
-/// GDB's remote serial protocol ("Debugging with GDB", appendix E), the commands needed here.
-struct Debugger(UnixStream);
-
 impl Debugger {
+    /// The debugger at the other end of this socket.
+    pub(super) fn new(port: UnixStream) -> io::Result<Debugger> {
+        Ok(Debugger { answers: BufReader::new(port.try_clone()?), port })
+    }
+
+    /// Lets the stopped guest continue until it reaches this address. Returns the virtual CPU that
+    /// reached it. The guest must not be stopped at the same address.
+    ///
+    /// A guest in instruction time stops there in one state only, in QEMU's record mode: the
+    /// thread that executes it marks itself stopped while it holds the lock without which the main
+    /// loop can't go on, and the main loop then advances the clock to the next timer before it
+    /// handles the stop (`cpu_handle_guest_debug`, `softmmu/cpus.c`; `main_loop_wait`,
+    /// `util/main-loop.c`, QEMU 7.2).
+    pub(super) fn run_to(&mut self, address: u64) -> io::Result<String> {
+        self.ask(&format!("Z1,{address:x},1"))?;
+        let answer = self.ask("c")?;
+        let cpu = answer.split_once("thread:").and_then(|(_, cpu)| cpu.split(';').next());
+        let Some(cpu) = cpu.filter(|_| answer.starts_with('T')) else {
+            return Err(io::Error::other(format!("it did not stop: {answer}")));
+        };
+        self.ask(&format!("z1,{address:x},1"))?;
+        Ok(cpu.to_owned())
+    }
+
+    /// Writes bytes at a virtual address of the stopped guest.
+    pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+        /// Bytes in one packet; QEMU's limit is 4096 characters.
+        const PART: usize = 2000;
+        for (part, address) in bytes.chunks(PART).zip((address..).step_by(PART)) {
+            self.ask(&format!("M{address:x},{:x}:{}", part.len(), hex(part)))?;
+        }
+        Ok(())
+    }
+
+    /// Chooses the virtual CPU whose virtual addresses count, by the name that [`Self::run_to`]
+    /// returned.
+    pub(super) fn choose_cpu(&mut self, cpu: &str) -> io::Result<()> {
+        self.ask(&format!("Hg{cpu}")).map(drop)
+    }
+
+    /// Carries out a command of QEMU's monitor. What it prints is an error.
+    pub(super) fn command(&mut self, command: &str) -> io::Result<()> {
+        let mut answer = self.ask(&format!("qRcmd,{}", hex(command.as_bytes())))?;
+        let mut printed = Vec::new();
+        while answer != "OK" {
+            let Some(bytes) = answer.strip_prefix('O').and_then(unhex) else {
+                return Err(io::Error::other(format!("the answer to {command} is '{answer}'")));
+            };
+            printed.extend(bytes);
+            answer = self.answer()?;
+        }
+        if printed.is_empty() {
+            return Ok(());
+        }
+        Err(io::Error::other(String::from_utf8_lossy(&printed).trim().to_owned()))
+    }
+
+    /// Sets how long an answer may take.
+    pub(super) fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.port.set_read_timeout(patience)
+    }
+
+    /// Lets the guest continue without a debugger.
+    pub(super) fn detach(mut self) -> io::Result<()> {
+        self.ask("D").map(drop)
+    }
+
     /// Sends a command and waits for its answer; one that begins with E is an error.
     fn ask(&mut self, command: &str) -> io::Result<String> {
         let sum = command.bytes().fold(0_u8, u8::wrapping_add);
-        self.0.write_all(format!("${command}#{sum:02x}").as_bytes())?;
+        self.port.write_all(format!("${command}#{sum:02x}").as_bytes())?;
         let answer = self.answer()?;
         if answer.is_empty() || answer.starts_with('E') {
             return Err(io::Error::other(format!("the answer to {command} is '{answer}'")));
@@ -49,45 +100,94 @@ impl Debugger {
                 byte => answer.push(char::from(byte)),
             }
         }
-        self.0.read_exact(&mut [0; 2])?;
-        self.0.write_all(b"+")?;
+        self.answers.read_exact(&mut [0; 2])?;
+        // If the port is closed, the next command fails.
+        let _ = self.port.write_all(b"+");
         Ok(answer)
     }
 
     fn byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
-        self.0.read_exact(&mut byte)?;
+        self.answers.read_exact(&mut byte)?;
         Ok(byte[0])
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
 
-    #[test]
-    fn preset_writes_the_period_between_stop_and_continue() {
-        let (ours, qemus) = UnixStream::pair().unwrap();
-        let timer = ApicTimer { setup: 0xff10, variable: 0xff20, period: 4_000_000 };
-        let preset = preset(ours, timer);
-        let mut qemu = Debugger(qemus);
-        let mut asked = Vec::new();
-        for answer in ["OK", "T05thread:01;", "OK", "OK", "OK"] {
-            asked.push(qemu.answer().unwrap());
-            qemu.0.write_all(format!("${answer}#00").as_bytes()).unwrap();
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |nth: usize| u8::from_str_radix(text.get(2 * nth..2 * nth + 2)?, 16).ok();
+    (0..text.len().div_ceil(2)).map(pair).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::thread::JoinHandle;
+
+    /// A debugger whose other end gives these answers, and notes what it was asked.
+    pub(in crate::lab::guest) struct Answering {
+        pub(in crate::lab::guest) debugger: Debugger,
+        asked: JoinHandle<Vec<String>>,
+    }
+
+    impl Answering {
+        pub(in crate::lab::guest) fn with(answers: &[&str]) -> Answering {
+            let (ours, qemus) = UnixStream::pair().unwrap();
+            let answers: Vec<String> = answers.iter().map(|&answer| answer.to_owned()).collect();
+            let asked = std::thread::spawn(move || {
+                let (mut qemu, mut asked) = (Debugger::new(qemus).unwrap(), Vec::new());
+                for answer in answers {
+                    let Ok(question) = qemu.answer() else { break };
+                    asked.push(question);
+                    qemu.port.write_all(format!("${answer}#00").as_bytes()).unwrap();
+                }
+                asked
+            });
+            Answering { debugger: Debugger::new(ours).unwrap(), asked }
         }
-        preset.join().unwrap().unwrap();
-        assert_eq!(asked, ["Z1,ff10,1", "c", "Mff20,4:00093d00", "z1,ff10,1", "D"]);
+
+        pub(in crate::lab::guest) fn asked(self) -> Vec<String> {
+            drop(self.debugger);
+            self.asked.join().unwrap()
+        }
     }
 
     #[test]
-    fn preset_fails_on_an_error_or_no_answer() {
+    fn run_to_returns_the_cpu_and_removes_the_breakpoint() {
+        let mut qemu = Answering::with(&["OK", "T05thread:02;", "OK"]);
+        assert_eq!(qemu.debugger.run_to(0xff10).unwrap(), "02");
+        assert_eq!(qemu.asked(), ["Z1,ff10,1", "c", "z1,ff10,1"]);
+        let mut qemu = Answering::with(&["OK", "W00"]);
+        assert!(qemu.debugger.run_to(1).unwrap_err().to_string().contains("W00"));
+    }
+
+    #[test]
+    fn command_fails_with_what_the_monitor_printed() {
+        let said = hex(b"Error: no snapshot\r\n");
+        let mut qemu = Answering::with(&["OK"]);
+        qemu.debugger.command("savevm x").unwrap();
+        assert_eq!(qemu.asked(), ["qRcmd,73617665766d2078"]);
+        let (ours, qemus) = UnixStream::pair().unwrap();
+        let mut qemu = Debugger::new(qemus).unwrap();
+        qemu.port.write_all(format!("$O{said}#00$OK#00").as_bytes()).unwrap();
+        let error = Debugger::new(ours).unwrap().command("loadvm x").unwrap_err().to_string();
+        assert_eq!(error, "Error: no snapshot");
+    }
+
+    #[test]
+    fn write_fails_on_an_error_or_no_answer() {
         for answer in ["$E22#00", "$#00", ""] {
             let (ours, mut qemus) = UnixStream::pair().unwrap();
-            let preset = preset(ours, ApicTimer { setup: 1, variable: 2, period: 3 });
             qemus.write_all(answer.as_bytes()).unwrap();
             qemus.shutdown(std::net::Shutdown::Write).unwrap();
-            assert!(preset.join().unwrap().is_err(), "{answer}");
+            assert!(Debugger::new(ours).unwrap().write(2, b"3").is_err(), "{answer}");
         }
     }
 }

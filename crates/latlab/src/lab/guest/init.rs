@@ -1,16 +1,18 @@
 //! The init process of a guest: this program, started by its kernel.
 
-use super::orders::{Job, MODULES, ORDERS, Orders, PROGRAM};
-use super::{calibration, kallsyms};
+use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
+use super::{archive, calibration, kallsyms};
 use crate::engine::{self, Prepared};
 use crate::failure::{Result, failed};
 use crate::lab::arch::GUEST;
 use crate::message::{Message, Messenger, Stream};
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
+use latlab_sys::mailbox::Mailbox;
 use latlab_sys::process::{self, Running};
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, init, terminal};
+use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -29,7 +31,7 @@ pub(crate) fn is_init() -> bool {
 pub(crate) fn serve() -> ! {
     let served = mount_all().and_then(|()| {
         let mut port = port()?;
-        let done = orders().and_then(|orders| carry_out(&orders, &mut port));
+        let done = prepare().and_then(|orders| carry_out(&job()?, &orders, &mut port));
         let last = done.unwrap_or_else(Message::Failed);
         // Closing the port waits until everything is sent.
         last.send(&mut port).map_err(|e| failed("the port", e))
@@ -79,12 +81,9 @@ fn port() -> Result<File> {
     open().map_err(|e: io::Error| failed(&path, e))
 }
 
-fn orders() -> Result<Orders> {
-    let bytes = std::fs::read(ORDERS).map_err(|e| failed(ORDERS, e))?;
-    serde_json::from_slice(&bytes).map_err(|e| failed(ORDERS, e))
-}
-
-fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
+/// Prepares the guest as ordered, whatever its job is.
+fn prepare() -> Result<Orders> {
+    let orders: Orders = read(ORDERS)?;
     for module in &orders.modules {
         load(module)?;
     }
@@ -97,12 +96,32 @@ fn carry_out(orders: &Orders, port: &mut File) -> Result<Message> {
         file.write_all(value.as_bytes()).map_err(|e| failed(&format!("{value} to {path}"), e))?;
     }
     settle();
-    match &orders.job {
+    Ok(orders)
+}
+
+/// The job. In instruction time the guest stops here, and receives it from latlab on the host;
+/// otherwise it is in the initramfs.
+fn job() -> Result<Job> {
+    if !Path::new(JOB).exists() {
+        let mut mailbox = Mailbox::map().map_err(|e| failed("the mailbox", e))?;
+        let unpacked = archive::unpack(&mailbox.receive(), Path::new("/"));
+        unpacked.map_err(|e| failed("the files of the job", e))?;
+    }
+    read(JOB)
+}
+
+fn read<T: DeserializeOwned>(path: &str) -> Result<T> {
+    let bytes = std::fs::read(path).map_err(|e| failed(path, e))?;
+    serde_json::from_slice(&bytes).map_err(|e| failed(path, e))
+}
+
+fn carry_out(job: &Job, orders: &Orders, port: &mut File) -> Result<Message> {
+    match job {
         Job::Run(plan) => run(plan, orders, port),
-        Job::Exec { words, folder, paths } => {
+        Job::Exec { words, folder, variables } => {
             let mut command = process::command(PROGRAM);
             command.arg("exec").args(words).current_dir(folder);
-            command.envs(paths);
+            command.envs(variables);
             std::fs::create_dir_all(folder)
                 .map_err(|e| failed(&folder.display().to_string(), e))?;
             exec(&mut command, port)
@@ -162,7 +181,7 @@ fn run(plan: &Plan, orders: &Orders, port: &mut File) -> Result<Message> {
 
 /// Starts the program through `latlab exec`, so that its options mean the same as on the host.
 fn exec(command: &mut Command, port: &mut File) -> Result<Message> {
-    command.env("HOME", "/").stdin(Stdio::null());
+    command.stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running::start(command).map_err(|e| failed(PROGRAM, e))?;
     let child = running.child();

@@ -5,6 +5,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
+use super::Variables;
 use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::GUEST;
 use elf::Elf;
@@ -16,22 +17,25 @@ use std::path::{Component, Path, PathBuf};
 use walkdir::WalkDir;
 
 /// The program's interpreter and libraries, as (path in the guest, path on the host). They are
-/// searched as in `ld.so(8)`, without running anything, with the user's `LD_LIBRARY_PATH` and
-/// `PATH`, which the guest must set as well. In the guest the program must have its real path,
+/// searched as in `ld.so(8)`, without running anything, with `LD_LIBRARY_PATH` and `PATH` of these
+/// environment variables, which the program must have in the guest. In the guest the program must have its real path,
 /// since `$ORIGIN` is the folder of that.
 ///
 /// Files that a program opens at run time are unknown and not included: glibc's modules for host
 /// names and users (NSS), its locales, and anything opened with `dlopen`.
-pub(crate) fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
-    closure_with(&Search::of_this_process(), program)
+pub(crate) fn closure(program: &Path, variables: &Variables) -> Result<Vec<(PathBuf, PathBuf)>> {
+    closure_with(&Search::of(variables), program)
 }
 
 /// The same for a file that a program opens at run time, which may be a library. Any other file
 /// needs nothing.
-pub(crate) fn closure_if_any(file: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+pub(crate) fn closure_if_any(
+    file: &Path,
+    variables: &Variables,
+) -> Result<Vec<(PathBuf, PathBuf)>> {
     let name = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|e| failed(&name, e))?;
-    let search = Search::of_this_process();
+    let search = Search::of(variables);
     let mut packing = Packing { search: &search, files: Vec::new(), seen: BTreeSet::new() };
     if let Ok(Some(elf)) = Elf::read(&bytes) {
         let real = file.canonicalize().map_err(|e| failed(&name, e))?;
@@ -146,7 +150,8 @@ impl Packing<'_> {
             };
             let Some(interpreter) = self.search.command(command) else {
                 return Err(Failure::Unsupported(format!(
-                    "{name} is run by {command}, which is not in PATH: install it"
+                    "{name} is run by {command}, which is not in the guest's PATH: install it, or \
+                         pass your PATH with --env PATH"
                 )));
             };
             self.interpreter(name, &interpreter)?;
@@ -185,7 +190,7 @@ impl Packing<'_> {
                     let who = objects[at].path.display();
                     return Err(Failure::Unsupported(format!(
                         "{who} needs {name}, and no library folder has it for {}: \
-                         install its package, or add its folder to LD_LIBRARY_PATH",
+                         install its package, or name its folder with --env LD_LIBRARY_PATH=DIR",
                         GUEST.title
                     )));
                 };

@@ -1,4 +1,4 @@
-//! The orders of a guest: one file in its initramfs.
+//! The orders of a guest: how latlab prepares it, and the job that follows.
 
 use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 /// Path of the orders in the guest.
 pub(super) const ORDERS: &str = "/latlab.orders";
+/// Path of the job in the guest.
+pub(super) const JOB: &str = "/latlab.job";
 /// Path of this program in the guest.
 pub(crate) const PROGRAM: &str = "/latlab";
 /// The folder of the modules that the guest loads.
@@ -16,7 +18,10 @@ pub(super) const MODULES: &str = "/modules";
 /// The size of a page of memory, bytes.
 const PAGE: usize = 4096;
 
-/// The orders of a guest.
+/// Environment variables: name and value.
+pub(crate) type Variables = BTreeMap<String, String>;
+
+/// How a guest is prepared, whatever its job is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Orders {
     /// Time domain of its clock.
@@ -27,17 +32,14 @@ pub(super) struct Orders {
     pub(super) files: BTreeMap<String, String>,
     /// The folder that lies on a disk.
     pub(super) disk: Option<PathBuf>,
-    pub(super) job: Job,
 }
 
-impl Orders {
-    /// The contents of the file. It fills whole pages: otherwise one more digit in a plan would
-    /// move the contents of the guest's memory, and change its figures.
-    pub(super) fn text(&self) -> Vec<u8> {
-        let mut text = serde_json::to_vec(self).expect("orders are plain data");
-        text.resize(text.len().next_multiple_of(PAGE), b' ');
-        text
-    }
+/// The contents of a file of orders. It fills whole pages: otherwise one more digit in a plan would
+/// move the contents of the guest's memory, and change its figures.
+pub(super) fn text(orders: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec(orders).expect("orders are plain data");
+    text.resize(text.len().next_multiple_of(PAGE), b' ');
+    text
 }
 
 /// The job of a guest.
@@ -46,9 +48,8 @@ impl Orders {
 pub(crate) enum Job {
     /// Carry out a plan.
     Run(Box<Plan>),
-    /// Start a program: the words after `latlab exec`, the current folder, and the search paths of
-    /// programs and libraries.
-    Exec { words: Vec<String>, folder: PathBuf, paths: BTreeMap<String, String> },
+    /// Start a program: the words after `latlab exec`, the working directory, and the environment.
+    Exec { words: Vec<String>, folder: PathBuf, variables: Variables },
     /// Report the kernel's timer calibration.
     Calibrate,
     /// Send the symbols of the kernel and of the modules that this plan needs.

@@ -1,36 +1,26 @@
 //! A QEMU process: its start, its output and its end.
 
 use super::cell::{Boot, Cell};
-use super::plugin::Plugin;
-use super::{GuestTime, debugger, driver};
+use super::launch::{Launching, Start};
+use super::machine::missing;
+use super::output::{Outputs, text, text_from};
+use super::start;
 use crate::failure::{Failure, Result, failed};
-use crate::lab::arch::GUEST;
 use crate::message::Message;
-use crate::session::Accel;
 use latlab_core::time::Nanos;
-use latlab_sys::process::{self, Running};
-use latlab_sys::{clock, file};
-use std::fs::File;
+use latlab_sys::clock;
+use latlab_sys::process::Running;
 use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread::JoinHandle;
+use std::process::ExitStatus;
 
-/// A running guest. Dropping it kills it; it leaves nothing in any file system.
+/// A running guest. Dropping it kills it; it leaves nothing in any file system but a snapshot.
 pub(crate) struct Guest {
     target: String,
     running: Running,
-    /// The kernel's console.
-    console: File,
-    /// Messages from latlab in the guest.
-    port: File,
-    /// QEMU's own output.
-    stderr: File,
-    /// The recording of the plugin.
-    trace: Option<File>,
-    preset: Option<JoinHandle<io::Result<()>>>,
+    /// Dropped after `running`: a launch ends when QEMU has ended.
+    launch: Option<Launching>,
+    outputs: Outputs,
     started: Nanos,
     patience: Nanos,
     /// Bytes of the port that have been read.
@@ -38,49 +28,40 @@ pub(crate) struct Guest {
     ended: Option<ExitStatus>,
 }
 
+/// What became of a launch.
+pub(crate) enum Launched {
+    /// The guest has its job, or is on the way to it.
+    Well,
+    /// The guest has its job; the snapshot could not be kept, for this reason.
+    NotKept(io::Error),
+    /// The guest could not be restored, for this reason.
+    NotRestored(String),
+    /// The guest is lost.
+    Lost(Failure),
+}
+
 impl Guest {
     /// Starts a guest.
-    pub(crate) fn start(cell: &Cell, boot: &Boot, patience: Nanos) -> Result<Guest> {
-        let start = || -> io::Result<Guest> {
-            let (console, port, stderr) =
-                (file::in_memory()?, file::in_memory()?, file::in_memory()?);
-            let mut initramfs = file::in_memory()?;
-            initramfs.write_all(&boot.initramfs)?;
-            let mut command = process::command(GUEST.qemu);
-            command.args(arguments(cell));
-            command.arg("-kernel").arg(&cell.kernel.image).args(["-append", &boot.cmdline]);
-            let path = path_of(&mut command, &initramfs);
-            command.args(["-initrd", &path]);
-            for (name, file) in [("console", &console), ("port", &port)] {
-                let path = path_of(&mut command, file);
-                command.args(["-chardev", &format!("file,id={name},path={path}")]);
-                command.args(["-serial", &format!("chardev:{name}")]);
-            }
-            let trace = cell.plugin.as_ref().map(|it| record(&mut command, it)).transpose()?;
-            let debugger = cell.timer.map(|_| debugger_socket(&mut command)).transpose()?;
-            command.stdin(Stdio::null()).stdout(stderr.try_clone()?);
-            command.stderr(stderr.try_clone()?);
-            let running = Running::start(&mut command)?;
-            // Now QEMU alone holds the other end of the debugger's socket.
-            let preset = debugger.zip(cell.timer).map(|((ours, qemus), timer)| {
-                drop(qemus);
-                debugger::preset(ours, timer)
-            });
-            Ok(Guest {
-                target: cell.target.clone(),
-                running,
-                console,
-                port,
-                stderr,
-                trace,
-                preset,
-                started: clock::now(),
-                patience,
-                read: 0,
-                ended: None,
-            })
-        };
-        start().map_err(|error| missing(&cell.target, &error))
+    pub(crate) fn start(cell: &Cell, boot: Boot, start: Start, patience: Nanos) -> Result<Guest> {
+        Guest::try_start(cell, boot, start, patience).map_err(|e| missing(&cell.target, &e))
+    }
+
+    fn try_start(cell: &Cell, boot: Boot, start: Start, patience: Nanos) -> io::Result<Guest> {
+        let mut outputs = Outputs::new()?;
+        if let Start::Restore(snapshot) = &start {
+            outputs.console.write_all(snapshot.stopped.console.as_bytes())?;
+        }
+        let (running, launch) = start::start(cell, boot, start, &outputs)?;
+        Ok(Guest {
+            target: cell.target.clone(),
+            running,
+            launch,
+            outputs,
+            started: clock::now(),
+            patience,
+            read: 0,
+            ended: None,
+        })
     }
 
     /// The messages since the last call, whole lines only.
@@ -99,21 +80,42 @@ impl Guest {
 
     /// The recording of its plugin; empty without one.
     pub(crate) fn trace(&self) -> Result<String> {
-        let Some(trace) = &self.trace else { return Ok(String::new()) };
-        let bytes = read_from(trace, 0).map_err(|e| failed(&self.target, e))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        text(&self.outputs.trace).map_err(|e| failed(&self.target, e))
     }
 
     fn unread(&self) -> Result<String> {
-        let bytes = read_from(&self.port, self.read).map_err(|e| failed(&self.target, e))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        text_from(&self.outputs.port, self.read).map_err(|e| failed(&self.target, e))
+    }
+
+    /// What became of the launch, once.
+    pub(crate) fn launched(&mut self) -> Launched {
+        let has_ended = matches!(self.running.child().try_wait(), Ok(Some(_)));
+        let is_over = |launch: &&mut Launching| has_ended || launch.is_finished();
+        let Some(launch) = self.launch.as_mut().filter(is_over) else { return Launched::Well };
+        let restores = launch.restores;
+        let ended = launch.join();
+        self.launch = None;
+        match ended {
+            Ok(None) => Launched::Well,
+            Ok(Some(error)) => Launched::NotKept(error),
+            Err(error) => {
+                // If QEMU is ending, its exit status says more than the broken socket.
+                let status = self.running.wait_for(Nanos::from_secs(1)).ok();
+                match (restores, status) {
+                    (true, Some(status)) => Launched::NotRestored(self.qemus_reason(status)),
+                    (true, None) => Launched::NotRestored(error.to_string()),
+                    (false, Some(_)) => Launched::Well,
+                    (false, None) => {
+                        let why = format!("QEMU's debugger port failed ({error})");
+                        Launched::Lost(self.lost(&why))
+                    }
+                }
+            }
+        }
     }
 
     /// The reason why the guest sends no more messages; none while it may send some.
     pub(crate) fn failure(&mut self) -> Option<Failure> {
-        if let Some(error) = self.preset_error() {
-            return Some(self.lost(&format!("QEMU's debugger port failed ({error})")));
-        }
         let waited = clock::now() - self.started;
         if self.ended.is_none() {
             self.ended = self.running.child().try_wait().ok().flatten();
@@ -140,40 +142,26 @@ impl Guest {
         console.into_iter().filter(|line| bad.iter().any(|word| line.contains(word))).collect()
     }
 
-    fn preset_error(&mut self) -> Option<io::Error> {
-        if !self.preset.as_ref()?.is_finished() {
-            return None;
-        }
-        let result = self.preset.take()?.join();
-        let error =
-            result.unwrap_or_else(|_| Err(io::Error::other("its thread panicked"))).err()?;
-        // If QEMU is ending, its exit status says more than the broken socket.
-        let patience = clock::now() + Nanos::from_secs(1);
-        while clock::now() < patience {
-            if matches!(self.running.child().try_wait(), Ok(Some(_))) {
-                return None;
-            }
-            clock::sleep_for(Nanos::from_millis(5));
-        }
-        Some(error)
-    }
-
     fn ended_with(&self, status: ExitStatus) -> Failure {
         let console = self.console_lines();
         let panic = console.iter().find_map(|line| line.split_once("Kernel panic - not syncing: "));
         if let Some((_, why)) = panic {
             return self.lost(&format!("the guest's kernel panicked ({why})"));
         }
-        let stderr = read_from(&self.stderr, 0).unwrap_or_default();
-        let stderr = String::from_utf8_lossy(&stderr);
-        let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        if status.success() {
+            return self.lost("the guest shut down without a result");
+        }
+        self.lost(&self.qemus_reason(status))
+    }
+
+    /// Why QEMU ended.
+    fn qemus_reason(&self, status: ExitStatus) -> String {
         if let Some(signal) = status.signal() {
-            return self.lost(&format!("QEMU was killed by signal {signal}"));
+            return format!("QEMU was killed by signal {signal}");
         }
-        if !status.success() {
-            return self.lost(&format!("QEMU ended with {status}: {last}"));
-        }
-        self.lost("the guest shut down without a result")
+        let stderr = text(&self.outputs.stderr).unwrap_or_default();
+        let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        format!("QEMU ended with {status}: {last}")
     }
 
     /// A failure with the time after which the guest was lost, and the end of its console.
@@ -195,87 +183,7 @@ impl Guest {
     }
 
     fn console_lines(&self) -> Vec<String> {
-        let bytes = read_from(&self.console, 0).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = text(&self.outputs.console).unwrap_or_default();
         text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
-}
-
-/// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
-///
-/// Where the guest goes idle, QEMU's main loop moves its clock to the next timer, and sometimes
-/// does so before the instructions up to there are counted (`icount_start_warp_timer`,
-/// `softmmu/icount.c`). The two wait for each other only while QEMU records the guest for a replay;
-/// the recording itself is not wanted. QEMU can record guests with one processor only.
-pub(crate) fn arguments(cell: &Cell) -> Vec<String> {
-    let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
-    let accel = match cell.time {
-        GuestTime::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm",
-        GuestTime::Wall(Accel::Tcg) => "-accel tcg",
-        GuestTime::Wall(Accel::Kvm) => "-accel kvm",
-    };
-    let clock = match (cell.time, cpus) {
-        (GuestTime::Wall(_), _) => "",
-        (_, 1) => "-icount shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null",
-        _ => "-icount shift=0,sleep=off,align=off",
-    };
-    let size = format!("-smp {cpus} -m {memory}M");
-    let words = [accel, GUEST.processor(cell.time, cpus), clock, GUEST.board, &size];
-    let words = words.into_iter().flat_map(str::split_whitespace);
-    let driver = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
-    let devices = cell.needs.devices.iter().flat_map(|device| GUEST.device(*device));
-    words.chain(driver.iter().copied()).chain(devices.copied()).map(str::to_owned).collect()
-}
-
-/// QEMU's own name and version. Fails with the package to install where QEMU is missing.
-pub(crate) fn version(target: &str) -> Result<String> {
-    let asked = process::command(GUEST.qemu).arg("--version").output();
-    let said = asked.map_err(|error| missing(target, &error))?;
-    if !said.status.success() {
-        return Err(Failure::Failed(format!(
-            "{target}: {} --version: {}",
-            GUEST.qemu, said.status
-        )));
-    }
-    Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
-}
-
-fn missing(target: &str, error: &io::Error) -> Failure {
-    if error.kind() == io::ErrorKind::NotFound {
-        let (qemu, package) = (GUEST.qemu, GUEST.qemu_package);
-        return Failure::Unsupported(format!(
-            "{target}: {qemu} is not installed: apt-get install {package}"
-        ));
-    }
-    failed(&format!("{target}: {} can't be started", GUEST.qemu), error)
-}
-
-/// The path by which QEMU opens a file that has no name.
-fn path_of(command: &mut Command, file: &File) -> String {
-    format!("/proc/self/fd/{}", process::inherit(command, file))
-}
-
-/// Loads the plugin, which writes its recording into the returned file.
-fn record(command: &mut Command, plugin: &Plugin) -> io::Result<File> {
-    let trace = file::in_memory()?;
-    let path = path_of(command, &trace);
-    command.args(["-plugin", &plugin.argument(&path)]);
-    Ok(trace)
-}
-
-/// A socket to QEMU's debugger port: our end and QEMU's.
-fn debugger_socket(command: &mut Command) -> io::Result<(UnixStream, UnixStream)> {
-    let (ours, qemus) = UnixStream::pair()?;
-    let fd = process::inherit(command, &qemus);
-    command.args(["-chardev", &format!("socket,id=debugger,fd={fd}")]);
-    command.args(["-gdb", "chardev:debugger", "-S"]);
-    Ok((ours, qemus))
-}
-
-/// The contents of a file from `offset` on.
-fn read_from(file: &File, offset: u64) -> io::Result<Vec<u8>> {
-    let length = file.metadata()?.len().saturating_sub(offset);
-    let mut bytes = vec![0; usize::try_from(length).unwrap_or(0)];
-    file.read_exact_at(&mut bytes, offset)?;
-    Ok(bytes)
 }

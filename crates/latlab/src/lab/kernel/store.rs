@@ -5,7 +5,7 @@
 //! next process that starts the same draft removes it.
 
 use super::image::{Boot, Image};
-use super::{Kernel, Progress, Source, cache, digest, work};
+use super::{Kernel, Progress, Source, VMLINUX, cache, digest, work};
 use crate::failure::{Failure, Result, failed};
 use latlab_sys::file;
 use serde::{Deserialize, Serialize};
@@ -180,7 +180,7 @@ impl Draft {
         origin: Origin,
     ) -> Result<Kernel> {
         let (file, bytes, digest) = match &image.boot {
-            Boot::Vmlinux(vmlinux) => ("vmlinux", vmlinux.as_slice(), digest(bytes)),
+            Boot::Vmlinux(vmlinux) => (VMLINUX, vmlinux.as_slice(), digest(bytes)),
             Boot::AsIs => ("image", bytes, digest(bytes)),
         };
         let facts = Facts { release: image.release, image: file.to_owned(), digest, origin };

@@ -2,8 +2,8 @@
 
 use super::elf::Elf;
 use crate::lab::arch::GUEST;
+use crate::lab::guest::Variables;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The loader's cache of the folders in `ld.so.conf`, which it does not read itself.
@@ -36,7 +36,7 @@ impl Loaded {
     }
 }
 
-/// The search paths of a process.
+/// The search paths of a program in the guest.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// `LD_LIBRARY_PATH`.
@@ -48,10 +48,10 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The search paths of a program started by this process.
-    pub(super) fn of_this_process() -> Search {
-        let folders = |text: OsString| std::env::split_paths(&text).collect::<Vec<_>>();
-        let variable = |name| std::env::var_os(name).map(folders).unwrap_or_default();
+    /// The search paths of a program with these environment variables.
+    pub(super) fn of(variables: &Variables) -> Search {
+        let folders = |text: &String| std::env::split_paths(text).collect::<Vec<_>>();
+        let variable = |name| variables.get(name).map(folders).unwrap_or_default();
         Search {
             library_path: variable("LD_LIBRARY_PATH"),
             path: variable("PATH"),

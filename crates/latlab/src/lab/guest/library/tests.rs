@@ -7,6 +7,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Output;
 
+fn variables() -> Variables {
+    Variables::from([("PATH".to_owned(), std::env::var("PATH").unwrap())])
+}
+
+fn closure(program: &Path) -> Result<Vec<(PathBuf, PathBuf)>> {
+    super::closure(program, &variables())
+}
+
 fn put(path: &Path, mode: u32, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     file::write_atomically(path, bytes).unwrap();
@@ -122,7 +130,7 @@ fn closure_applies_rpath_to_indirect_libraries_but_not_runpath() {
     assert!(said.contains("libouter.so needs libinner.so, and no library folder"), "{said}");
     // LD_LIBRARY_PATH finds it; its first folder counts.
     let library_path = vec![new.path().join("nowhere"), new.path().join("lib")];
-    let search = Search { library_path, ..Search::of_this_process() };
+    let search = Search { library_path, ..Search::of(&variables()) };
     let files = closure_with(&search, &program).unwrap();
     let inner = new.path().join("lib/libinner.so");
     assert!(files.contains(&(inner.clone(), inner)), "{files:?}");
@@ -172,7 +180,10 @@ fn closure_refuses_files_that_cannot_run() {
     let said = format!("{name} is run by /no/such/shell, which does not exist: install it");
     assert_eq!(refused(&path), Failure::Unsupported(said));
     put(&path, 0o755, b"#!/usr/bin/env nosuchshell\n");
-    let said = format!("{name} is run by nosuchshell, which is not in PATH: install it");
+    let said = format!(
+        "{name} is run by nosuchshell, which is not in the guest's PATH: install it, or pass your \
+         PATH with --env PATH"
+    );
     assert_eq!(refused(&path), Failure::Unsupported(said));
     let neither = "this is neither a program for x86-64 nor a script that begins with #!";
     put(&path, 0o755, b"echo text\n");
@@ -201,7 +212,7 @@ fn closure_names_a_missing_library_and_what_needs_it() {
     let program = program.canonicalize().unwrap();
     let said = format!(
         "{} needs libouter.so, and no library folder has it for x86-64: install its \
-         package, or add its folder to LD_LIBRARY_PATH",
+         package, or name its folder with --env LD_LIBRARY_PATH=DIR",
         program.display()
     );
     assert_eq!(refused(&program), Failure::Unsupported(said));

@@ -1,0 +1,65 @@
+//! The machine that QEMU emulates: its arguments, and QEMU's version.
+
+use super::cell::Cell;
+use super::{GuestTime, driver};
+use crate::failure::{Failure, Result, failed};
+use crate::lab::arch::GUEST;
+use crate::session::Accel;
+use latlab_sys::process;
+use std::io;
+
+/// QEMU's arguments for a guest, without devices that depend on the host's time or its users.
+///
+/// Where the guest goes idle, QEMU's main loop moves its clock to the next timer, and sometimes
+/// does so before the instructions up to there are counted (`icount_start_warp_timer`,
+/// `softmmu/icount.c`). The two wait for each other only while QEMU records the guest for a replay;
+/// the recording itself is not wanted. QEMU can record guests with one processor only.
+pub(crate) fn arguments(cell: &Cell) -> Vec<String> {
+    let (cpus, memory) = (cell.profile.cpus, cell.profile.memory.0 >> 20);
+    let accel = match cell.time {
+        GuestTime::Instructions => "-accel tcg -rtc base=2020-01-01,clock=vm",
+        GuestTime::Wall(Accel::Tcg) => "-accel tcg",
+        GuestTime::Wall(Accel::Kvm) => "-accel kvm",
+    };
+    let clock = match (cell.time, cpus) {
+        (GuestTime::Wall(_), _) => "",
+        (_, 1) => "-icount shift=0,sleep=off,align=off,rr=record,rrfile=/dev/null",
+        _ => "-icount shift=0,sleep=off,align=off",
+    };
+    let size = format!("-smp {cpus} -m {memory}M");
+    // In instruction time the memory is a file, so that a stopped guest can be kept.
+    let backed = if stops(cell) { "-machine memory-backend=memory" } else { "" };
+    let words = [accel, GUEST.processor(cell.time, cpus), clock, GUEST.board, &size, backed];
+    let words = words.into_iter().flat_map(str::split_whitespace);
+    let driver = cell.driver.as_ref().map_or(&[][..], |_| driver::device(cell.time));
+    let devices = cell.needs.devices.iter().flat_map(|device| GUEST.device(*device));
+    words.chain(driver.iter().copied()).chain(devices.copied()).map(str::to_owned).collect()
+}
+
+/// Whether a guest stops before its job, and can be kept.
+pub(crate) fn stops(cell: &Cell) -> bool {
+    cell.time == GuestTime::Instructions
+}
+
+/// QEMU's own name and version. Fails with the package to install where QEMU is missing.
+pub(crate) fn version(target: &str) -> Result<String> {
+    let asked = process::command(GUEST.qemu).arg("--version").output();
+    let said = asked.map_err(|error| missing(target, &error))?;
+    if !said.status.success() {
+        return Err(Failure::Failed(format!(
+            "{target}: {} --version: {}",
+            GUEST.qemu, said.status
+        )));
+    }
+    Ok(String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned())
+}
+
+pub(super) fn missing(target: &str, error: &io::Error) -> Failure {
+    if error.kind() == io::ErrorKind::NotFound {
+        let (qemu, package) = (GUEST.qemu, GUEST.qemu_package);
+        return Failure::Unsupported(format!(
+            "{target}: {qemu} is not installed: apt-get install {package}"
+        ));
+    }
+    failed(&format!("{target}: {} can't be started", GUEST.qemu), error)
+}

@@ -1,0 +1,153 @@
+//! Snapshots: what a guest measures does not depend on them, and damaged ones are made anew.
+
+use super::program::{Missing, command, entries, folder, latlab, not_run, root, run, wait_until};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A cache without snapshots and answers, with the kernels of the user's cache.
+struct Cache(tempfile::TempDir);
+
+impl Cache {
+    fn new() -> Cache {
+        // The first boot of a kernel calibrates it, and fetches it where the cache does not have it.
+        assert_eq!(latlab("exec --on lab:rt -- true").code(), Some(0));
+        let cache = Cache(folder());
+        fs::create_dir(cache.path("")).expect("the folder can be written");
+        let home = std::env::var("HOME").expect("HOME is set");
+        let user = std::env::var("XDG_CACHE_HOME").unwrap_or(format!("{home}/.cache"));
+        let kernels = Path::new(&user).join("latlab/kernels");
+        std::os::unix::fs::symlink(kernels, cache.path("kernels")).expect("it can be linked");
+        cache
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join("latlab").join(name)
+    }
+
+    fn command(&self, options: &str) -> Command {
+        let words = "run cyclic --on lab:rt --load fork --count 50 --warm-up 20ms --json --fresh";
+        let mut command = command(&format!("{words}{options}"));
+        command.env("XDG_CACHE_HOME", self.0.path());
+        command
+    }
+
+    /// Asserts that a run has this result, and returns what it says.
+    fn says(&self, expected: &str) -> String {
+        let output = run(&mut self.command(""));
+        assert_eq!(output.stdout, expected, "{}", output.stderr);
+        output.stderr
+    }
+
+    /// The only snapshot; drafts and locks are hidden.
+    fn snapshot(&self) -> PathBuf {
+        let mut all = entries(&self.path("snapshots"));
+        all.retain(|path| path.file_name().is_some_and(|name| !name.as_bytes().starts_with(b".")));
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0)
+    }
+}
+
+/// Two processes at once make one snapshot. A damaged one is replaced, with one sentence.
+#[test]
+fn record_is_the_same_booted_restored_and_after_damage() {
+    let cache = Cache::new();
+    let cold = run(&mut cache.command(" --cold"));
+    assert_eq!((cold.code(), cold.stderr.as_str()), (Some(0), ""), "{cold:?}");
+    assert!(!cache.path("snapshots").exists());
+    let cold = cold.stdout;
+    std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| cache.says(&cold)));
+        for said in both.map(|one| one.join().expect("it has the same result")) {
+            assert_eq!(said, "");
+        }
+    });
+    let damage = |name: &str, bytes: u64| {
+        let file = fs::File::options().write(true).open(cache.snapshot().join(name));
+        file.and_then(|file| file.set_len(bytes)).expect("the snapshot can be written");
+    };
+    for name in ["memory", "devices", "snapshot.json"] {
+        assert_eq!(cache.says(&cold), "", "a guest is restored in silence");
+        damage(name, 100);
+        let said = cache.says(&cold);
+        let expected = format!(
+            "lab:rt: its snapshot can't be used (its file {name} is not as it was written): \
+             the guest boots, and makes a new one\n"
+        );
+        assert_eq!(said, format!("latlab: {expected}"));
+    }
+    assert_eq!(cache.says(&cold), "");
+}
+
+/// This QEMU boots guests, and fails to restore them.
+#[test]
+fn guest_that_cannot_be_restored_boots() {
+    let cache = Cache::new();
+    let first = run(&mut cache.command(""));
+    assert_eq!((first.code(), first.stderr.as_str()), (Some(0), ""), "{first:?}");
+    let before = fs::metadata(cache.snapshot()).unwrap();
+    let script = "#!/bin/bash\nPATH=${PATH#*:}\n\
+        [[ \"$*\" = *-option-rom* ]] && { echo out of order >&2; exit 9; }\n\
+        exec qemu-system-x86_64 \"$@\"\n";
+    let wrapper = cache.0.path().join("qemu-system-x86_64");
+    fs::write(&wrapper, script).expect("the folder can be written");
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("it is a file");
+    let path = std::env::var("PATH").expect("PATH is set");
+    let path = format!("{}:{path}", cache.0.path().display());
+    let output = run(cache.command("").env("PATH", path));
+    assert_eq!(output.stdout, first.stdout, "{output:?}");
+    assert_eq!(
+        output.stderr,
+        "latlab: lab:rt: its snapshot can't be used (QEMU ended with exit status: 9: out of \
+         order): the guest boots, and makes a new one\n"
+    );
+    let after = fs::metadata(cache.snapshot()).unwrap();
+    assert!(after.created().unwrap() > before.created().unwrap());
+}
+
+#[test]
+fn snapshot_is_left_out_on_a_full_disk() {
+    if !root() {
+        not_run(Missing::Required, "it needs root, to mount a small file system");
+        return;
+    }
+    let cache = Cache::new();
+    let cold = run(&mut cache.command(" --cold")).stdout;
+    let disk = cache.path("snapshots");
+    let script = "mount -t tmpfs -o size=8m none \"$0\" && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(&disk);
+    let measuring = cache.command("");
+    command.arg(measuring.get_program()).args(measuring.get_args());
+    command.env("XDG_CACHE_HOME", cache.0.path());
+    fs::create_dir(&disk).expect("the folder can be written");
+    let output = run(&mut command);
+    assert_eq!(output.stdout, cold, "{output:?}");
+    let said = "its snapshot was not kept (No space left on device (os error 28))";
+    assert_eq!(output.stderr, format!("latlab: lab:rt: {said}\n"));
+}
+
+#[test]
+fn snapshot_half_written_by_a_killed_latlab_is_made_anew() {
+    let cache = Cache::new();
+    let killed = super::program::Running::start(&mut cache.command(""));
+    let drafts = || {
+        let all = fs::read_dir(cache.path("snapshots")).into_iter().flatten().flatten();
+        let draft =
+            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".draft");
+        all.filter(draft).map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let is_writing = || drafts().iter().any(|draft| draft.join("memory").exists());
+    wait_until("a snapshot is being written", is_writing);
+    killed.signal("KILL");
+    assert_eq!(killed.finish().code(), None);
+    assert_eq!(drafts().len(), 1, "the kill came in time");
+    let cold = run(&mut cache.command(" --cold")).stdout;
+    assert_eq!(cache.says(&cold), "");
+    assert_eq!(drafts(), Vec::<PathBuf>::new());
+    assert_eq!(cache.says(&cold), "");
+    let listed = run(command("kernel list").env("XDG_CACHE_HOME", cache.0.path())).stdout;
+    assert!(listed.contains("\nSnapshots of booted guests: 1, "), "{listed}");
+}
