@@ -49,8 +49,8 @@ pub(crate) struct Arch {
     pub(crate) display: &'static [&'static str],
     /// QEMU options of interrupt lines for the HPET's timers.
     pub(crate) hpet: &'static [&'static str],
-    /// QEMU options of the device that interrupts at a known time.
-    pub(crate) interrupt_device: &'static [&'static str],
+    /// QEMU's name of the PCI device that interrupts at a known time.
+    pub(crate) interrupt_device: &'static str,
     /// The serial ports of a guest: the console, and the port to latlab on the host.
     pub(crate) serial_ports: [&'static str; 2],
     /// The function with which a boot begins to calibrate its timer, and the variable in which it
@@ -102,7 +102,7 @@ static X86_64: Arch = Arch {
     // On this machine the HPET's timers share a legacy line that Linux does not give to drivers:
     // they get lines 16 to 23 as well, as on newer machines.
     hpet: &["-global", "hpet.hpet-intcap=0xff0104"],
-    interrupt_device: &["-device", "edu"],
+    interrupt_device: "edu",
     serial_ports: ["ttyS0", "ttyS1"],
     calibration: ["setup_boot_APIC_clock", "lapic_timer_period"],
     exact_clock: "tsc=reliable tsc_early_khz=1000000 no_timer_check",

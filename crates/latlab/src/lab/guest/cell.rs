@@ -178,7 +178,7 @@ impl Cell {
         self.add_files(&mut archive, disk.is_some())?;
         let cmdline = self.cmdline(disk.is_some());
         let (time_domain, files) = (self.time.domain(), self.profile.files.clone());
-        let orders = Orders { time_domain, modules, files, disk };
+        let orders = Orders { time_domain, modules, driver: self.driver.is_some(), files, disk };
         archive.file(ORDERS, 0o644, &orders::text(&orders));
         let (initramfs, job) = (archive.finish(), self.job()?);
         self.check_size(Bytes((initramfs.len() + job.len()) as u64))?;
@@ -222,9 +222,6 @@ impl Cell {
             archive.file(format!("{MODULES}/{}.ko", module.name), 0o644, &module.bytes);
             let disk = if module.name == "null_blk" { self.disk_parameters() } else { Vec::new() };
             names.push([vec![module.name.as_str()], disk].concat().join(" "));
-        }
-        if self.driver.is_some() {
-            names.push(DRIVER_MODULE.to_owned());
         }
         Ok(names)
     }

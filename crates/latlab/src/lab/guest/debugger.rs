@@ -41,8 +41,17 @@ impl Debugger {
     pub(super) fn write(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         /// Bytes in one packet; QEMU's limit is 4096 characters.
         const PART: usize = 2000;
-        for (part, address) in bytes.chunks(PART).zip((address..).step_by(PART)) {
-            self.ask(&format!("M{address:x},{:x}:{}", part.len(), hex(part)))?;
+        /// Commands that are sent before the answer to the first of them is read.
+        const AHEAD: usize = 32;
+        let parts: Vec<_> = bytes.chunks(PART).zip((address..).step_by(PART)).collect();
+        for parts in parts.chunks(AHEAD) {
+            let command = |(part, address): &(&[u8], u64)| {
+                packet(&format!("M{address:x},{:x}:{}", part.len(), hex(part)))
+            };
+            self.port.write_all(parts.iter().map(command).collect::<String>().as_bytes())?;
+            for (_, address) in parts {
+                self.answer(&format!("M{address:x}"))?;
+            }
         }
         Ok(())
     }
@@ -62,7 +71,7 @@ impl Debugger {
                 return Err(io::Error::other(format!("the answer to {command} is '{answer}'")));
             };
             printed.extend(bytes);
-            answer = self.answer()?;
+            answer = self.answer(command)?;
         }
         if printed.is_empty() {
             return Ok(());
@@ -80,18 +89,23 @@ impl Debugger {
         self.ask("D").map(drop)
     }
 
-    /// Sends a command and waits for its answer; one that begins with E is an error.
+    /// Sends a command and waits for its answer.
     fn ask(&mut self, command: &str) -> io::Result<String> {
-        let sum = command.bytes().fold(0_u8, u8::wrapping_add);
-        self.port.write_all(format!("${command}#{sum:02x}").as_bytes())?;
-        let answer = self.answer()?;
+        self.port.write_all(packet(command).as_bytes())?;
+        self.answer(command)
+    }
+
+    /// Waits for the answer to a command; one that begins with E is an error.
+    fn answer(&mut self, command: &str) -> io::Result<String> {
+        let answer = self.packet()?;
         if answer.is_empty() || answer.starts_with('E') {
             return Err(io::Error::other(format!("the answer to {command} is '{answer}'")));
         }
         Ok(answer)
     }
 
-    fn answer(&mut self) -> io::Result<String> {
+    /// Receives a packet. The next command acknowledges it.
+    fn packet(&mut self) -> io::Result<String> {
         while self.byte()? != b'$' {}
         let mut answer = String::new();
         loop {
@@ -101,8 +115,6 @@ impl Debugger {
             }
         }
         self.answers.read_exact(&mut [0; 2])?;
-        // If the port is closed, the next command fails.
-        let _ = self.port.write_all(b"+");
         Ok(answer)
     }
 
@@ -111,6 +123,12 @@ impl Debugger {
         self.answers.read_exact(&mut byte)?;
         Ok(byte[0])
     }
+}
+
+/// A command with its checksum, and the acknowledgement of the answer to the last one.
+fn packet(command: &str) -> String {
+    let sum = command.bytes().fold(0_u8, u8::wrapping_add);
+    format!("+${command}#{sum:02x}")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -144,7 +162,7 @@ pub(super) mod tests {
             let asked = std::thread::spawn(move || {
                 let (mut qemu, mut asked) = (Debugger::new(qemus).unwrap(), Vec::new());
                 for answer in answers {
-                    let Ok(question) = qemu.answer() else { break };
+                    let Ok(question) = qemu.packet() else { break };
                     asked.push(question);
                     qemu.port.write_all(format!("${answer}#00").as_bytes()).unwrap();
                 }

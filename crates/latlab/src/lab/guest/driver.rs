@@ -1,8 +1,6 @@
-//! The test driver in a guest: which jobs need it, and the device that QEMU emulates for it.
+//! The test driver in a guest: which jobs need it.
 
-use super::GuestTime;
 use super::orders::Job;
-use crate::lab::arch::GUEST;
 use crate::lab::profile::Profile;
 use crate::part::needs::Needs;
 use latlab_core::plan::{Interrupt, Plan, ScanPlan};
@@ -26,14 +24,6 @@ fn interrupts(scan: &ScanPlan, profile: &Profile) -> bool {
         Some(Interrupt::Timer) => false,
         Some(_) => true,
         None => ticks,
-    }
-}
-
-/// The device that interrupts at a known time: its delay is exact in instruction time only.
-pub(super) fn device(time: GuestTime) -> &'static [&'static str] {
-    match time {
-        GuestTime::Instructions => GUEST.interrupt_device,
-        GuestTime::Wall(_) => &[],
     }
 }
 

@@ -1,11 +1,13 @@
 //! The init process of a guest: this program, started by its kernel.
 
+use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{archive, calibration, kallsyms};
 use crate::engine::{self, Prepared};
 use crate::failure::{Result, failed};
 use crate::lab::arch::GUEST;
 use crate::message::{Message, Messenger, Stream};
+use latlab_core::machine::TimeDomain;
 use latlab_core::plan::Plan;
 use latlab_core::time::Nanos;
 use latlab_sys::mailbox::Mailbox;
@@ -31,7 +33,11 @@ pub(crate) fn is_init() -> bool {
 pub(crate) fn serve() -> ! {
     let served = mount_all().and_then(|()| {
         let mut port = port()?;
-        let done = prepare().and_then(|orders| carry_out(&job()?, &orders, &mut port));
+        let done = prepare().and_then(|orders| {
+            let job = job()?;
+            load_driver(&orders)?;
+            carry_out(&job, &orders, &mut port)
+        });
         let last = done.unwrap_or_else(Message::Failed);
         // Closing the port waits until everything is sent.
         last.send(&mut port).map_err(|e| failed("the port", e))
@@ -108,6 +114,19 @@ fn job() -> Result<Job> {
         unpacked.map_err(|e| failed("the files of the job", e))?;
     }
     read(JOB)
+}
+
+/// Loads the test driver. In instruction time its device was plugged in while the guest was stopped.
+fn load_driver(orders: &Orders) -> Result<()> {
+    const RESCAN: &str = "/sys/bus/pci/rescan";
+    if !orders.driver {
+        return Ok(());
+    }
+    if orders.time_domain == TimeDomain::Instructions {
+        let scan = || File::options().write(true).open(RESCAN)?.write_all(b"1");
+        scan().map_err(|e: io::Error| failed(RESCAN, e))?;
+    }
+    load(DRIVER)
 }
 
 fn read<T: DeserializeOwned>(path: &str) -> Result<T> {

@@ -32,6 +32,8 @@ pub(super) struct Launch {
     /// The disk image on which QEMU stores the state of devices.
     pub(super) devices: File,
     pub(super) console: File,
+    /// QEMU's name of a device to plug in at the stop.
+    pub(super) device: Option<&'static str>,
     /// The message for the mailbox.
     pub(super) job: Vec<u8>,
 }
@@ -89,6 +91,9 @@ impl Launch {
                 draft = Some(new);
             }
             Start::Restore(snapshot) => restore(&mut debugger, &snapshot.stopped)?,
+        }
+        if let Some(device) = self.device {
+            debugger.command(&format!("device_add {device}"))?;
         }
         deliver(&mut debugger, &self.job)?;
         debugger.detach()?;

@@ -28,6 +28,8 @@ pub(super) struct Orders {
     pub(super) time_domain: TimeDomain,
     /// The modules in [`MODULES`] with their parameters, in the order to load them.
     pub(super) modules: Vec<String>,
+    /// Whether it has the test driver.
+    pub(super) driver: bool,
     /// Values to write, by file.
     pub(super) files: BTreeMap<String, String>,
     /// The folder that lies on a disk.

@@ -98,19 +98,23 @@ impl Guest {
         match ended {
             Ok(None) => Launched::Well,
             Ok(Some(error)) => Launched::NotKept(error),
-            Err(error) => {
-                // If QEMU is ending, its exit status says more than the broken socket.
-                let status = self.running.wait_for(Nanos::from_secs(1)).ok();
-                match (restores, status) {
-                    (true, Some(status)) => Launched::NotRestored(self.qemus_reason(status)),
-                    (true, None) => Launched::NotRestored(error.to_string()),
-                    (false, Some(_)) => Launched::Well,
-                    (false, None) => {
-                        let why = format!("QEMU's debugger port failed ({error})");
-                        Launched::Lost(self.lost(&why))
-                    }
-                }
+            Err(error) => self.launch_failed(restores, &error),
+        }
+    }
+
+    /// What a failed launch means. If QEMU is ending, its exit status says more than the error of
+    /// the socket.
+    fn launch_failed(&mut self, restores: bool, error: &io::Error) -> Launched {
+        /// The number of the signal on every architecture.
+        const SIGKILL: i32 = 9;
+        match self.running.wait_for(Nanos::from_secs(1)) {
+            // Whoever kills QEMU does not mean the snapshot.
+            Ok(status) if restores && status.signal() != Some(SIGKILL) => {
+                Launched::NotRestored(self.qemus_reason(status))
             }
+            Ok(_) => Launched::Well,
+            Err(_) if restores => Launched::NotRestored(error.to_string()),
+            Err(_) => Launched::Lost(self.lost(&format!("QEMU's debugger port failed ({error})"))),
         }
     }
 

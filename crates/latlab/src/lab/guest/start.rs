@@ -2,7 +2,7 @@
 
 use super::cell::{Boot, Cell};
 use super::launch::{Launch, Launching, Start};
-use super::machine::{arguments, stops};
+use super::machine::{arguments, interrupt_device, stops};
 use super::output::Outputs;
 use super::{launch, qcow2};
 use crate::lab::arch::GUEST;
@@ -49,7 +49,8 @@ pub(super) fn start(
     // Now QEMU alone holds the other end of the debugger's socket.
     drop(qemus);
     let console = outputs.console.try_clone()?;
-    let launch = Launch { start, timer: cell.timer, memory, devices, console, job: boot.job };
+    let (timer, device, job) = (cell.timer, interrupt_device(cell), boot.job);
+    let launch = Launch { start, timer, memory, devices, console, device, job };
     Ok((running, Some(launch::launch(ours, launch))))
 }
 
