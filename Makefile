@@ -7,6 +7,9 @@ TARGET  := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
+TIMES   := target/test-times
+# The variable by which cargo starts test programs through another program.
+RUNNER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
 
 BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers.bpf.o)
@@ -50,15 +53,16 @@ demo: $(LATLAB)
 	@! test -e demo/scans/here.json || $(LATLAB) report demo/scans/here.json -o demo/scan-here.html
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
-# Tests that could not run on this machine are listed at the end; in continuous integration (CI=true) some
-# of them are failures. The daemon needs tracepoints, which are not mounted on every machine. Tests send
+# How long each group took, and the tests that could not run on this machine, are listed at the end; in
+# continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which are not mounted on every machine. Tests send
 # signals that are ignored in the background of a shell and under nohup.
 test: $(CHARTS) lint
 	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 /usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client /usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
-	mkdir -p target && rm -f $(NOT_RUN)
-	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) cargo test --locked --workspace --no-fail-fast; \
-	status=$$?; tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
+	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
+	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
+		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
+	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

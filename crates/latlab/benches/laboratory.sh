@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Benchmarks of the laboratory: reproducibility (the same bytes each time), and the time of a cell.
-# Usage: laboratory.sh [repeat|cell|jobs|cyclictest|sleep|virtme]…   (default: all but virtme,
+# Usage: laboratory.sh [repeat|restores|start|studies|cell|jobs|cyclictest|sleep|virtme]…
+# (default: all but restores, which takes COUNT restores, 10 000 if not set, and hours; and virtme,
 # which needs virtme-ng from PyPI, busybox-static, kmod, and virtiofsd or a QEMU that includes it)
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-latlab=dist/latlab
+latlab=${LATLAB:-dist/latlab}
 work=$(mktemp -d)
 busy=()
 trap '[ ${#busy[@]} = 0 ] || kill "${busy[@]}"; rm -rf "$work"' EXIT
@@ -30,6 +31,56 @@ repeat() {
         diff -rq "$work/$load-first" "$work/$load-second"
         diff -rq "$work/$load-first" "$work/$load-busy"
         echo "$load: $(find "$work/$load-first" -type f | wc -l) profiles, identical bytes in three runs"
+    done
+}
+
+# COUNT restores of mixed cells, two at a time: their bytes against those of the same cell booted.
+restores() {
+    cells=() booted=()
+    for profile in rt preemptible-hr; do
+        for load in none fork disk:size=1MiB hackbench:groups=1; do
+            with=; [ $load = none ] || with="--load $load"
+            cells+=("$latlab run cyclic $with --count 10 --warm-up 0 --on lab:$profile --fresh --json")
+        done
+    done
+    for cell in "${cells[@]}"; do booted+=("$($cell --cold 2>"$work/errors" | sha256sum)"); done
+    one() {
+        for ((n = $1; n < ${COUNT:-10000}; n += 2)); do
+            at=$((n / 2 % ${#cells[@]}))
+            if [ "$(${cells[at]} 2>"$work/errors.$1" | sha256sum)" = "${booted[at]}" ]; then
+                echo same
+            else
+                echo "different: ${cells[at]}: $(head -1 "$work/errors.$1")"
+            fi
+        done >"$work/restores.$1"
+    }
+    one 0 & one 1 & wait
+    sort "$work"/restores.[01] | uniq -c
+}
+
+# Time of a run and of the first command in a guest, alternately from a snapshot and booted.
+start() {
+    for command in "run cyclic --on lab:rt --count 1000" "exec --on lab:utime -- true"; do
+        one="${command/ /  --fresh }"
+        $latlab $one >/dev/null 2>&1
+        for turn in 1 2 3 4 5 6 7 8 9 10; do
+            # shellcheck disable=SC2086
+            echo "$(seconds $latlab $one) $(seconds $latlab ${one/--fresh/--fresh --cold})"
+        done >"$work/start"
+        median() { sort -n | awk '{ at[NR] = $1 } END { print (at[int((NR + 1) / 2)] + at[int(NR / 2) + 1]) / 2 }'; }
+        from=$(cut -d' ' -f1 "$work/start" | median) booted=$(cut -d' ' -f2 "$work/start" | median)
+        awk -v c="$command" -v a="$from" -v b="$booted" 'BEGIN { printf "%s: from a snapshot %.2f s, booted %.2f s, ratio %.2f (medians of ten)\n", c, a, b, a / b }'
+    done
+}
+
+# Wall-clock time of studies, alternately from snapshots and booted; their tables are the same bytes.
+studies() {
+    for study in quick heursch-pdlt rabbits-throughput-tbench; do
+        from=$(seconds $latlab study $study --fresh --out "$work/from")
+        booted=$(seconds $latlab study $study --fresh --cold --out "$work/booted")
+        cmp "$work/from/table.csv" "$work/booted/table.csv"
+        awk -v s=$study -v a="$from" -v b="$booted" 'BEGIN { printf "%s: from snapshots %.1f s, booted %.1f s, ratio %.2f\n", s, a, b, a / b }'
+        rm -r "$work/from" "$work/booted"
     done
 }
 
@@ -95,9 +146,10 @@ virtme() {
     depmod -b "$work/kernel" "$release"
     for turn in 1 2 3; do
         theirs=$(seconds script -qec "vng -r $work/kernel/boot/vmlinuz-$release --disable-kvm --cpus 1 --memory 1G -- echo" /dev/null)
-        ours=$(seconds $latlab exec --on lab:utime --fresh -- $latlab list)
-        awk -v a="$theirs" -v b="$ours" 'BEGIN { printf "virtme-ng: %.1f s, latlab: %.1f s, ratio %.2f\n", a, b, b / a }'
+        ours=$(seconds $latlab exec --on lab:utime --fresh -- true)
+        cold=$(seconds $latlab exec --on lab:utime --fresh --cold -- true)
+        awk -v a="$theirs" -v b="$ours" -v c="$cold" 'BEGIN { printf "virtme-ng: %.1f s, latlab: %.2f s (booted %.1f s), ratio %.2f\n", a, b, c, b / a }'
     done
 }
 
-for part in "${@:-repeat cell jobs cyclictest sleep}"; do for one in $part; do $one; done; done
+for part in "${@:-repeat start studies cell jobs cyclictest sleep}"; do for one in $part; do $one; done; done
