@@ -1,6 +1,6 @@
 //! Guests: reproducible records, programs copied into them, and guests that fail.
 
-use super::program::{LATLAB, command, folder, latlab, pause, run, wait_until};
+use super::program::{LATLAB, command, entries, folder, latlab, pause, run, wait_until};
 use latlab_core::machine::TimeDomain;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -145,6 +145,53 @@ fn program_in_guest_is_found_as_on_host_and_children_are_not_waited_for() {
     let output = run(command("exec --on lab:rt --limit 120s -- sh -c").arg(script));
     assert_eq!(output.code(), Some(3), "{output:?}");
     latlab("exec --limit 1s -- true").assert_refused(2, &["--limit", "--on"]);
+}
+
+#[test]
+fn program_in_guest_has_the_same_environment_wherever_latlab_is_started() {
+    let folder = folder();
+    let shown = |options: &str| {
+        let mut exec = command(&format!("exec --on lab:rt {options} -- sh -c"));
+        exec.arg("pwd; echo $PATH $HOME $MINE $YOURS");
+        exec.env("MINE", "1").env("YOURS", "2");
+        exec
+    };
+    let plain = run(&mut shown(""));
+    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    assert_eq!(plain.stdout, format!("/\n{path} /\n"), "{plain:?}");
+    let elsewhere = run(shown("").current_dir(folder.path()).env("PATH", "/usr/bin:/bin"));
+    assert_eq!(elsewhere.stdout, plain.stdout);
+    let asked = run(shown("--chdir . --env MINE --env YOURS=3").current_dir(folder.path()));
+    let real = folder.path().canonicalize().expect("it is there");
+    assert_eq!(asked.stdout, format!("{}\n{path} / 1 3\n", real.display()), "{asked:?}");
+    latlab("exec --env NOT_SET_ANYWHERE --on lab:rt -- true").assert_refused(2, &["--env"]);
+}
+
+/// The first boot of a kernel measures its calibration. This QEMU never ends.
+#[test]
+fn limit_holds_for_the_first_boot_of_a_kernel() {
+    assert_eq!(latlab("kernel fetch linux-image-6.12-rt-amd64").code(), Some(0));
+    let home = std::env::var("HOME").expect("HOME is set");
+    let user = std::env::var("XDG_CACHE_HOME").unwrap_or(format!("{home}/.cache"));
+    let cache = folder();
+    for kernel in entries(&Path::new(&user).join("latlab/kernels")) {
+        let name = kernel.file_name().expect("it has a name");
+        let copy = cache.path().join("latlab/kernels").join(name);
+        fs::create_dir_all(&copy).expect("the folder can be written");
+        for file in entries(&kernel).iter().filter(|file| !file.ends_with("calibration.json")) {
+            let name = file.file_name().expect("it has a name");
+            std::os::unix::fs::symlink(file, copy.join(name)).expect("it can be linked");
+        }
+    }
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && PATH=${PATH#*:} exec qemu-system-x86_64 \"$1\"\nexec sleep 600\n";
+    let fake = cache.path().join("qemu-system-x86_64");
+    fs::write(&fake, script).expect("the folder can be written");
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).expect("it is a file");
+    let path = std::env::var("PATH").expect("PATH is set");
+    let path = format!("{}:{path}", cache.path().display());
+    let mut exec = command("exec --on lab:rt --limit 2s -- true");
+    let output = run(exec.env("PATH", path).env("XDG_CACHE_HOME", cache.path()));
+    output.assert_refused(2, &["lab:rt: the guest did not finish within 2 s"]);
 }
 
 #[test]
