@@ -180,7 +180,7 @@ impl Survey {
         offset < 0 || offset > signed(self.duration)
     }
 
-    /// The middles between points that enclose an edge not located to the resolution yet.
+    /// Moments between points that enclose an edge not located to the resolution yet.
     fn edges(&self) -> Vec<Offset> {
         let sure = self.known().into_iter().filter(|(_, tries)| self.is_sure(tries));
         let (asked, tries): (Vec<Offset>, Vec<&Tries>) = sure.unzip();
@@ -192,13 +192,16 @@ impl Survey {
             let (last, next) = (pair[0].end - 1, pair[1].start);
             // Edges before the call can't be located.
             let (from, to) = (asked[last].max(0), asked[next]);
-            let middle = from + (to - from) / 2;
-            // Nor can edges at which all measurements stray.
-            let open = to - from > self.resolution && !self.measured.contains_key(&middle);
+            // The middle, or a quarter where the interrupts of the middle came at other moments.
+            // Edges at which all measurements stray can't be located.
+            let mut places =
+                [2, 1, 3].map(|quarters| from + (to - from) * quarters / 4).into_iter();
+            let untried = places.find(|at| !self.measured.contains_key(at));
             let is_section = |run: &Range<usize>| height(&moments[run.clone()], &level).is_some();
-            if open && pair.iter().any(is_section) {
+            let is_open = to - from > self.resolution && pair.iter().any(is_section);
+            if let Some(at) = untried.filter(|_| is_open) {
                 let jump = moments[last].latency().0.abs_diff(moments[next].latency().0);
-                edges.push((jump, middle));
+                edges.push((jump, at));
             }
         }
         edges.sort_by_key(|(jump, offset)| (std::cmp::Reverse(*jump), *offset));

@@ -177,6 +177,14 @@ pub(crate) fn latlab(words: &str) -> Output {
     run(&mut command(words))
 }
 
+/// Asserts that the laboratory gives the same bytes in guests restored from a snapshot and booted.
+pub(crate) fn assert_repeats(words: &str) {
+    let [restored, booted] =
+        ["--fresh", "--fresh --cold"].map(|how| latlab(&format!("{words} {how}")));
+    assert_eq!(restored.code(), Some(0), "{restored:?}");
+    assert_eq!(restored.stdout, booted.stdout, "{words}");
+}
+
 /// Returns the command `latlab` with these arguments in a mount namespace of its own. `script` is
 /// run there before, with `folder` as its first parameter.
 pub(crate) fn in_mount_namespace(script: &str, folder: &Path, words: &str) -> Command {
