@@ -20,6 +20,8 @@ pub(crate) const LIMIT: u64 = 4_000_000_000;
 const MEMORY: &str = "memory";
 const DEVICES: &str = "devices";
 const FACTS: &str = "snapshot.json";
+/// What the name of a draft begins with; the key follows.
+const DRAFT: &str = ".draft-";
 
 /// A stopped guest.
 #[derive(Debug)]
@@ -28,7 +30,6 @@ pub(super) struct Snapshot {
     pub(super) memory: File,
     /// The disk image on which QEMU stored the state of its devices.
     pub(super) devices: Vec<u8>,
-    /// What QEMU knows about the stop.
     pub(super) stopped: Stopped,
 }
 
@@ -123,15 +124,9 @@ pub(super) fn begin(key: &str, kernel: &str) -> io::Result<Option<Draft>> {
 }
 
 fn begin_within(folder: &Path, key: &str, kernel: &str) -> io::Result<Option<Draft>> {
-    let locks = folder.join(".locks");
-    fs::create_dir_all(&locks)?;
-    let lock = File::options().write(true).create(true).truncate(false).open(locks.join(key))?;
-    match lock.try_lock() {
-        Err(fs::TryLockError::WouldBlock) => return Ok(None),
-        locked => locked?,
-    }
+    let Some(lock) = lock(folder, key)? else { return Ok(None) };
     let draft = Draft {
-        folder: folder.join(format!(".draft-{key}")),
+        folder: folder.join(format!("{DRAFT}{key}")),
         place: folder.join(key),
         key: key.to_owned(),
         kernel: kernel.to_owned(),
@@ -140,6 +135,17 @@ fn begin_within(folder: &Path, key: &str, kernel: &str) -> io::Result<Option<Dra
     clear(&draft.folder)?;
     fs::create_dir(&draft.folder)?;
     Ok(Some(draft))
+}
+
+/// Locks the draft with this key. None where another process has it.
+fn lock(folder: &Path, key: &str) -> io::Result<Option<File>> {
+    let locks = folder.join(".locks");
+    fs::create_dir_all(&locks)?;
+    let lock = File::options().write(true).create(true).truncate(false).open(locks.join(key))?;
+    match lock.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        locked => locked.map(|()| Some(lock)).map_err(io::Error::from),
+    }
 }
 
 impl Draft {
@@ -161,12 +167,14 @@ impl Draft {
         file::write_atomically(&self.folder.join(FACTS), &text)
     }
 
-    /// Gives it its name, and removes the snapshots that exceed the limit.
+    /// Gives it its name, and removes the snapshots that exceed the limit and the drafts that killed
+    /// processes left.
     pub(super) fn publish(self) -> io::Result<()> {
         clear(&self.place)?;
         fs::rename(&self.folder, &self.place)?;
         let all = self.place.parent().unwrap_or(&self.place);
         remove_exceeding(all, LIMIT);
+        remove_abandoned(all);
         Ok(())
     }
 }
@@ -223,6 +231,18 @@ fn remove_exceeding(folder: &Path, limit: u64) {
         sum += kept.bytes;
         if sum > limit {
             let _ = clear(&kept.place);
+        }
+    }
+}
+
+/// Removes the drafts that no process has locked.
+fn remove_abandoned(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let key = name.to_str().and_then(|name| name.strip_prefix(DRAFT));
+        let lock = key.and_then(|key| lock(folder, key).ok().flatten());
+        if lock.is_some() {
+            let _ = clear(&entry.path());
         }
     }
 }
@@ -320,8 +340,14 @@ mod tests {
         assert!(begin_within(folder.path(), "other", "debian").unwrap().is_some());
         drop(first);
         // A killed process leaves a draft without a lock.
-        fs::create_dir(folder.path().join(".draft-key")).unwrap();
-        assert!(begin_within(folder.path(), "key", "debian").unwrap().is_some());
+        let left = [".draft-key", ".draft-never-made-again"].map(|name| folder.path().join(name));
+        for draft in &left {
+            fs::create_dir(draft).unwrap();
+        }
+        let held = begin_within(folder.path(), "held", "debian").unwrap().unwrap();
+        make(folder.path(), "key").unwrap();
+        assert!(left.iter().all(|draft| !draft.exists()));
+        assert!(held.folder.exists());
     }
 
     #[test]

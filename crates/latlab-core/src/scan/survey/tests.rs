@@ -204,3 +204,22 @@ fn edge_with_stray_measurements_is_located_between_its_neighbours() {
     let sections = survey.findings().sections;
     assert!(sections.len() == 1 && sections[0].start.abs_diff(700) <= 50, "{sections:?}");
 }
+
+#[test]
+fn edge_whose_middle_is_measured_elsewhere_is_located_from_the_quarters() {
+    let (sections, duration) = ([(0, 50_100), (50_100, 100_000)], Nanos(100_000));
+    let mut survey = Survey::new(&ScanPlan { repeat: 3, ..plan(50) }, duration);
+    loop {
+        let offsets = survey.next();
+        if offsets.is_empty() {
+            break;
+        }
+        for asked in offsets {
+            let offset = if asked == 50_500 { 49_900 } else { asked };
+            let pdlt = late(&sections, offset);
+            survey.add(asked, Measurement { offset, pdlt, irt: None, duration });
+        }
+    }
+    let sections = survey.findings().sections;
+    assert!(sections.len() == 2 && sections[1].start.abs_diff(50_100) <= 50, "{sections:?}");
+}
