@@ -44,7 +44,7 @@ pub(crate) fn sweep(root: &Root) {
     let paths = entries.map(|entry| entry.path());
     for path in paths.filter(|path| path.extension().is_some_and(|extension| extension == "lock")) {
         // It can be locked only if its owner has ended.
-        if let Some(_locked) = lock::found(&path) {
+        if let Ok(Some(_locked)) = lock::found(&path) {
             // The socket of its owner ([`crate::listener`]).
             let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);

@@ -6,6 +6,7 @@
 
 mod entry;
 mod error;
+mod identity;
 mod journal;
 mod recovery;
 mod threads;
@@ -19,7 +20,7 @@ use crate::knob::{KNOBS, Knob, KnobPlace};
 use crate::lock::{FOLDER, JournalLock};
 use crate::root::Root;
 use entry::Entry;
-use journal::{Content, Journal, journals, read};
+use journal::{Content, Journal, is_damage, journals, read};
 use latlab_core::record::Change;
 use latlab_core::suggest;
 use std::fs::{File, OpenOptions};
@@ -41,6 +42,16 @@ pub struct Guard {
     left_alone: Vec<String>,
     /// Knobs that the journal still lists although they were restored, which does no harm.
     behind: Vec<String>,
+    unrestored: Vec<Unrestored>,
+}
+
+/// A knob, or a thread, that could not be restored. It stays in the journal, for the next latlab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrestored {
+    /// The name of the knob or thread.
+    pub knob: String,
+    /// The reason.
+    pub why: String,
 }
 
 impl Guard {
@@ -54,6 +65,7 @@ impl Guard {
             held: None,
             left_alone: Vec::new(),
             behind: Vec::new(),
+            unrestored: Vec::new(),
         }
     }
 
@@ -127,6 +139,9 @@ impl Guard {
         let outcome = entry::restore(&self.content.entries);
         self.left_alone.extend(outcome.left_alone.iter().cloned());
         self.left_alone.extend(outcome.failed.iter().map(|(entry, _)| entry.knob.clone()));
+        let failed = outcome.failed.iter();
+        let failed = failed.map(|(e, why)| Unrestored { knob: e.knob.clone(), why: why.clone() });
+        self.unrestored = failed.collect();
         self.held = None;
         self.content.entries = outcome.remaining();
         if let Some(journal) = self.journal.take() {
@@ -138,6 +153,11 @@ impl Guard {
         }
         self.left_alone.clear();
         std::mem::take(&mut self.changes)
+    }
+
+    /// What the last [`Guard::restore`] could not restore.
+    pub fn unrestored(&self) -> &[Unrestored] {
+        &self.unrestored
     }
 
     /// Restores the entries that match, which belong to the knob of this name. Returns whether all
@@ -210,7 +230,7 @@ impl Guard {
             return Err(missing(knob));
         }
         let _lock = self.lock_journals(knob.name)?;
-        refuse_if_taken(&self.others(), |theirs| theirs.knob == knob.name, knob.name)?;
+        refuse_if_taken(&self.others(knob.name)?, |theirs| theirs.knob == knob.name, knob.name)?;
         let entries: Vec<Entry> = files
             .into_iter()
             .map(|(path, set)| Entry::of_file(knob, path, set))
@@ -219,12 +239,21 @@ impl Guard {
         Ok(entries)
     }
 
-    /// The journals of other runs.
-    fn others(&self) -> Vec<Content> {
+    /// The journals of other runs. Damaged ones, and those that are just being removed, count as
+    /// empty.
+    fn others(&self, name: &str) -> Result<Vec<Content>, GuardError> {
         let own = self.journal.as_ref().map(Journal::path);
-        let journals = journals(&self.root);
-        let others = journals.iter().filter(|path| Some(path.as_path()) != own);
-        others.filter_map(|path| read(path)).collect()
+        let read_all = || -> io::Result<Vec<Content>> {
+            let journals = journals(&self.root)?;
+            let others = journals.iter().filter(|path| Some(path.as_path()) != own);
+            let gone = |e: &io::Error| is_damage(e) || e.kind() == io::ErrorKind::NotFound;
+            let read = |path: &PathBuf| match read(path) {
+                Err(error) if gone(&error) => Ok(Content::default()),
+                content => content,
+            };
+            others.map(read).collect()
+        };
+        read_all().map_err(|e| no_journal(name, &self.root.path(FOLDER), e))
     }
 
     /// Locks all journals: no other run may look whether a knob is taken until this one has

@@ -92,7 +92,7 @@ pub fn all_in_threads(root: &Root) -> bool {
 impl Description {
     fn thread(&self, id: i32) -> Option<Thread> {
         let Description { name, interrupt, actions, driver } = self.clone();
-        let policy = sched::policy_of(id)?;
+        let policy = sched::policy_of(id).ok().flatten()?;
         Some(Thread { id, name, interrupt, actions, driver, policy })
     }
 }
@@ -119,8 +119,8 @@ fn kernel_thread_name(id: i32) -> Option<String> {
     /// `PF_KTHREAD` of `linux/sched.h`.
     const KERNEL_THREAD: u32 = 0x0020_0000;
     const FLAGS: usize = 9;
-    let name = procfs::name(id)?;
-    let flags: u32 = procfs::stat_field(id, FLAGS)?;
+    let name = procfs::name(id).ok()?;
+    let flags: u32 = procfs::stat_field(id, FLAGS).ok()?;
     (flags & KERNEL_THREAD != 0).then_some(name)
 }
 

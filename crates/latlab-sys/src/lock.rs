@@ -70,16 +70,23 @@ pub(crate) fn wait(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Locks a file that exists. None where another process has locked it, or it can't be opened.
-pub(crate) fn found(path: &Path) -> Option<File> {
-    let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-    (file.try_lock().is_ok() && is_at(&file, path)).then_some(file)
+/// Locks a file if it exists. None where it does not, and where another process has locked it.
+pub(crate) fn found(path: &Path) -> io::Result<Option<File>> {
+    let file = match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(is_at(&file, path).then_some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Removes the file if its owner was killed. Returns whether it was removed.
 pub(crate) fn sweep(path: &Path) -> bool {
     // Removed while it is locked, as its owner would.
-    found(path).is_some_and(|_locked| fs::remove_file(path).is_ok())
+    found(path).ok().flatten().is_some_and(|_locked| fs::remove_file(path).is_ok())
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -109,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("7.journal");
         let first = take(&path).unwrap().unwrap();
-        assert!(take(&path).unwrap().is_none() && found(&path).is_none() && !sweep(&path));
+        assert!(take(&path).unwrap().is_none() && found(&path).unwrap().is_none() && !sweep(&path));
         assert!(is_at(&first, &path));
         // Its owner replaces it, as a journal that is written again.
         let other = folder.path().join("new");
@@ -117,7 +124,7 @@ mod tests {
         fs::rename(&other, &path).unwrap();
         assert!(!is_at(&first, &path) && is_at(&second, &path));
         drop(first);
-        assert!(found(&path).is_none(), "the lock belongs to the new file");
+        assert!(found(&path).unwrap().is_none(), "the lock belongs to the new file");
         fs::remove_file(&path).unwrap();
         assert!(!is_at(&second, &path));
         assert!(take(&path).unwrap().is_some(), "a removed file is not locked");
@@ -136,7 +143,7 @@ mod tests {
                         let turn = JournalLock::take(&root).unwrap();
                         assert!(is_at(&turn.0, &turn.1));
                         sender.send(1).unwrap();
-                        assert!(found(&turn.1).is_none(), "no other thread has it");
+                        assert!(found(&turn.1).unwrap().is_none(), "no other thread has it");
                         sender.send(-1).unwrap();
                     }
                 })

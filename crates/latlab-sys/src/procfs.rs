@@ -17,15 +17,21 @@ pub(crate) fn number(path: &Path) -> Option<i32> {
 }
 
 /// The name of a task (`comm`).
-pub(crate) fn name(task: i32) -> Option<String> {
-    let name = fs::read_to_string(format!("/proc/{task}/comm")).ok()?;
-    Some(name.trim_end_matches('\n').to_owned())
+pub(crate) fn name(task: i32) -> io::Result<String> {
+    let name = fs::read_to_string(format!("/proc/{task}/comm"))?;
+    Ok(name.trim_end_matches('\n').to_owned())
 }
 
 /// A field of `/proc/TASK/stat` after the name, counted from 1 as in `proc_pid_stat(5)`.
-pub(crate) fn stat_field<N: FromStr>(task: i32, field: usize) -> Option<N> {
-    let text = fs::read_to_string(format!("/proc/{task}/stat")).ok()?;
+pub(crate) fn stat_field<N: FromStr>(task: i32, field: usize) -> io::Result<N> {
+    let text = fs::read_to_string(format!("/proc/{task}/stat"))?;
     // The name stands in parentheses and may contain some itself. The third field follows.
-    let (_, rest) = text.rsplit_once(") ")?;
-    rest.split(' ').nth(field.checked_sub(3)?)?.parse().ok()
+    let rest = text.rsplit_once(") ").map(|(_, rest)| rest);
+    let value = rest.and_then(|rest| rest.split(' ').nth(field.checked_sub(3)?)?.parse().ok());
+    value.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Whether the error of reading a file of a task means that the task has ended.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

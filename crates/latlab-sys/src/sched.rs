@@ -139,14 +139,23 @@ pub fn policy() -> io::Result<Policy> {
     })
 }
 
-/// The policy of a thread, where it is one that mechanisms set. None where the thread has ended.
-pub(crate) fn policy_of(thread_id: i32) -> Option<mechanism::Policy> {
-    let attr = attributes(thread_id).ok()?;
-    match attr.policy {
+/// The policy of a thread; none where it is not one that mechanisms set.
+pub(crate) fn policy_of(thread_id: i32) -> io::Result<Option<mechanism::Policy>> {
+    let attr = attributes(thread_id)?;
+    Ok(match attr.policy {
         OTHER => Some(mechanism::Policy::Other),
         FIFO => Some(mechanism::Policy::Fifo(attr.priority)),
         RR => Some(mechanism::Policy::Rr(attr.priority)),
         _ => None,
+    })
+}
+
+/// Whether there is a thread with this id.
+pub(crate) fn exists(thread_id: i32) -> io::Result<bool> {
+    match attributes(thread_id) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -207,10 +216,10 @@ mod tests {
             let _ = ended.recv();
         });
         let id = id.recv().unwrap();
-        assert_eq!(policy_of(id), Some(mechanism::Policy::Other));
+        assert_eq!(policy_of(id).unwrap(), Some(mechanism::Policy::Other));
         if may_set_realtime(TEST) {
             set_policy_of(id, Policy::Rr(3)).unwrap();
-            assert_eq!(policy_of(id), Some(mechanism::Policy::Rr(3)));
+            assert_eq!(policy_of(id).unwrap(), Some(mechanism::Policy::Rr(3)));
             assert_eq!(realtime_priority(id), Some(3));
             set_policy_of(id, Policy::Other).unwrap();
         }
@@ -223,8 +232,8 @@ mod tests {
     #[test]
     fn sched_policy_of_kernel_threads_is_read() {
         // Thread 2 is kthreadd, except in a container.
-        assert!(policy_of(2).is_some() || attributes(2).is_err());
-        assert_eq!(policy_of(-1), None);
+        assert!(policy_of(2).is_ok_and(|policy| policy.is_some()) || attributes(2).is_err());
+        assert!(policy_of(-1).is_err());
     }
 
     #[test]
@@ -236,7 +245,7 @@ mod tests {
                 return not_run("sched_deadline_counts_as_the_highest_priority", &why);
             }
             assert_eq!(realtime_priority(thread_id()), Some(mechanism::DEADLINE));
-            assert_eq!(policy_of(thread_id()), None, "no mechanism sets it");
+            assert_eq!(policy_of(thread_id()).unwrap(), None, "no mechanism sets it");
         })
         .join()
         .unwrap();

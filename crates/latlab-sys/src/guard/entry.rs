@@ -1,6 +1,7 @@
 //! One change in a journal: how it is made and undone.
 
 use super::GuardError;
+use super::identity::ThreadIdentity;
 use crate::knob::{self, Knob};
 use crate::{procfs, sched};
 use latlab_core::mechanism::Policy;
@@ -21,15 +22,6 @@ pub(super) struct Entry {
     pub(super) thread: Option<ThreadIdentity>,
 }
 
-/// The identity of a thread. Its id may be reused, and programs may give their threads any
-/// name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ThreadIdentity {
-    id: i32,
-    /// The time at which it was started, in clock ticks since boot.
-    started: u64,
-}
-
 impl Entry {
     /// A file, with its present value and the value to be set.
     pub(super) fn of_file(
@@ -47,12 +39,12 @@ impl Entry {
     /// A thread, with its present policy and the policy to be set.
     pub(super) fn of_thread(id: i32, name: &str, set: String) -> Result<Entry, GuardError> {
         let path = PathBuf::from(format!("/proc/{id}"));
+        let unknown = |error| GuardError::Unreadable(name.to_owned(), error);
         let ended = || GuardError::Ended(name.to_owned());
-        let (found, started) = identity(id).ok_or_else(ended)?;
-        let thread = Some(ThreadIdentity { id, started });
+        let thread = Some(ThreadIdentity::find(id, name).map_err(unknown)?.ok_or_else(ended)?);
         let set = Some(set);
         let entry = Entry { knob: name.to_owned(), path, was: String::new(), set, thread };
-        let was = entry.value().filter(|_| found == name).ok_or_else(ended)?;
+        let was = entry.value().map_err(unknown)?.ok_or_else(ended)?;
         Ok(Entry { was, ..entry })
     }
 
@@ -69,24 +61,33 @@ impl Entry {
     /// Sets the value, and reads it back: some files accept a value and keep another.
     pub(super) fn apply(&self, to: &str) -> Result<(), GuardError> {
         self.put(to).map_err(|error| self.why_not(to, &error))?;
-        let now = self.value().unwrap_or_default();
-        if now == to {
+        let now = self.value();
+        if now.as_ref().is_ok_and(|now| now.as_deref() == Some(to)) {
             return Ok(());
         }
-        if self.has_ended() {
+        if self.has_surely_ended() {
             return Err(GuardError::Ended(self.knob.clone()));
         }
         // The value read back would look like another's change when everything is restored.
         let restored = self.put(&self.was);
         let stays = if restored.is_ok() { "" } else { ", and can't be restored" };
         let path = self.path.display();
-        Err(self.refused(to, format!("{path} says {now} after it was written{stays}")))
+        Err(self.refused(
+            to,
+            match now {
+                Ok(now) => {
+                    let now = now.unwrap_or_default();
+                    format!("{path} says {now} after it was written{stays}")
+                }
+                Err(error) => format!("{path} can't be read after it was written: {error}{stays}"),
+            },
+        ))
     }
 
     fn why_not(&self, to: &str, error: &io::Error) -> GuardError {
         let path = self.path.display();
         match (error.kind(), &self.thread) {
-            _ if self.has_ended() => GuardError::Ended(self.knob.clone()),
+            _ if self.has_surely_ended() => GuardError::Ended(self.knob.clone()),
             (io::ErrorKind::PermissionDenied, None) => GuardError::NotAllowed(self.knob.clone()),
             (_, None) => self.refused(to, format!("writing {path}: {error}")),
             (_, Some(_)) => self.refused(to, format!("sched_setattr(2): {error}")),
@@ -97,12 +98,16 @@ impl Entry {
         GuardError::Refused(self.knob.clone(), to.to_owned(), why)
     }
 
-    /// The present value; None for a thread that has ended, and where it can't be read.
-    fn value(&self) -> Option<String> {
-        match &self.thread {
-            Some(_) if self.has_ended() => None,
-            Some(thread) => sched::policy_of(thread.id).map(|policy| policy.to_string()),
-            None => knob::read(&self.knob, &self.path),
+    /// The present value. None for a thread that has ended or has a policy that latlab never sets,
+    /// and for a file that can't be read.
+    fn value(&self) -> io::Result<Option<String>> {
+        let Some(thread) = &self.thread else { return Ok(knob::read(&self.knob, &self.path)) };
+        if self.has_ended()? {
+            return Ok(None);
+        }
+        match sched::policy_of(thread.id) {
+            Err(error) if procfs::is_gone(&error) => Ok(None),
+            policy => Ok(policy?.map(|policy| policy.to_string())),
         }
     }
 
@@ -127,18 +132,15 @@ impl Entry {
         }
     }
 
-    fn has_ended(&self) -> bool {
-        let lives = |thread: &ThreadIdentity| {
-            identity(thread.id).is_some_and(|now| now == (self.knob.clone(), thread.started))
-        };
-        self.thread.as_ref().is_some_and(|thread| !lives(thread))
+    /// Whether its thread has ended, so that there is nothing to restore. An error where that can't
+    /// be known.
+    fn has_ended(&self) -> io::Result<bool> {
+        self.thread.as_ref().map_or(Ok(false), |thread| thread.has_ended(&self.knob))
     }
-}
 
-/// The name of a thread, and the time at which it was started.
-fn identity(id: i32) -> Option<(String, u64)> {
-    const START_TIME: usize = 22;
-    Some((procfs::name(id)?, procfs::stat_field(id, START_TIME)?))
+    fn has_surely_ended(&self) -> bool {
+        self.has_ended().unwrap_or(false)
+    }
 }
 
 /// Merges the entries for the same file or thread as `next` that come before it, so that a journal
@@ -175,31 +177,32 @@ impl Outcome {
 /// Restores the old values, the newest change first.
 pub(super) fn restore(entries: &[Entry]) -> Outcome {
     let mut outcome = Outcome::default();
-    for entry in entries.iter().rev().filter(|entry| !entry.has_ended()) {
-        outcome.restore(entry);
+    for entry in entries.iter().rev() {
+        match entry.has_ended().and_then(|ended| Ok((ended, entry.value()?))) {
+            Ok((true, _)) => {}
+            Ok((false, now)) => outcome.restore(entry, now.as_deref()),
+            Err(why) => outcome.failed.push((entry.clone(), why.to_string())),
+        }
     }
     outcome.failed.reverse();
     outcome
 }
 
 impl Outcome {
-    fn restore(&mut self, entry: &Entry) {
-        let now = entry.value();
+    fn restore(&mut self, entry: &Entry, now: Option<&str>) {
         let newer = self.failed.iter().find(|(newer, _)| newer.same_knob(entry));
         let error = match newer {
             // The file still has the value of the newer entry.
             Some((_, why)) => Some(why.clone()),
-            None if entry.may_be_ours(now.as_deref()) => {
-                entry.put(&entry.was).err().map(|e| e.to_string())
-            }
+            None if entry.may_be_ours(now) => entry.put(&entry.was).err().map(|e| e.to_string()),
             None => None,
         };
-        if now.as_ref() == Some(&entry.was) || entry.has_ended() {
+        if now == Some(&entry.was) || entry.has_surely_ended() {
             return;
         }
         match error {
             Some(why) => self.failed.push((entry.clone(), why)),
-            None if newer.is_none() && !entry.may_be_ours(now.as_deref()) => {
+            None if newer.is_none() && !entry.may_be_ours(now) => {
                 self.left_alone.push(entry.knob.clone());
             }
             None => {}

@@ -39,8 +39,11 @@ pub enum GuardError {
     /// The thread whose policy was to be set has ended.
     #[error("thread {0} has ended")]
     Ended(String),
-    /// The journal can't be written, so nothing was changed.
-    #[error("the journal in {0} can't be written, so nothing was changed: {1}")]
+    /// The policy of a thread can't be read, so it was not changed.
+    #[error("thread {0} can't be read, so it was not changed: {1}")]
+    Unreadable(String, io::Error),
+    /// The journals can't be read or the own can't be written, so nothing was changed.
+    #[error("the journals in {0} can't be used, so nothing was changed: {1}")]
     Journal(String, io::Error),
     /// Knobs that were restored or left alone could not be removed from the journal.
     #[error(

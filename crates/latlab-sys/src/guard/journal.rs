@@ -39,8 +39,8 @@ impl Journal {
 
     /// Takes over a journal whose owner has ended. None where its owner lives, or another latlab
     /// has taken it over.
-    pub(super) fn abandoned(path: &Path) -> Option<Journal> {
-        Some(Journal(lock::found(path)?, path.to_owned()))
+    pub(super) fn abandoned(path: &Path) -> io::Result<Option<Journal>> {
+        Ok(lock::found(path)?.map(|file| Journal(file, path.to_owned())))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -84,28 +84,49 @@ impl Journal {
 }
 
 /// The paths of all journals.
-pub(super) fn journals(root: &Root) -> Vec<PathBuf> {
+pub(super) fn journals(root: &Root) -> io::Result<Vec<PathBuf>> {
     files(root, "journal")
+}
+
+/// The paths of the journals that were damaged, and still wait for somebody to look at them.
+pub(super) fn damaged(root: &Root) -> io::Result<Vec<PathBuf>> {
+    files(root, DAMAGED)
+}
+
+/// Keeps a damaged journal under another name.
+pub(super) fn set_aside(path: &Path) -> io::Result<()> {
+    fs::rename(path, path.with_extension(DAMAGED))
 }
 
 /// Removes files that processes were writing when they were killed.
 pub(super) fn sweep(root: &Root) {
-    for path in files(root, "new") {
+    for path in files(root, "new").unwrap_or_default() {
         lock::sweep(&path);
     }
 }
 
-/// The content of a journal; None where it is damaged.
-pub(super) fn read(path: &Path) -> Option<Content> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// The content of a journal. It is damaged if the error [`is_damage`]; other errors say nothing
+/// about it.
+pub(super) fn read(path: &Path) -> io::Result<Content> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-fn files(root: &Root, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root.path(FOLDER)).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|its| its == extension))
-        .collect();
+/// Whether reading a journal failed because it is damaged.
+pub(super) fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+/// Extension of damaged journals.
+const DAMAGED: &str = "damaged";
+
+fn files(root: &Root, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(root.path(FOLDER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>()?;
+    let is_one = |path: &PathBuf| path.extension().is_some_and(|its| its == extension);
+    let mut paths: Vec<PathBuf> = paths.into_iter().filter(is_one).collect();
     paths.sort();
-    paths
+    Ok(paths)
 }

@@ -1,12 +1,12 @@
 //! Restoring what runs have left changed that were killed.
 
 use super::entry::{self, Entry, Outcome};
-use super::journal::{self, Content, Journal, journals, read};
-use crate::claim;
+use super::journal::{self, Content, Journal, damaged, is_damage, journals, read, set_aside};
 use crate::lock::{self, FOLDER};
 use crate::root::Root;
-use std::fs;
+use crate::{claim, process};
 use std::path::Path;
+use std::{fs, io};
 
 /// The result of [`super::Guard::recover_all`].
 #[derive(Debug)]
@@ -23,19 +23,29 @@ pub(super) fn recover(root: &Root) -> Recovery {
     lock::sweep(&root.path(FOLDER).join("turn"));
     journal::sweep(root);
     let mut all = Recovery { said: Vec::new(), complete: true };
-    for path in journals(root) {
-        recover_one(&path, &mut all);
+    let done = journals(root).map(|paths| {
+        for path in paths {
+            if let Err(error) = recover_one(&path, &mut all) {
+                all.failed(&path, &error);
+            }
+        }
+    });
+    if let Err(error) = done.and_then(|()| all.report_damaged(root)) {
+        all.failed(&root.path(FOLDER), &error);
     }
     all
 }
 
-fn recover_one(path: &Path, all: &mut Recovery) {
-    let Some(journal) = Journal::abandoned(path) else { return };
-    let Some(content) = read(path) else {
-        let said = set_aside(path);
-        all.complete &= said.is_none();
-        all.said.extend(said);
-        return;
+fn recover_one(path: &Path, all: &mut Recovery) -> io::Result<()> {
+    let Some(journal) = Journal::abandoned(path)? else { return Ok(()) };
+    if fs::metadata(path)?.len() == 0 {
+        // Nothing was changed yet.
+        journal.remove();
+        return Ok(());
+    }
+    let content = match read(path) {
+        Err(error) if is_damage(&error) => return set_aside(path),
+        content => content?,
     };
     let outcome = entry::restore(&content.entries);
     // A knob that was set several times is reported once, with its first value.
@@ -44,21 +54,34 @@ fn recover_one(path: &Path, all: &mut Recovery) {
     all.said.extend(first.map(|(_, entry)| report(content.pid, entry, &outcome)));
     all.complete &= outcome.failed.is_empty();
     journal.close(&Content { pid: content.pid, entries: outcome.remaining() });
+    Ok(())
 }
 
-/// Keeps a journal that can't be read, under another name, and says so. An empty one is removed:
-/// nothing was changed.
-fn set_aside(path: &Path) -> Option<String> {
-    if fs::metadata(path).is_ok_and(|data| data.len() == 0) {
-        let _ = fs::remove_file(path);
-        return None;
+impl Recovery {
+    /// A journal or their folder can't be read. Those of root are no business of other users.
+    fn failed(&mut self, path: &Path, error: &io::Error) {
+        if error.kind() == io::ErrorKind::PermissionDenied && !process::is_root() {
+            return;
+        }
+        self.complete = false;
+        self.said.push(format!(
+            "latlab may have been killed, and what it has changed can't be restored yet: {}: {error}; \
+             the next latlab tries again",
+            path.display()
+        ));
     }
-    let aside = path.with_extension("damaged");
-    let _ = fs::rename(path, &aside);
-    Some(format!(
-        "latlab was killed and its journal is damaged: see {} for the changes that it lists",
-        aside.display()
-    ))
+
+    fn report_damaged(&mut self, root: &Root) -> io::Result<()> {
+        for path in damaged(root)? {
+            self.complete = false;
+            self.said.push(format!(
+                "latlab was killed and its journal is damaged: undo the changes that {} lists, and \
+                 remove it",
+                path.display()
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {

@@ -27,7 +27,7 @@ impl Guard {
     ) -> Result<Vec<Result<(), GuardError>>, GuardError> {
         let Some(first) = all.first() else { return Ok(Vec::new()) };
         let _lock = self.lock_journals(first.name)?;
-        let others = self.others();
+        let others = self.others(first.name)?;
         let entry = |one: &ThreadPolicy<'_>| {
             let entry = Entry::of_thread(one.thread, one.name, one.policy.to_owned())?;
             super::refuse_if_taken(&others, |theirs| theirs.same_knob(&entry), one.name)?;

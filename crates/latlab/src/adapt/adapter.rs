@@ -17,7 +17,7 @@ use latlab_core::mechanism::{Adaptation, Decision, Mode, Observation};
 use latlab_core::record::Change;
 use latlab_core::time::Nanos;
 use latlab_sys::claim::{Claim, ClaimError};
-use latlab_sys::guard::GuardError;
+use latlab_sys::guard::{GuardError, Unrestored};
 use latlab_sys::root::Root;
 use latlab_sys::sched::Policy;
 use latlab_sys::{clock, sched};
@@ -47,6 +47,17 @@ pub(super) struct Adapter {
     /// Least time until the next step, in proportion to the CPU time of the last one.
     pause: Nanos,
     _claim: Claim,
+}
+
+/// Result of an adaptation.
+#[derive(Debug, Default)]
+pub(crate) struct Adapted {
+    /// Each change once, however often it was made.
+    pub(crate) changes: Vec<Change>,
+    /// Warnings for a record made meanwhile.
+    pub(crate) warnings: Vec<String>,
+    /// Whether everything was restored.
+    pub(crate) complete: bool,
 }
 
 impl Adapter {
@@ -131,9 +142,8 @@ impl Adapter {
         self.decision_log.decide_in_this_thread();
     }
 
-    /// Restores everything. Returns each change once, however often it was made, and the warnings
-    /// for a record made meanwhile.
-    pub(super) fn finish(mut self) -> (Vec<Change>, Vec<String>) {
+    /// Restores everything.
+    pub(super) fn finish(mut self) -> Adapted {
         self.report_violations();
         let changes = self.applier.restore();
         for Change { knob, old, restored, .. } in &changes {
@@ -141,7 +151,11 @@ impl Adapter {
                 self.reporter.log(&format!("{knob} restored to {old}"));
             }
         }
-        (changes, self.reporter.take_warnings())
+        for Unrestored { knob, why } in self.applier.unrestored() {
+            self.reporter.warn(format!("{knob} can't be restored yet: {why}"));
+        }
+        let complete = self.applier.unrestored().is_empty();
+        Adapted { changes, warnings: self.reporter.take_warnings(), complete }
     }
 
     /// Counts of wake-ups by lower-priority tasks, which another thread may read; none where they

@@ -5,7 +5,7 @@ use super::scheduler::Scheduler;
 use latlab_core::mechanism::Decision;
 use latlab_core::mechanism::suppress::SCHED_EXT;
 use latlab_core::record::Change;
-use latlab_sys::guard::{Guard, GuardError, ThreadPolicy};
+use latlab_sys::guard::{Guard, GuardError, ThreadPolicy, Unrestored};
 use latlab_sys::root::Root;
 
 /// Sets knobs as decided. Dropping it restores all of them.
@@ -128,6 +128,11 @@ impl Applier {
     /// Brings the guard's journal up to date.
     pub(super) fn settle(&mut self) -> Result<(), GuardError> {
         self.guard.update_journal()
+    }
+
+    /// What [`Applier::restore`] could not restore.
+    pub(super) fn unrestored(&self) -> &[Unrestored] {
+        self.guard.unrestored()
     }
 
     /// Restores everything. Returns what had been changed.

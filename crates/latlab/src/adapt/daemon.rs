@@ -45,7 +45,7 @@ pub(crate) struct Options<'a> {
 #[derive(Debug)]
 pub(crate) struct Daemon {
     // Dropped first: no request is granted while everything is being restored.
-    _control: Control,
+    control: Control,
     adapting: Adapting,
     _heartbeats: HeartbeatThreads,
 }
@@ -77,13 +77,20 @@ impl Daemon {
             metrics,
             format_metrics: options.metrics,
         };
-        Ok(Daemon { _control: Control::start(context)?, adapting, _heartbeats: heartbeats })
+        Ok(Daemon { control: Control::start(context)?, adapting, _heartbeats: heartbeats })
     }
 
     /// Whether mechanisms still decide. If they end by themselves, the main thread's wait for
     /// signals ends.
     pub(crate) fn is_at_work(&self) -> bool {
         self.adapting.is_running()
+    }
+
+    /// Ends the daemon. Returns whether everything was restored.
+    pub(crate) fn end(self) -> bool {
+        // No request is granted meanwhile, and the connections no longer need file descriptors.
+        drop(self.control);
+        self.adapting.end().complete
     }
 }
 

@@ -1,12 +1,11 @@
 //! The adaptation thread, in which mechanisms work while the program does something else.
 
-use super::adapter::{Adapter, DaemonLinks};
+use super::adapter::{Adapted, Adapter, DaemonLinks};
 use super::log_thread::Logger;
 use super::reporter::Reporter;
 use crate::failure::{Result, failed};
 use latlab_bpf::wakers::WakerCounters;
 use latlab_core::mechanism::configuration::Configuration;
-use latlab_core::record::Change;
 use latlab_sys::root::Root;
 use latlab_sys::{clock, signal};
 use std::sync::Arc;
@@ -26,15 +25,6 @@ struct Flags {
     stop: AtomicBool,
     /// The thread has ended.
     ended: AtomicBool,
-}
-
-/// Result of an adaptation.
-#[derive(Debug, Default)]
-pub(crate) struct Adapted {
-    /// Each change once, however often it was made.
-    pub(crate) changes: Vec<Change>,
-    /// Warnings for a record made meanwhile.
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Adapting {
@@ -120,9 +110,9 @@ fn run(mut adapter: Adapter, stop: &AtomicBool) -> Adapted {
         }
     }
     let (cpu, time) = (clock::thread_cpu_time(), clock::now() - began);
-    let (changes, warnings) = adapter.finish();
+    let result = adapter.finish();
     logger.log(&format!("adapting took {cpu} of CPU time in {time}"));
-    Adapted { changes, warnings }
+    result
 }
 
 #[cfg(test)]

@@ -134,11 +134,18 @@ impl Adapt {
         })?;
         logger.log(&format!("adapting with {}; stop with Ctrl-C", names.join(", ")));
         self.wait(&signals, &daemon);
-        if daemon.is_at_work() {
-            return Ok(());
-        }
-        let why = "the thread that decides has failed, which is a bug in latlab: all knobs are \
-                   restored, and adapting has stopped";
+        let failed = !daemon.is_at_work();
+        let why = match (failed, daemon.end()) {
+            (false, true) => return Ok(()),
+            (true, _) => {
+                "the thread that decides has failed, which is a bug in latlab: adapting has \
+                 stopped; run `latlab adapt --restore`"
+            }
+            (false, false) => {
+                "not all knobs could be restored: run `latlab adapt --restore` when the causes \
+                 above are gone"
+            }
+        };
         Err(Failure::Failed(why.to_owned()))
     }
 

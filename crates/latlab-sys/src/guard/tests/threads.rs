@@ -32,7 +32,8 @@ fn thread(name: &str) -> (i32, std::sync::mpsc::Sender<()>, std::thread::JoinHan
 }
 
 fn policy(id: i32) -> String {
-    crate::sched::policy_of(id).map_or_else(|| "nothing".to_owned(), |policy| policy.to_string())
+    let policy = crate::sched::policy_of(id).unwrap();
+    policy.map_or_else(|| "nothing".to_owned(), |policy| policy.to_string())
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
             guard.set_thread(id, "raised", &format!("fifo {priority}"), "for a test").unwrap();
             assert_eq!(policy(id), format!("fifo {priority}"));
         }
-        let written = read(&journals(&root)[0]).unwrap().entries;
+        let written = read(&journals(&root).unwrap()[0]).unwrap().entries;
         assert_eq!((written.len(), written[0].was.as_str()), (2, "other"));
         assert!(guard.restore_thread(id, "raised"));
         assert_eq!(policy(id), "other");
@@ -118,7 +119,7 @@ fn guard_journals_threads_together_and_sets_them_one_by_one() {
         let policies: Vec<String> = threads.iter().map(|(_, one)| policy(one.0)).collect();
         assert_eq!(policies, ["fifo 5", "other", "fifo 5"]);
         // Both are still listed where the journal can't be written any more.
-        let journal = journals(&root).remove(0);
+        let journal = journals(&root).unwrap().remove(0);
         let written = read(&journal).unwrap().entries;
         assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
         let next = journal.with_extension("journal.new");
@@ -173,6 +174,31 @@ fn guard_refuses_a_thread_that_another_run_has_set() {
         one.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
         let error = other.set_thread(id, "raised", "fifo 6", "for a test").unwrap_err();
         assert!(matches!(error, GuardError::Taken { .. }), "{error}");
+    }
+    drop(end);
+    thread.join().unwrap();
+}
+
+/// A thread of another PID namespace can't be told from one that has ended.
+#[test]
+fn guard_keeps_the_journal_of_a_thread_of_another_namespace() {
+    let (_folder, root) = small();
+    let (id, end, thread) = thread("raised");
+    if may_set_realtime("guard_keeps_the_journal_of_a_thread_of_another_namespace") {
+        let mut guard = Guard::new(root.clone());
+        guard.set_thread(id, "raised", "fifo 5", "for a test").unwrap();
+        killed(&root, guard);
+        let journal = root.path("run/latlab/1.journal");
+        let own = fs::read_to_string(&journal).unwrap();
+        let write =
+            |text: &str| File::create(&journal).unwrap().write_all(text.as_bytes()).unwrap();
+        write(&own.replace("\"namespace\":", "\"namespace\":1"));
+        let recovery = Guard::recover_all(&root);
+        assert!(!recovery.complete && policy(id) == "fifo 5", "{recovery:?}");
+        assert!(recovery.said[0].contains("another PID namespace"), "{recovery:?}");
+        write(&own);
+        assert!(Guard::recover_all(&root).complete);
+        assert_eq!(policy(id), "other");
     }
     drop(end);
     thread.join().unwrap();

@@ -69,6 +69,25 @@ fn restore_after_sigkill_beside_real_time_task_restores_all_knobs() {
     assert!((5..25).contains(&set), "killed both before and after knobs are set: {set}");
 }
 
+/// In another PID namespace, a thread can't be told from one that has ended.
+#[test]
+fn restore_in_another_pid_namespace_leaves_threads_to_the_next() {
+    let output = in_a_guest_with(
+        "--with /usr/bin/unshare",
+        "before=$(policies); /latlab adapt --mechanisms selective,suppress,mode 2> /dev/null & daemon=$!
+        until /latlab adapt status > /dev/null 2>&1; do sleep 0.02; done
+        sleep 0.2; kill -KILL $daemon; wait $daemon
+        [ \"$(policies)\" != \"$before\" ] && echo lowered
+        unshare --pid --fork --mount-proc sh -c '/latlab adapt --restore; echo $?'
+        [ \"$(policies)\" != \"$before\" ] && echo lowered
+        /latlab adapt --restore > /dev/null; echo $?
+        [ \"$(policies)\" = \"$before\" ] && echo restored",
+    );
+    assert!(output.stdout.starts_with("lowered\n"), "{output:?}");
+    assert!(output.stdout.contains("its thread is in another PID namespace"), "{output:?}");
+    assert!(output.stdout.ends_with("\n2\nlowered\n0\nrestored\n"), "{output:?}");
+}
+
 /// Returns the bounding set of the systemd unit, as an argument of `setpriv`.
 fn bounding_set() -> String {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");

@@ -1,0 +1,56 @@
+//! The identity of a thread. Its id may be reused, and programs may give their threads any name.
+
+use crate::{procfs, sched};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+
+/// The identity of a thread that has a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ThreadIdentity {
+    pub(super) id: i32,
+    /// The time at which it was started, in clock ticks since boot.
+    started: u64,
+    /// The PID namespace in which it has this id, by its inode number.
+    namespace: u64,
+}
+
+impl ThreadIdentity {
+    /// The thread that has this id and name; none where there is no such thread.
+    pub(super) fn find(id: i32, name: &str) -> io::Result<Option<ThreadIdentity>> {
+        let namespace = namespace()?;
+        let found = now(id)?.filter(|(found, _)| found == name);
+        Ok(found.map(|(_, started)| ThreadIdentity { id, started, namespace }))
+    }
+
+    /// Whether the thread, which had this name, has ended. An error where that can't be known.
+    pub(super) fn has_ended(&self, name: &str) -> io::Result<bool> {
+        if namespace()? != self.namespace {
+            return Err(io::Error::other("its thread is in another PID namespace"));
+        }
+        let now = now(self.id)?;
+        Ok(now.is_none_or(|(found, started)| found != name || started != self.started))
+    }
+}
+
+/// The PID namespace of this process.
+fn namespace() -> io::Result<u64> {
+    let path = "/proc/self/ns/pid";
+    let data = fs::metadata(path).map_err(|e| io::Error::new(e.kind(), format!("{path}: {e}")))?;
+    Ok(data.ino())
+}
+
+/// The name of the thread with this id, and the time at which it was started; none where there is
+/// no such thread.
+fn now(id: i32) -> io::Result<Option<(String, u64)>> {
+    const START_TIME: usize = 22;
+    let read = || Ok((procfs::name(id)?, procfs::stat_field(id, START_TIME)?));
+    let read: io::Result<(String, u64)> = read();
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if procfs::is_gone(&error) && !sched::exists(id)? => Ok(None),
+        // /proc may hide threads (its option hidepid).
+        Err(error) => Err(io::Error::new(error.kind(), format!("/proc/{id}: {error}"))),
+    }
+}
