@@ -11,7 +11,7 @@ pub(crate) const WAKES: u32 = 4096;
 /// Number of words of the filter of watched tasks.
 pub(crate) const FILTER: usize = 1024;
 /// Size of a `struct wake` in bytes, with which a window begins.
-const WAKE: usize = 656;
+const WAKE: usize = 664;
 const EVENT: usize = 64;
 const FRAMES: usize = 32;
 
@@ -67,6 +67,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     let (cpu, waker_cpu) = (read.u32(), read.u32());
     let depths = [read.u32(), read.u32()];
     let (own, remote) = ((read.u32(), read.u32()), (read.u32(), read.u32()));
+    let (switch_pid, _reserved) = (read.u32(), read.u32());
     let [waking_stack, switch_stack] = depths.map(|depth| read.stack(depth));
     if read.0.len() != EVENT * (own.1 as usize + remote.1 as usize) {
         return None;
@@ -81,7 +82,7 @@ pub(crate) fn window(bytes: &[u8]) -> Option<Window> {
     #[rustfmt::skip]
     let window = Window {
         task, cpu, due, expiry, waking, waker, waker_cpu, switched, unreported, out, ran, events: own,
-        elsewhere, waking_stack, switch_stack, stolen, torn,
+        elsewhere, waking_stack, switch_stack, switch_pid, stolen, torn,
     };
     Some(window)
 }
@@ -251,7 +252,7 @@ mod tests {
         let count = |events: &[Vec<u8>]| u32::try_from(events.len()).unwrap();
         let depths = [16, (-14_i32).cast_unsigned()];
         let ranges = [first, count(events), 0, count(remote)];
-        let words = [1, waker_cpu].into_iter().chain(depths).chain(ranges);
+        let words = [1, waker_cpu].into_iter().chain(depths).chain(ranges).chain([2, 0]);
         bytes.extend(words.flat_map(u32::to_ne_bytes));
         bytes.extend((0..64_u64).flat_map(u64::to_ne_bytes));
         assert_eq!(bytes.len(), WAKE);
@@ -269,6 +270,7 @@ mod tests {
         );
         assert_eq!((window.ran, window.stolen, window.cpu), (Nanos(200), Nanos(7), 1));
         assert_eq!((window.waking_stack, window.switch_stack), (vec![0, 1], vec![]));
+        assert_eq!(window.switch_pid, 2);
         assert_eq!(window.events[0].at, Nanos(90));
         let task = |pid| Task { pid, prio: 120, comm: Comm::from("a task") };
         assert_eq!(window.events[0].task, task(1));

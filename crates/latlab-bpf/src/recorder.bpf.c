@@ -198,8 +198,10 @@ int BPF_PROG(page_fault_user, unsigned long address)
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(sched_wakeup, struct task_struct *task)
 {
-	if (is_watched(task))
+	if (is_watched(task)) {
 		note_here(QUEUED, task->pid, task->thread_info.cpu);
+		queued(task->thread_info.cpu);
+	}
 	return 0;
 }
 
@@ -254,8 +256,13 @@ int BPF_PROG(sched_switch, bool preempted, struct task_struct *prev, struct task
 	ring->running = next->pid;
 	if (is_watched(prev))
 		left(event, prev, preempted || !state);
+	__u64 queued = ring->queued;
+
+	ring->queued = 0;
 	if (is_watched(next))
 		arrived(ctx, ring, event, next);
+	else if (queued)
+		passed(ctx, ring, event, queued);
 	return 0;
 }
 

@@ -68,6 +68,11 @@ struct ring {
 	__u64 variables;	/* address of its per-CPU section; 0 until known */
 	__u32 upon;	/* what the current interrupt interrupted; bits below */
 	__u32 running;	/* task of the last context switch */
+	__u64 queued;	/* when a watched task was queued here; 0 after the next switch */
+	__u64 passed;	/* time of the last switch to another task than the one queued here */
+	__u32 passed_pid;	/* the task that was switched out then */
+	__s32 passed_depth;	/* bytes of its stack; less than 1 if there is none */
+	__u64 passed_stack[FRAMES];
 	struct event events[EVENTS + COPIED];
 };
 
@@ -95,6 +100,8 @@ struct wake {
 	__u32 events;	/* number of events that follow */
 	__u32 first_abroad;
 	__u32 events_abroad;
+	__u32 switch_pid;	/* the task of switch_stack */
+	__u32 reserved;
 	__u64 waking_stack[FRAMES];
 	__u64 switch_stack[FRAMES];
 };

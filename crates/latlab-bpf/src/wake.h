@@ -152,6 +152,26 @@ INLINE struct wake *back(struct watched *watched)
 	return wake;
 }
 
+/* A watched task is put on the run queue of a CPU. */
+INLINE void queued(__u32 cpu)
+{
+	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+
+	if (ring)
+		ring->queued = bpf_ktime_get_ns();
+}
+
+/* The CPU on which a watched task was queued at `since` switches to another one: a task of higher
+ * priority. The stack of the task that is switched out shows what delayed both. */
+INLINE void passed(void *ctx, struct ring *ring, struct event *event, __u64 since)
+{
+	if (!event->task.pid || event->at - since <= settings.slow)
+		return;
+	ring->passed = event->at;
+	ring->passed_pid = event->task.pid;
+	ring->passed_depth = stack(ctx, ring->passed_stack);
+}
+
 /* A watched task is switched in. If it is not late, only its first cache line is accessed. */
 INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct task_struct *next)
 {
@@ -174,8 +194,14 @@ INLINE void arrived(void *ctx, struct ring *ring, struct event *event, struct ta
 	if (!wake->waking)
 		return;
 	wake->stolen = stolen(wake, ring);
-	if (event->task.pid && now - wake->waking > settings.slow)
+	if (ring->passed > wake->waking) {
+		wake->switch_pid = ring->passed_pid;
+		wake->switch_depth = ring->passed_depth;
+		__builtin_memcpy(wake->switch_stack, ring->passed_stack, sizeof(ring->passed_stack));
+	} else if (event->task.pid && now - wake->waking > settings.slow) {
+		wake->switch_pid = event->task.pid;
 		wake->switch_depth = stack(ctx, wake->switch_stack);
+	}
 }
 
 #endif

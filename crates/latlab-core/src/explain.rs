@@ -177,8 +177,10 @@ pub struct Window {
     /// Kernel stack when it was woken, innermost function first: the handler, then the interrupted
     /// functions.
     pub waking_stack: Vec<u64>,
-    /// Kernel stack of the previous task at the switch, innermost function first.
+    /// Kernel stack of `switch_pid` when it was switched out, innermost function first.
     pub switch_stack: Vec<u64>,
+    /// The task that had the CPU until the first switch after the waking.
+    pub switch_pid: u32,
     /// Lower bound of the time stolen by the hypervisor, where that is counted at ticks only: time
     /// that may have been stolen before the window is left out.
     pub stolen: Nanos,

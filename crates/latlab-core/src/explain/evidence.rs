@@ -164,17 +164,20 @@ impl Window {
         })
     }
 
-    /// Whether the CPU returned to another task's user mode, and was there after `moment`, although
-    /// this task was on its run queue. Evidence is an interrupt that interrupts user mode: the
-    /// kernel checks for rescheduling on each return to user mode.
+    /// Whether the CPU returned to user mode of a task of lower priority, and was there after
+    /// `moment`, although this task was on its run queue. Evidence is an interrupt that interrupts
+    /// user mode: the kernel checks for rescheduling on each return to user mode.
     pub fn was_left_waiting(&self, moment: Nanos) -> bool {
         let Some(ready) = self.ready_here() else { return false };
         let waiting = self.events.iter().filter(|event| event.at > ready);
-        let came = waiting.take_while(|event| event.at < self.switched).filter_map(interrupt);
+        let waiting = waiting.take_while(|event| event.at < self.switched);
+        let came = waiting.filter_map(|event| Some((event.task, interrupt(event)?)));
         // The first interrupt after a wake-up from another CPU is the one that makes the kernel
         // check.
         let unchecked = usize::from(self.waker_cpu != self.cpu);
-        { came.skip(unchecked) }.any(|(at, _, context)| at >= moment && context.user)
+        { came.skip(unchecked) }.any(|(task, (at, _, context))| {
+            at >= moment && context.user && task.prio > self.task.prio
+        })
     }
 
     /// The time from which the CPU that then ran the task knew that it is runnable.

@@ -4,7 +4,7 @@
 //! process of its own. The *Producer*, of higher priority, sleeps until the interrupt and notes
 //! when it runs. Both are pinned to the measured CPU. (Heursch et al. 2001, figure 2)
 
-use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset};
+use latlab_core::scan::{Interrupt, LoopSection, Measurement, Offset, Ticks};
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::driver::{Driver, InterruptSource, Piece, Pieces};
@@ -53,6 +53,8 @@ pub(crate) struct Window {
     times: Times,
     alarm: Alarm,
     single: SingleThread,
+    /// The ticks between which calls start; none where the start can't be chosen.
+    ticks: Option<Ticks>,
     /// Wanted offset of the interrupt from the start of the call; none for no interrupt.
     offset: Option<Offset>,
     parts: RefCell<Vec<LoopSection>>,
@@ -70,13 +72,15 @@ pub(crate) struct Alarm {
 /// Time for the Producer to read when it is to wake up, and to fall asleep again.
 const LEAD: Nanos = Nanos::from_micros(150);
 /// During a longer wait for the start of the window, the Consumer sleeps instead of spinning.
-const SPIN_AT_MOST: Nanos = Nanos::from_millis(1);
+const SPIN_AT_MOST: Nanos = Nanos::from_micros(300);
 /// Longest time from the interrupt until the Producer runs.
 const PATIENCE: Nanos = Nanos::from_secs(2);
 
 impl Window {
+    /// Waits for some ticks, if the start of a call can be chosen.
     pub(crate) fn new(times: Times, alarm: Alarm, single: SingleThread) -> Window {
-        Window { times, alarm, single, offset: None, parts: RefCell::default() }
+        let ticks = if alarm.interrupt.is_device() { None } else { ticks() };
+        Window { times, alarm, single, ticks, offset: None, parts: RefCell::default() }
     }
 
     /// Returns the proof that the Consumer has one thread and so may fork.
@@ -95,19 +99,24 @@ impl Window {
     /// Arms the interrupt first, and then spins until it is exactly the wanted time away.
     pub(crate) fn enter(&self) -> io::Result<()> {
         let begin = match self.offset {
-            None => clock::now(),
+            None => self.next_start(clock::now(), 0),
             Some(offset) => self.arm(offset)?,
         };
+        sleep_until_shortly_before(begin);
         self.times.0.note(BEGIN, Nanos(0));
         self.times.0.note(BEGIN, clock::spin_until(begin));
         Ok(())
     }
 
+    fn next_start(&self, earliest: Nanos, offset: Offset) -> Nanos {
+        self.ticks.map_or(earliest, |ticks| ticks.next_start(earliest, offset))
+    }
+
     /// Arms the interrupt. Returns when the window must start so that the interrupt is at `offset`.
     fn arm(&self, offset: Offset) -> io::Result<Nanos> {
-        let ahead = Nanos(offset.unsigned_abs());
-        let soon = clock::now() + LEAD;
-        let wanted = if offset < 0 { soon } else { soon + ahead };
+        let before = Nanos(offset.min(0).unsigned_abs());
+        let begin = self.next_start(clock::now() + LEAD + before, offset);
+        let wanted = moved(begin, offset);
         let due = match self.alarm.interrupt {
             Interrupt::Timer => {
                 let mut producer = &self.alarm.producer;
@@ -120,19 +129,14 @@ impl Window {
             }
         };
         self.times.0.note(DUE, due);
-        let begin = if offset < 0 { due + ahead } else { due - ahead };
+        // The device chooses the time of its interrupt.
+        let begin = moved(due, -offset);
         if begin < clock::now() && self.alarm.interrupt.is_device() {
+            let ahead = Nanos(offset.unsigned_abs());
             return Err(io::Error::other(format!(
                 "the device can't interrupt a call after {ahead}: its interrupt comes at most 99 ms \
                  after it is armed"
             )));
-        }
-        // The device chooses the time of its interrupt. Where timers fire at ticks only, a sleep
-        // may take two ticks longer than requested.
-        let tick = clock::resolution()?;
-        let wake = begin - Nanos(3 * tick.0) - LEAD;
-        if wake > clock::now() + SPIN_AT_MOST {
-            clock::sleep_until(wake);
         }
         Ok(begin)
     }
@@ -195,6 +199,28 @@ impl Window {
         }
         Ok(())
     }
+}
+
+/// Observes some ticks.
+fn ticks() -> Option<Ticks> {
+    let period = clock::tick_period();
+    let end = clock::now() + Nanos(8 * period.0);
+    let seen: Vec<Nanos> = (0..3).map_while(|_| clock::spin_until_tick(end)).collect();
+    Ticks::before(&seen, period)
+}
+
+/// Sleeps, if the wait for `begin` is long.
+fn sleep_until_shortly_before(begin: Nanos) {
+    // Where timers fire at ticks only, a sleep may take two ticks longer than requested.
+    let wake = begin - Nanos(3 * clock::resolution().0) - LEAD;
+    if wake > clock::now() + SPIN_AT_MOST {
+        clock::sleep_until(wake);
+    }
+}
+
+/// The moment that is `offset` after another one, or before it.
+fn moved(moment: Nanos, offset: Offset) -> Nanos {
+    Nanos(moment.0.saturating_add_signed(offset))
 }
 
 fn signed(time: Nanos) -> Offset {

@@ -46,14 +46,13 @@ impl Cause for NonPreemptible {
         if !waits || !in_kernel || task.is_idle() {
             return None;
         }
-        let here = context.filter(|_| window.waker_cpu == window.cpu);
-        let interrupted = here.map(|context| window.interrupted(context)).unwrap_or_default();
-        let switched_out = &window.switch_stack;
-        let stack = if switched_out.is_empty() || is_returning(switched_out, &interrupted) {
-            interrupted
-        } else {
-            switched_out.clone()
-        };
+        let here = window.waker_cpu == window.cpu && window.waker.pid == task.pid;
+        let interrupted = context.filter(|_| here).map(|context| window.interrupted(context));
+        let interrupted = interrupted.unwrap_or_default();
+        let switched_out = Some(&window.switch_stack).filter(|_| window.switch_pid == task.pid);
+        let section =
+            switched_out.filter(|out| !out.is_empty() && !is_returning(out, &interrupted));
+        let stack = section.cloned().unwrap_or(interrupted);
         Some(Culprit { task: Some(task), stack, ..Culprit::default() })
     }
 }
@@ -86,13 +85,29 @@ mod tests {
             (culprit(&window).task, culprit(&window).stack),
             (Some(task(STRESS)), vec![KERNEL.ip, 40, 41, 42])
         );
-        window.switch_stack = vec![50, 40, 41, 42];
+        (window.switch_stack, window.switch_pid) = (vec![50, 40, 41, 42], STRESS);
         assert_eq!(culprit(&window).stack, [50, 40, 41, 42]);
         // On its return to user space, the stack says nothing about the section.
         window.switch_stack = vec![50, 51, 42];
         assert_eq!(culprit(&window).stack, [KERNEL.ip, 40, 41, 42]);
         window.waking_stack.clear();
         assert_eq!(culprit(&window).stack, [50, 51, 42]);
+    }
+
+    /// A task of higher priority is woken too, and runs before.
+    #[test]
+    fn stack_of_another_task_is_not_blamed() {
+        let mut window = scene(&[
+            (10_200, STRESS, timer_upon(KERNEL)),
+            ENDS_OF_STRESS,
+            (25_000, STRESS, EventKind::Switch { next: task(URGENT), preempted: true }),
+        ]);
+        window.waker = task(STRESS);
+        (window.switch_stack, window.switch_pid) = (vec![50, 40, 41, 42], URGENT);
+        let stack = |window: &Window| blamed(window, METAL, "non-preemptible").stack;
+        assert_eq!(stack(&window), [KERNEL.ip]);
+        window.switch_pid = STRESS;
+        assert_eq!(stack(&window), [50, 40, 41, 42]);
     }
 
     fn is_claimed(window: &Window) -> bool {

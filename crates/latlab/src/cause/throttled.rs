@@ -73,6 +73,19 @@ mod tests {
         );
     }
 
+    /// A task of higher priority runs first, in user mode.
+    #[test]
+    fn interrupt_of_higher_priority_task_is_no_evidence_of_throttling() {
+        let window = scene(&[
+            (10_200, STRESS, timer_upon(KERNEL)),
+            (20_500, STRESS, EventKind::InterruptEnd),
+            (24_000, STRESS, EventKind::Switch { next: task(URGENT), preempted: true }),
+            (27_000, URGENT, timer_upon(PROGRAM)),
+            (28_000, URGENT, EventKind::InterruptEnd),
+        ]);
+        assert!(!charged(&window, METAL).iter().any(|(cause, _)| *cause == "throttled"));
+    }
+
     #[test]
     fn reschedule_ipi_of_waker_is_no_evidence_of_throttling() {
         let call =
