@@ -6,9 +6,11 @@
 //! interrupt comes later: a triangle, as high as it is long.
 
 mod survey;
+mod ticks;
 
 pub use crate::plan::Interrupt;
 pub use survey::Survey;
+pub use ticks::Ticks;
 
 use crate::plan;
 use crate::time::Nanos;

@@ -4,7 +4,6 @@
 //! the laboratory counts instructions, and another way to make the call would shift its figures.
 
 use latlab_core::time::Nanos;
-use std::io;
 
 const MONOTONIC: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
@@ -103,10 +102,32 @@ pub fn read_cost() -> Nanos {
 
 /// The resolution of timers: 1 ns where high-resolution timers work, else a tick
 /// (`clock_getres(2)`).
-pub fn resolution() -> io::Result<Nanos> {
-    let time = rustix::time::clock_getres(rustix::time::ClockId::Monotonic);
+pub fn resolution() -> Nanos {
+    resolution_of(rustix::time::ClockId::Monotonic)
+}
+
+/// The time between two ticks, 1/HZ: the resolution of the coarse clock, which the kernel updates at
+/// ticks.
+pub fn tick_period() -> Nanos {
+    resolution_of(rustix::time::ClockId::MonotonicCoarse)
+}
+
+fn resolution_of(clock: rustix::time::ClockId) -> Nanos {
+    let time = rustix::time::clock_getres(clock);
     #[expect(clippy::cast_sign_loss, reason = "a resolution is positive")]
-    Ok(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Spins until a tick has changed the coarse clock (`CLOCK_MONOTONIC_COARSE`). Returns the first
+/// time at which the caller ran after it; none if there is no tick until `end`.
+pub fn spin_until_tick(end: Nanos) -> Option<Nanos> {
+    let before = read(libc::CLOCK_MONOTONIC_COARSE);
+    while now() < end {
+        if read(libc::CLOCK_MONOTONIC_COARSE) != before {
+            return Some(now());
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -120,6 +141,16 @@ mod tests {
         assert!(now() >= begin + Nanos::from_millis(2));
         assert!(sleep_for(Nanos::from_millis(2)));
         assert!(now() >= begin + Nanos::from_millis(4));
+    }
+
+    #[test]
+    fn ticks_come_periodically() {
+        let period = tick_period();
+        assert!((1_000_000..=10_000_000).contains(&period.0), "{period}");
+        let patience = || now() + Nanos::from_secs(10);
+        let first = spin_until_tick(patience()).expect("there are ticks");
+        assert!(spin_until_tick(patience()).expect("there are ticks") > first);
+        assert_eq!(spin_until_tick(now()), None);
     }
 
     #[test]

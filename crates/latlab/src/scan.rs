@@ -71,7 +71,7 @@ pub(crate) fn run(
 /// The interrupt for a plan. Refuses one that can't interrupt a call at a chosen moment here.
 fn interrupt(plan: &ScanPlan, call: &dyn Call) -> Result<Interrupt> {
     let driver_needed = call.needs_driver();
-    let resolution = clock::resolution().map_err(|e| failed("the resolution of timers", e))?;
+    let resolution = clock::resolution();
     let low_resolution = resolution > Nanos(1);
     let default = match (low_resolution, driver_needed) {
         (true, _) => Interrupt::Device,

@@ -64,6 +64,10 @@ const MIN_REPEATS: usize = 3;
 const STRAY: u64 = 1_000;
 /// The least delay of a call by another interrupt.
 const DISTURBED: u64 = 1_500;
+/// A call that takes this much longer than the shortest was delayed, and a short call one that takes
+/// a thousandth longer. Without this limit, calls of 5 ms that a softirq delayed by 1.2 us counted as
+/// undisturbed.
+const DELAYED: u64 = 500;
 /// Number of steps of the grid before the call, and after it, which give the baseline.
 const OUTSIDE: i64 = 5;
 /// Maximum number of edges that are located in one round, the highest first.
@@ -150,7 +154,10 @@ impl Survey {
         let mut late: Vec<Nanos> = outside.map(|moment| moment.latency()).collect();
         late.sort_unstable();
         let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
-        let (baseline, same) = (at(50), EQUAL + 4 * (at(75) - at(25)).0);
+        // Ticks move the end of a section by some hundred nanoseconds, which the spread outside of
+        // the call does not show; a section is at least twice as high as this.
+        let same = (EQUAL + 4 * (at(75) - at(25)).0).max(MIN_HEIGHT / 2);
+        let baseline = at(50);
         let latest = moments.iter().map(|moment| moment.latency()).max().unwrap_or_default();
         let min_height = MIN_HEIGHT.max(2 * same).max((latest - baseline).0 / EQUAL_SHARE);
         BaseLevel { baseline, same, min_height }
@@ -220,7 +227,7 @@ impl Tries {
     /// seems.
     fn cleanest(&self) -> Option<&Measurement> {
         let shortest = self.hits.iter().map(|m| m.duration).min()?;
-        let clean = shortest + Nanos(EQUAL + shortest.0 / 1_000);
+        let clean = shortest + Nanos(EQUAL + (shortest.0 / 1_000).min(DELAYED));
         let hits = self.hits.iter().filter(|m| m.duration <= clean || !within(m));
         hits.min_by_key(|m| (m.pdlt, m.offset))
     }

@@ -135,7 +135,7 @@ impl Realfeel {
 
     /// The kernel's period of a timer is at least its resolution.
     fn warn_of_coarse_timers(&self, period: Nanos, rig: &mut Rig<'_>) {
-        let resolution = clock::resolution().unwrap_or_default();
+        let resolution = clock::resolution();
         if self.device == ClockDevice::Rtc && resolution > period {
             let text = format!(
                 "realfeel: timers of this kernel, and so the interrupts of the RTC, come at most \

@@ -1,6 +1,6 @@
 //! Sections of a call that follow from the moments at which interrupts wake a task.
 
-use super::{EQUAL_SHARE, Tries, signed};
+use super::{EQUAL_SHARE, Tries, signed, within};
 use crate::scan::{Measurement, Offset, Section};
 use crate::time::Nanos;
 use std::ops::Range;
@@ -19,6 +19,8 @@ pub(super) struct BaseLevel {
 pub(super) struct Moment {
     pub(super) offset: Offset,
     woken: i64,
+    /// Whether the interrupt came during the call.
+    within: bool,
 }
 
 impl Moment {
@@ -34,7 +36,7 @@ pub(super) fn moments(tries: &[&Tries]) -> Vec<Moment> {
     let moment = |measurement: &Measurement| {
         let Measurement { offset, pdlt, .. } = *measurement;
         least = least.min(offset.saturating_add(signed(pdlt)));
-        Moment { offset, woken: least.max(offset) }
+        Moment { offset, woken: least.max(offset), within: within(measurement) }
     };
     let cleanest = tries.iter().rev().filter_map(|tries| tries.cleanest());
     let mut moments: Vec<Moment> = cleanest.map(moment).collect();
@@ -59,9 +61,10 @@ fn together(a: Moment, b: Moment, same: u64) -> bool {
     a.woken.abs_diff(b.woken) <= same + a.latency().min(b.latency()).0 / EQUAL_SHARE
 }
 
-/// The longest latency of a run if it is a section: if that is clearly above the baseline.
+/// The longest latency of a run within the call if it is a section: if that is clearly above the
+/// baseline.
 pub(super) fn height(run: &[Moment], level: &BaseLevel) -> Option<Nanos> {
-    let peak = run.iter().map(|moment| moment.latency()).max()?;
+    let peak = run.iter().filter(|moment| moment.within).map(|moment| moment.latency()).max()?;
     (peak > level.baseline + Nanos(level.min_height)).then_some(peak)
 }
 
@@ -71,13 +74,11 @@ pub(super) fn sections(moments: &[Moment], level: &BaseLevel) -> Vec<Section> {
     let section = |(index, run): (usize, &Range<usize>)| {
         let peak = height(&moments[run.clone()], level)?;
         let start = moments[run.start];
-        let end = match runs.get(index + 1) {
-            Some(next) => end(start, moments[next.start], height(&moments[next.clone()], level)),
-            None => start.woken - signed(level.baseline),
-        };
+        let next = runs.get(index + 1);
+        let next = next.map(|run| (moments[run.start], height(&moments[run.clone()], level)));
         Some(Section {
             start: start.offset,
-            end: end.max(start.offset),
+            end: end(start, next, level),
             peak,
             function: None,
             nth: None,
@@ -86,10 +87,16 @@ pub(super) fn sections(moments: &[Moment], level: &BaseLevel) -> Vec<Section> {
     runs.iter().enumerate().filter_map(section).collect()
 }
 
-/// The end of the section that begins at `start`; `next` is the first moment after it. If `next`
-/// begins a section too, the end is there; else where waiting for the end takes as long as the
-/// latency after it.
-fn end(start: Moment, next: Moment, next_height: Option<Nanos>) -> Offset {
-    let level = start.woken - signed(next.latency());
-    if next_height.is_some() { next.offset } else { level.clamp(start.offset, next.offset) }
+/// The end of the section that begins at `start`. If the first moment after it, `next`, begins a
+/// section too, the end is there; else where waiting for the end takes as long as the latency after
+/// it. If moments between the two were not measured, it is where the longest wait ends.
+fn end(start: Moment, next: Option<(Moment, Option<Nanos>)>, level: &BaseLevel) -> Offset {
+    let latest = start.woken - signed(level.baseline);
+    let Some((next, next_height)) = next else { return latest.max(start.offset) };
+    let same = level.same + start.latency().0 / EQUAL_SHARE;
+    match next_height {
+        Some(_) if next.offset <= latest.saturating_add_unsigned(same) => next.offset,
+        Some(_) => latest.max(start.offset),
+        None => (start.woken - signed(next.latency())).min(latest).clamp(start.offset, next.offset),
+    }
 }

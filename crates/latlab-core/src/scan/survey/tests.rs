@@ -223,3 +223,29 @@ fn edge_whose_middle_is_measured_elsewhere_is_located_from_the_quarters() {
     let sections = survey.findings().sections;
     assert!(sections.len() == 2 && sections[1].start.abs_diff(50_100) <= 50, "{sections:?}");
 }
+
+/// A survey of a call of 100 us that ended after these moments were measured.
+fn unfinished(measured: &[(Offset, u64)]) -> Vec<Section> {
+    let duration = Nanos(100_000);
+    let mut survey = Survey::new(&plan(100), duration);
+    for (offset, late) in measured.iter().copied().cycle().take(3 * measured.len()) {
+        let pdlt = Nanos(BASELINE + late);
+        survey.add(offset, Measurement { offset, pdlt, irt: None, duration });
+    }
+    survey.findings().sections
+}
+
+#[test]
+fn section_of_unfinished_survey_is_no_longer_than_its_wait() {
+    let outside = [(-4_000, 0), (-2_000, 0), (102_000, 0), (104_000, 0)];
+    let sections = unfinished(&[&outside[..], &[(11_000, 9_000), (75_000, 5_000)]].concat());
+    let found: Vec<_> = sections.iter().map(|section| (section.start, section.end)).collect();
+    assert_eq!(found, [(11_000, 20_000), (75_000, 80_000)]);
+}
+
+#[test]
+fn wait_after_the_end_of_the_call_is_no_section() {
+    let late =
+        [(-4_000, 0), (-2_000, 0), (50_000, 0), (100_001, 9_000), (106_000, 0), (108_000, 0)];
+    assert_eq!(unfinished(&late), []);
+}

@@ -74,7 +74,7 @@ impl InjectedCause {
         if matches!(self, InjectedCause::None | InjectedCause::PageFault) {
             return Ok(());
         }
-        if clock::resolution().is_ok_and(|resolution| resolution > Nanos(1)) {
+        if clock::resolution() > Nanos(1) {
             return Err(Failure::Unsupported(format!(
                 "{probe}: timers fire at ticks only on this kernel, so a delay can't start at a set \
                  time: boot without highres=off (lab:preemptible-hr), or use cause=page-fault"

@@ -122,7 +122,7 @@ impl InterruptSource {
         if self != InterruptSource::Auto {
             return (self, None);
         }
-        let ticks = clock::resolution().is_ok_and(|resolution| resolution > Nanos(1));
+        let ticks = clock::resolution() > Nanos(1);
         match (driver::open(), driver::check_device()) {
             (Err(why), _) => (InterruptSource::Timer, Some(why)),
             (Ok(_), Ok(())) if ticks => (InterruptSource::Device, None),
