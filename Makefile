@@ -16,7 +16,15 @@ BPF     := $(addprefix crates/latlab-bpf/src/,recorder.bpf.o slices.bpf.o wakers
 # Libraries and tools for linking the program.
 LIBRARIES := cc=gcc libc.a=libc6-dev libelf.a=libelf-dev libz.a=zlib1g-dev pkg-config=pkg-config make=make
 
-.PHONY: build demo test kernels studies lint bench bpf reference book clean
+# Tools of the tests.
+TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux \
+	setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server \
+	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
+	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
+	/usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm \
+	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd
+
+.PHONY: build demo test truth kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -54,15 +62,21 @@ demo: $(LATLAB)
 	@echo "The reports are demo/*.html and demo/quick/report.html: open them in a browser."
 
 # How long each group took, and the tests that could not run on this machine, are listed at the end; in
-# continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which are not mounted on every machine. Tests send
-# signals that are ignored in the background of a shell and under nohup.
+# continuous integration (CI=true) some of the latter are failures. The daemon needs tracepoints, which
+# are not mounted on every machine. Tests send signals that are ignored in the background of a shell
+# and under nohup.
 test: $(CHARTS) lint
-	tools/need $(LIBRARIES) /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium unshare=util-linux setpriv=util-linux setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 /usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client /usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm /usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd
+	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	-test $$(id -u) != 0 || test -e /sys/kernel/tracing/events || mount -t tracefs tracefs /sys/kernel/tracing
 	mkdir -p target && rm -f $(NOT_RUN) $(TIMES)
 	env --default-signal=HUP,INT LATLAB_NOT_RUN=$(abspath $(NOT_RUN)) LATLAB_TEST_TIMES=$(abspath $(TIMES)) \
 		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
+
+# Judges explain and scan by random scenes in guests whose truth is known. Takes one or two hours.
+truth: $(CHARTS)
+	tools/need $(LIBRARIES) $(TEST_TOOLS)
+	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli scenes::
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

@@ -18,6 +18,7 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--out timers/", "--list-cells"),
     ("--engine slurm --out /shared/table2/", "--list-cells"),
     ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
+    ("populate:4MiB", "populate:128KiB"),
     ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
     ("hackbench:groups=5", "hackbench:groups=1,fan=2,loops=5"),
 ];
@@ -85,12 +86,17 @@ fn in_guest(word: &str) -> bool {
 fn make_short(words: &mut Vec<String>) {
     let Some(at) = words.iter().rposition(|word| measures(word)) else { return };
     let in_guest = words.iter().any(|word| in_guest(word));
-    let length = match (words[at].as_str(), in_guest) {
-        ("scan", true) => "--points 8",
-        (_, true) => "--for 100ms --warm-up 0",
-        (_, false) => "--for 1s",
+    let options: &[&str] = match (words[at].as_str(), in_guest) {
+        ("scan", true) => &["--points 4", "--resolution 100us", "--repeat 3"],
+        (_, true) => &["--for 100ms", "--warm-up 0"],
+        (_, false) => &["--for 1s"],
     };
-    words.insert(at + 1, length.to_owned());
+    for option in options {
+        let name = option.split(' ').next().unwrap_or_default();
+        if !words.iter().any(|word| word == name) {
+            words.insert(at + 1, (*option).to_owned());
+        }
+    }
 }
 
 /// Creates a folder with the programs, files and the kernel that the pages assume.

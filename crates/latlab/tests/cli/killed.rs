@@ -2,8 +2,8 @@
 
 use crate::knob;
 use crate::program::{
-    LATLAB, Output, Running, command, entries, folder, lock_machine, pause, root, run, running,
-    wait_until, with_own_journal, workers,
+    LATLAB, Output, Running, command, entries, folder, in_mount_namespace, lock_machine, pause,
+    root, run, running, wait_until, with_own_journal, workers,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -75,6 +75,24 @@ fn knob_changed_after_the_kill_is_left_alone() {
     assert!(output.stderr.contains("somebody has changed it since"), "{output:?}");
     assert_eq!(knob::read(), "11");
     drop(before);
+}
+
+#[test]
+fn journal_that_can_not_be_read_is_kept_until_it_can() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let before = knob::restore_on_drop();
+    let folder = folder();
+    kill_run_with_knob_set(folder.path());
+    // One file may be open at a time.
+    let script = "mount --bind \"$1/journals\" /run/latlab; ulimit -n 4";
+    let output = run(&mut in_mount_namespace(script, folder.path(), "adapt --restore"));
+    assert_eq!((output.code(), knob::read().as_str()), (Some(2), "7"), "{output:?}");
+    assert!(output.stdout.contains("Too many open files"), "{output:?}");
+    let output = run(&mut with_own_journal(folder.path(), "adapt --restore"));
+    assert_eq!((output.code(), knob::read()), (Some(0), before.0.clone()), "{output:?}");
 }
 
 #[test]

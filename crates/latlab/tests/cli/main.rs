@@ -34,6 +34,7 @@ mod records;
 mod remains;
 mod rhealstone;
 mod scan;
+mod scenes;
 mod schedule;
 mod sections;
 mod slurm;

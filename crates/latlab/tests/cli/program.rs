@@ -221,6 +221,13 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
+/// Repeats a measurement of this machine until it is right, three times at most: guests of other tests
+/// and the host may disturb one.
+pub(crate) fn assert_once_in_three(mut measure: impl FnMut() -> Result<(), String>) {
+    let wrong: Vec<String> = (0..3).map_while(|_| measure().err()).collect();
+    assert!(wrong.len() < 3, "{wrong:#?}");
+}
+
 /// Returns the lock that a test holds while it measures or changes the machine.
 pub(crate) fn lock_machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());

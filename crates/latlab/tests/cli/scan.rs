@@ -100,7 +100,9 @@ fn calls_can_all_be_scanned_on_this_machine() {
 fn calls_can_all_be_scanned_in_a_guest() {
     let calls = calls(&[]);
     let words = calls.join(" ");
-    let output = latlab(&format!("scan {words} --points 10 --resolution 100us --json --on lab:rt"));
+    let output = latlab(&format!(
+        "scan {words} --points 10 --resolution 100us --repeat 3 --json --on lab:rt"
+    ));
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
     assert_eq!(record.scans.len(), calls.len());

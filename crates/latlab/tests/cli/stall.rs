@@ -1,6 +1,6 @@
 //! Stalls: every period that passed is recorded or counted as missed.
 
-use crate::program::{Running, command, latlab, lock_machine, pause, root};
+use crate::program::{Running, assert_once_in_three, command, latlab, lock_machine, pause, root};
 use latlab_core::time::Nanos;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,12 @@ fn periods_missed_while_stopped_are_counted() {
         return;
     }
     let _lock = lock_machine();
+    assert_once_in_three(stop_and_continue);
+}
+
+/// Stops a run for half a second. An error if the machine stopped it for another half: one did for
+/// 551 ms, beside busy guests.
+fn stop_and_continue() -> Result<(), String> {
     let words = "run cyclic:interval=1ms,policy=fifo --for 3s --cpus 0 --json";
     let mut run = Running::start(&mut command(words));
     run.wait_until_measuring();
@@ -26,20 +32,23 @@ fn periods_missed_while_stopped_are_counted() {
     let series = &record.series[0];
     let counts = series.counts;
     let plausible = 400..=stopped + 500;
-    assert!(plausible.contains(&counts.missed.into()), "{counts:?}, stopped for {stopped} ms");
+    if !plausible.contains(&counts.missed.into()) {
+        return Err(format!("{counts:?}, stopped for {stopped} ms"));
+    }
     // The last wake-up may be late as well, and miss periods after the end.
     let periods = counts.recorded + counts.missed;
     assert!((3_000..3_100).contains(&periods), "{counts:?}");
     assert!(series.quantiles.p99 < Nanos::from_millis(100), "{:?}", series.quantiles);
     assert!(series.corrected.p99 > Nanos::from_millis(400), "{:?}", series.corrected);
     assert!(series.max >= Nanos::from_millis(400));
-    let histogram = series.histogram().unwrap();
+    let histogram = series.histogram().expect("the record has a histogram");
     assert_eq!(histogram.count(), counts.recorded);
-    let last = histogram.buckets().last().unwrap();
+    let last = histogram.buckets().last().expect("samples were recorded");
     assert!(last.from <= series.max && series.max < last.to, "{last:?}: {}", series.max);
     assert_eq!(record.worst[0].latency, series.max);
     let shown = series.timeline.points().map(|(_, worst)| worst).max();
     assert_eq!(shown, Some(series.max));
+    Ok(())
 }
 
 #[test]

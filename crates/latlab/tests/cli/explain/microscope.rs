@@ -67,7 +67,7 @@ fn latency_with_fine_timers_is_nearly_all_instructions() {
 
 #[test]
 fn latency_with_ticks_is_nearly_all_timer_resolution() {
-    let record = explained("cyclic --count 200 --on lab:standard");
+    let record = explained("cyclic --count 100 --on lab:standard");
     for path in paths(&record) {
         assert_out_of_idle(path);
         assert!(path.idle > Nanos::from_millis(2), "{}", path.idle);
@@ -86,7 +86,7 @@ fn path_through_load_is_complete_to_the_instruction() {
 
 #[test]
 fn longest_section_of_scan_names_function_that_clears_huge_page() {
-    let words = "scan populate:2MiB --points 4 --resolution 200us";
+    let words = "scan populate:2MiB --points 4 --resolution 200us --repeat 3";
     let output = latlab(&format!("explain --on lab:utime --json {words}"));
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
@@ -103,7 +103,7 @@ fn longest_section_of_scan_names_function_that_clears_huge_page() {
 /// The non-preemptible section is known: the loop of the test driver.
 #[test]
 fn section_of_test_driver_names_its_loop() {
-    let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us";
+    let words = "scan driver:mode=raw-spin,length=100us --points 4 --resolution 10us --repeat 3";
     let output = latlab(&format!("explain --on lab:rt --json {words}"));
     assert_eq!(output.code(), Some(0), "{output:?}");
     let record = output.record();
