@@ -43,7 +43,10 @@ restores() {
             cells+=("$latlab run cyclic $with --count 10 --warm-up 0 --on lab:$profile --fresh --json")
         done
     done
-    for cell in "${cells[@]}"; do booted+=("$($cell --cold 2>"$work/errors" | sha256sum)"); done
+    for cell in "${cells[@]}"; do
+        $cell --cold >"$work/booted" 2>"$work/errors" || { cat "$work/errors"; exit 1; }
+        booted+=("$(sha256sum <"$work/booted")")
+    done
     one() {
         for ((n = $1; n < ${COUNT:-10000}; n += 2)); do
             at=$((n / 2 % ${#cells[@]}))
