@@ -3,8 +3,10 @@
 use crate::time::Nanos;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
+use std::io::Read as _;
 
 /// The largest value with a bucket of its own: one hour.
 pub const LARGEST: Nanos = Nanos::from_secs(3_600);
@@ -217,6 +219,7 @@ impl Histogram {
         sum: u128,
     ) -> Result<Histogram, DamagedHistogram> {
         let bytes = BASE64.decode(text).map_err(|e| DamagedHistogram(e.to_string()))?;
+        let bytes = inflated(&bytes)?;
         let read: hdrhistogram::Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| DamagedHistogram(e.to_string()))?;
@@ -230,10 +233,46 @@ impl Histogram {
     }
 }
 
+/// Decompresses the V2 compressed format to the V2 format. The decoder reserves as much memory as
+/// the header asks for, so the header is checked here.
+fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DamagedHistogram> {
+    /// Bytes; a histogram of five digits up to 2^64 - 1 has fewer buckets than half of that.
+    const LONGEST: usize = 128 << 20;
+    /// Bytes before the counts.
+    const HEADER: usize = 40;
+    /// The format, with counts as LEB128 words of zig-zag numbers.
+    const COOKIE: u32 = 0x1c84_9314;
+    let damaged = |why: &str| DamagedHistogram(why.to_owned());
+    let Some((COOKIE, rest)) = first_number(bytes) else {
+        return Err(damaged("it is not in the V2 compressed format"));
+    };
+    let compressed = rest.get(4..).unwrap_or_default();
+    let mut inflated = Vec::new();
+    let read = ZlibDecoder::new(compressed).take(LONGEST as u64 + 1).read_to_end(&mut inflated);
+    read.map_err(|e| DamagedHistogram(e.to_string()))?;
+    if inflated.len() > LONGEST {
+        return Err(damaged("it is longer than any histogram"));
+    }
+    let length = inflated.get(4..).and_then(first_number).map(|(length, _)| length as usize);
+    match length {
+        Some(length) if HEADER + length <= inflated.len() => Ok(inflated),
+        _ => Err(damaged("it is cut short")),
+    }
+}
+
+/// Returns a big-endian number and what follows it.
+fn first_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u32::from_be_bytes(*number), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
     use proptest::prelude::*;
+    use std::io::Write as _;
 
     fn histogram(samples: &[u64]) -> Histogram {
         let mut histogram = Histogram::new();
@@ -252,6 +291,26 @@ mod tests {
         assert!(raw.quantiles().p99 < Nanos(11_000));
         assert!(corrected.quantiles().p99 > Nanos::from_millis(400));
         assert_eq!(corrected.count(), 2_501 + 499);
+    }
+
+    /// Returns the error for these bytes, compressed as a histogram is.
+    fn refused(contents: &[u8]) -> String {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(contents).unwrap();
+        let bytes = [&[0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0][..], &zlib.finish().unwrap()].concat();
+        let read = Histogram::decode(&BASE64.encode(bytes), Nanos(0), Nanos(0), 0);
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn histogram_that_asks_for_more_memory_than_it_has_bytes_is_refused() {
+        let header = [0x1c_u8, 0x84, 0x93, 0x13, 0xff, 0xff, 0xff, 0xff];
+        let contents = [&header[..], &[0; 100]].concat();
+        assert_eq!(refused(&contents), "its histogram is damaged: it is cut short");
+        let bomb = vec![0; 200 << 20];
+        assert_eq!(refused(&bomb), "its histogram is damaged: it is longer than any histogram");
+        let read = Histogram::decode("c2hvcnQ=", Nanos(0), Nanos(0), 0).unwrap_err().to_string();
+        assert!(read.ends_with("it is not in the V2 compressed format"), "{read}");
     }
 
     #[test]

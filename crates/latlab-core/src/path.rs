@@ -92,7 +92,16 @@ pub struct Location<'a> {
     pub offset: u64,
 }
 
+/// The largest call depth of a step. No kernel stack has room for as many calls.
+const DEEPEST: u32 = 1_000;
+
 impl Path {
+    /// Returns an inconsistency, if there is one.
+    pub(crate) fn flaw(&self) -> Option<&'static str> {
+        let deepest = self.steps.iter().map(|step| step.depth).max().unwrap_or(0);
+        (deepest > DEEPEST).then_some("a step of its path is deeper than any kernel stack")
+    }
+
     /// Returns the path of a sample. `place` finds the kernel function of an address.
     pub fn of<'a>(trace: &Trace, place: impl Fn(u64) -> Option<Location<'a>>) -> Path {
         let runs = trace.last(trace.latency.0);

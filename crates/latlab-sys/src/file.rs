@@ -3,11 +3,12 @@
 use crate::descriptor;
 use latlab_core::time::Nanos;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom};
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::fs::{File, Metadata, Permissions, TryLockError};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use tempfile::TempPath;
 
 /// Opens a file without a name in `directory` (`O_TMPFILE`): the kernel frees it when the last
 /// process closes it.
@@ -20,6 +21,25 @@ pub fn scratch(directory: &Path) -> io::Result<File> {
 pub fn in_memory() -> io::Result<File> {
     // Only debuggers see this name.
     Ok(rustix::fs::memfd_create(c"latlab", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Reads a file of at most `most` bytes, which may be a pipe. A longer one is an error of kind
+/// [`io::ErrorKind::FileTooLarge`].
+pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let why = format!("it is longer than {most} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// Reads a text that people write, such as a configuration: at most 1 MiB of UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    const LONGEST: u64 = 1 << 20;
+    let text = String::from_utf8(read_at_most(path, LONGEST)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
 /// Bytes that an ordinary user can still write in the file system of `directory`.
@@ -107,14 +127,14 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Pending {
     file: File,
-    /// The temporary path and the final one. None if it is not a regular file, such as
-    /// `/dev/stdout`: it is written directly.
-    names: Option<(PathBuf, PathBuf)>,
+    /// The temporary path, removed on drop, and the final one. None if it is not a regular file,
+    /// such as `/dev/stdout`: it is written directly.
+    names: Option<(TempPath, PathBuf)>,
 }
 
 impl Pending {
     /// Begins the file at `path` and reserves `room` bytes for it. A symbolic link is followed: the
-    /// file that it points to is replaced.
+    /// file that it points to is replaced, and keeps its mode and its owner.
     pub fn begin(path: &Path, room: u64) -> io::Result<Pending> {
         let present = std::fs::metadata(path);
         if present.as_ref().is_ok_and(|present| !present.is_file()) {
@@ -123,9 +143,11 @@ impl Pending {
         let path = if present.is_ok() { path.canonicalize()? } else { path.to_owned() };
         let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_string_lossy();
         remove_abandoned(&path, &name);
-        let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-        let pending =
-            Pending { file: File::create(&temporary)?, names: Some((temporary, path.clone())) };
+        let (file, temporary) = temporary(folder_of(&path), &name)?;
+        if let Ok(present) = present {
+            keep_access(&file, &present)?;
+        }
+        let pending = Pending { file, names: Some((temporary, path.clone())) };
         if room > 0 {
             pending.reserve(room)?;
         }
@@ -146,33 +168,59 @@ impl Pending {
     /// Writes the content and renames the file to its final name.
     pub fn finish(mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
-        let Some((temporary, path)) = &self.names else { return Ok(()) };
+        let Some((temporary, path)) = self.names else { return Ok(()) };
         self.file.set_len(bytes.len() as u64)?;
         self.file.sync_all()?;
-        std::fs::rename(temporary, path)?;
-        File::open(folder_of(path))?.sync_all()
+        temporary.persist(&path)?;
+        File::open(folder_of(&path))?.sync_all()
     }
 }
 
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some((temporary, _)) = &self.names {
-            // It does not exist any more where the file got its final name.
-            let _ = std::fs::remove_file(temporary);
+/// Creates a file with a random name, so that nobody can put a link in its place. Its lock shows that
+/// it is not abandoned.
+fn temporary(folder: &Path, name: &str) -> io::Result<(File, TempPath)> {
+    let prefix = format!(".{name}.");
+    let usual = Permissions::from_mode(0o666);
+    loop {
+        let mut new = tempfile::Builder::new();
+        new.prefix(&prefix).suffix(TEMPORARY).permissions(usual.clone());
+        let (file, path) = new.tempfile_in(folder)?.into_parts();
+        // Before it was locked another process may have taken it for an abandoned one.
+        let is_ours = match file.try_lock() {
+            Ok(()) => file.metadata()?.nlink() > 0,
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Error(_)) => true,
+        };
+        if is_ours {
+            return Ok((file, path));
         }
     }
 }
 
-/// Removes the temporary files for this name that killed processes left.
+/// What the names of temporary files end with.
+const TEMPORARY: &str = ".tmp";
+
+/// Gives a file the mode and, where this process may do that, the owner of the one that it replaces.
+fn keep_access(file: &File, present: &Metadata) -> io::Result<()> {
+    let ours = file.metadata()?;
+    if (ours.uid(), ours.gid()) != (present.uid(), present.gid()) {
+        // An ordinary user can't give files away.
+        let _ = std::os::unix::fs::fchown(file, Some(present.uid()), Some(present.gid()));
+    }
+    file.set_permissions(Permissions::from_mode(present.mode() & 0o777))
+}
+
+/// Removes the temporary files for this name that killed processes left: nobody has locked them.
 fn remove_abandoned(path: &Path, name: &str) {
+    let prefix = format!(".{name}.");
     for entry in std::fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
         let other = entry.file_name().to_string_lossy().into_owned();
-        let process = other
-            .strip_prefix(&format!(".{name}."))
-            .and_then(|rest| rest.strip_suffix(".tmp"))
-            .and_then(|process| process.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = std::fs::remove_file(entry.path());
+        let file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if file && other.starts_with(&prefix) && other.ends_with(TEMPORARY) {
+            let locked = File::open(entry.path()).map(|file| file.try_lock());
+            if matches!(locked, Ok(Ok(()))) {
+                let _ = std::fs::remove_file(entry.path());
+            }
         }
     }
 }
@@ -184,7 +232,6 @@ fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt as _;
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).unwrap();
@@ -227,6 +274,35 @@ mod tests {
     }
 
     #[test]
+    fn file_that_is_replaced_keeps_its_mode_and_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        write_atomically(&path, b"first").unwrap();
+        if crate::process::is_root() {
+            std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        }
+        let owner = std::fs::metadata(&path).unwrap().uid();
+        for mode in [0o600, 0o664] {
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            write_atomically(&path, b"again").unwrap();
+            let there = std::fs::metadata(&path).unwrap();
+            assert_eq!((there.mode() & 0o777, there.uid()), (mode, owner));
+        }
+    }
+
+    /// Whoever may write in the folder could put a link in place of a name that it can predict.
+    #[test]
+    fn file_being_written_has_a_name_that_nobody_can_predict() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        let begin = || Pending::begin(&path, 0).unwrap();
+        let (first, second) = (begin(), begin());
+        let name = |pending: &Pending| pending.names.as_ref().unwrap().0.to_path_buf();
+        assert_ne!(name(&first), name(&second));
+        assert_eq!(names(folder.path()).len(), 2);
+    }
+
+    #[test]
     fn file_pending_appears_when_it_is_finished() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json");
@@ -242,14 +318,15 @@ mod tests {
     fn file_begun_by_a_killed_process_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.json");
-        // Process 1 exists; no process has the other id.
-        for process in [1, 4_000_000_000_u32] {
-            File::create(folder.path().join(format!(".record.json.{process}.tmp"))).unwrap();
-        }
+        File::create(folder.path().join(".record.json.x7Ab2c.tmp")).unwrap();
+        File::create(folder.path().join(".other.json.x7Ab2c.tmp")).unwrap();
+        let under_way = Pending::begin(&path, 0).unwrap();
         write_atomically(&path, b"whole").unwrap();
+        under_way.finish(b"later").unwrap();
         let mut names = names(folder.path());
         names.sort();
-        assert_eq!(names, [".record.json.1.tmp", "record.json"]);
+        assert_eq!(names, [".other.json.x7Ab2c.tmp", "record.json"]);
+        assert_eq!(std::fs::read(&path).unwrap(), b"later");
     }
 
     #[test]
@@ -272,6 +349,13 @@ mod tests {
         assert_eq!(contents(&from), contents(&to));
         assert_eq!(to.metadata().unwrap().len(), (8 << 20) + 5);
         assert!(to.metadata().unwrap().blocks() * 512 < 64 << 10);
+    }
+
+    #[test]
+    fn file_without_an_end_is_refused() {
+        let error = read_at_most(Path::new("/dev/zero"), 100_000).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(read_at_most(Path::new("/dev/null"), 0).unwrap().is_empty());
     }
 
     #[test]

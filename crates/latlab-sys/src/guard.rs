@@ -247,7 +247,7 @@ impl Guard {
             let journals = journals(&self.root)?;
             let others = journals.iter().filter(|path| Some(path.as_path()) != own);
             let gone = |e: &io::Error| is_damage(e) || e.kind() == io::ErrorKind::NotFound;
-            let read = |path: &PathBuf| match read(path) {
+            let read = |path: &PathBuf| match read(&self.root, path) {
                 Err(error) if gone(&error) => Ok(Content::default()),
                 content => content,
             };

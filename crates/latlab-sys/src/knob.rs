@@ -2,6 +2,7 @@
 
 use crate::console;
 use crate::root::Root;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::num::ParseIntError;
@@ -37,6 +38,9 @@ pub(crate) enum KnobPlace {
 /// The list of the scheduler's features. Writing a name switches the feature on, a name after `NO_`
 /// off.
 const FEATURES: &str = "sys/kernel/debug/sched/features";
+
+/// The files that disable an idle state.
+const IDLE_STATES: &str = "sys/devices/system/cpu/cpu*/cpuidle/state*/disable";
 
 /// The present state of a knob that is one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,6 +204,18 @@ impl Knob {
         }
     }
 
+    /// Whether `path` is one of its files, on this machine or one with other CPUs and states.
+    pub(crate) fn may_have(&self, root: &Root, path: &Path) -> bool {
+        let pattern = match self.place {
+            KnobPlace::Files(pattern) => pattern,
+            KnobPlace::Console(_) => console::PATH.trim_start_matches('/'),
+            KnobPlace::Feature(_) => FEATURES,
+            KnobPlace::IdleStates => IDLE_STATES,
+            KnobPlace::Held => return false,
+        };
+        path.strip_prefix(root.path("")).is_ok_and(|below| matches(pattern, below))
+    }
+
     /// The files that setting it writes, with the text for each.
     pub(crate) fn writes(
         &self,
@@ -238,17 +254,31 @@ pub fn state(root: &Root, name: &str) -> Result<KnobState, Unreadable> {
 }
 
 fn unreadable(root: &Root, pattern: &str, error: io::Error) -> Unreadable {
-    let name = format!("/{pattern}");
     let debugfs = root.path("sys/kernel/debug");
     let is_empty = || std::fs::read_dir(&debugfs).is_ok_and(|mut all| all.next().is_none());
+    match error.kind() {
+        io::ErrorKind::NotFound if pattern.starts_with("sys/kernel/debug/") && is_empty() => {
+            Unreadable::NotMounted
+        }
+        _ => unreadable_file(format!("/{pattern}"), error),
+    }
+}
+
+fn unreadable_file(name: String, error: io::Error) -> Unreadable {
     match (error.kind(), error.raw_os_error()) {
         (_, Some(libc::EPERM)) => Unreadable::LockedDown(name),
         (io::ErrorKind::PermissionDenied, _) => Unreadable::NotRoot(name),
-        (io::ErrorKind::NotFound, _) if pattern.starts_with("sys/kernel/debug/") && is_empty() => {
-            Unreadable::NotMounted
-        }
         (io::ErrorKind::NotFound, _) => Unreadable::Missing(name),
         _ => Unreadable::Failed(name, error),
+    }
+}
+
+/// Why no value can be read from the file of a knob.
+pub(crate) fn why_unreadable(path: &Path) -> Unreadable {
+    let name = path.display().to_string();
+    match std::fs::read(path) {
+        Ok(_) => Unreadable::Failed(name, io::Error::other("it has no such value")),
+        Err(error) => unreadable_file(name, error),
     }
 }
 
@@ -261,6 +291,21 @@ fn idle_states_above(root: &Root, limit: u64) -> Vec<(PathBuf, String)> {
         })
         .map(|path| (path.with_file_name("disable"), "1".to_owned()))
         .collect()
+}
+
+/// Whether a path matches a pattern. A `*` matches the number at the end of a folder's name.
+fn matches(pattern: &str, path: &Path) -> bool {
+    let mut names = path.iter();
+    let all = pattern.split('/').all(|part| {
+        let name = names.next().and_then(OsStr::to_str).unwrap_or_default();
+        match part.strip_suffix('*') {
+            None => name == part,
+            Some(stem) => {
+                name.strip_prefix(stem).is_some_and(|digits| digits.parse::<u32>().is_ok())
+            }
+        }
+    });
+    all && names.next().is_none()
 }
 
 /// The files that match a pattern and exist. A `*` matches the number at the end of a folder's
@@ -361,6 +406,27 @@ mod tests {
         assert_eq!(listed(text, "WAKEUP_PREEMPTION").as_deref(), Some("0"));
         assert_eq!(listed(text, "PLACE_LAG").as_deref(), Some("1"));
         assert_eq!(listed(text, "NEXT_BUDDY"), None);
+    }
+
+    #[test]
+    fn knob_has_its_own_files_only() {
+        let root = Root::default();
+        let has = |name: &str, path: &str| {
+            Knob::any_named(name).unwrap().may_have(&root, Path::new(path))
+        };
+        let governor = "/sys/devices/system/cpu/cpu99/cpufreq/scaling_governor";
+        assert!(has("governor", governor) && has("swappiness", "/proc/sys/vm/swappiness"));
+        assert!(has("idle_latency", "/sys/devices/system/cpu/cpu3/cpuidle/state2/disable"));
+        for path in [
+            "/etc/shadow",
+            "/sys/devices/system/cpu/cpu/cpufreq/scaling_governor",
+            "/sys/devices/system/cpu/cpu99/cpufreq",
+            "/sys/devices/system/cpu/cpu99/cpufreq/scaling_governor/x",
+            "/sys/devices/system/cpu/cpu99/cpufreq/../cpufreq/scaling_governor",
+        ] {
+            assert!(!has("governor", path), "{path}");
+        }
+        assert!(!has("swappiness", governor) && !has("cpu_dma_latency", "/dev/cpu_dma_latency"));
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub mod start_barrier;
 pub mod terminal;
 #[cfg(test)]
 mod testing;
+pub mod thread;
 pub mod timer;
 pub mod usage;
 

@@ -1,6 +1,7 @@
 //! Namespaces that end with the last process in them: networks, and System V and POSIX IPC objects
 //! (`namespaces(7)`).
 
+use crate::thread;
 use rustix::thread::UnshareFlags;
 use std::io;
 
@@ -14,8 +15,7 @@ pub fn unshare_network() -> io::Result<()> {
 /// Whether [`unshare_network`] is permitted: a thread calls it, and the namespace ends with that
 /// thread.
 pub fn check_network() -> io::Result<()> {
-    let tried = std::thread::Builder::new().spawn(unshare_network)?.join();
-    tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+    thread::on_its_own(unshare_network)
 }
 
 /// Moves the calling thread, and those that it starts from now on, into an IPC namespace of their

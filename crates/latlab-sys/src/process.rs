@@ -22,6 +22,11 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// The effective user ID of this process.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Has the kernel kill this process when the thread that started it ends
 /// (`PR_SET_PDEATHSIG(2const)`). `NotFound` where the parent process has ended already.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {

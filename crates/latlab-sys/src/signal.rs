@@ -74,6 +74,12 @@ impl Drop for Signals {
     }
 }
 
+/// A write beyond the limit on the size of files (`RLIMIT_FSIZE`) fails with EFBIG from now on, and
+/// does not end this process. Programs that it starts are not affected.
+pub fn survive_file_size_limit() -> io::Result<()> {
+    set_handler(libc::SIGXFSZ, ignore)
+}
+
 /// Has [`Signals::wait`] in this process return [`Event::News`].
 pub fn notify() {
     let _ = kill_process(getpid(), Signal::USR2);

@@ -23,6 +23,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use latlab_core::compare::distinct;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_sys::file;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -190,8 +191,10 @@ fn record_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn record_in(path: &Path) -> Result<Record> {
+    /// Bytes, far more than any record has.
+    const LONGEST: u64 = 256 << 20;
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|e| failed(&name, e))?;
+    let bytes = file::read_at_most(path, LONGEST).map_err(|e| failed(&name, e))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| failed(&name, "this is not a latlab record: it is not UTF-8"))?;
     Record::from_json(&text).map_err(|e| failed(&name, e))

@@ -34,11 +34,17 @@ use std::io::Write as _;
 /// Writes a message to stderr.
 pub(crate) fn say(sentence: &str) {
     // If this fails, there is nowhere to report it.
-    let _ = writeln!(std::io::stderr().lock(), "latlab: {sentence}");
+    let _ = writeln!(std::io::stderr().lock(), "latlab: {}", harmless(sentence));
 }
 
 /// Writes a result to stdout. A closed pipe, as `head` leaves behind, is no error.
 pub(crate) fn put(result: &str) -> crate::failure::Result<()> {
+    put_styled(&harmless(result))
+}
+
+/// Writes a result with latlab's own escape sequences to stdout. All texts from elsewhere in it are
+/// [`printable`].
+pub(crate) fn put_styled(result: &str) -> crate::failure::Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(result.as_bytes()).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -127,6 +133,11 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
+/// Replaces the control characters of a text of several lines, which a terminal would obey.
+fn harmless(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && !matches!(c, '\n' | '\t'), " ")
+}
+
 /// Replaces the control characters of a text: XML forbids them, even escaped, and a terminal would
 /// obey them.
 pub(crate) fn printable(text: &str) -> String {
@@ -152,6 +163,11 @@ mod tests {
     fn plain_value_has_no_json_punctuation() {
         let threads = serde_json::json!([{ "comm": "irq/9-acpi", "pid": 39, "kernel": true }, 1]);
         assert_eq!(plain(&threads), "comm irq/9-acpi pid 39 kernel true, 1");
+    }
+
+    #[test]
+    fn text_for_terminals_has_lines_and_no_escape_sequences() {
+        assert_eq!(harmless("a\tb\n\u{1b}]0;owned\u{7}\u{9b}2J\r"), "a\tb\n ]0;owned  2J ");
     }
 
     #[test]

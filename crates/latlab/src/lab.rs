@@ -12,6 +12,7 @@ mod pool;
 mod prepare;
 pub(crate) mod profile;
 mod run;
+mod seal;
 pub(crate) mod snapshot;
 mod symbols;
 

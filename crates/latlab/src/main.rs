@@ -33,6 +33,8 @@ fn main() -> ExitCode {
     if lab::is_init() {
         lab::serve();
     }
+    // Otherwise a full limit ends latlab as it ends any program.
+    let _ = latlab_sys::signal::survive_file_size_limit();
     match commands::dispatch(std::env::args_os()) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

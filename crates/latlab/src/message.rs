@@ -9,6 +9,7 @@ use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -86,9 +87,14 @@ impl Message {
         to.flush()
     }
 
-    /// Reads one line.
+    /// Reads one line, and checks a record as one from a file is checked.
     pub(crate) fn read(line: &str) -> Result<Message> {
-        serde_json::from_str(line).map_err(|e| failed("the target sent an invalid message", e))
+        let invalid = |why: &dyn Display| failed("the target sent an invalid message", why);
+        let message = serde_json::from_str(line).map_err(|e| invalid(&e))?;
+        if let Message::Record { record, .. } = &message {
+            record.check().map_err(|e| invalid(&e))?;
+        }
+        Ok(message)
     }
 
     /// Passes progress to `watch`; returns any other message.

@@ -204,6 +204,7 @@ impl<'a> Rig<'a> {
     where
         F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
     {
+        self.conditions.check(probe, pacing)?;
         let coordination = Coordination::new(cpu_sets.len());
         let interval = pacing.interval();
         let samplers: Vec<Sampler<'_>> = (0..cpu_sets.len())

@@ -14,6 +14,7 @@ use latlab_core::plan::{Length, Part, Plan, ScanPlan, Setting, SettingError};
 use latlab_core::study::{self, Cell, SpannedText, Study, pieces};
 use latlab_core::suggest;
 use latlab_core::time::Nanos;
+use latlab_sys::file;
 use latlab_sys::knob::Knob;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +44,7 @@ pub(crate) fn find(name: &str) -> Result<StudyFile> {
         return read(name, None, (*text).to_owned());
     }
     if name.contains('/') || Path::new(name).extension().is_some_and(|end| end == "toml") {
-        let text = std::fs::read_to_string(name).map_err(|e| failed(name, e))?;
+        let text = file::read_text(Path::new(name)).map_err(|e| failed(name, e))?;
         return read(name, Some(name.into()), text);
     }
     let names: Vec<&str> = STUDIES.iter().map(|(name, _)| *name).collect();

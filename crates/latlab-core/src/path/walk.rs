@@ -2,7 +2,7 @@
 
 use super::disabled::Changes;
 use super::trace::{Block, Effect};
-use super::{DisabledSection, IDLE, Location, PROGRAM, Path, Spent, Step, fold};
+use super::{DEEPEST, DisabledSection, IDLE, Location, PROGRAM, Path, Spent, Step, fold};
 use crate::time::Nanos;
 use std::collections::HashMap;
 
@@ -108,7 +108,7 @@ impl Walk {
         let step = |raw: &RawStep| Step {
             function: name(raw.function),
             instructions: raw.instructions,
-            depth: u32::try_from(raw.depth - lowest).unwrap_or(u32::MAX),
+            depth: u32::try_from(raw.depth - lowest).unwrap_or(DEEPEST).min(DEEPEST),
         };
         let held = self.changes.sections(self.at).into_iter().map(|section| DisabledSection {
             what: section.what,

@@ -36,6 +36,9 @@ pub enum RecordError {
     TooNew(u64),
 }
 
+/// The largest number of series in a record. A run of ten probes on 512 CPUs has half as many.
+const MOST_SERIES: usize = 10_000;
+
 impl Record {
     /// Reads a record, and checks that it is complete and consistent.
     pub fn from_json(text: &str) -> Result<Record, RecordError> {
@@ -55,9 +58,15 @@ impl Record {
         // Parsed from the text again, since only then do errors have a line.
         let record: Record =
             serde_json::from_str(text).map_err(|e| RecordError::Foreign(e.to_string()))?;
-        match record.flaw() {
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Checks that the parts of a record from elsewhere are complete and consistent.
+    pub fn check(&self) -> Result<(), RecordError> {
+        match self.flaw() {
             Some((part, why)) => Err(RecordError::Damaged { part, why }),
-            None => Ok(record),
+            None => Ok(()),
         }
     }
 
@@ -73,6 +82,10 @@ impl Record {
         let part = |kind: &str, n: usize, name: &str, cpu: u32| {
             format!("{kind} {n} ({name} on CPU {cpu})")
         };
+        if self.series.len() > MOST_SERIES {
+            let why = format!("it has {} series, more than {MOST_SERIES}", self.series.len());
+            return Some(("series".to_owned(), why));
+        }
         let of_series = self.series.iter().enumerate().find_map(|(n, series)| {
             Some((part("series", n, &series.probe, series.cpu), series.flaw()?))
         });

@@ -60,6 +60,9 @@ pub fn worst_first(samples: &mut Vec<Sample>) {
 impl Sample {
     /// Returns an inconsistency, if there is one.
     pub(super) fn flaw(&self) -> Option<&'static str> {
+        if let Some(flaw) = self.path.as_ref().and_then(Path::flaw) {
+            return Some(flaw);
+        }
         let rest = self.unexplained.or_else(|| (!self.causes.is_empty()).then_some(Nanos(0)))?;
         let sum = self.causes.iter().fold(rest, |sum, charge| sum + charge.ns);
         (sum != self.latency)

@@ -10,10 +10,13 @@ use super::{Cell, PaperClaim, SpannedText, Study, Terms, pieces};
 use crate::plan::Length;
 use crate::suggest;
 use crate::time::Nanos;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of characters of a title: it must fit a terminal line after the study's name.
 const WIDEST: usize = 72;
+
+/// Maximum number of cells.
+const MOST_CELLS: usize = 10_000;
 
 /// Parses a study.
 pub(super) fn study(text: &str) -> Result<Study, Fault> {
@@ -99,6 +102,12 @@ fn cells(file: &File) -> Result<Vec<Cell>, Fault> {
         let labels = labels.collect::<Result<Vec<_>, _>>()?;
         if labels.is_empty() {
             return Err(fault(name, "an axis needs at least one choice"));
+        }
+        if labels.len() * cells.len() > MOST_CELLS {
+            return Err(fault(
+                name,
+                &format!("with this axis there are more than {MOST_CELLS} cells"),
+            ));
         }
         labels.iter().try_for_each(|label| word(label))?;
         unique(&labels, "label")?;
@@ -251,12 +260,11 @@ fn word(text: &Text) -> Result<(), Fault> {
 }
 
 fn unique(all: &[&Text], what: &str) -> Result<(), Fault> {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
     for text in all.iter().copied() {
-        if seen.contains(&text.get_ref().as_str()) {
+        if !seen.insert(text.get_ref().as_str()) {
             return Err(fault(text, &format!("the {what} '{}' is defined twice", text.get_ref())));
         }
-        seen.push(text.get_ref());
     }
     Ok(())
 }

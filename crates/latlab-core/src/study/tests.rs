@@ -97,6 +97,20 @@ fn record(latencies: &[u64]) -> Record {
 }
 
 #[test]
+fn study_with_too_many_cells_is_refused_before_they_take_memory() {
+    let axis = |name: usize| {
+        let labels = (0..10).map(|n| format!("{{ label = \"l{n}\" }}"));
+        format!(
+            "[[axis]]\nname = \"a{name}\"\neach = [{}]\n",
+            labels.collect::<Vec<_>>().join(", ")
+        )
+    };
+    let ten: String = (0..10).map(axis).collect();
+    let fault = Study::read(&STUDY.replacen("[[axis]]", &format!("{ten}[[axis]]"), 1)).unwrap_err();
+    assert_eq!(fault.why, "with this axis there are more than 10000 cells");
+}
+
+#[test]
 fn cells_are_all_combinations_and_later_axes_override_earlier_ones() {
     let study = Study::read(STUDY).unwrap();
     let labels: Vec<&str> = study.cells.iter().map(|cell| cell.label.as_str()).collect();

@@ -2,8 +2,9 @@
 
 use super::GuardError;
 use super::identity::ThreadIdentity;
-use crate::knob::{self, Knob};
-use crate::{procfs, sched};
+use crate::knob::{self, Knob, Unreadable};
+use crate::root::Root;
+use crate::{process, procfs, sched};
 use latlab_core::mechanism::Policy;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -32,7 +33,10 @@ impl Entry {
         let name = knob.name.to_owned();
         match knob::read(knob.name, &path) {
             Some(was) => Ok(Entry { knob: name, path, was, set, thread: None }),
-            None => Err(GuardError::NotAllowed(name)),
+            None => Err(match knob::why_unreadable(&path) {
+                Unreadable::NotRoot(_) => GuardError::NotAllowed(name),
+                why => GuardError::KnobUnreadable(name, why),
+            }),
         }
     }
 
@@ -46,6 +50,12 @@ impl Entry {
         let entry = Entry { knob: name.to_owned(), path, was: String::new(), set, thread };
         let was = entry.value().map_err(unknown)?.ok_or_else(ended)?;
         Ok(Entry { was, ..entry })
+    }
+
+    /// Whether it is of a thread, or of a file that this knob has on a machine at `root`.
+    pub(super) fn is_known(&self, root: &Root) -> bool {
+        let knob = || Knob::any_named(&self.knob);
+        self.thread.is_some() || knob().is_some_and(|knob| knob.may_have(root, &self.path))
     }
 
     /// Whether this is an entry for this thread.
@@ -88,7 +98,9 @@ impl Entry {
         let path = self.path.display();
         match (error.kind(), &self.thread) {
             _ if self.has_surely_ended() => GuardError::Ended(self.knob.clone()),
-            (io::ErrorKind::PermissionDenied, None) => GuardError::NotAllowed(self.knob.clone()),
+            (io::ErrorKind::PermissionDenied, None) if !process::is_root() => {
+                GuardError::NotAllowed(self.knob.clone())
+            }
             (_, None) => self.refused(to, format!("writing {path}: {error}")),
             (_, Some(_)) => self.refused(to, format!("sched_setattr(2): {error}")),
         }

@@ -1,5 +1,6 @@
 //! The errors of the guard.
 
+use crate::knob::Unreadable;
 use std::io;
 
 /// Why a knob could not be set or restored.
@@ -20,6 +21,9 @@ pub enum GuardError {
     /// The caller may not set it.
     #[error("changing {0} needs root: run latlab as root, or leave --set {0} out")]
     NotAllowed(String),
+    /// Its value can't be read, so it could not be restored.
+    #[error("{0} can't be changed: {1}")]
+    KnobUnreadable(String, Unreadable),
     /// The caller may not read it, or not write the journal.
     #[error(
         "{0} can't be saved, so it could not be restored: run latlab as root, or leave the load out"

@@ -107,8 +107,12 @@ pub(super) fn sweep(root: &Root) {
 
 /// The content of a journal. It is damaged if the error [`is_damage`]; other errors say nothing
 /// about it.
-pub(super) fn read(path: &Path) -> io::Result<Content> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+pub(super) fn read(root: &Root, path: &Path) -> io::Result<Content> {
+    let content: Content = serde_json::from_slice(&fs::read(path)?)?;
+    if content.entries.iter().all(|entry| entry.is_known(root)) {
+        return Ok(content);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidData, "it lists what latlab never changes"))
 }
 
 /// Whether reading a journal failed because it is damaged.

@@ -25,7 +25,7 @@ pub(super) fn recover(root: &Root) -> Recovery {
     let mut all = Recovery { said: Vec::new(), complete: true };
     let done = journals(root).map(|paths| {
         for path in paths {
-            if let Err(error) = recover_one(&path, &mut all) {
+            if let Err(error) = recover_one(root, &path, &mut all) {
                 all.failed(&path, &error);
             }
         }
@@ -36,14 +36,14 @@ pub(super) fn recover(root: &Root) -> Recovery {
     all
 }
 
-fn recover_one(path: &Path, all: &mut Recovery) -> io::Result<()> {
+fn recover_one(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<()> {
     let Some(journal) = Journal::abandoned(path)? else { return Ok(()) };
     if fs::metadata(path)?.len() == 0 {
         // Nothing was changed yet.
         journal.remove();
         return Ok(());
     }
-    let content = match read(path) {
+    let content = match read(root, path) {
         Err(error) if is_damage(&error) => return set_aside(path),
         content => content?,
     };

@@ -114,7 +114,7 @@ fn guard_writes_the_journal_before_the_change() {
     let mut guard = Guard::new(root.clone());
     let error = guard.set("swappiness", "5", "for a test").unwrap_err();
     assert!(matches!(error, GuardError::Refused(..) | GuardError::NotAllowed(_)), "{error}");
-    let written = read(&journals(&root).unwrap()[0]).unwrap();
+    let written = read(&root, &journals(&root).unwrap()[0]).unwrap();
     assert_eq!((written.pid, written.entries.len()), (std::process::id(), 1));
     assert_eq!(written.entries[0].was, "Linux");
     assert_eq!(written.entries[0].set.as_deref(), Some("5"));
@@ -254,18 +254,13 @@ fn guard_refuses_a_knob_that_another_run_has_set() {
 
 #[test]
 fn guard_sets_a_damaged_journal_aside() {
-    let whole = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
-    for text in ["", "{", "[]", "\0\0\0", &whole[..40], r#"{"pid":-1,"entries":[]}"#, whole] {
+    let foreign = r#"{"pid":1,"entries":[{"knob":"swappiness","path":"/nowhere/at/all","was":"1","set":"2"}]}"#;
+    for text in ["", "{", "[]", "\0\0\0", &foreign[..40], r#"{"pid":-1,"entries":[]}"#, foreign] {
         let (_folder, root) = machine(&[(SWAP, "60\n"), ("run/latlab/7.journal", text)]);
         let mended = Guard::recover_all(&root);
         assert!(mended.said.len() <= 1, "{text}");
         assert_eq!(mended.complete, text.is_empty(), "{text}");
         assert_eq!(value(&root, SWAP), "60", "{text}");
-        if text == whole {
-            // It is still to be restored: a run that set it now would restore a wrong value.
-            assert_eq!(journals(&root).unwrap().len(), 1);
-            continue;
-        }
         assert!(journals(&root).unwrap().is_empty(), "{text}");
         Guard::new(root.clone()).set("swappiness", "5", "for a test").unwrap();
         assert_eq!(value(&root, SWAP), "60", "{text}");
@@ -274,6 +269,33 @@ fn guard_sets_a_damaged_journal_aside() {
         let _ = fs::remove_file(root.path("run/latlab/7.damaged"));
         assert!(Guard::recover_all(&root).complete, "{text}");
     }
+}
+
+/// A run that set it now would restore a wrong value.
+#[test]
+fn guard_keeps_the_journal_of_a_file_that_is_gone() {
+    let (_folder, root) = small();
+    let mut guard = Guard::new(root.clone());
+    guard.set("swappiness", "5", "for a test").unwrap();
+    killed(&root, guard);
+    fs::remove_file(root.path(SWAP)).unwrap();
+    assert!(!Guard::recover_all(&root).complete);
+    assert_eq!(journals(&root).unwrap().len(), 1);
+}
+
+/// A journal that somebody has put there, or edited, must not make latlab write any file.
+#[test]
+fn guard_writes_no_file_that_is_no_knob() {
+    let (_folder, root) = machine(&[(SWAP, "60\n"), ("etc/passwd", "2")]);
+    let path = root.path("etc/passwd");
+    let path = path.display();
+    let text = format!(
+        r#"{{"pid":1,"entries":[{{"knob":"swappiness","path":"{path}","was":"1","set":"2"}}]}}"#
+    );
+    fs::create_dir_all(root.path(FOLDER)).unwrap();
+    File::create(root.path("run/latlab/7.journal")).unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(!Guard::recover_all(&root).complete);
+    assert_eq!(value(&root, "etc/passwd"), "2");
 }
 
 #[test]

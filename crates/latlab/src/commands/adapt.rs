@@ -11,7 +11,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::guard::Guard;
 use latlab_sys::root::Root;
 use latlab_sys::signal::{Event, Signals};
-use latlab_sys::{clock, peer, process};
+use latlab_sys::{clock, file, peer, process};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -155,7 +155,7 @@ impl Adapt {
         if self.config.is_none() && !path.exists() {
             return Ok(String::new());
         }
-        std::fs::read_to_string(path).map_err(|e| failed(&path.display().to_string(), e))
+        file::read_text(path).map_err(|e| failed(&path.display().to_string(), e))
     }
 
     /// Parses the configuration and adds the options of the command line.

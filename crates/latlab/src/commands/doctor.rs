@@ -1,7 +1,7 @@
 //! `latlab doctor`: lists latency hazards of this machine, by severity.
 
 use crate::failure::{Failure, Result};
-use crate::format;
+use crate::format::{self, printable};
 use anstyle::{AnsiColor, Style};
 use latlab_core::doctor::{Finding, Severity, diagnose};
 use latlab_core::machine::Machine;
@@ -54,7 +54,7 @@ impl Doctor {
             let text = serde_json::to_string_pretty(&diagnosis).expect("it is plain data");
             format::put(&(text + "\n"))?;
         } else {
-            format::put(&coloured(&machine, &findings))?;
+            format::put_styled(&coloured(&machine, &findings))?;
         }
         match findings.iter().filter(|finding| finding.severity.is_severe()).count() {
             0 => Ok(()),
@@ -78,8 +78,9 @@ const WIDTH: usize = 80;
 
 fn print_text(out: &mut impl Write, machine: &Machine, findings: &[Finding]) -> io::Result<()> {
     let dim = Style::new().dimmed();
-    let model = machine.processor.model.as_deref().unwrap_or("unknown processor");
-    writeln!(out, "{dim}Linux {}, {model}, CPUs {}{dim:#}", machine.kernel, machine.cpus)?;
+    let model = printable(machine.processor.model.as_deref().unwrap_or("unknown processor"));
+    let kernel = printable(&machine.kernel);
+    writeln!(out, "{dim}Linux {kernel}, {model}, CPUs {}{dim:#}", machine.cpus)?;
     for finding in findings {
         print_finding(out, finding)?;
     }
@@ -91,13 +92,15 @@ fn print_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         (colour(finding.severity), Style::new().bold(), Style::new().dimmed());
     let (word, code) = (finding.severity.word(), &finding.code);
     writeln!(out, "\n{colour}{word:<6}{colour:#}  {dim}{code}{dim:#}")?;
-    for line in wrapped(&finding.what, WIDTH - INDENT) {
+    for line in wrapped(&printable(&finding.what), WIDTH - INDENT) {
         writeln!(out, "{:INDENT$}{bold}{line}{bold:#}", "")?;
     }
-    for line in wrapped(&finding.why, WIDTH - INDENT) {
+    for line in wrapped(&printable(&finding.why), WIDTH - INDENT) {
         writeln!(out, "{:INDENT$}{line}", "")?;
     }
-    for (n, line) in wrapped(&finding.remedy, WIDTH - INDENT - ARROW.len()).iter().enumerate() {
+    for (n, line) in
+        wrapped(&printable(&finding.remedy), WIDTH - INDENT - ARROW.len()).iter().enumerate()
+    {
         let arrow = if n == 0 { ARROW } else { "" };
         writeln!(out, "{:INDENT$}{arrow:width$}{line}", "", width = ARROW.len())?;
     }

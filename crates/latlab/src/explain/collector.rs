@@ -4,7 +4,7 @@
 use super::probes::ProbeExplainer;
 use super::start_recorder;
 use super::summary::{Explanations, Summarizer};
-use crate::failure::Result;
+use crate::failure::{Result, failed};
 use latlab_bpf::Watch;
 use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
@@ -13,6 +13,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::Builder;
 
 /// Longest time from a sample until its window can be read: by then the task has gone to sleep
 /// again.
@@ -33,17 +34,19 @@ impl ProbeExplainer {
         let summarizer = Summarizer::new(machine, above.is_some());
         let ended = AtomicBool::new(false);
         let (measured, collected) = std::thread::scope(|scope| {
-            let collecting = scope.spawn(|| {
+            let collect = || {
                 // Without permission for this, more is lost under load, which is counted.
                 let _ = sched::raise_priority();
                 Collector::new(&probes, summarizer).run(&ended)
-            });
+            };
+            let collecting = Builder::new().spawn_scoped(scope, collect);
+            let collecting = collecting.map_err(|e| failed("a thread could not be started", e))?;
             // The collector ends even if `measure` panics.
             let end = SetOnDrop(&ended);
             let measured = measure(Arc::clone(&probes));
             drop(end);
-            (measured, collecting.join())
-        });
+            Ok((measured, collecting.join()))
+        })?;
         let collected = collected.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let explanations =
             collected.map(|(summarizer, kept_above)| probes.finish(summarizer, kept_above));

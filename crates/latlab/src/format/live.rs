@@ -6,6 +6,7 @@ mod cells;
 
 pub(crate) use cells::cells;
 
+use crate::format::printable;
 use crate::rig::Watch;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use latlab_core::atomic_histogram::AtomicHistogram;
@@ -60,7 +61,11 @@ impl Watch for LiveView {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
-        head.set_message(if cpus.is_empty() { probe.to_owned() } else { heading(probe) });
+        head.set_message(printable(&if cpus.is_empty() {
+            probe.to_owned()
+        } else {
+            heading(probe)
+        }));
         head.tick();
         // Lines that do not fit on the screen would scroll instead of staying in place.
         let fit = self.rows.saturating_sub(4).max(1);
@@ -101,7 +106,7 @@ impl Watch for LiveView {
     fn note(&mut self, text: &str) {
         // With CPU lines, the first line is the heading of their columns.
         if let Some(screen) = self.screen.as_ref().filter(|screen| screen.cpus.is_empty()) {
-            screen.head.set_message(text.to_owned());
+            screen.head.set_message(printable(text));
             return;
         }
         if text.is_empty() {
@@ -111,7 +116,7 @@ impl Watch for LiveView {
             return;
         }
         let note = self.note.get_or_insert_with(|| ProgressBar::new(1).with_style(line_style()));
-        note.set_message(text.to_owned());
+        note.set_message(printable(text));
     }
 
     fn causes(&mut self, elapsed: Nanos, so_far: &mut dyn FnMut() -> Option<Explained>) {

@@ -35,18 +35,25 @@ pub(super) fn path(cell: &Cell, boot: &Boot, fingerprint: &str) -> Result<Option
     Ok(std::fs::create_dir_all(&folder).is_ok().then(|| folder.join(name)))
 }
 
-/// The messages kept in a file, if they are complete.
+/// Bytes; a longer answer is quicker to measure again than to keep.
+const LONGEST: u64 = 1 << 20;
+
+/// The messages kept in a file, if they are as they were written.
 pub(super) fn load(path: &Path) -> Option<Vec<Message>> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let messages = text.lines().map(Message::read).collect::<Result<Vec<_>>>().ok()?;
+    let text = String::from_utf8(file::read_at_most(path, 2 * LONGEST).ok()?).ok()?;
+    let (digest, transcript) = text.split_once('\n')?;
+    if digest != kernel::digest(transcript.as_bytes()) {
+        return None;
+    }
+    let messages = transcript.lines().map(Message::read).collect::<Result<Vec<_>>>().ok()?;
     messages.last().is_some_and(Message::is_answer).then_some(messages)
 }
 
-/// Keeps the messages of a guest. A cache that can't be written costs time, not results.
+/// Keeps the messages of a guest after their digest. A cache that can't be written costs time, not
+/// results.
 pub(super) fn keep(path: &Path, transcript: &str) {
-    /// Bytes; a longer answer is quicker to measure again than to keep.
-    const LONGEST: usize = 1 << 20;
-    if transcript.len() <= LONGEST && file::write_atomically(path, transcript.as_bytes()).is_ok() {
+    let text = format!("{}\n{transcript}", kernel::digest(transcript.as_bytes()));
+    if transcript.len() as u64 <= LONGEST && file::write_atomically(path, text.as_bytes()).is_ok() {
         remove_oldest(path.parent().unwrap_or(path));
     }
 }
@@ -61,5 +68,25 @@ fn remove_oldest(folder: &Path) {
     cells.sort();
     for (_, path) in cells.iter().take(cells.len().saturating_sub(MOST)) {
         let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_answer_with_a_changed_bit_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cell");
+        keep(&path, "\"end\"\n{\"exited\":7}\n");
+        assert!(matches!(load(&path).unwrap()[..], [Message::End, Message::Exited(7)]));
+        let written = std::fs::read(&path).unwrap();
+        for bit in 0..written.len() * 8 {
+            let mut changed = written.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            file::write_atomically(&path, &changed).unwrap();
+            assert!(load(&path).is_none(), "bit {bit}");
+        }
     }
 }

@@ -20,8 +20,11 @@ use crate::failure::{Failure, Result};
 use crate::part::About;
 use crate::progress::Progress;
 use latlab_core::suggest;
+use latlab_sys::process;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::fs::{DirBuilder, Metadata};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use store::Store;
 
@@ -95,8 +98,17 @@ pub(crate) fn packages() -> &'static [About] {
 /// The kernel of `source`, from the cache. A package that is not cached is fetched, with
 /// `progress`. A build takes minutes and is never started without a request: the result is
 /// `Unsupported`, with the command to run.
+///
+/// A cached kernel whose file was changed since is removed first.
 pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
+    while let Some((kernel, facts)) = store.newest(source)?
+        && !facts.is_intact(&kernel)
+    {
+        let name = &kernel.name;
+        progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));
+        store.remove(&kernel, progress)?;
+    }
     match source {
         Source::Package(name) => match store.newest(source)? {
             Some((kernel, _)) => Ok(kernel),
@@ -205,11 +217,32 @@ pub(crate) fn cache() -> Result<PathBuf> {
         Failure::Failed("the cache has no folder: set XDG_CACHE_HOME or HOME".to_owned())
     })?;
     let cache = caches.join("latlab");
-    std::fs::create_dir_all(&cache).map_err(|e| {
+    // The mode that the XDG Base Directory Specification asks for.
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&cache);
+    let there = created.and_then(|()| std::fs::metadata(&cache)).map_err(|e| {
         let elsewhere = "set XDG_CACHE_HOME to a writable folder";
         Failure::Failed(format!("{} can't be created ({e}): {elsewhere}", cache.display()))
     })?;
+    check_owner(&cache, &there)?;
     Ok(cache)
+}
+
+/// Refuses a cache that other users can write: its kernels are booted, and its plugin is a part of
+/// QEMU.
+fn check_owner(cache: &Path, there: &Metadata) -> Result<()> {
+    let cache = cache.display();
+    if there.uid() != process::user() {
+        return Err(Failure::Failed(format!(
+            "{cache} belongs to another user, who could change what latlab runs: set XDG_CACHE_HOME \
+             to a folder of your own"
+        )));
+    }
+    if there.mode() & 0o022 != 0 {
+        return Err(Failure::Failed(format!(
+            "other users may write to {cache} and change what latlab runs: run chmod -R go-w {cache}"
+        )));
+    }
+    Ok(())
 }
 
 /// For tests: passes notes to a function, and never ends the work.

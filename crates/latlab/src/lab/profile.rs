@@ -4,6 +4,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::lab::kernel::Source;
 use latlab_core::size::Bytes;
 use latlab_core::suggest;
+use latlab_sys::file;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -101,7 +102,7 @@ pub(crate) fn find(name: &str, added: &[String]) -> Result<Profile> {
 
 fn at(path: &str) -> Result<Profile> {
     if Path::new(path).extension().is_some_and(|extension| extension == "toml") {
-        let text = std::fs::read_to_string(path).map_err(|e| failed(path, e))?;
+        let text = file::read_text(Path::new(path)).map_err(|e| failed(path, e))?;
         return read(path, &text);
     }
     Ok(Profile::plain(path, Source::Image(path.into())))

@@ -6,6 +6,7 @@
 //! as a draft, a hidden folder, and then renamed.
 
 use super::kernel;
+use super::seal::Identity;
 use latlab_sys::file;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -54,24 +55,6 @@ struct Facts {
     devices: String,
     #[serde(flatten)]
     stopped: Stopped,
-}
-
-/// What the file system says of a file, which changes with its contents: a digest of the memory
-/// would take longer than all the rest of a start.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Identity {
-    inode: u64,
-    bytes: u64,
-    /// Time of the last change, seconds and nanoseconds.
-    changed: (i64, i64),
-}
-
-impl Identity {
-    fn of(file: &File) -> io::Result<Identity> {
-        let there = file.metadata()?;
-        let changed = (there.ctime(), there.ctime_nsec());
-        Ok(Identity { inode: there.ino(), bytes: there.len(), changed })
-    }
 }
 
 /// Opens the snapshot with this key. None where there is none; an error where it can't be used.
@@ -269,6 +252,8 @@ fn contents(mut file: &File) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latlab_core::time::Nanos;
+    use latlab_sys::clock;
     use std::os::unix::fs::FileExt as _;
 
     fn make(folder: &Path, key: &str) -> io::Result<()> {
@@ -308,7 +293,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let place = folder.join("key");
-        let edit = |name: &str| File::options().write(true).open(place.join(name)).unwrap();
+        let edit = |name: &str| {
+            // The file system may count time in ticks.
+            clock::sleep_for(Nanos::from_millis(20));
+            File::options().write(true).open(place.join(name)).unwrap()
+        };
         make(folder, "key").unwrap();
         edit(MEMORY).write_all_at(b"M", 40_000).unwrap();
         assert_eq!(why(folder), "its file memory is not as it was written");

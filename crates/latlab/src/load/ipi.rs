@@ -8,6 +8,7 @@ use latlab_sys::mapping::Mapping;
 use latlab_sys::shared::SharedPage;
 use latlab_sys::{cpu, membarrier, signal};
 use std::io;
+use std::thread::Builder;
 
 /// Threads of one process on all CPUs unmap memory and request barriers (membarrier), so that each
 /// interrupts all others.
@@ -58,7 +59,9 @@ impl Load for Ipi {
                     broadcast(progress, cpu, barriers).inspect_err(|_| signal::request_end())
                 }
             };
-            let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(on(cpu))).collect();
+            let start = |cpu| Builder::new().spawn_scoped(scope, on(cpu));
+            let threads: io::Result<Vec<_>> = cpus.iter().map(start).collect();
+            let threads = threads.inspect_err(|_| signal::request_end())?;
             threads.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
             })

@@ -1,5 +1,6 @@
 //! Length, warm-up and limit of a measurement, and when its samples are expected.
 
+use crate::failure::{Failure, Result};
 use latlab_core::plan::Length;
 use latlab_core::time::Nanos;
 
@@ -13,6 +14,19 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
+    /// Refuses a measurement that is shorter than a period: its thread would sleep on after the end.
+    pub(super) fn check(self, probe: &str, pacing: Pacing) -> Result<()> {
+        match (self.length, pacing.interval()) {
+            (Length::For(time), Some(interval)) if interval > self.warm_up + time => {
+                Err(Failure::Failed(format!(
+                    "{probe}: its interval of {interval} is longer than the measurement: use a \
+                     shorter interval, or --for {interval} or more"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the length of one of `parts` equal parts.
     pub(super) fn share(self, parts: u64) -> Length {
         match self.length {

@@ -5,8 +5,8 @@ use crate::part::permission;
 use latlab_core::cpulist::CpuList;
 use latlab_core::record::Schedule;
 use latlab_core::time::Nanos;
-use latlab_sys::cpu;
 use latlab_sys::sched::{self, Policy};
+use latlab_sys::{cpu, thread};
 use std::io;
 
 /// Scheduling parameters of a probe with its own measuring threads.
@@ -158,10 +158,7 @@ impl Scheduling {
     /// Sets the policy on a thread that does nothing else. The message of a refusal ends with what
     /// to do `instead`.
     fn try_policy(&self, instead: &str) -> Result<()> {
-        let tried = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| sched::set_policy(self.policy_with_offset(0)));
-            thread.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-        });
+        let tried = thread::on_its_own(|| sched::set_policy(self.policy_with_offset(0)));
         tried.map_err(|e| permission::refused(&self.policy, &e, instead))
     }
 

@@ -136,7 +136,8 @@ impl Agent<'_, '_> {
             let mut words = words.splitn(3, ' ').map(str::to_owned);
             let mut word = || words.next().unwrap_or_default();
             let (system, machine, folder) = (word(), word(), word());
-            return check_machine(&host, &system, &machine).map(|()| folder);
+            check_machine(&host, &system, &machine)?;
+            return check_folder(&host, folder);
         }
     }
 
@@ -200,6 +201,17 @@ impl Agent<'_, '_> {
         self.session.watch.note("");
         self.connection.close(self.session);
     }
+}
+
+/// Checks a folder, which becomes part of a command that the user is advised to run.
+fn check_folder(host: &Host, folder: String) -> Result<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);
+    if folder.starts_with('/') && folder.chars().all(plain) {
+        return Ok(folder);
+    }
+    Err(Failure::Failed(format!(
+        "{host} names a folder with unusual characters, {folder:?}: set TMPDIR there to another one"
+    )))
 }
 
 /// Checks that this program can run there.

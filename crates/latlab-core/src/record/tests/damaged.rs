@@ -1,6 +1,7 @@
 //! Tests of records that are refused: other schemas, and inconsistent parts.
 
 use super::*;
+use crate::path::{Path, Step};
 
 #[test]
 fn other_schemas_are_refused_before_anything_else_is_read() {
@@ -29,6 +30,30 @@ fn record_with_a_wrong_histogram_is_refused() {
     let said = spoilt(|r| r.series[0].hdr = r.series[1].hdr.clone());
     assert!(said.ends_with("its histogram has 2 samples, but 1 were recorded"), "{said}");
     assert!(spoilt(|r| r.series[1].min = Nanos(8)).ends_with("above its maximum"));
+}
+
+#[test]
+fn record_that_would_take_all_memory_or_time_is_refused() {
+    let mut record = record(4, &[(0, (vec![1_000], 0))]);
+    let refused = |record: &Record| Record::from_json(&record.to_json()).unwrap_err().to_string();
+    let step = |depth| Step { function: "f".to_owned(), instructions: 1, depth };
+    let path = Path { steps: vec![step(0), step(u32::MAX)], ..Path::default() };
+    record.worst.push(Sample {
+        at: Nanos(0),
+        latency: Nanos(0),
+        cpu: 0,
+        index: None,
+        probe: "cyclic".to_owned(),
+        causes: Vec::new(),
+        unexplained: None,
+        path: Some(path),
+    });
+    let said = refused(&record);
+    assert!(said.ends_with("a step of its path is deeper than any kernel stack"), "{said}");
+    record.worst.clear();
+    record.series = vec![record.series[0].clone(); 10_001];
+    let said = refused(&record);
+    assert_eq!(said, "the record is damaged: series: it has 10001 series, more than 10000");
 }
 
 #[test]

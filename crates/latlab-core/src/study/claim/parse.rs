@@ -7,7 +7,13 @@ use super::{Chain, Claim, Fault, Operand, Relation};
 /// Maximum nesting of brackets: the parser is recursive, and the stack limited.
 const DEEPEST: usize = 50;
 
+/// Maximum length of a claim in bytes: a sum is evaluated recursively, term by term.
+const LONGEST: usize = 10_000;
+
 pub(super) fn claim(text: &str) -> Result<Claim, Fault> {
+    if text.len() > LONGEST {
+        return Err(Fault { at: 0, why: format!("a claim has at most {LONGEST} characters") });
+    }
     let mut reader = Reader { text, tokens: tokens(text)?, next: 0, depth: 0 };
     let mut chains = vec![reader.chain()?];
     while reader.sign(&["and"]).is_some() {

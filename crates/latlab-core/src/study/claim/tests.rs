@@ -101,6 +101,8 @@ fn syntax_errors_are_reported_with_their_position() {
     assert!(why.contains("max, min or mean"), "{why}");
     let (_, why) = refused(&format!("{}1{} < 2", "(".repeat(60), ")".repeat(60)));
     assert!(why.contains("nested"), "{why}");
+    let (_, why) = refused(&format!("1{} < 2", " + 1".repeat(50_000)));
+    assert_eq!(why, "a claim has at most 10000 characters");
 }
 
 /// An expression of times that is never zero, and its value in nanoseconds.

@@ -32,7 +32,7 @@ impl Drop for Killed {
 }
 
 fn assert_complete(path: &Path) {
-    let found = read(path).expect("it is complete");
+    let found = read(&Root::default(), path).expect("it is complete");
     let set = found.entries[0].set.as_deref().unwrap();
     assert_eq!(found.entries, hundred(set).entries);
 }
@@ -97,6 +97,6 @@ fn journal_of_a_killed_process_of_the_same_number_is_not_overwritten() {
     Journal::begin(&folder).unwrap().write(&hundred("performance")).unwrap();
     let mut guard = Guard::new(root.clone());
     guard.set("swappiness", "5", "for a test").unwrap();
-    assert_eq!(read(&own).unwrap().entries.len(), 100);
+    assert_eq!(read(&Root::default(), &own).unwrap().entries.len(), 100);
     assert_eq!(journals(&root).unwrap().len(), 2);
 }

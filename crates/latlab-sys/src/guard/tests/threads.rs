@@ -46,7 +46,7 @@ fn guard_restores_the_policy_of_a_thread_and_its_journal_stays_short() {
             guard.set_thread(id, "raised", &format!("fifo {priority}"), "for a test").unwrap();
             assert_eq!(policy(id), format!("fifo {priority}"));
         }
-        let written = read(&journals(&root).unwrap()[0]).unwrap().entries;
+        let written = read(&root, &journals(&root).unwrap()[0]).unwrap().entries;
         assert_eq!((written.len(), written[0].was.as_str()), (2, "other"));
         assert!(guard.restore_thread(id, "raised"));
         assert_eq!(policy(id), "other");
@@ -120,7 +120,7 @@ fn guard_journals_threads_together_and_sets_them_one_by_one() {
         assert_eq!(policies, ["fifo 5", "other", "fifo 5"]);
         // Both are still listed where the journal can't be written any more.
         let journal = journals(&root).unwrap().remove(0);
-        let written = read(&journal).unwrap().entries;
+        let written = read(&root, &journal).unwrap().entries;
         assert_eq!(written.iter().map(|one| &*one.knob).collect::<Vec<_>>(), ["first", "third"]);
         let next = journal.with_extension("journal.new");
         fs::create_dir(&next).unwrap();

@@ -73,7 +73,7 @@ impl Server {
         let accepts = now >= *pause;
         let listener = (accepts && programs.len() < PROGRAMS).then_some(&self.context.listener);
         let metrics = self.context.metrics.as_ref();
-        let metrics = metrics.filter(|_| accepts && readers.len() < READERS);
+        let metrics = metrics.filter(|_| accepts);
 
         let mut all = vec![(stop.as_fd(), Interest::Reading)];
         all.extend(listener.map(|listener| (listener.as_fd(), Interest::Reading)));
@@ -185,6 +185,15 @@ impl Connections {
         let programs = self.programs.iter().map(Connection::deadline);
         let readers = self.readers.iter().map(Connection::deadline);
         programs.chain(readers).chain((self.pause > now).then_some(self.pause)).min()
+    }
+
+    /// Adds a reader of metrics, in place of the first one that still waits where there are too many:
+    /// readers that send nothing must not keep others out.
+    pub(super) fn add_reader(&mut self, reader: Connection<()>) {
+        if self.readers.len() >= READERS {
+            self.readers.remove(0);
+        }
+        self.readers.push(reader);
     }
 
     fn drop_expired(&mut self) {

@@ -36,7 +36,7 @@ impl Server {
         let Some(listener) = &self.context.metrics else { return };
         match listener.accept() {
             Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
-                connections.readers.push(Connection::new((), stream));
+                connections.add_reader(Connection::new((), stream));
             }
             _ => connections.pause = clock::now() + PAUSE,
         }

@@ -8,6 +8,7 @@ use latlab_core::time::Nanos;
 use latlab_sys::peer::Peer;
 use latlab_sys::{clock, listener};
 use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -159,6 +160,27 @@ fn idle_connection_is_dropped_after_a_second() {
     assert!(fixture.answer(b"status\n").starts_with('{'), "there is room for a connection");
     assert!(clock::now() - began >= Nanos::from_millis(900), "all connections were in use");
     assert_eq!(hanging[0].read(&mut [0]).unwrap_or(0), 0, "it was closed");
+}
+
+#[test]
+fn metrics_are_served_beside_many_idle_connections() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap();
+    metrics.set_nonblocking(true).unwrap();
+    let address = metrics.local_addr().unwrap();
+    let context = context(&Root::new(folder.path()), &Arc::new(Mailbox::default()), None);
+    let context =
+        Context { metrics: Some(metrics), format_metrics: |_| "latlab 1\n".into(), ..context };
+    let _control = Control::start(context).unwrap();
+    let connect = || TcpStream::connect(address).unwrap();
+    // One after another, 16 at once, they would take 12 s.
+    let _idle: Vec<TcpStream> = (0..200).map(|_| connect()).collect();
+    let mut reader = connect();
+    reader.set_read_timeout(Some(Duration::from_secs(6))).unwrap();
+    reader.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    reader.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 OK"), "{reply}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn watch() -> Result<()> {
     }
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     loop {
-        format::put(&adapting::screen(&adapt::status()?))?;
+        format::put_styled(&adapting::screen(&adapt::status()?))?;
         if signals.wait(PERIOD) == Event::End {
             return Ok(());
         }

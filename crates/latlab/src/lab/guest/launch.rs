@@ -9,7 +9,7 @@ use latlab_sys::mailbox::{CHUNK, DATA, STOPS};
 use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Where a guest starts.
@@ -49,10 +49,10 @@ pub(super) struct Launching {
 }
 
 /// Launches a guest through this port.
-pub(super) fn launch(port: UnixStream, launch: Launch) -> Launching {
+pub(super) fn launch(port: UnixStream, launch: Launch) -> io::Result<Launching> {
     let restores = matches!(launch.start, Start::Restore(_));
     let carry_out = move || launch.carry_out(Debugger::new(port)?);
-    Launching { restores, thread: Some(std::thread::spawn(carry_out)) }
+    Ok(Launching { restores, thread: Some(Builder::new().spawn(carry_out)?) })
 }
 
 impl Launching {

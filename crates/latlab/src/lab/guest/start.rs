@@ -51,7 +51,7 @@ pub(super) fn start(
     let console = outputs.console.try_clone()?;
     let (timer, device, job) = (cell.timer, interrupt_device(cell), boot.job);
     let launch = Launch { start, timer, memory, devices, console, device, job };
-    Ok((running, Some(launch::launch(ours, launch))))
+    Ok((running, Some(launch::launch(ours, launch)?)))
 }
 
 impl Qemu {

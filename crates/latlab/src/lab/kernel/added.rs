@@ -1,6 +1,6 @@
 //! Kernels from files of the user.
 
-use super::store::{self, Origin, Store, modules_place};
+use super::store::{self, Facts, Origin, Store, modules_place};
 use super::{Kernel, Progress, Source, digest, image};
 use crate::failure::{Failure, Result, failed};
 use std::path::{Path, PathBuf};
@@ -54,6 +54,11 @@ impl File<'_> {
         Ok(File { path, bytes, digest })
     }
 
+    /// Whether the kernel was read from a file with these contents.
+    fn is(&self, kernel: &Kernel) -> bool {
+        kernel.digest == self.digest
+    }
+
     fn image(&self) -> Result<image::Image> {
         image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
     }
@@ -64,7 +69,7 @@ impl File<'_> {
         let is_image = |source: &Source| matches!(source, Source::Image(_));
         let kernels = store.kernels()?.into_iter();
         let mut images = kernels.filter(|(_, facts)| facts.origin.serves.iter().any(is_image));
-        let same = images.find(|(kernel, _)| kernel.digest == self.digest);
+        let same = images.find(|(kernel, facts)| self.is(kernel) && facts.is_intact(kernel));
         Ok(same.map(|(kernel, _)| kernel))
     }
 
@@ -80,9 +85,11 @@ impl File<'_> {
         let modules = modules.or_else(|| own_modules(self.path, &image.release));
         let draft = store.begin(&format!("add-{name}"), &format!("adding {name}"), progress)?;
         // Another process may have added the same kernel meanwhile, and may be booting it.
-        let same = |kernel: &Kernel| kernel.name == name && kernel.digest == self.digest;
-        let there = store.kernels()?.into_iter().map(|(kernel, _)| kernel).find(same);
-        if let (Some(kernel), None) = (there, &modules) {
+        let same = |(kernel, facts): &(Kernel, Facts)| {
+            kernel.name == name && self.is(kernel) && facts.is_intact(kernel)
+        };
+        let there = store.kernels()?.into_iter().find(same);
+        if let (Some((kernel, _)), None) = (there, &modules) {
             return Ok(kernel);
         }
         let kept = self.bytes.len() + image.unpacked();

@@ -34,8 +34,7 @@ pub(crate) fn names(prefix: &str) -> Result<Vec<String>> {
     Ok(said.unwrap_or_default().lines().map(str::to_owned).collect())
 }
 
-/// The result of `look`. If it finds nothing and latlab runs as root, the package lists are updated
-/// first.
+/// The result of `look`. If apt has no package lists and latlab runs as root, they are fetched first.
 pub(crate) fn find(
     name: &str,
     log: &Path,
@@ -45,19 +44,22 @@ pub(crate) fn find(
     if let Some(package) = look(name)? {
         return Ok(package);
     }
-    if process::is_root() {
-        update(log, progress)?;
-        if let Some(package) = look(name)? {
-            return Ok(package);
-        }
-        return Err(Failure::Failed(format!(
-            "apt does not know the package '{name}': {ELSEWHERE}"
-        )));
+    let unknown = format!("apt does not know the package '{name}'");
+    if has_lists()? {
+        let advice = "if it is a new one, run apt-get update as root first";
+        return Err(Failure::Failed(format!("{unknown}: {advice}; or {ELSEWHERE}")));
     }
-    let advice = "run apt-get update as root first";
-    Err(Failure::Unsupported(format!(
-        "apt does not know the package '{name}': {advice}, or {ELSEWHERE}"
-    )))
+    if !process::is_root() {
+        let advice = "run apt-get update as root first";
+        return Err(Failure::Unsupported(format!("{unknown}: {advice}, or {ELSEWHERE}")));
+    }
+    update(log, progress)?;
+    look(name)?.ok_or_else(|| Failure::Failed(format!("{unknown}: {ELSEWHERE}")))
+}
+
+/// Whether apt has package lists: every one has this package.
+fn has_lists() -> Result<bool> {
+    Ok(show("base-files")?.is_some())
 }
 
 const ELSEWHERE: &str = "add a kernel of your own with latlab kernel add FILE";
@@ -80,7 +82,7 @@ pub(crate) fn download(
     let fetched =
         || debs(folder).iter().filter_map(|deb| deb.metadata().ok()).map(|m| m.len()).sum();
     let look = &mut |progress: &mut dyn Progress| progress.at(fetched(), package.size);
-    let ended = run(&mut command, &folder.join("apt.log"), progress, look);
+    let ended = run(&command, &folder.join("apt.log"), progress, look);
     on_debian(ended).map_err(|failure| match &failure {
         Failure::Failed(why) if failure != interrupted() => {
             Failure::Failed(format!("{why}; run apt-get update and try again, or {ELSEWHERE}"))

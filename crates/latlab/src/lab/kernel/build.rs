@@ -130,7 +130,7 @@ fn source_tree(
     let archive = outer.join(format!("usr/src/{SOURCE}.tar.xz"));
     let mut tar = tool("tar");
     tar.arg("-xf").arg(archive).arg("--strip-components=1").arg("-C").arg(&tree);
-    run(&mut tar, &draft.folder.join("tar.log"), progress, &mut |_| ())?;
+    run(&tar, &draft.folder.join("tar.log"), progress, &mut |_| ())?;
     Ok(tree)
 }
 
@@ -147,8 +147,8 @@ impl Make<'_> {
         let asked = self.tree.join("latlab.config");
         latlab_sys::file::write_atomically(&asked, recipe.config.as_bytes())
             .map_err(|e| failed(&asked.display().to_string(), e))?;
-        let mut configure = make(self.tree, &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
-        run(&mut configure, self.log, progress, &mut |_| ())?;
+        let configure = make(self.tree, &["KCONFIG_ALLCONFIG=latlab.config", "allnoconfig"]);
+        run(&configure, self.log, progress, &mut |_| ())?;
         let path = self.tree.join(".config");
         let result = std::fs::read_to_string(&path);
         recipe.check_kept(&result.map_err(|e| failed(&path.display().to_string(), e))?)
@@ -163,7 +163,7 @@ impl Make<'_> {
             progress.at((objects_so_far as u64).min(objects), objects);
         };
         // There are no modules, but this target makes Module.symvers, which other modules need.
-        run(&mut make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
+        run(&make(self.tree, &[&jobs, "bzImage", "modules"]), self.log, progress, look)
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn collect(
         .env("SRCARCH", GUEST.source_folder)
         .env("CC", "gcc")
         .env("HOSTCC", "gcc");
-    run(&mut script, log, progress, &mut |_| ())
+    run(&script, log, progress, &mut |_| ())
 }
 
 /// The headers installed on this machine, for a kernel from a file.

@@ -4,7 +4,9 @@ use super::store::{Draft, Store};
 use super::work::{explain, log_file, run};
 use super::{Progress, digest};
 use crate::failure::{Failure, Result, failed};
+use crate::lab::seal::Seal;
 use latlab_sys::file;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,17 +38,17 @@ impl Product<'_> {
         M: FnOnce(&Path, &Draft, &mut dyn Progress) -> Result<Command>,
     {
         let place = self.place();
-        if place.is_file() {
+        if is_intact(&place) {
             return Ok(place);
         }
         let what = format!("building {}", self.what);
         let draft = store.begin(self.key, &what, progress)?;
         // Another process may have built it meanwhile.
-        if !place.is_file() {
+        if !is_intact(&place) {
             let folder = draft.folder.join("sources");
             let command = make(&folder, &draft, progress)?;
-            let built = self.build(&folder, command, progress)?;
-            std::fs::rename(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;
+            let built = self.build(&folder, &command, progress)?;
+            keep(&built, &place).map_err(|e| failed(&place.display().to_string(), e))?;
         }
         Ok(place)
     }
@@ -60,16 +62,11 @@ impl Product<'_> {
     }
 
     /// Builds it and returns its path.
-    fn build(
-        &self,
-        folder: &Path,
-        mut make: Command,
-        progress: &mut dyn Progress,
-    ) -> Result<PathBuf> {
+    fn build(&self, folder: &Path, make: &Command, progress: &mut dyn Progress) -> Result<PathBuf> {
         self.unpack(folder)?;
         progress.note(&format!("building {}", self.what));
         let log = log_file(self.key)?;
-        let ended = run(&mut make, &log, progress, &mut |_| ());
+        let ended = run(make, &log, progress, &mut |_| ());
         ended.map_err(|failure| explain(self.what, &log, failure, progress))?;
         let built = folder.join(self.file);
         if built.is_file() {
@@ -88,6 +85,25 @@ impl Product<'_> {
                 .map_err(|e| failed(&path.display().to_string(), e))
         })
     }
+}
+
+/// Whether the kept file is as it was built.
+fn is_intact(place: &Path) -> bool {
+    let seal = std::fs::read(seal_of(place)).ok();
+    let seal: Option<Seal> = seal.and_then(|text| serde_json::from_slice(&text).ok());
+    seal.is_some_and(|seal| seal.holds(place))
+}
+
+/// Moves a built file to its place, with its seal.
+fn keep(built: &Path, place: &Path) -> io::Result<()> {
+    std::fs::rename(built, place)?;
+    let seal = Seal::of(place, &std::fs::read(place)?)?;
+    file::write_atomically(&seal_of(place), &serde_json::to_vec(&seal)?)
+}
+
+/// The file with the seal of a kept file.
+fn seal_of(place: &Path) -> PathBuf {
+    place.with_added_extension("seal")
 }
 
 /// Asserts that `sources` are all sources in a folder of the tree: the Makefile and the `.c` and

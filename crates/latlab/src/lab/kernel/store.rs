@@ -7,9 +7,12 @@
 use super::image::{Boot, Image};
 use super::{Kernel, Progress, Source, VMLINUX, cache, digest, work};
 use crate::failure::{Failure, Result, failed};
-use latlab_sys::file;
+use crate::lab::seal::Seal;
+use latlab_core::time::Nanos;
+use latlab_sys::{clock, file};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Contents of the file `kernel.json` in a kernel's folder.
@@ -18,6 +21,8 @@ pub(crate) struct Facts {
     release: String,
     /// The name of the file that QEMU boots.
     image: String,
+    /// The seal of that file.
+    seal: Seal,
     digest: String,
     #[serde(flatten)]
     pub(crate) origin: Origin,
@@ -32,6 +37,13 @@ pub(crate) struct Origin {
     pub(crate) version: String,
     /// The sources by which profiles name it.
     pub(crate) serves: Vec<Source>,
+}
+
+impl Facts {
+    /// Whether the file that QEMU boots is as it was written.
+    pub(crate) fn is_intact(&self, kernel: &Kernel) -> bool {
+        self.seal.holds(&kernel.image)
+    }
 }
 
 impl Origin {
@@ -67,7 +79,7 @@ impl Store {
     /// All complete kernels, sorted by release, oldest first.
     pub(crate) fn kernels(&self) -> Result<Vec<(Kernel, Facts)>> {
         let entries = match fs::read_dir(&self.folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|e| at(&self.folder, &e))?,
         };
         let folders = entries.flatten().map(|entry| entry.path());
@@ -183,9 +195,11 @@ impl Draft {
             Boot::Vmlinux(vmlinux) => (VMLINUX, vmlinux.as_slice(), digest(bytes)),
             Boot::AsIs => ("image", bytes, digest(bytes)),
         };
-        let facts = Facts { release: image.release, image: file.to_owned(), digest, origin };
-        let whole = self.whole()?;
-        write(&whole.join(file), bytes)?;
+        let (whole, release) = (self.whole()?, image.release);
+        let path = whole.join(file);
+        write(&path, bytes)?;
+        let seal = Seal::of(&path, bytes).map_err(|e| at(&path, &e))?;
+        let facts = Facts { release, image: file.to_owned(), seal, digest, origin };
         write(&whole.join(FACTS), &json(&facts))?;
         let place = self.kernels.join(name);
         if let Some((_, there)) = kernel(&place)
@@ -269,12 +283,19 @@ pub(crate) fn size(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Removes a folder if it exists.
+/// Removes a folder if it exists. The programs that a killed latlab had started may still write into
+/// it for a moment.
 fn clear(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(at(folder, &e)),
-        _ => Ok(()),
+    const ATTEMPTS: usize = 20;
+    for _ in 0..ATTEMPTS {
+        match fs::remove_dir_all(folder) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(e) if e.kind() != ErrorKind::DirectoryNotEmpty => return Err(at(folder, &e)),
+            Err(_) => drop(clock::sleep_for(Nanos::from_millis(100))),
+            Ok(()) => return Ok(()),
+        }
     }
+    Err(Failure::Failed(format!("{}: another program writes into it", folder.display())))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

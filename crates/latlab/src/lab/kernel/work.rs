@@ -23,9 +23,9 @@ pub(crate) fn ask(command: &mut Command) -> Result<Option<String>> {
     Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// Runs a program to its end. Its output goes to `log`; `look` is called meanwhile.
+/// Runs a program to its end, at low priority. Its output goes to `log`; `look` is called meanwhile.
 pub(crate) fn run(
-    command: &mut Command,
+    command: &Command,
     log: &Path,
     progress: &mut dyn Progress,
     look: &mut dyn FnMut(&mut dyn Progress),
@@ -35,8 +35,12 @@ pub(crate) fn run(
     let file = file.map_err(|e| failed(&path, e))?;
     let twin = file.try_clone().map_err(|e| failed(&path, e))?;
     let name = command.get_program().to_string_lossy().into_owned();
-    command.stdout(twin).stderr(file);
-    let mut running = Running::start(command).map_err(|e| missing(command, &e))?;
+    if !is_there(&name) {
+        return Err(missing(command, &ErrorKind::NotFound.into()));
+    }
+    let mut tied = tied(command);
+    tied.stdout(twin).stderr(file);
+    let mut running = Running::start(&mut tied).map_err(|e| missing(&tied, &e))?;
     loop {
         let status = running.child().try_wait().map_err(|e| failed(&name, e))?;
         match status {
@@ -49,21 +53,38 @@ pub(crate) fn run(
     }
 }
 
-/// `make` with these arguments, in a process group that dies with latlab: compilers are not our
-/// children, so a shell that waits until our end of a pipe is closed kills the group. User, host
-/// and time of the build are fixed, so that builds are reproducible.
-pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
+/// The same command in a process group that dies with latlab: compilers and decompressors are not
+/// our children, so a shell that waits until our end of a pipe is closed kills the group.
+fn tied(command: &Command) -> Command {
     const TIED: &str = "exec 3<&0; { read -r _ <&3; kill -KILL 0; } & \
-                        exec nice -n 10 make \"$@\" 3<&- </dev/null";
-    let mut command = tool("sh");
-    command.stdin(Stdio::piped()).process_group(0).current_dir(tree);
+                        exec nice -n 10 \"$@\" 3<&- </dev/null";
+    let mut tied = tool("sh");
+    tied.stdin(Stdio::piped()).process_group(0);
+    if let Some(folder) = command.get_current_dir() {
+        tied.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => tied.env(name, value),
+            None => tied.env_remove(name),
+        };
+    }
+    tied.arg("-c").arg(TIED).arg("sh").arg(command.get_program()).args(command.get_args());
+    tied
+}
+
+/// `make` with these arguments. User, host and time of the build are fixed, so that builds are
+/// reproducible.
+pub(crate) fn make(tree: &Path, words: &[&str]) -> Command {
+    let mut command = tool("make");
+    command.current_dir(tree);
     for name in ["MAKEFLAGS", "MFLAGS", "CROSS_COMPILE", "LLVM", "KBUILD_OUTPUT", "KCFLAGS"] {
         command.env_remove(name);
     }
     command.env("KBUILD_BUILD_TIMESTAMP", "2020-01-01");
     command.env("KBUILD_BUILD_USER", "latlab").env("KBUILD_BUILD_HOST", "lab");
     let here = format!("-ffile-prefix-map={}=.", tree.display());
-    command.arg("-c").arg(TIED).arg("make").arg(format!("ARCH={}", GUEST.kbuild)).args(words);
+    command.arg(format!("ARCH={}", GUEST.kbuild)).args(words);
     command.arg(format!("KCFLAGS={here}")).arg(format!("KAFLAGS={here}"));
     command
 }
@@ -181,7 +202,7 @@ mod tests {
         let rules = b"bzImage:\n\tsleep 1000 & sleep 1000\n";
         file::write_atomically(&folder.path().join("Makefile"), rules).unwrap();
         let start = || {
-            let mut command = make(folder.path(), &["bzImage"]);
+            let mut command = tied(&make(folder.path(), &["bzImage"]));
             let mut running = Running::start(command.stdout(Stdio::null())).unwrap();
             let group = running.child().id();
             // make, its shell, two sleeps, and the shell that waits for our end.

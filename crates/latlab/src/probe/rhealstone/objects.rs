@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result};
 use crate::rig::Span;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use latlab_sys::namespace;
+use latlab_sys::{namespace, thread};
 use std::io;
 
 /// Kind of object, as the parameter `kind` selects it.
@@ -70,11 +70,7 @@ pub(super) fn check<T>(probe: &str, instead: &str, objects: &[&Object<T>]) -> Re
     };
     // The namespace belongs to the thread and ends with it. Nothing is created outside of it.
     let make_all = || objects.iter().try_for_each(|object| (object.make)().map(drop));
-    let tried = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| namespace::unshare_ipc().map(|()| make_all()));
-        thread.join().unwrap_or_else(|_| Ok(Err(io::ErrorKind::Other.into())))
-    });
-    match tried {
+    match thread::on_its_own(|| namespace::unshare_ipc().map(|()| make_all())) {
         Err(error) => refused(
             "its objects need an IPC namespace of their own, so that none outlives a killed run, \
              and the kernel refuses to create one",

@@ -8,9 +8,9 @@ use latlab_sys::process::{self, Running};
 use latlab_sys::terminal::Settings;
 use latlab_sys::{clock, signal};
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, BufReader, IsTerminal as _, Read, Write as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read, Write as _};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError};
 use std::time::Duration;
 
 /// The next event of a connection.
@@ -42,6 +42,12 @@ pub(super) struct Connection {
     host: String,
     deadline: Nanos,
 }
+
+/// Number of lines that may wait to be read; then the host waits.
+const WAITING: usize = 100;
+
+/// Maximum length of a line in bytes, far more than any record has.
+const LONGEST_LINE: u64 = 256 << 20;
 
 /// Number of the last lines of stderr that are kept.
 const COMPLAINTS: usize = 20;
@@ -76,7 +82,7 @@ impl Connection {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             unreachable!("all three were asked for");
         };
-        let ((input, chunks), (tell, lines)) = (mpsc::channel(), mpsc::channel());
+        let ((input, chunks), (tell, lines)) = (mpsc::channel(), mpsc::sync_channel(WAITING));
         thread(move || write(stdin, &chunks))?;
         let complain = tell.clone();
         thread(move || read(stdout, Line::Stdout, tell))?;
@@ -204,16 +210,53 @@ fn write(mut to: ChildStdin, chunks: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Forwards a pipe line by line and wakes the waiting thread, also at its end.
-fn read(pipe: impl Read, kind: fn(String) -> Line, to: Sender<Line>) {
-    for line in BufReader::new(pipe).split(b'\n').map_while(io::Result::ok) {
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let wanted = line.is_empty() || to.send(kind(line)).is_ok();
-        if !wanted {
+/// Forwards a pipe line by line and wakes the waiting thread, also at its end. It is closed after a
+/// line that is too long, and the client ends.
+fn read(pipe: impl Read, kind: fn(String) -> Line, to: SyncSender<Line>) {
+    let mut pipe = BufReader::new(pipe);
+    loop {
+        let line = match next_line(&mut pipe, LONGEST_LINE) {
+            Ok(Some(line)) if line.is_empty() => continue,
+            Ok(Some(line)) => kind(line),
+            Ok(None) => break,
+            Err(error) => {
+                let _ = to.send(Line::Stderr(error.to_string()));
+                break;
+            }
+        };
+        if to.send(line).is_err() {
             return;
         }
         signal::notify();
     }
     drop(to);
     signal::notify();
+}
+
+/// The next line without its end. None at the end of the pipe; an error for a line of `longest` bytes
+/// or more, at whose end the pipe can't be read on.
+fn next_line(pipe: &mut impl BufRead, longest: u64) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    let read = pipe.by_ref().take(longest).read_until(b'\n', &mut line)?;
+    if read as u64 == longest && line.last() != Some(&b'\n') {
+        return Err(io::Error::other("it sent a line that is longer than any record"));
+    }
+    Ok((read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_longer_than_any_record_is_an_error() {
+        let mut pipe = BufReader::new(b"one\ntwo \r\n\nlast".chain(io::repeat(b'x')));
+        let mut next = || next_line(&mut pipe, 1_000);
+        let lines = [next(), next(), next()].map(|line| line.unwrap().unwrap());
+        assert_eq!(lines, ["one", "two", ""]);
+        assert!(next().unwrap_err().to_string().contains("longer than any record"));
+        let mut last = &b"the end"[..];
+        assert_eq!(next_line(&mut last, 1_000).unwrap().as_deref(), Some("the end"));
+        assert_eq!(next_line(&mut last, 1_000).unwrap(), None);
+    }
 }

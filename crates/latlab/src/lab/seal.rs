@@ -1,0 +1,76 @@
+//! Seals of files in the cache: whether a file is still as it was written.
+
+use super::kernel::digest;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// What the file system says of a file, which changes with its contents: to compare it takes no
+/// time, where the digest of a guest's memory takes longer than all the rest of its start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    inode: u64,
+    bytes: u64,
+    /// Time of the last change, seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl Identity {
+    pub(super) fn of(file: &File) -> io::Result<Identity> {
+        let there = file.metadata()?;
+        let changed = (there.ctime(), there.ctime_nsec());
+        Ok(Identity { inode: there.ino(), bytes: there.len(), changed })
+    }
+}
+
+/// The identity of a file, and the digest of its contents.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seal {
+    digest: String,
+    identity: Identity,
+}
+
+impl Seal {
+    /// The seal of the file at `path`, which was just written with these contents.
+    pub(super) fn of(path: &Path, contents: &[u8]) -> io::Result<Seal> {
+        Ok(Seal { digest: digest(contents), identity: Identity::of(&File::open(path)?)? })
+    }
+
+    /// Whether the file at `path` is as it was written. Its contents are only read where its identity
+    /// differs, as in a cache that was copied.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        let same = |file: File| Identity::of(&file).is_ok_and(|now| now == self.identity);
+        let is_same = File::open(path).is_ok_and(same);
+        is_same || std::fs::read(path).is_ok_and(|contents| digest(&contents) == self.digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latlab_core::time::Nanos;
+    use latlab_sys::clock;
+    use latlab_sys::file::write_atomically;
+    use std::os::unix::fs::FileExt as _;
+
+    #[test]
+    fn seal_holds_for_a_copy_and_not_for_a_changed_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, copy) = (folder.path().join("file"), folder.path().join("copy"));
+        write_atomically(&path, b"contents").unwrap();
+        let seal = Seal::of(&path, b"contents").unwrap();
+        assert!(seal.holds(&path));
+        std::fs::copy(&path, &copy).unwrap();
+        assert!(seal.holds(&copy));
+        let file = File::options().write(true).open(&path).unwrap();
+        // The file system may count time in ticks.
+        clock::sleep_for(Nanos::from_millis(20));
+        file.write_all_at(b"C", 0).unwrap();
+        assert!(!seal.holds(&path));
+        file.write_all_at(b"c", 0).unwrap();
+        assert!(seal.holds(&path));
+        assert!(!seal.holds(&folder.path().join("missing")));
+    }
+}
