@@ -27,6 +27,11 @@ pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The limit on the stack of this process (`RLIMIT_STACK`), in bytes; none where there is no limit.
+pub fn stack_limit() -> Option<u64> {
+    rustix::process::getrlimit(Resource::Stack).current
+}
+
 /// Has the kernel kill this process when the thread that started it ends
 /// (`PR_SET_PDEATHSIG(2const)`). `NotFound` where the parent process has ended already.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {

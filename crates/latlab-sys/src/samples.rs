@@ -66,7 +66,7 @@ impl Samples {
     /// The rings that the parent process made for this number of writers and left open under this
     /// descriptor.
     pub fn inherited(fd: RawFd, writers: usize) -> io::Result<Samples> {
-        Samples::map(descriptor::inherited(fd)?.into(), writers)
+        Samples::map(descriptor::inherited_memory(fd, size(writers))?, writers)
     }
 
     fn map(fd: OwnedFd, writers: usize) -> io::Result<Samples> {
@@ -166,7 +166,7 @@ impl Slot {
 
 /// The memory that the rings of this number of writers take.
 fn size(writers: usize) -> Bytes {
-    Bytes((writers * size_of::<Ring>()) as u64)
+    Bytes(writers.saturating_mul(size_of::<Ring>()) as u64)
 }
 
 impl AsRawFd for Samples {

@@ -43,7 +43,7 @@ impl SharedPage {
 
     /// The page behind a descriptor that the parent process left open.
     pub fn inherited(fd: RawFd) -> io::Result<SharedPage> {
-        SharedPage::map(descriptor::inherited(fd)?.into())
+        SharedPage::map(descriptor::inherited_memory(fd, SIZE)?)
     }
 
     /// Maps the same page once more.
@@ -104,6 +104,16 @@ impl AsRawFd for SharedPage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::IntoRawFd as _;
+
+    /// An access beyond the end of the file would kill the process.
+    #[test]
+    fn shared_page_of_another_size_is_refused() {
+        let file = crate::file::in_memory().unwrap();
+        file.set_len(SIZE.0 - 1).unwrap();
+        let error = SharedPage::inherited(file.into_raw_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
 
     #[test]
     fn shared_page_counts_and_times_are_seen_in_another_mapping() {

@@ -6,8 +6,10 @@ use std::io;
 /// thread can't be started.
 pub fn on_its_own<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let ended = std::thread::Builder::new().spawn_scoped(scope, work)?.join();
-        ended.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+        let unable =
+            |e: io::Error| io::Error::new(e.kind(), format!("a thread can't be started: {e}"));
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work).map_err(unable)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
     })
 }
 

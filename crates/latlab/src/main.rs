@@ -24,17 +24,25 @@ mod study;
 mod target;
 mod workload;
 
+use latlab_sys::{process, signal};
 use std::process::ExitCode;
 
+/// Bytes of stack for reading the command line, with some more.
+const STACK: u64 = 512 << 10;
+
 fn main() -> ExitCode {
-    if latlab_sys::process::is_no_op() {
+    if process::is_no_op() {
         return ExitCode::SUCCESS;
     }
     if lab::is_init() {
         lab::serve();
     }
+    if process::stack_limit().is_some_and(|limit| limit < STACK) {
+        format::say("the limit on its stack is too low: run ulimit -s 1024");
+        return ExitCode::from(2);
+    }
     // Otherwise a full limit ends latlab as it ends any program.
-    let _ = latlab_sys::signal::survive_file_size_limit();
+    let _ = signal::survive_file_size_limit();
     match commands::dispatch(std::env::args_os()) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

@@ -71,8 +71,13 @@ impl Adapter {
         reporter: Reporter,
     ) -> Result<Adapter> {
         let adaptation = mechanism::adaptation(names, configuration)?;
+        let claim = match Claim::take(&root, "adapt") {
+            // What the other latlab has changed would look like a limitation of the machine.
+            Err(taken @ ClaimError::Taken(_)) => return Err(claim_failure(&taken)),
+            claim => claim,
+        };
         let limitations = precheck::check(&adaptation, names, &root)?;
-        let claim = Claim::take(&root, "adapt").map_err(|e| claim_failure(&e))?;
+        let claim = claim.map_err(|e| claim_failure(&e))?;
         let DaemonLinks { mut decision_log, requests, starvation } = links;
         decision_log.open_file()?;
         let source = ObservationSource::start(&adaptation, names, &root)?;

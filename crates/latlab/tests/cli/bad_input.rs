@@ -1,8 +1,11 @@
 //! Bad input: one sentence with what was wrong and the nearest valid names, and exit code 2.
 
-use crate::program::{entries, folder, in_mount_namespace, latlab, lock_machine, root, run};
+use crate::program::{
+    LATLAB, entries, folder, in_mount_namespace, latlab, lock_machine, root, run,
+};
 use serde_json::{Value, json};
 use std::fs;
+use std::process::Command;
 
 /// Arguments, and words that the sentence must contain.
 const TYPED: &[(&str, &[&str])] = &[
@@ -23,6 +26,7 @@ const TYPED: &[(&str, &[&str])] = &[
     ("run cyclic:interval=1", &["'1' has no unit", "1us"]),
     ("run cyclic:interval=0", &["interval"]),
     ("run cyclic:interval=1parsec", &["1parsec", "ms"]),
+    ("run cyclic:interval=1h --for 100ms", &["interval of 1 h", "--for 1 h"]),
     ("run cyclic:phase=algined", &["phase", "aligned"]),
     ("run cyclic:policy=fio", &["policy", "fifo"]),
     ("run cyclic:priority=100", &["priority", "100"]),
@@ -196,6 +200,41 @@ fn damaged_record_is_refused_with_its_defect() {
     refused(&damaged(|r| r["series"][0]["counts"]["recorded"] = json!(1)), &["damaged", "samples"]);
     refused(&damaged(|r| r["series"][0]["max"] = json!(0)), &["damaged", "minimum"]);
     refused(&damaged(|r| r["series"][0]["max"] = json!(-5)), &["not a latlab record", "-5"]);
+}
+
+#[test]
+fn file_without_an_end_is_refused_as_record() {
+    latlab("report /dev/zero").assert_refused(2, &["/dev/zero", "it is longer than"]);
+}
+
+/// A terminal would obey it.
+#[test]
+fn escape_sequence_in_a_record_is_not_printed() {
+    let (folder, mut record) = (folder(), record());
+    let (path, other) = (folder.path().join("record.json"), folder.path().join("other.json"));
+    fs::write(&other, record.to_string()).unwrap();
+    record["machine"]["kernel"] = json!("\u{1b}]0;owned\u{7}");
+    fs::write(&path, record.to_string()).unwrap();
+    let output = latlab(&format!("compare {} {}", path.display(), other.display()));
+    assert!(output.stdout.contains("owned"), "{output:?}");
+    let text = output.stdout + &output.stderr;
+    assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+}
+
+#[test]
+fn stack_too_small_is_refused() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -s 64; exec \"$0\" list probes", LATLAB]);
+    run(&mut command).assert_refused(2, &["stack", "ulimit -s"]);
+}
+
+#[test]
+fn limit_on_the_size_of_files_is_refused_before_anything_starts() {
+    let folder = folder();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 1; exec \"$0\" run --count 5 --out record.json", LATLAB]);
+    run(command.current_dir(folder.path())).assert_refused(2, &["record.json", "File too large"]);
+    assert_eq!(entries(folder.path()).len(), 0);
 }
 
 #[test]

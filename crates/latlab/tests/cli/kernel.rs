@@ -1,13 +1,14 @@
 //! Kernels in the cache: each is complete or absent, whatever happens to the process that adds it.
 
 use crate::program::{
-    Missing, Output, Running, command, entries, folder, in_mount_namespace, latlab, not_run, root,
-    run, wait_until,
+    Missing, Output, Running, command, entries, folder, in_mount_namespace, latlab, not_run, pause,
+    root, run, wait_until,
 };
-use std::fs::{self, File};
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Returns the smallest kernel image: an ELF header, the PVH note for QEMU, and a banner.
 pub(super) fn kernel(release: &str) -> Vec<u8> {
@@ -39,6 +40,15 @@ fn kernels(folder: &Path) -> Vec<String> {
     names.retain(|name| name != ".locks");
     names.sort();
     names
+}
+
+/// Creates the cache in `folder`.
+fn cache(folder: &Path) -> PathBuf {
+    let cache = folder.join("latlab");
+    let private = Permissions::from_mode(0o700);
+    let created = fs::create_dir(&cache).and_then(|()| fs::set_permissions(&cache, private));
+    created.expect("the folder is the test's own");
+    cache
 }
 
 fn assert_prints_name(output: &Output, name: &str) {
@@ -111,7 +121,7 @@ fn wait_for_another_latlab_is_reported_and_can_be_ended() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
-    let locks = folder.join("latlab/kernels/.locks");
+    let locks = cache(folder).join("kernels/.locks");
     fs::create_dir_all(&locks).unwrap();
     let lock = File::create(locks.join("add-6.1.9")).unwrap();
     lock.lock().unwrap();
@@ -137,7 +147,7 @@ fn draft_of_killed_process_is_no_kernel_and_is_removed() {
     let folder = folder();
     let folder = folder.path();
     fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
-    let draft = folder.join("latlab/kernels/.draft-add-6.1.9/whole");
+    let draft = cache(folder).join("kernels/.draft-add-6.1.9/whole");
     fs::create_dir_all(&draft).unwrap();
     fs::write(draft.join("image"), "half").unwrap();
     let half = folder.join("latlab/kernels/half");
@@ -167,6 +177,72 @@ fn read_only_cache_still_lists_its_kernels() {
     in_read_only("add vmlinux --name b")
         .assert_refused(2, &["latlab/kernels", "Read-only file system"]);
     in_read_only("remove 6.1.9").assert_refused(2, &["latlab/kernels", "Read-only file system"]);
+}
+
+/// What is in the cache is booted, and loaded into QEMU.
+#[test]
+fn cache_that_others_can_write_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    let cache = cache(folder);
+    fs::set_permissions(&cache, Permissions::from_mode(0o777)).unwrap();
+    run(&mut in_cache(folder, "list")).assert_refused(2, &["chmod -R go-w", "latlab"]);
+    fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(run(&mut in_cache(folder, "list")).code(), Some(0));
+    if !root() {
+        return;
+    }
+    chown(&cache, Some(65_534), None).unwrap();
+    run(&mut in_cache(folder, "list"))
+        .assert_refused(2, &["belongs to another user", "XDG_CACHE_HOME"]);
+}
+
+#[test]
+fn kernel_changed_in_the_cache_is_removed_and_never_booted() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("vmlinux"), kernel("6.1.9")).unwrap();
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux")), "6.1.9");
+    let image = folder.join("latlab/kernels/6.1.9/image");
+    // The file system may count time in ticks.
+    pause(Duration::from_millis(20));
+    File::options().write(true).open(image).unwrap().write_all_at(b"7", 200).unwrap();
+    let mut command = command("run cyclic --count 1 --on lab:6.1.9");
+    let output = run(command.env("XDG_CACHE_HOME", folder));
+    assert_eq!(output.code(), Some(2), "{output:?}");
+    let removed = "latlab: the kernel 6.1.9 was changed in the cache: it is removed\n";
+    assert!(output.stderr.starts_with(removed), "{output:?}");
+    assert_eq!(kernels(folder), Vec::<String>::new());
+}
+
+/// The programs that unpack a package are not children of latlab.
+#[test]
+fn fetch_that_is_killed_leaves_nothing_running_and_can_be_repeated() {
+    const PACKAGE: &str = "linux-image-cloud-amd64";
+    if !has_apt() {
+        return;
+    }
+    let folder = folder();
+    let folder = folder.path();
+    let fetch = Running::start(&mut in_cache(folder, &format!("fetch {PACKAGE}")));
+    wait_until("the package is unpacked", || programs_in(folder).any(|line| line.contains(" -x ")));
+    fetch.signal("KILL");
+    wait_until("all programs end", || programs_in(folder).next().is_none());
+    let again = Running::start(&mut in_cache(folder, &format!("fetch {PACKAGE}")));
+    wait_until("the package is fetched again", || again.stderr().contains("fetching linux-image"));
+    again.signal("INT");
+    let output = again.finish();
+    assert!(output.stderr.contains("ended on request"), "{output:?}");
+    assert_eq!(kernels(folder), Vec::<String>::new());
+}
+
+/// Returns the command lines of the running programs that name this folder.
+fn programs_in(folder: &Path) -> impl Iterator<Item = String> {
+    let folder = folder.display().to_string();
+    let line = |path: PathBuf| fs::read(path.join("cmdline")).ok();
+    let lines = entries(Path::new("/proc")).into_iter().filter_map(line);
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(move |line| line.contains(&folder))
 }
 
 #[test]
