@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A duration, or a point in time of a monotonic clock: whole nanoseconds, 0 to 584 years.
 ///
-/// Written with a unit (`50us`, `1.5s`, `10min`), stored in records as a bare integer.
+/// Written with a unit (`50us`, `1.5s`, `10m`) or several (`1h30m`), stored in records as a bare integer.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -16,6 +16,7 @@ pub struct Nanos(pub u64);
 
 /// The units of a duration, by name.
 const UNITS: &[(&str, u64)] = &[
+    ("m", 60_000_000_000),
     ("min", 60_000_000_000),
     ("ns", 1),
     ("us", 1_000),
@@ -34,8 +35,8 @@ pub enum TimeError {
     NoUnit(String),
     /// The number or the unit is invalid.
     #[error(
-        "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, min, h, d), such as \
-         50us or 1.5s"
+        "'{0}' is not a duration: write a number and a unit (ns, us, ms, s, m, h, d), such as 50us, \
+         1.5s or 1h30m"
     )]
     NotADuration(String),
     /// More nanoseconds than 64 bits hold.
@@ -73,18 +74,33 @@ impl FromStr for Nanos {
     type Err = TimeError;
 
     fn from_str(text: &str) -> Result<Nanos, TimeError> {
-        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let wrong = || TimeError::NotADuration(text.to_owned());
-        if unit.is_empty() && number == "0" {
+        if text == "0" {
             return Ok(Nanos(0));
         }
-        if unit.is_empty() && number.parse::<f64>().is_ok() {
+        if text.chars().all(is_of_number) && text.parse::<f64>().is_ok() {
             return Err(TimeError::NoUnit(text.to_owned()));
         }
-        let (_, scale) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
-        let value = scaled(number, *scale).ok_or_else(wrong)?;
+        let value = sum_of_parts(text).ok_or_else(|| TimeError::NotADuration(text.to_owned()))?;
         u64::try_from(value).map(Nanos).map_err(|_| TimeError::TooLong(text.to_owned()))
+    }
+}
+
+fn is_of_number(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
+}
+
+/// Returns the sum of one or more numbers, each with a unit smaller than the one before.
+fn sum_of_parts(text: &str) -> Option<u128> {
+    let (mut rest, mut sum, mut before) = (text, 0_u128, u64::MAX);
+    loop {
+        let (number, after) = rest.split_at(rest.find(|c| !is_of_number(c))?);
+        let (unit, next) = after.split_at(after.find(is_of_number).unwrap_or(after.len()));
+        let (_, scale) = UNITS.iter().find(|(name, scale)| *name == unit && *scale < before)?;
+        sum = sum.saturating_add(scaled(number, *scale)?);
+        if next.is_empty() {
+            return Some(sum);
+        }
+        (rest, before) = (next, *scale);
     }
 }
 
@@ -162,13 +178,16 @@ mod tests {
         assert_eq!(read("1.5s"), Ok(1_500_000_000));
         assert_eq!(read(".5h"), Ok(1_800_000_000_000));
         assert_eq!(read("0"), Ok(0));
+        assert_eq!((read("5m"), read("5min")), (Ok(300_000_000_000), Ok(300_000_000_000)));
+        assert_eq!(read("1h30m"), read("90m"));
+        assert_eq!(read("2d12h0.5s"), Ok(216_000_500_000_000));
     }
 
     #[test]
     fn duration_without_a_unit_is_refused_with_a_hint() {
         let wrong = "50".parse::<Nanos>().unwrap_err();
         assert_eq!(wrong.to_string(), "'50' has no unit: write 50us, 50ms or 50s");
-        for text in ["", "ms", "1.2.3s", "-5us", "5 parsecs", "."] {
+        for text in ["", "ms", "1.2.3s", "-5us", "5 parsecs", ".", "30m1h", "1s1s", "1h30"] {
             assert!(matches!(text.parse::<Nanos>(), Err(TimeError::NotADuration(_))), "{text}");
         }
         assert!(matches!("99999999999h".parse::<Nanos>(), Err(TimeError::TooLong(_))));

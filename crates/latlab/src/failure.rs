@@ -16,6 +16,9 @@ pub(crate) enum Failure {
     /// This machine does not support it: exit 3.
     #[error("{0}")]
     Unsupported(String),
+    /// The measurement was ended on request before its time, and its result is kept: exit 4.
+    #[error("{0}")]
+    CutShort(String),
 }
 
 /// The result of commands and the engine.
@@ -28,6 +31,7 @@ impl Failure {
             Failure::Worse(why) => Failure::Worse(format!("{what}: {why}")),
             Failure::Failed(why) => Failure::Failed(format!("{what}: {why}")),
             Failure::Unsupported(why) => Failure::Unsupported(format!("{what}: {why}")),
+            Failure::CutShort(why) => Failure::CutShort(format!("{what}: {why}")),
         }
     }
 
@@ -36,6 +40,7 @@ impl Failure {
             Failure::Worse(_) => 1,
             Failure::Failed(_) => 2,
             Failure::Unsupported(_) => 3,
+            Failure::CutShort(_) => 4,
         })
     }
 }

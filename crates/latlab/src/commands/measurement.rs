@@ -21,7 +21,8 @@ pub(super) struct Measurement {
     /// profiles); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: Vec<String>,
-    /// Write the record to this file; with several targets, one record for each to this folder
+    /// Write the record to this file (-: print it instead of the results); with several targets,
+    /// one record for each to this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print only the record, as JSON, on stdout
@@ -33,6 +34,9 @@ pub(super) struct Measurement {
 
 /// A way to carry out plans on a target.
 type CarryOut = fn(&dyn Target, &[Prepared], &mut Session<'_>) -> Vec<Result<Outcome>>;
+
+/// The file name that stands for standard output.
+const STDOUT: &str = "-";
 
 /// Bytes reserved for a record before the run starts.
 const RESERVED: u64 = 1 << 20;
@@ -101,20 +105,31 @@ impl Measurement {
     /// Prints the results of a run and writes its record.
     fn finish(&self, outcome: Outcome, file: Option<Pending>, path: Option<&Path>) -> Result<()> {
         let record = &outcome.record;
-        // The failure states that the limit was exceeded, and is printed last.
-        for warning in record.warnings.iter().filter(|w| w.code != "stopped-above") {
+        // The failures that these two are for are printed last.
+        let is_last = |code: &str| matches!(code, "stopped-above" | "interrupted");
+        for warning in record.warnings.iter().filter(|w| !is_last(&w.code)) {
             format::say(&warning.text);
         }
+        let interrupted = record.warnings.iter().find(|warning| warning.code == "interrupted");
+        let cut_short = interrupted.map(|warning| Failure::CutShort(warning.text.clone()));
         if let (Some(file), Some(path)) = (file, path) {
             write(file, path, record)?;
         }
-        if self.json {
+        if self.prints_record() {
             format::put(&record.to_json())?;
         } else {
+            if self.on.len() > 1 {
+                format::put(&text::heading(record))?;
+            }
             format::put(&text::summary(record))?;
             suggest_next(path);
         }
-        outcome.verdict.map_or(Ok(()), Err)
+        outcome.verdict.or(cut_short).map_or(Ok(()), Err)
+    }
+
+    /// Whether the record is all that is printed.
+    fn prints_record(&self) -> bool {
+        self.json || self.out.as_deref() == Some(Path::new(STDOUT))
     }
 
     /// The target that carries out all plans.
@@ -131,7 +146,9 @@ impl Measurement {
 
     /// The path of each plan's record.
     fn paths(&self, plans: &[Prepared]) -> Result<Vec<Option<PathBuf>>> {
-        let Some(out) = &self.out else { return Ok(vec![None; plans.len()]) };
+        let Some(out) = self.out.as_ref().filter(|out| *out != Path::new(STDOUT)) else {
+            return Ok(vec![None; plans.len()]);
+        };
         if plans.len() == 1 {
             return Ok(vec![Some(out.clone())]);
         }
@@ -166,8 +183,12 @@ fn worse(one: Result<()>, other: Result<()>) -> Result<()> {
         (Ok(()), result) | (result, Ok(())) => return result,
         (Err(one), Err(other)) => (one, other),
     };
-    let (serious, minor) =
-        if matches!(one, Failure::Worse(_)) { (other, one) } else { (one, other) };
+    let rank = |failure: &Failure| match failure {
+        Failure::Worse(_) => 0,
+        Failure::CutShort(_) => 1,
+        Failure::Failed(_) | Failure::Unsupported(_) => 2,
+    };
+    let (serious, minor) = if rank(&other) > rank(&one) { (other, one) } else { (one, other) };
     format::say(&minor.to_string());
     Err(serious)
 }

@@ -2,7 +2,7 @@
 
 use super::summary::{Explanations, Summarizer};
 use super::{LateWakeUp, proc, recorder_failed, start_recorder};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::rig;
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::{Comm, Window};
@@ -54,7 +54,8 @@ impl TaskExplainer {
         let result = explainer.watch(plan, signals, watch);
         watch.end();
         result?;
-        Ok((explainer.interrupted, explainer.finish(watched)))
+        explainer.check_task_exists(watched)?;
+        Ok((explainer.interrupted, explainer.finish()))
     }
 
     fn start(watched: &Watched, above: Option<Nanos>, machine: &Machine) -> Result<TaskExplainer> {
@@ -78,12 +79,10 @@ impl TaskExplainer {
         })
     }
 
-    fn finish(self, watched: &Watched) -> Explanations {
-        let missing_task = self.missing_task(watched);
+    fn finish(self) -> Explanations {
         // The number of wake-ups in time is not known.
         let mut explanations = self.summarizer.finish(0, self.above, &self.recorder);
         let missing = &mut explanations.explained.missing;
-        missing.extend(missing_task);
         let ended_after = self.process.and_then(|process| process.ended_after);
         missing.extend(ended_after.map(|time| format!("the process ended after {time}")));
         explanations
@@ -152,13 +151,17 @@ impl TaskExplainer {
         Ok(())
     }
 
-    /// Returns a sentence if there is no task of the watched name.
-    fn missing_task(&self, watched: &Watched) -> Option<String> {
+    /// Fails if there is no task of the watched name, and no late wake-up of one: nothing late would
+    /// seem to have happened.
+    fn check_task_exists(&self, watched: &Watched) -> Result<()> {
         match watched {
-            Watched::Name(name) if self.late == 0 && !proc::has_task_named(name) => Some(format!(
-                "no task is named '{name}', and no late wake-up of that name was recorded"
-            )),
-            _ => None,
+            Watched::Name(name) if self.late == 0 && !proc::has_task_named(name) => {
+                Err(Failure::Failed(format!(
+                    "no task is named '{name}', and no late wake-up of that name was recorded: \
+                     ps -eLo comm lists the names"
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -11,6 +11,11 @@ use latlab_core::record::Record;
 use latlab_core::time::Nanos;
 use std::fmt::Write as _;
 
+/// Returns the line above the summary of one of several targets: `lab:rt (Linux 6.12.117-rt)`.
+pub(crate) fn heading(record: &Record) -> String {
+    format!("{} (Linux {})\n", record.plan.target, record.machine.kernel)
+}
+
 /// Returns the summary that is shown after a run.
 pub(crate) fn summary(record: &Record) -> String {
     let mut text = series_table(record).trim_fmt();

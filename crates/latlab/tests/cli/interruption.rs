@@ -34,7 +34,7 @@ fn signal_to_end_keeps_samples_and_restores_knobs() {
     let before = knob::read();
     for signal in ["INT", "TERM", "HUP"] {
         let (output, record) = interrupted(|run| run.signal(signal));
-        assert_eq!(output.code(), Some(0), "SIG{signal}: {output:?}");
+        assert_eq!(output.code(), Some(4), "SIG{signal}: {output:?}");
         assert_eq!(knob::read(), before, "SIG{signal}");
         assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
         let codes: Vec<&str> = record.warnings.iter().map(|w| w.code.as_str()).collect();
@@ -60,7 +60,7 @@ fn second_sigint_keeps_samples_and_restores_knobs() {
             pause(Duration::from_millis(patience));
             run.signal("INT");
         });
-        assert_eq!(output.code(), Some(0), "after {patience} ms: {output:?}");
+        assert_eq!(output.code(), Some(4), "after {patience} ms: {output:?}");
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
         assert_eq!(knob::read(), before);
     }
@@ -77,7 +77,7 @@ fn knob_changed_by_somebody_else_is_not_restored() {
         knob::write("11");
         run.signal("INT");
     });
-    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.code(), Some(4), "{output:?}");
     assert_eq!(knob::read(), "11");
     assert!(!record.changes[0].restored);
     drop(before);
@@ -106,7 +106,7 @@ fn knob_set_by_one_run_is_refused_to_another() {
     assert_eq!(second.code(), Some(0), "another knob is free: {second:?}");
     assert_eq!(knob::read(), "7", "a run restores only its own knobs");
     first.signal("INT");
-    assert_eq!(first.finish().code(), Some(0));
+    assert_eq!(first.finish().code(), Some(4));
     assert_eq!(knob::read(), before);
 }
 
@@ -118,7 +118,7 @@ fn sigint_during_warm_up_is_reported_as_nothing_recorded() {
     run.wait_until_measuring();
     run.signal("INT");
     let output = run.finish();
-    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.code(), Some(4), "{output:?}");
     let record = output.record();
     assert_eq!(record.series[0].counts.recorded, 0);
     assert!(record.warnings.iter().any(|warning| warning.code == "nothing-recorded"));

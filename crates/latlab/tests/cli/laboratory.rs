@@ -75,6 +75,22 @@ fn record_is_the_same_with_busy_main_loop_of_qemu() {
 }
 
 #[test]
+fn results_of_several_targets_have_headings_and_record_can_be_printed() {
+    let two = latlab("run cyclic --count 20 --on lab:rt --on lab:utime");
+    assert_eq!(two.code(), Some(0), "{two:?}");
+    let headings: Vec<&str> = two.stdout.lines().filter(|line| line.contains("(Linux ")).collect();
+    assert_eq!(headings.len(), 2, "{two:?}");
+    assert!(
+        headings[0].starts_with("lab:rt (Linux ") && headings[1].starts_with("lab:utime (Linux ")
+    );
+    let one = latlab("run cyclic --count 20 --on lab:rt");
+    assert!(!one.stdout.contains("(Linux "), "{one:?}");
+    let printed = latlab("run cyclic --count 20 --on lab:rt --out -");
+    assert_eq!(printed.stdout, latlab("run cyclic --count 20 --on lab:rt --json").stdout);
+    assert_eq!(printed.record().plan.target, "lab:rt");
+}
+
+#[test]
 fn record_of_laboratory_is_in_instruction_time_and_cached() {
     let output = latlab("run cyclic --on lab:rt --count 200 --json");
     let record = output.record();

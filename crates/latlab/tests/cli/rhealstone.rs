@@ -205,7 +205,7 @@ fn sigint_ends_probes_whatever_they_wait_for() {
         pause(Duration::from_millis(500));
         run.signal("INT");
         let output = run.finish();
-        assert_eq!(output.code(), Some(0), "{probe}: {output:?}");
+        assert_eq!(output.code(), Some(4), "{probe}: {output:?}");
         let record = output.record();
         assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{probe}");
     }

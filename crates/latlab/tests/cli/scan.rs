@@ -149,7 +149,7 @@ fn scan_keeps_points_after_sigint_and_leaves_nothing_after_sigkill() {
     let scan = start();
     scan.signal("INT");
     let output = scan.finish();
-    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.code(), Some(4), "{output:?}");
     let record = output.record();
     assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"), "{output:?}");
     assert!(!record.scans[0].points.is_empty());

@@ -210,7 +210,7 @@ fn sigint_ends_remote_run_and_record_comes_back() {
     // As a terminal does: to the whole foreground process group.
     shell(&format!("kill -s INT -- -{}", run.pid()));
     let output = run.finish();
-    assert_eq!(output.code(), Some(0), "{output:?}");
+    assert_eq!(output.code(), Some(4), "{output:?}");
     let record = output.record();
     assert!(record.series.iter().all(|series| series.counts.recorded > 0), "{record:?}");
     assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));

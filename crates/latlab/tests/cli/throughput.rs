@@ -191,7 +191,7 @@ fn sigint_keeps_what_was_measured() {
         pause(Duration::from_secs(1));
         probe.run.signal("INT");
         let output = probe.finish();
-        assert_eq!(output.code(), Some(0), "{output:?}");
+        assert_eq!(output.code(), Some(4), "{output:?}");
         let record = output.record();
         assert!(record.series[0].counts.recorded > 0, "{record:?}");
         assert!(!record.figures.is_empty());

@@ -90,17 +90,13 @@ fn process_with_reused_pid_is_another() {
 }
 
 #[test]
-fn task_name_unknown_is_reported() {
+fn task_name_unknown_is_refused() {
     if !root() {
         return;
     }
     let _lock = lock_machine();
     let output = latlab("explain --comm nobody-at-all --for 300ms");
-    assert_eq!(output.code(), Some(0), "{output:?}");
-    assert!(output.stdout.contains("no wake-ups observed"), "{output:?}");
-    assert!(output.stdout.contains("no task is named 'nobody-at-all'"), "{output:?}");
-    let record = latlab("explain --comm nobody-at-all --for 300ms --json").record();
-    assert_eq!(explained(&record).late, 0);
+    output.assert_refused(2, &["no task is named 'nobody-at-all'", "ps -eLo comm"]);
 }
 
 #[test]
