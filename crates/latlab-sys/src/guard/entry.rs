@@ -177,9 +177,23 @@ pub(super) struct Outcome {
     pub(super) left_alone: Vec<String>,
     /// Entries that could not be restored, in their original order, and why.
     pub(super) failed: Vec<(Entry, String)>,
+    /// The newest entry of each file and thread, and the value found there.
+    found: Vec<(Entry, Option<String>)>,
+    /// The entries of threads that have ended.
+    ended: Vec<Entry>,
 }
 
 impl Outcome {
+    /// The value found in the file or thread of this entry, where it could be read.
+    pub(super) fn found(&self, entry: &Entry) -> Option<&str> {
+        self.found.iter().find(|(one, _)| one.same_knob(entry))?.1.as_deref()
+    }
+
+    /// Whether this is an entry of a thread that has ended.
+    pub(super) fn has_ended(&self, entry: &Entry) -> bool {
+        self.ended.contains(entry)
+    }
+
     /// The entries that are still to be restored.
     pub(super) fn remaining(&self) -> Vec<Entry> {
         self.failed.iter().map(|(entry, _)| entry.clone()).collect()
@@ -191,8 +205,13 @@ pub(super) fn restore(entries: &[Entry]) -> Outcome {
     let mut outcome = Outcome::default();
     for entry in entries.iter().rev() {
         match entry.has_ended().and_then(|ended| Ok((ended, entry.value()?))) {
-            Ok((true, _)) => {}
-            Ok((false, now)) => outcome.restore(entry, now.as_deref()),
+            Ok((true, _)) => outcome.ended.push(entry.clone()),
+            Ok((false, now)) => {
+                if !outcome.found.iter().any(|(newer, _)| newer.same_knob(entry)) {
+                    outcome.found.push((entry.clone(), now.clone()));
+                }
+                outcome.restore(entry, now.as_deref());
+            }
             Err(why) => outcome.failed.push((entry.clone(), why.to_string())),
         }
     }

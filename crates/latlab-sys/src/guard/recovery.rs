@@ -48,7 +48,7 @@ fn recover_one(root: &Root, path: &Path, all: &mut Recovery) -> io::Result<()> {
         content => content?,
     };
     let outcome = entry::restore(&content.entries);
-    // A knob that was set several times is reported once, with its first value.
+    // A knob that was set several times is reported once, with its first old value.
     let each = content.entries.iter().enumerate();
     let first = each.filter(|(at, one)| !content.entries[..*at].iter().any(|e| e.same_knob(one)));
     all.said.extend(first.map(|(_, entry)| report(content.pid, entry, &outcome)));
@@ -94,17 +94,23 @@ fn report(pid: u32, entry: &Entry, outcome: &Outcome) -> String {
              the next latlab tries again"
         );
     }
-    match set {
-        Some(set) if left_alone => format!(
-            "latlab {pid} was killed after it set {knob} ({path}) to {set}; somebody has changed \
-             it since, so it stays"
+    if outcome.has_ended(entry) {
+        return format!(
+            "latlab {pid} was killed; {knob} ({path}) has ended since, so there is nothing to restore"
+        );
+    }
+    let found = outcome.found(entry).filter(|found| found != was);
+    match (set, found) {
+        (Some(_), Some(found)) if left_alone => format!(
+            "latlab {pid} was killed after it set {knob} ({path}); somebody has changed it to \
+             {found} since, so it stays"
         ),
-        Some(set) => {
-            format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {set}")
-        }
-        None if left_alone => {
+        _ if left_alone => {
             format!("latlab {pid} was killed; {knob} ({path}) was {was}, and can't be restored")
         }
-        None => format!("latlab {pid} was killed; {knob} ({path}) is {was} again"),
+        (Some(_), Some(found)) => {
+            format!("latlab {pid} was killed; {knob} ({path}) is {was} again, no longer {found}")
+        }
+        _ => format!("latlab {pid} was killed; {knob} ({path}) is {was} again"),
     }
 }

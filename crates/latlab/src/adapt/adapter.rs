@@ -21,6 +21,7 @@ use latlab_sys::guard::{GuardError, Unrestored};
 use latlab_sys::root::Root;
 use latlab_sys::sched::Policy;
 use latlab_sys::{clock, sched};
+use std::collections::BTreeSet;
 
 /// Longest time between two steps.
 const INTERVAL: Nanos = Nanos::from_millis(100);
@@ -151,8 +152,10 @@ impl Adapter {
     pub(super) fn finish(mut self) -> Adapted {
         self.report_violations();
         let changes = self.applier.restore();
+        let mut reported = BTreeSet::new();
+        // The first change of a knob has the value that is restored.
         for Change { knob, old, restored, .. } in &changes {
-            if *restored {
+            if reported.insert(knob) && *restored {
                 self.reporter.log(&format!("{knob} restored to {old}"));
             }
         }

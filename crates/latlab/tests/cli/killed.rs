@@ -72,7 +72,7 @@ fn knob_changed_after_the_kill_is_left_alone() {
     kill_run_with_knob_set(folder.path());
     knob::write("11");
     let output = Running::start(&mut with_own_journal(folder.path(), "doctor")).finish();
-    assert!(output.stderr.contains("somebody has changed it since"), "{output:?}");
+    assert!(output.stderr.contains("somebody has changed it to "), "{output:?}");
     assert_eq!(knob::read(), "11");
     drop(before);
 }

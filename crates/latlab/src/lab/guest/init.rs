@@ -4,7 +4,7 @@ use super::driver::MODULE as DRIVER;
 use super::orders::{JOB, Job, MODULES, ORDERS, Orders, PROGRAM};
 use super::{archive, calibration, kallsyms};
 use crate::engine::{self, Prepared};
-use crate::failure::{Result, failed};
+use crate::failure::{Failure, Result, failed};
 use crate::lab::arch::GUEST;
 use crate::message::{Message, Messenger, Stream};
 use latlab_core::machine::TimeDomain;
@@ -177,6 +177,13 @@ fn load(module: &str) -> Result<()> {
 /// A disk in memory, whose completions are timers of the guest, with a file system on it.
 fn make_disk(folder: &Path) -> Result<()> {
     const DISK: &str = "/dev/nullb0";
+    if !Path::new(DISK).exists() {
+        return Err(Failure::Unsupported(
+            "the guest's disk needs the kernel's module null_blk: add the kernel with its modules \
+             (latlab kernel add FILE --modules DIR), or use one that has it built in"
+                .to_owned(),
+        ));
+    }
     let mut mke2fs = process::command("/sbin/mke2fs");
     mke2fs.args(["-q", "-F", "-t", "ext4", DISK]).stdin(Stdio::null());
     let made = mke2fs.output().map_err(|e| failed("mke2fs", e))?;
