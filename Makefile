@@ -22,9 +22,9 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
 	/usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm \
-	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd
+	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd strace=strace
 
-.PHONY: build demo test truth kernels studies lint bench bpf reference book clean
+.PHONY: build demo test truth torture kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -77,6 +77,11 @@ test: $(CHARTS) lint
 truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli scenes::
+
+# Makes each system call of commands that change this machine fail once. Takes about an hour.
+torture: $(CHARTS)
+	tools/need $(LIBRARIES) $(TEST_TOOLS)
+	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::
 
 # The laboratory's own kernels, built from Debian's sources into the user's cache.
 kernels: $(LATLAB)

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 /// A duration, or a point in time of a monotonic clock: whole nanoseconds, 0 to 584 years.
 ///
-/// Written with a unit (`50us`, `1.5s`, `10m`) or several (`1h30m`), stored in records as a bare integer.
+/// Written with a unit (`50us`, `1.5s`, `10m`) or several (`1h30m`), stored in records as a bare
+/// integer.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

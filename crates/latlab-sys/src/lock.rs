@@ -50,7 +50,7 @@ pub(crate) fn take(path: &Path) -> io::Result<Option<File>> {
     loop {
         let file = open(path)?;
         match file.try_lock() {
-            Ok(()) if is_at(&file, path) => return Ok(Some(file)),
+            Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
             // Its owner removed or replaced it before it was locked here.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
@@ -64,7 +64,7 @@ pub(crate) fn wait(path: &Path) -> io::Result<File> {
     loop {
         let file = open(path)?;
         file.lock()?;
-        if is_at(&file, path) {
+        if is_at(&file, path)? {
             return Ok(file);
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn found(path: &Path) -> io::Result<Option<File>> {
         file => file?,
     };
     match file.try_lock() {
-        Ok(()) => Ok(is_at(&file, path).then_some(file)),
+        Ok(()) => Ok(is_at(&file, path)?.then_some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -98,11 +98,13 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether this is still the file at this path.
-fn is_at(file: &File, path: &Path) -> bool {
+/// Whether this is still the file at this path. An error where that can't be known.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let identity = |data: fs::Metadata| (data.dev(), data.ino());
-    let found = fs::metadata(path).ok().map(identity);
-    found.is_some() && file.metadata().ok().map(identity) == found
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => Ok(identity(found?) == identity(file.metadata()?)),
+    }
 }
 
 #[cfg(test)]
@@ -117,16 +119,16 @@ mod tests {
         let path = folder.path().join("7.journal");
         let first = take(&path).unwrap().unwrap();
         assert!(take(&path).unwrap().is_none() && found(&path).unwrap().is_none() && !sweep(&path));
-        assert!(is_at(&first, &path));
+        assert!(is_at(&first, &path).unwrap());
         // Its owner replaces it, as a journal that is written again.
         let other = folder.path().join("new");
         let second = take(&other).unwrap().unwrap();
         fs::rename(&other, &path).unwrap();
-        assert!(!is_at(&first, &path) && is_at(&second, &path));
+        assert!(!is_at(&first, &path).unwrap() && is_at(&second, &path).unwrap());
         drop(first);
         assert!(found(&path).unwrap().is_none(), "the lock belongs to the new file");
         fs::remove_file(&path).unwrap();
-        assert!(!is_at(&second, &path));
+        assert!(!is_at(&second, &path).unwrap());
         assert!(take(&path).unwrap().is_some(), "a removed file is not locked");
     }
 
@@ -141,7 +143,7 @@ mod tests {
                 std::thread::spawn(move || {
                     for _ in 0..200 {
                         let turn = JournalLock::take(&root).unwrap();
-                        assert!(is_at(&turn.0, &turn.1));
+                        assert!(is_at(&turn.0, &turn.1).unwrap());
                         sender.send(1).unwrap();
                         assert!(found(&turn.1).unwrap().is_none(), "no other thread has it");
                         sender.send(-1).unwrap();

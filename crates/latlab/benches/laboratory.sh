@@ -15,16 +15,21 @@ built="monolithic-hz100 monolithic-points-hz100 preemptible-hz100 monolithic mon
 on() { for profile in "$@"; do printf -- '--on lab:%s ' "$profile"; done; }
 seconds() { local TIMEFORMAT=%R; { time "$@" >/dev/null 2>&1 || true; } 2>&1; }
 
-# Every profile under every load, twice, and once more while both CPUs are busy.
+# Every profile (or PROFILES) under every load, from the snapshots of two caches, and once more while
+# both CPUs are busy.
 repeat() {
+    mkdir -m 700 "$work/cache" "$work/cache/latlab"
+    cp -a "${XDG_CACHE_HOME:-$HOME/.cache}/latlab/kernels" "$work/cache/latlab/"
     for load in none hackbench fork procfs memory disk; do
         with=(); [ $load = none ] || with=(--load $load)
         for turn in first second busy; do
+            cache=${XDG_CACHE_HOME:-$HOME/.cache}
+            [ $turn != second ] || cache=$work/cache
             if [ $turn = busy ]; then
                 for _ in 1 2; do (while :; do :; done) & busy+=($!); done
             fi
             # shellcheck disable=SC2046
-            $latlab run cyclic "${with[@]}" --count 200 $(on $stock $built) --fresh --out "$work/$load-$turn" >/dev/null 2>"$work/errors" || { cat "$work/errors"; exit 1; }
+            XDG_CACHE_HOME=$cache $latlab run cyclic "${with[@]}" --count 200 $(on ${PROFILES:-$stock $built}) --fresh --out "$work/$load-$turn" >/dev/null 2>"$work/errors" || { cat "$work/errors"; exit 1; }
             [ ${#busy[@]} = 0 ] || kill "${busy[@]}"
             busy=()
         done

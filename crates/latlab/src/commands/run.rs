@@ -24,7 +24,7 @@ Examples:
 /// maximum, and warns if the system is not configured for low latency.
 ///
 /// Exit codes: 0 success; 1 --stop-above ended the run; 2 failure; 3 this machine lacks something
-/// that a probe or load needs.
+/// that a probe or load needs; 4 it was ended early (Ctrl-C), and the record has what was measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {

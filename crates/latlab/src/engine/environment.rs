@@ -4,14 +4,14 @@
 use super::Prepared;
 use super::usable::{self, denied};
 use crate::adapt::Adapting;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::load::{Loads, Placed};
 use crate::rig;
 use latlab_core::doctor;
 use latlab_core::machine::{Machine, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Change, Warning, Work};
-use latlab_sys::guard::Guard;
+use latlab_sys::guard::{Guard, Unrestored};
 use latlab_sys::machine::counters;
 use latlab_sys::memory::{self, Locked};
 use latlab_sys::root::Root;
@@ -37,6 +37,8 @@ pub(super) struct Aftermath {
     pub(super) work: Vec<Work>,
     pub(super) changes: Vec<Change>,
     pub(super) warnings: Vec<Warning>,
+    /// What could not be restored.
+    pub(super) unrestored: Option<Failure>,
 }
 
 impl Environment {
@@ -70,7 +72,10 @@ impl Environment {
         let counters = counters::read(&self.root, &self.machine);
         let happened = counters.disturbances_since(&self.machine.counters);
         let mut changes = self.guard.restore();
-        let adapted = self.adapting.map(Adapting::end).unwrap_or_default();
+        let adapted = self.adapting.map(Adapting::end);
+        let complete = adapted.as_ref().is_none_or(|adapted| adapted.complete);
+        let unrestored = unrestored(self.guard.unrestored(), complete);
+        let adapted = adapted.unwrap_or_default();
         changes.extend(adapted.changes);
         let adapted = adapted.warnings.into_iter().map(|text| Warning::new("adapt", text));
         let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
@@ -80,8 +85,22 @@ impl Environment {
             work,
             changes,
             warnings: adapted.chain(ended_early).chain(happened).collect(),
+            unrestored,
         }
     }
+}
+
+/// The failure to restore these knobs or, unless it is `complete`, what the mechanisms have changed.
+fn unrestored(knobs: &[Unrestored], complete: bool) -> Option<Failure> {
+    let knobs = knobs.iter().map(|one| format!("{} ({})", one.knob, one.why));
+    let adapted = (!complete).then(|| "what --adapt has changed".to_owned());
+    let all: Vec<String> = knobs.chain(adapted).collect();
+    (!all.is_empty()).then(|| {
+        Failure::Failed(format!(
+            "not restored: {}; run `latlab adapt --restore` when the cause is gone",
+            all.join(", ")
+        ))
+    })
 }
 
 /// Lets the plan's mechanisms adapt the machine from now on.

@@ -61,7 +61,13 @@ impl Results<'_> {
             changes: aftermath.changes,
             warnings,
         };
-        Outcome { record, verdict: self.failure.or(verdict.map(Failure::Worse)) }
+        let failure = match (self.failure, aftermath.unrestored) {
+            (Some(failed), Some(unrestored)) => {
+                Some(Failure::Failed(format!("{failed}; {unrestored}")))
+            }
+            (failed, unrestored) => failed.or(unrestored),
+        };
+        Outcome { record, verdict: failure.or(verdict.map(Failure::Worse)) }
     }
 }
 

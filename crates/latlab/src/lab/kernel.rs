@@ -103,7 +103,7 @@ pub(crate) fn packages() -> &'static [About] {
 pub(crate) fn ready(source: &Source, progress: &mut dyn Progress) -> Result<Kernel> {
     let store = Store::open()?;
     while let Some((kernel, facts)) = store.newest(source)?
-        && !facts.is_intact(&kernel)
+        && !facts.is_intact(&kernel)?
     {
         let name = &kernel.name;
         progress.note(&format!("the kernel {name} was changed in the cache: it is removed"));

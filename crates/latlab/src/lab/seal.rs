@@ -38,12 +38,11 @@ impl Seal {
         Ok(Seal { digest: digest(contents), identity: Identity::of(&File::open(path)?)? })
     }
 
-    /// Whether the file at `path` is as it was written. Its contents are only read where its identity
-    /// differs, as in a cache that was copied.
-    pub(super) fn holds(&self, path: &Path) -> bool {
-        let same = |file: File| Identity::of(&file).is_ok_and(|now| now == self.identity);
-        let is_same = File::open(path).is_ok_and(same);
-        is_same || std::fs::read(path).is_ok_and(|contents| digest(&contents) == self.digest)
+    /// Whether the file at `path` is as it was written; an error where it can't be read. Its contents
+    /// are only read where its identity differs, as in a cache that was copied.
+    pub(super) fn holds(&self, path: &Path) -> io::Result<bool> {
+        let is_same = Identity::of(&File::open(path)?)? == self.identity;
+        Ok(is_same || digest(&std::fs::read(path)?) == self.digest)
     }
 }
 
@@ -61,16 +60,17 @@ mod tests {
         let (path, copy) = (folder.path().join("file"), folder.path().join("copy"));
         write_atomically(&path, b"contents").unwrap();
         let seal = Seal::of(&path, b"contents").unwrap();
-        assert!(seal.holds(&path));
+        assert!(seal.holds(&path).unwrap());
         std::fs::copy(&path, &copy).unwrap();
-        assert!(seal.holds(&copy));
+        assert!(seal.holds(&copy).unwrap());
         let file = File::options().write(true).open(&path).unwrap();
         // The file system may count time in ticks.
         clock::sleep_for(Nanos::from_millis(20));
         file.write_all_at(b"C", 0).unwrap();
-        assert!(!seal.holds(&path));
+        assert!(!seal.holds(&path).unwrap());
         file.write_all_at(b"c", 0).unwrap();
-        assert!(seal.holds(&path));
-        assert!(!seal.holds(&folder.path().join("missing")));
+        assert!(seal.holds(&path).unwrap());
+        // A failed read says nothing about the file.
+        seal.holds(folder.path()).unwrap_err();
     }
 }

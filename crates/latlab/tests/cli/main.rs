@@ -14,6 +14,7 @@ mod documented;
 mod driver;
 mod exec;
 mod explain;
+mod faults;
 mod help;
 mod inject;
 mod interruption;

@@ -63,14 +63,13 @@ impl File<'_> {
         image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
     }
 
-    /// The cached kernel with the same bytes from any file. Kernels from packages do not count:
+    /// The cached kernel with the same bytes from any file, if it is intact. Kernels from packages do not count:
     /// they have modules, and figures must not depend on which packages were fetched.
     fn known(&self, store: &Store) -> Result<Option<Kernel>> {
         let is_image = |source: &Source| matches!(source, Source::Image(_));
         let kernels = store.kernels()?.into_iter();
         let mut images = kernels.filter(|(_, facts)| facts.origin.serves.iter().any(is_image));
-        let same = images.find(|(kernel, facts)| self.is(kernel) && facts.is_intact(kernel));
-        Ok(same.map(|(kernel, _)| kernel))
+        intact(images.find(|(kernel, _)| self.is(kernel)))
     }
 
     fn keep(
@@ -85,11 +84,9 @@ impl File<'_> {
         let modules = modules.or_else(|| own_modules(self.path, &image.release));
         let draft = store.begin(&format!("add-{name}"), &format!("adding {name}"), progress)?;
         // Another process may have added the same kernel meanwhile, and may be booting it.
-        let same = |(kernel, facts): &(Kernel, Facts)| {
-            kernel.name == name && self.is(kernel) && facts.is_intact(kernel)
-        };
-        let there = store.kernels()?.into_iter().find(same);
-        if let (Some((kernel, _)), None) = (there, &modules) {
+        let same = |(kernel, _): &(Kernel, Facts)| kernel.name == name && self.is(kernel);
+        let there = intact(store.kernels()?.into_iter().find(same))?;
+        if let (Some(kernel), None) = (there, &modules) {
             return Ok(kernel);
         }
         let kept = self.bytes.len() + image.unpacked();
@@ -101,6 +98,12 @@ impl File<'_> {
         let origin = Origin { what, version: String::new(), serves: vec![serves] };
         draft.finish(name, &self.bytes, image, origin)
     }
+}
+
+/// A kernel that was found, if its file is as it was written.
+fn intact(found: Option<(Kernel, Facts)>) -> Result<Option<Kernel>> {
+    let Some((kernel, facts)) = found else { return Ok(None) };
+    Ok(facts.is_intact(&kernel)?.then_some(kernel))
 }
 
 /// Checks a name, which becomes the name of a folder.

@@ -38,13 +38,14 @@ impl Product<'_> {
         M: FnOnce(&Path, &Draft, &mut dyn Progress) -> Result<Command>,
     {
         let place = self.place();
-        if is_intact(&place) {
+        let is_intact = || is_intact(&place).map_err(|e| failed(&place.display().to_string(), e));
+        if is_intact()? {
             return Ok(place);
         }
         let what = format!("building {}", self.what);
         let draft = store.begin(self.key, &what, progress)?;
         // Another process may have built it meanwhile.
-        if !is_intact(&place) {
+        if !is_intact()? {
             let folder = draft.folder.join("sources");
             let command = make(&folder, &draft, progress)?;
             let built = self.build(&folder, &command, progress)?;
@@ -87,11 +88,18 @@ impl Product<'_> {
     }
 }
 
-/// Whether the kept file is as it was built.
-fn is_intact(place: &Path) -> bool {
-    let seal = std::fs::read(seal_of(place)).ok();
-    let seal: Option<Seal> = seal.and_then(|text| serde_json::from_slice(&text).ok());
-    seal.is_some_and(|seal| seal.holds(place))
+/// Whether the kept file exists and is as it was built.
+fn is_intact(place: &Path) -> io::Result<bool> {
+    let seal = match std::fs::read(seal_of(place)) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        seal => serde_json::from_slice::<Seal>(&seal?),
+    };
+    match seal.map(|seal| seal.holds(place)) {
+        Ok(Err(e)) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Ok(holds) => holds,
+        // The seal itself was changed.
+        Err(_) => Ok(false),
+    }
 }
 
 /// Moves a built file to its place, with its seal.

@@ -41,8 +41,8 @@ pub(crate) struct Origin {
 
 impl Facts {
     /// Whether the file that QEMU boots is as it was written.
-    pub(crate) fn is_intact(&self, kernel: &Kernel) -> bool {
-        self.seal.holds(&kernel.image)
+    pub(crate) fn is_intact(&self, kernel: &Kernel) -> Result<bool> {
+        self.seal.holds(&kernel.image).map_err(|e| at(&kernel.image, &e))
     }
 }
 
