@@ -1,9 +1,11 @@
-//! Faults: each system call of a command that changes the machine, or restores it, fails once. The
-//! machine is then as before, or latlab says that it is not, and the next one restores it.
+//! Faults: each system call of a command fails once. The machine is then as before, or latlab says
+//! that it is not, and the next one restores it; a file that it writes is whole or absent.
 
+use crate::kernel::kernel;
 use crate::program::{
-    LATLAB, Output, Running, entries, folder, lock_machine, root, run, with_own_journal,
+    LATLAB, Output, Running, command, entries, folder, lock_machine, root, run, with_own_journal,
 };
+use latlab_core::record::Record;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,16 +81,10 @@ impl Scene {
 
     /// Runs `latlab` with these arguments. Its `nth` call fails. None if it makes fewer.
     fn failing(&self, words: &str, (call, error): (&str, &str), nth: usize) -> Option<Output> {
-        let trace = self.path("trace");
         let script = "set -e; mount --bind \"$1/journals\" /run/latlab; shift; exec \"$@\"";
         let mut command = Command::new("unshare");
-        command.args(["--mount", "sh", "-c", script, "sh"]).arg(self.folder.path());
-        command.args(["strace", "-f", "-qq", "-e"]).arg(format!("trace={call}"));
-        command.arg("-e").arg(format!("inject={call}:error={error}:when={nth}"));
-        command.arg("-o").arg(&trace).arg(LATLAB).args(words.split_whitespace());
-        let output = run(&mut command);
-        let traced = fs::read_to_string(&trace).expect("strace has written it");
-        traced.contains("(INJECTED)").then_some(output)
+        command.args(["--mount", "sh", "-c", script, "sh"]).arg(self.folder.path()).arg("strace");
+        failing(&mut command, self.folder.path(), words, (call, error), nth)
     }
 
     /// Restores what was left, without a fault.
@@ -113,6 +109,23 @@ impl Scene {
         }
         Ok(())
     }
+}
+
+/// Runs `latlab` by this command, which starts strace, as [`Scene::failing`] does.
+fn failing(
+    strace: &mut Command,
+    folder: &Path,
+    words: &str,
+    (call, error): (&str, &str),
+    nth: usize,
+) -> Option<Output> {
+    let trace = folder.join("trace");
+    strace.args(["-f", "-qq", "-e"]).arg(format!("trace={call}"));
+    strace.arg("-e").arg(format!("inject={call}:error={error}:when={nth}"));
+    strace.arg("-o").arg(&trace).arg(LATLAB).args(words.split_whitespace());
+    let output = run(strace);
+    let traced = fs::read_to_string(&trace).expect("strace has written it");
+    traced.contains("(INJECTED)").then_some(output)
 }
 
 /// Makes each call fail once, as `attempt` does with a fault and a number.
@@ -166,6 +179,53 @@ fn adapt_restores_threads_or_reports_it_whichever_call_fails() {
     let _lock = lock_machine();
     let scene = Scene::new();
     each(|fault, nth| Some(scene.check(&scene.failing("adapt --for 50ms", fault, nth)?)));
+}
+
+#[test]
+fn record_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    let path = folder.path().join("record.json");
+    let words = "run --for 20ms --cpus 0 --policy other --out record.json";
+    each(|fault, nth| {
+        let mut strace = Command::new("strace");
+        strace.current_dir(&folder);
+        let output = failing(&mut strace, folder.path(), words, fault, nth)?;
+        let record = fs::read_to_string(&path).ok().map(|text| Record::from_json(&text));
+        let _ = fs::remove_file(&path);
+        Some(match record {
+            Some(Ok(_)) => Ok(()),
+            None if output.code() != Some(0) => Ok(()),
+            record => Err(format!("{record:?}: {output:?}")),
+        })
+    });
+}
+
+#[test]
+fn kernel_is_whole_or_absent_whichever_call_fails() {
+    let folder = folder();
+    fs::write(folder.path().join("vmlinux"), kernel("6.1.9"))
+        .expect("the folder is the test's own");
+    let in_cache = |command: &mut Command| {
+        command.current_dir(&folder).env("XDG_CACHE_HOME", folder.path());
+    };
+    let added = || {
+        let mut command = command("kernel add vmlinux");
+        in_cache(&mut command);
+        run(&mut command)
+    };
+    each(|fault, nth| {
+        let mut strace = Command::new("strace");
+        in_cache(&mut strace);
+        let output = failing(&mut strace, folder.path(), "kernel add vmlinux", fault, nth)?;
+        let image = fs::read(folder.path().join("latlab/kernels/6.1.9/image"));
+        let is_whole = image.as_ref().is_ok_and(|image| *image == kernel("6.1.9"));
+        let is_right = is_whole || image.is_err() && output.code() != Some(0);
+        let again = added();
+        let _ = fs::remove_dir_all(folder.path().join("latlab"));
+        let is_repeatable = again.code() == Some(0) && again.stdout == "6.1.9\n";
+        let is_right = is_right && is_repeatable && !output.stderr.contains("panicked");
+        Some(if is_right { Ok(()) } else { Err(format!("{output:?}, then {again:?}")) })
+    });
 }
 
 /// The path and the content of the journal of a run that was killed.

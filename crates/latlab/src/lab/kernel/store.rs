@@ -11,6 +11,7 @@ use crate::lab::seal::Seal;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, file};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -82,8 +83,11 @@ impl Store {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|e| at(&self.folder, &e))?,
         };
-        let folders = entries.flatten().map(|entry| entry.path());
-        let mut kernels: Vec<_> = folders.filter_map(|folder| kernel(&folder)).collect();
+        let folder = |entry: std::io::Result<fs::DirEntry>| Ok(entry?.path());
+        let folders: std::io::Result<Vec<PathBuf>> = entries.map(folder).collect();
+        let folders = folders.map_err(|e| at(&self.folder, &e))?;
+        let kernels = folders.iter().filter_map(|folder| kernel(folder).transpose());
+        let mut kernels = kernels.collect::<Result<Vec<_>>>()?;
         kernels
             .sort_by_cached_key(|(kernel, _)| (version_key(&kernel.release), kernel.name.clone()));
         Ok(kernels)
@@ -202,7 +206,7 @@ impl Draft {
         let facts = Facts { release, image: file.to_owned(), seal, digest, origin };
         write(&whole.join(FACTS), &json(&facts))?;
         let place = self.kernels.join(name);
-        if let Some((_, there)) = kernel(&place)
+        if let Some((_, there)) = kernel(&place)?
             && there.origin.serves.first() != facts.origin.serves.first()
         {
             return Err(Failure::Failed(format!(
@@ -214,7 +218,8 @@ impl Draft {
             fs::rename(&place, self.folder.join("replaced")).map_err(|e| at(&place, &e))?;
         }
         fs::rename(&whole, &place).map_err(|e| at(&place, &e))?;
-        Ok(kernel(&place).expect("it was just made").0)
+        let vanished = || Failure::Failed(format!("{}: somebody has changed it", place.display()));
+        kernel(&place)?.map(|(kernel, _)| kernel).ok_or_else(vanished)
     }
 }
 
@@ -234,20 +239,35 @@ pub(crate) fn serve(kernel: &Kernel, mut facts: Facts, source: Source) -> Result
     write(&kernel.folder.join(FACTS), &json(&facts))
 }
 
-/// The kernel in a folder, if it is complete.
-fn kernel(folder: &Path) -> Option<(Kernel, Facts)> {
-    let name = folder.file_name()?.to_str().filter(|name| !name.starts_with('.'))?;
-    let facts: Facts = serde_json::from_slice(&fs::read(folder.join(FACTS)).ok()?).ok()?;
-    let modules = folder.join(modules_place(&facts.release));
+/// The kernel in a folder, if it is complete. An error where it can't be read.
+fn kernel(folder: &Path) -> Result<Option<(Kernel, Facts)>> {
+    let name = folder.file_name().and_then(OsStr::to_str);
+    let Some(name) = name.filter(|name| !name.starts_with('.')) else { return Ok(None) };
+    let path = folder.join(FACTS);
+    let facts = match fs::read(&path) {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        facts => serde_json::from_slice::<Facts>(&facts.map_err(|e| at(&path, &e))?),
+    };
+    let Ok(facts) = facts else { return Ok(None) };
+    let (image, modules) = (folder.join(&facts.image), folder.join(modules_place(&facts.release)));
+    if !exists(&image)? {
+        return Ok(None);
+    }
     let kernel = Kernel {
         name: name.to_owned(),
         release: facts.release.clone(),
-        image: Some(folder.join(&facts.image)).filter(|image| image.is_file())?,
-        modules: Some(modules).filter(|modules| modules.is_dir()),
+        image,
+        modules: if exists(&modules)? { Some(modules) } else { None },
         digest: facts.digest.clone(),
         folder: folder.to_owned(),
     };
-    Some((kernel, facts))
+    Ok(Some((kernel, facts)))
+}
+
+fn exists(path: &Path) -> Result<bool> {
+    path.try_exists().map_err(|e| at(path, &e))
 }
 
 /// The folder of modules, relative to the root folder.
