@@ -73,12 +73,12 @@ test: $(CHARTS) lint
 		$(RUNNER)=$(abspath tools/timed) cargo test --locked --workspace --no-fail-fast; \
 	status=$$?; tools/test-times $(TIMES); tools/not-run $(NOT_RUN) || test $$status != 0 || status=1; exit $$status
 
-# Judges explain and scan by random scenes in guests whose truth is known. Takes one or two hours.
+# Judges explain and scan by random scenes in guests whose truth is known.
 truth: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_SCENES=$${LATLAB_SCENES:-250} cargo test --locked --package latlab --test cli scenes::
 
-# Makes each system call of commands that change this machine fail once. Takes about an hour.
+# Makes each system call of commands that change this machine fail once.
 torture: $(CHARTS)
 	tools/need $(LIBRARIES) $(TEST_TOOLS)
 	LATLAB_FAULTS=all cargo test --locked --package latlab --test cli faults::

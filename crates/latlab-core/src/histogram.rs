@@ -236,7 +236,7 @@ impl Histogram {
 /// Decompresses the V2 compressed format to the V2 format. The decoder reserves as much memory as
 /// the header asks for, so the header is checked here.
 fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DamagedHistogram> {
-    /// Bytes; a histogram of five digits up to 2^64 - 1 has fewer buckets than half of that.
+    /// Bytes; the counts of a histogram of five digits up to 2^64 - 1 take less than half of them.
     const LONGEST: usize = 128 << 20;
     /// Bytes before the counts.
     const HEADER: usize = 40;

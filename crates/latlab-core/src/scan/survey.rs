@@ -64,9 +64,8 @@ const MIN_REPEATS: usize = 3;
 const STRAY: u64 = 1_000;
 /// The least delay of a call by another interrupt.
 const DISTURBED: u64 = 1_500;
-/// A call that takes this much longer than the shortest was delayed, and a short call one that takes
-/// a thousandth longer. Without this limit, calls of 5 ms that a softirq delayed by 1.2 us counted as
-/// undisturbed.
+/// A call was delayed if it takes a thousandth longer than the shortest, or this much longer. Before,
+/// only the thousandth counted, and calls of 5 ms that a softirq delayed by 1.2 us were undisturbed.
 const DELAYED: u64 = 500;
 /// Number of steps of the grid before the call, and after it, which give the baseline.
 const OUTSIDE: i64 = 5;
@@ -155,7 +154,8 @@ impl Survey {
         late.sort_unstable();
         let at = |share: usize| late.get(late.len() * share / 100).copied().unwrap_or_default();
         // Ticks move the end of a section by some hundred nanoseconds, which the spread outside of
-        // the call does not show; a section is at least twice as high as this.
+        // the call does not show; a section is at least twice as high as this lower bound. Before,
+        // only the spread counted, and sections were cut at ticks.
         let same = (EQUAL + 4 * (at(75) - at(25)).0).max(MIN_HEIGHT / 2);
         let baseline = at(50);
         let latest = moments.iter().map(|moment| moment.latency()).max().unwrap_or_default();

@@ -61,11 +61,8 @@ impl Watch for LiveView {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
-        head.set_message(printable(&if cpus.is_empty() {
-            probe.to_owned()
-        } else {
-            heading(probe)
-        }));
+        let title = if cpus.is_empty() { probe.to_owned() } else { heading(probe) };
+        head.set_message(printable(&title));
         head.tick();
         // Lines that do not fit on the screen would scroll instead of staying in place.
         let fit = self.rows.saturating_sub(4).max(1);

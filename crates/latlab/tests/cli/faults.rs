@@ -2,6 +2,7 @@
 //! that it is not, and the next one restores it; a file that it writes is whole or absent.
 
 use crate::kernel::kernel;
+use crate::knob;
 use crate::program::{
     LATLAB, Output, Running, command, entries, folder, lock_machine, root, run, with_own_journal,
 };
@@ -35,14 +36,10 @@ const FAULTS: &[(&str, &str)] = &[
 const FEW: usize = 12;
 const STRIDE: usize = 97;
 
-const KNOB: &str = "/proc/sys/vm/swappiness";
-
-fn value() -> String {
-    fs::read_to_string(KNOB).expect("every kernel has swappiness").trim().to_owned()
-}
-
 /// The value of the knob, and the priority and policy of each IRQ thread: what latlab changes here.
-fn state() -> (String, BTreeMap<String, (String, String)>) {
+type State = (String, BTreeMap<String, (String, String)>);
+
+fn state() -> State {
     let thread = |path: PathBuf| {
         let name = fs::read_to_string(path.join("comm")).ok()?;
         let stat = fs::read_to_string(path.join("stat")).ok()?;
@@ -51,25 +48,23 @@ fn state() -> (String, BTreeMap<String, (String, String)>) {
         let scheduled = (fields.next()?.to_owned(), fields.next()?.to_owned());
         name.starts_with("irq/").then_some((name, scheduled))
     };
-    (value(), entries(Path::new("/proc")).into_iter().filter_map(thread).collect())
-}
-
-fn set(value: &str) {
-    fs::write(KNOB, value).expect("root may set it");
+    (knob::read(), entries(Path::new("/proc")).into_iter().filter_map(thread).collect())
 }
 
 /// A folder with journals of its own, and the value that a run sets.
 struct Scene {
     folder: tempfile::TempDir,
-    before: (String, BTreeMap<String, (String, String)>),
+    before: State,
     new: &'static str,
+    /// Restored even if the test panics.
+    _knob: knob::RestoreOnDrop,
 }
 
 impl Scene {
     fn new() -> Scene {
-        let before = state();
+        let (before, knob) = (state(), knob::restore_on_drop());
         let new = if before.0 == "11" { "12" } else { "11" };
-        let scene = Scene { folder: folder(), before, new };
+        let scene = Scene { folder: folder(), before, new, _knob: knob };
         fs::create_dir_all("/run/latlab").expect("root may create it");
         fs::create_dir(scene.path("journals")).expect("the folder is the test's own");
         scene
@@ -97,7 +92,7 @@ impl Scene {
         let silent = state() != self.before && output.code() == Some(0);
         let restored = self.restore();
         let now = state();
-        set(&self.before.0);
+        knob::write(&self.before.0);
         if silent {
             return Err(format!("something is changed, and nothing was said: {output:?}"));
         }
@@ -151,7 +146,7 @@ fn run_restores_knob_or_reports_it_whichever_call_fails() {
     }
     let _lock = lock_machine();
     let scene = Scene::new();
-    let words = format!("run --set swappiness={} --for 20ms --cpus 0 --policy other", scene.new);
+    let words = format!("run --set stat_interval={} --for 20ms --cpus 0 --policy other", scene.new);
     each(|fault, nth| Some(scene.check(&scene.failing(&words, fault, nth)?)));
 }
 
@@ -165,10 +160,9 @@ fn restore_restores_knob_or_reports_it_whichever_call_fails() {
     let (name, journal) = journal_of_killed_run(&scene);
     each(|fault, nth| {
         fs::write(&name, &journal).expect("the folder is the test's own");
-        set(scene.new);
+        knob::write(scene.new);
         Some(scene.check(&scene.failing("adapt --restore", fault, nth)?))
     });
-    set(&scene.before.0);
 }
 
 #[test]
@@ -230,7 +224,7 @@ fn kernel_is_whole_or_absent_whichever_call_fails() {
 
 /// The path and the content of the journal of a run that was killed.
 fn journal_of_killed_run(scene: &Scene) -> (PathBuf, Vec<u8>) {
-    let words = format!("run --set swappiness={} --for 60s --cpus 0 --policy other", scene.new);
+    let words = format!("run --set stat_interval={} --for 60s --cpus 0 --policy other", scene.new);
     let mut run = Running::start(&mut with_own_journal(scene.folder.path(), &words));
     run.wait_until_measuring();
     run.signal("KILL");

@@ -8,6 +8,7 @@ use crate::program::{
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 /// Kills a run that has set the knob to 7.
@@ -29,15 +30,30 @@ fn assert_restored(output: &Output, before: &str) {
     assert_eq!(count, 1, "{output:?}");
 }
 
+/// A run that was killed while it had set the knob. Its journal is in the folder.
+struct KilledRun {
+    folder: tempfile::TempDir,
+    before: knob::RestoreOnDrop,
+    /// Released last.
+    _lock: MutexGuard<'static, ()>,
+}
+
+impl KilledRun {
+    /// None for an ordinary user.
+    fn new() -> Option<KilledRun> {
+        root().then(|| {
+            let lock = lock_machine();
+            let before = knob::restore_on_drop();
+            let folder = folder();
+            kill_run_with_knob_set(folder.path());
+            KilledRun { folder, before, _lock: lock }
+        })
+    }
+}
+
 #[test]
 fn doctor_restores_knob_of_killed_run() {
-    if !root() {
-        return;
-    }
-    let _lock = lock_machine();
-    let before = knob::restore_on_drop();
-    let folder = folder();
-    kill_run_with_knob_set(folder.path());
+    let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
     let doctor = || Running::start(&mut with_own_journal(folder.path(), "doctor")).finish();
     assert_restored(&doctor(), &before.0);
     let again = doctor();
@@ -46,13 +62,7 @@ fn doctor_restores_knob_of_killed_run() {
 
 #[test]
 fn run_restores_knob_of_killed_run() {
-    if !root() {
-        return;
-    }
-    let _lock = lock_machine();
-    let before = knob::restore_on_drop();
-    let folder = folder();
-    kill_run_with_knob_set(folder.path());
+    let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
     let words = "run cyclic --for 100ms --cpus 0 --set stat_interval=9 --json";
     let output = Running::start(&mut with_own_journal(folder.path(), words)).finish();
     assert_restored(&output, &before.0);
@@ -63,13 +73,7 @@ fn run_restores_knob_of_killed_run() {
 
 #[test]
 fn knob_changed_after_the_kill_is_left_alone() {
-    if !root() {
-        return;
-    }
-    let _lock = lock_machine();
-    let before = knob::restore_on_drop();
-    let folder = folder();
-    kill_run_with_knob_set(folder.path());
+    let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
     knob::write("11");
     let output = Running::start(&mut with_own_journal(folder.path(), "doctor")).finish();
     assert!(output.stderr.contains("somebody has changed it to "), "{output:?}");
@@ -79,13 +83,7 @@ fn knob_changed_after_the_kill_is_left_alone() {
 
 #[test]
 fn journal_that_can_not_be_read_is_kept_until_it_can() {
-    if !root() {
-        return;
-    }
-    let _lock = lock_machine();
-    let before = knob::restore_on_drop();
-    let folder = folder();
-    kill_run_with_knob_set(folder.path());
+    let Some(KilledRun { folder, before, _lock }) = KilledRun::new() else { return };
     // One file may be open at a time.
     let script = "mount --bind \"$1/journals\" /run/latlab; ulimit -n 4";
     let output = run(&mut in_mount_namespace(script, folder.path(), "adapt --restore"));

@@ -14,7 +14,7 @@ fn periods_missed_while_stopped_are_counted() {
 }
 
 /// Stops a run for half a second. An error if the machine stopped it for another half: one did for
-/// 551 ms, beside busy guests.
+/// 551 ms, beside busy guests. Before, the first run had to be right.
 fn stop_and_continue() -> Result<(), String> {
     let words = "run cyclic:interval=1ms,policy=fifo --for 3s --cpus 0 --json";
     let mut run = Running::start(&mut command(words));

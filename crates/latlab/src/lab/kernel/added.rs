@@ -63,8 +63,8 @@ impl File<'_> {
         image::read(&self.bytes).map_err(|e| failed(&self.path.display().to_string(), e))
     }
 
-    /// The cached kernel with the same bytes from any file, if it is intact. Kernels from packages do not count:
-    /// they have modules, and figures must not depend on which packages were fetched.
+    /// The cached kernel with the same bytes from any file, if it is intact. Kernels from packages do
+    /// not count: they have modules, and figures must not depend on which packages were fetched.
     fn known(&self, store: &Store) -> Result<Option<Kernel>> {
         let is_image = |source: &Source| matches!(source, Source::Image(_));
         let kernels = store.kernels()?.into_iter();
