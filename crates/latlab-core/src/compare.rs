@@ -5,6 +5,7 @@
 //! million of them carry no more information about run-to-run variation than one (ADR 27).
 
 mod bootstrap;
+mod difference;
 mod extreme;
 mod judging;
 mod latency;
@@ -14,12 +15,14 @@ mod randomization;
 mod runs;
 mod scans;
 mod summary;
+pub mod turns;
 mod verdict;
 
 #[cfg(test)]
 mod tests;
 
 pub use bootstrap::Interval;
+pub use difference::{Change, Difference};
 pub use extreme::{Extreme, Level};
 pub use latency::{Latency, Row};
 pub use maxima::{Bound, Maxima};
@@ -28,13 +31,14 @@ pub use scans::ScanPair;
 pub use summary::by;
 pub use verdict::{Judged, LEVEL, Verdict};
 
+use self::difference::differences;
 use self::latency::{Distribution, SideLatency, counterpart, distributions};
 use self::runs::Side;
+use self::turns::Look;
 use crate::histogram::DamagedHistogram;
 use crate::record::{Incomparable, Record};
 use crate::scan::Scan;
 use serde::Serialize;
-use serde_json::Value;
 
 /// The common latencies of two sets of runs, and the differences between the sets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,17 +56,6 @@ pub struct Comparison {
     pub machine: Vec<Difference>,
     /// Differences between the plans.
     pub plan: Vec<Difference>,
-}
-
-/// A field that differs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Difference {
-    /// Its name.
-    pub field: String,
-    /// Its value in the first record.
-    pub a: Value,
-    /// Its value in the second record.
-    pub b: Value,
 }
 
 /// Why two sets of records can't be compared.
@@ -85,12 +78,25 @@ pub enum CompareError {
 /// Compares the runs of `a` with those of `b`. The runs of each side must have the same plan,
 /// except for its seed.
 pub fn compare(a: &[Record], b: &[Record]) -> Result<Comparison, CompareError> {
+    compare_by(a, b, |design| design)
+}
+
+/// Compares runs that were taken in turns, of which more may follow.
+pub fn compare_at(a: &[Record], b: &[Record], look: Look) -> Result<Comparison, CompareError> {
+    compare_by(a, b, |design| design.at(look))
+}
+
+fn compare_by(
+    a: &[Record],
+    b: &[Record],
+    design_of: impl Fn(Design) -> Design,
+) -> Result<Comparison, CompareError> {
     let (Some(a), Some(b)) = (Side::of(a)?, Side::of(b)?) else {
         return Err(CompareError::NoRun);
     };
     a.whole.same_time(&b.whole)?;
     let (ours, theirs) = (Distributions::of(&a)?, Distributions::of(&b)?);
-    let mut design = Design::of(&a, &b);
+    let mut design = design_of(Design::of(&a, &b));
     let mut latencies = Vec::new();
     let mut unmatched = Vec::new();
     for (nth, mine) in ours.whole.iter().enumerate() {
@@ -170,26 +176,4 @@ impl<'a> Distributions<'a> {
 
 fn scan_name(scan: &Scan) -> String {
     format!("a scan of {}", scan.call.name)
-}
-
-/// Fields of a machine that are measured, and vary from run to run on the same machine.
-const MEASURED: [&str; 3] = ["clock_read_ns", "record_ns", "counters"];
-
-/// Returns the top-level fields in which two values of one type differ.
-fn differences<T: Serialize>(a: &T, b: &T) -> Vec<Difference> {
-    let fields = |x: &T| match serde_json::to_value(x) {
-        Ok(Value::Object(map)) => map,
-        _ => serde_json::Map::new(),
-    };
-    let (a, b) = (fields(a), fields(b));
-    let mut names: Vec<&String> =
-        a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))).collect();
-    names.retain(|name| !MEASURED.contains(&name.as_str()) && a.get(*name) != b.get(*name));
-    let value = |map: &serde_json::Map<String, Value>, name: &str| {
-        map.get(name).cloned().unwrap_or(Value::Null)
-    };
-    names
-        .into_iter()
-        .map(|name| Difference { field: name.clone(), a: value(&a, name), b: value(&b, name) })
-        .collect()
 }

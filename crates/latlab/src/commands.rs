@@ -1,5 +1,6 @@
 //! The command line: one file for each command.
 
+mod ab;
 mod adapt;
 mod agent;
 mod compare;
@@ -49,6 +50,7 @@ enum Command {
     Explain(Box<explain::Explain>),
     Report(report::Report),
     Compare(compare::Compare),
+    Ab(ab::Ab),
     Doctor(doctor::Doctor),
     Exec(exec::Exec),
     Adapt(adapt::Adapt),
@@ -108,6 +110,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Explain(explain) => explain.run(),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Ab(ab) => ab.run(),
         Command::Doctor(doctor) => doctor.run(),
         Command::Exec(exec) => return exec.run(),
         Command::Adapt(adapt) => adapt.run(),
@@ -120,6 +123,22 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::ScanWorker { orders } => crate::scan::serve(&orders),
     };
     done.map(|()| 0)
+}
+
+/// Reads the words of a `run` command, without the program's name. `side` starts the message of a
+/// failure.
+fn run_command(words: &[String], side: &str) -> Result<run::Run> {
+    let refused = |why: &str| failed(side, why);
+    if words.first().is_none_or(|word| word != "run") {
+        return Err(refused("it is no run command: write run and its options"));
+    }
+    let arguments = std::iter::once("latlab").chain(words.iter().map(String::as_str));
+    let latlab =
+        Latlab::try_parse_from(arguments).map_err(|error| refused(&usage::sentence(&error)))?;
+    match latlab.command {
+        Command::Run(run) => Ok(run),
+        _ => Err(refused("it is no run command")),
+    }
 }
 
 /// Reads a time that is longer than zero.

@@ -4,7 +4,7 @@ use super::bootstrap::{self, Interval};
 use super::latency::{Latency, RunHistograms};
 use super::randomization::{self, Values};
 use super::runs::{Design, Method};
-use super::verdict::{Judged, LEVEL, Verdict};
+use super::verdict::{Judged, Verdict};
 use crate::histogram::Histogram;
 
 /// Minimum number of recorded samples above a judged quantile; with fewer it is hardly more than a
@@ -38,7 +38,7 @@ pub(super) fn judge(latencies: &mut [(Latency, Option<RunHistograms>)], design: 
             _ => bootstrap::difference_of_medians(&values.a, &values.b),
         };
         let interval = Interval { low: interval.low.exp(), high: interval.high.exp() };
-        let verdict = match p <= LEVEL {
+        let verdict = match p <= design.level {
             true if interval.low > 1.0 => Verdict::Slower,
             true if interval.high < 1.0 => Verdict::Faster,
             _ => Verdict::Same,

@@ -1,5 +1,7 @@
 //! The runs of both sides, and their order, which decides how they are compared.
 
+use super::turns::Look;
+use super::verdict::LEVEL;
 use crate::machine::TimeDomain;
 use crate::record::{Incomparable, Record};
 use crate::time::Nanos;
@@ -38,7 +40,7 @@ pub enum Order {
 }
 
 /// The design of a comparison: its runs and the method that they allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Design {
     /// Number of runs of each side.
     pub runs: (usize, usize),
@@ -48,6 +50,8 @@ pub struct Design {
     pub order: Order,
     /// Number of quantiles judged together.
     pub judged: usize,
+    /// Significance level.
+    pub level: f64,
 }
 
 /// Returns the runs in the order in which they were taken, without duplicates. Laboratory runs are
@@ -122,13 +126,23 @@ impl Design {
         } else {
             Method::None
         };
-        Design { runs, method, order, judged: 0 }
+        Design { runs, method, order, judged: 0, level: LEVEL }
+    }
+
+    /// The design of a look at runs of which more may follow.
+    pub(super) fn at(self, look: Look) -> Design {
+        let method = match self.method {
+            Method::Paired if !look.paired => Method::Unpaired,
+            method => method,
+        };
+        Design { method, level: look.level, ..self }
     }
 
     /// Describes the design to the reader of the figures.
     pub fn words(&self) -> String {
         let judged = match self.judged {
             0 | 1 => String::new(),
+            _ if self.level < LEVEL => String::new(),
             n => format!(
                 "; with no real difference, at most 5 of 100 comparisons report one among {n} \
                  verdicts"
@@ -149,10 +163,10 @@ impl Design {
                  bootstrap interval over runs{judged}.{}",
                 self.runs.0,
                 self.runs.1,
-                if self.order == Order::BySeed {
-                    "with different seeds"
-                } else {
-                    "not interleaved"
+                match self.order {
+                    Order::BySeed => "with different seeds",
+                    Order::InTurns => "interleaved",
+                    Order::Mixed | Order::OneAfterTheOther => "not interleaved",
                 },
                 if self.order == Order::OneAfterTheOther {
                     " All runs of one side were taken before those of the other: any change of the \
@@ -175,7 +189,7 @@ impl Design {
             (1, 1) => "one run per side".to_owned(),
             (a, b) => format!("{a} and {b} runs"),
         };
-        format!("{runs}; at least 6 {how} per side are needed")
+        format!("{runs}; at least 6 {how} per side are needed (latlab ab)")
     }
 }
 

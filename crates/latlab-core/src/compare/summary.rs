@@ -1,6 +1,7 @@
 //! The verdict on a latency as a whole, and the sentence that states it.
 
-use super::latency::Latency;
+use super::judging::BEYOND;
+use super::latency::{Latency, Row};
 use super::verdict::Verdict;
 
 impl Latency {
@@ -25,13 +26,47 @@ impl Latency {
             [Verdict::Faster, Verdict::Slower].map(|verdict| self.rows_judged(verdict).join(", "));
         let exact = self.rows.iter().filter_map(|row| row.judged.as_ref()).all(|j| j.p.is_none());
         let alike = if exact { "the same" } else { "no difference found" };
+        let unjudged = self.unjudged();
         let rest = if same.is_empty() { String::new() } else { format!("; {alike} at {same}") };
+        let rest = rest + &unjudged;
         match self.verdict() {
-            Verdict::Inconclusive => format!("inconclusive: {}", self.unknown),
-            Verdict::Same => format!("{alike} at {same}"),
-            Verdict::Mixed => format!("mixed: {faster} improved; {slower} regressed{rest}"),
+            Verdict::Inconclusive => match self.effect() {
+                effect if effect.is_empty() => format!("inconclusive: {}", self.unknown),
+                effect => format!("{effect}; inconclusive: {}", self.unknown),
+            },
+            Verdict::Same => format!("{alike} at {same}{unjudged}"),
+            Verdict::Mixed => format!("mixed: better at {faster}; worse at {slower}{rest}"),
             verdict => format!("{}: {faster}{slower}{rest}", verdict.word()),
         }
+    }
+
+    /// Returns how much the median and the highest quantile with enough samples differ, whether or
+    /// not by chance.
+    pub fn effect(&self) -> String {
+        let samples = self.recorded.0.min(self.recorded.1);
+        #[expect(clippy::cast_precision_loss, reason = "2^53 samples take 285 years")]
+        let enough = |quantile: f64| samples as f64 * (1.0 - quantile) + 1e-6 >= BEYOND;
+        let rows = self.judged_rows().into_iter().filter(|(_, quantile)| enough(*quantile));
+        let rows: Vec<&Row> = rows.map(|(row, _)| &self.rows[row]).collect();
+        let ends = rows.first().into_iter().chain(rows.last().filter(|_| rows.len() > 1));
+        let change = |row: &&Row| {
+            let length = longer(row.ratio?);
+            Some(format!("{} {length} ({} → {})", row.name, row.a, row.b))
+        };
+        ends.filter_map(change).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Names the quantiles that differ but have too few samples for a verdict, with their ratios; empty where
+    /// there are none.
+    fn unjudged(&self) -> String {
+        let rows = self.judged_rows().into_iter().map(|(row, _)| &self.rows[row]);
+        let rows = rows.filter(|row| row.judged.is_none() && row.a != row.b);
+        let named = |row: &Row| Some(format!("{} {}", row.name, by(row.ratio?)));
+        let names: Vec<String> = rows.filter_map(named).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        format!("; not judged, too few samples in each run: {}", names.join(", "))
     }
 
     /// Returns the names of the rows with this verdict; if they differ, with the difference.
@@ -54,6 +89,17 @@ impl Latency {
             names.push(format!("{} {difference}", row.name));
         }
         names
+    }
+}
+
+/// Says how much longer a time is than another, by their ratio.
+fn longer(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    match ratio {
+        _ if ratio >= 2.0 => format!("{ratio:.1} times as long"),
+        _ if percent >= 0.5 => format!("{percent:.0} % longer"),
+        _ if percent <= -0.5 => format!("{:.0} % shorter", -percent),
+        _ => "equally long".to_owned(),
     }
 }
 

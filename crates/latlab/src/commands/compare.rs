@@ -2,12 +2,11 @@
 
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, comparison, junit, ktap, testcase};
+use latlab_core::compare;
 use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
-use latlab_core::compare::{self, Comparison};
 use latlab_core::study::claim::Fault;
 use latlab_core::study::place;
 use latlab_sys::file::write_atomically;
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -72,7 +71,7 @@ impl Compare {
                 .map_err(|e| failed(&path.display().to_string(), e))?;
         }
         let output = if self.json {
-            json(&comparison, &held)
+            comparison::json(&comparison, &held)
         } else if self.ktap {
             ktap::lines(&cases)
         } else {
@@ -93,21 +92,6 @@ fn remove_stale(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The comparison as JSON, with the verdict of each latency.
-fn json(comparison: &Comparison, held: &[CheckedLimit]) -> String {
-    let mut value = serde_json::to_value(comparison).expect("it is plain data");
-    let names = comparison.latency_names();
-    if let Some(Value::Array(latencies)) = value.get_mut("latencies") {
-        for ((value, latency), name) in latencies.iter_mut().zip(&comparison.latencies).zip(names) {
-            value["name"] = json!(name);
-            value["verdict"] = json!(latency.verdict());
-            value["says"] = json!(latency.sentence());
-        }
-    }
-    value["limits"] = json!(held);
-    serde_json::to_string_pretty(&value).expect("it is plain data") + "\n"
 }
 
 /// Fails where a limit is exceeded or, failing that, where one could not be evaluated.

@@ -81,6 +81,32 @@ impl Measurement {
         result
     }
 
+    /// Carries out `plan` on the only target without printing or writing anything.
+    pub(super) fn outcome(
+        &self,
+        plan: &Plan,
+        signals: &Signals,
+        bar: &mut Bar<'_>,
+    ) -> Result<Outcome> {
+        let plan = Prepared::of(plan)?.on_target(&self.on[0]);
+        let mut watch = live::view();
+        let mut session = self.options.session(signals, watch.as_mut(), bar);
+        let outcomes = self.target()?.run(std::slice::from_ref(&plan), &mut session);
+        outcomes.into_iter().next().expect("one plan has one outcome")
+    }
+
+    /// Refuses several targets and outputs, for a side of a comparison.
+    pub(super) fn check_side(&self) -> Result<()> {
+        let refused = match (self.on.len(), &self.out, self.json) {
+            (2.., ..) => "give one --on for each side",
+            (_, Some(_), _) => "--out is for latlab ab: it writes the records of both sides",
+            (.., true) => "--json is for latlab ab",
+            _ if self.is_native() => return self.options.refuse_any(),
+            _ => return Ok(()),
+        };
+        Err(Failure::Failed(refused.to_owned()))
+    }
+
     /// These options, and those of `defaults` that are not given here.
     pub(super) fn or(&self, defaults: &Measurement) -> Measurement {
         let on = if self.is_native() { &defaults.on } else { &self.on };

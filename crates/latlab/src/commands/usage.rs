@@ -15,6 +15,11 @@ pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return format::put(&error.render().to_string());
     }
+    Err(Failure::Failed(sentence(error)))
+}
+
+/// The message of clap in one sentence, with a hint.
+pub(super) fn sentence(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
     let sentence = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let sentence = match (error.kind(), context(error, ContextKind::InvalidArg)) {
@@ -30,7 +35,7 @@ pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
     ];
     let near = near.into_iter().find_map(|kind| context(error, kind));
     let hint = near.map_or_else(|| see_help(&rendered), |near| format!("did you mean {near}?"));
-    Err(Failure::Failed(format!("{sentence}: {hint}")))
+    format!("{sentence}: {hint}")
 }
 
 /// Names the help of the command whose usage clap has printed.

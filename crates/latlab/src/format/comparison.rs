@@ -4,9 +4,11 @@ use super::text::plain_table;
 use super::{grouped, scan};
 use latlab_core::compare::limit::{CheckedLimit, Outcome};
 use latlab_core::compare::{
-    Bound, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair, Verdict,
+    Bound, Change, Comparison, Difference, Extreme, Interval, Judged, Latency, Row, ScanPair,
+    Verdict,
 };
 use latlab_core::time::Nanos;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Returns the whole comparison. `a` and `b` are the names of the sides.
@@ -29,6 +31,21 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLim
     }
     text += &differences_text("machines", &comparison.machine);
     text + &differences_text("plans", &comparison.plan)
+}
+
+/// The comparison as JSON, with the verdict of each latency.
+pub(crate) fn json(comparison: &Comparison, held: &[CheckedLimit]) -> String {
+    let mut value = serde_json::to_value(comparison).expect("it is plain data");
+    let names = comparison.latency_names();
+    if let Some(Value::Array(latencies)) = value.get_mut("latencies") {
+        for ((value, latency), name) in latencies.iter_mut().zip(&comparison.latencies).zip(names) {
+            value["name"] = json!(name);
+            value["verdict"] = json!(latency.verdict());
+            value["says"] = json!(latency.sentence());
+        }
+    }
+    value["limits"] = json!(held);
+    serde_json::to_string_pretty(&value).expect("it is plain data") + "\n"
 }
 
 fn limits(held: &[CheckedLimit]) -> String {
@@ -141,12 +158,22 @@ fn table(rows: &[Row]) -> String {
             }));
         }
         if judged {
-            let verdict = row.judged.as_ref().map(|judged| judged.verdict.word());
-            cells.push(verdict.unwrap_or_default().to_owned());
+            cells.push(row.judged.as_ref().map(verdict_cell).unwrap_or_default());
         }
         table.add_row(cells);
     }
     table.trim_fmt()
+}
+
+/// The verdict on a figure. An interval without 1 is not enough for a difference: the cell says how
+/// probable one is by chance.
+fn verdict_cell(judged: &Judged) -> String {
+    let word = judged.verdict.word();
+    let without_one = judged.ratio.is_some_and(|ratio| ratio.low > 1.0 || ratio.high < 1.0);
+    match judged.p.filter(|_| without_one && judged.verdict == Verdict::Same) {
+        Some(p) => format!("{word}: by chance with p = {p:.2}"),
+        None => word.to_owned(),
+    }
 }
 
 fn times(interval: Interval<Nanos>) -> String {
@@ -158,8 +185,8 @@ fn differences_text(subject: &str, differences: &[Difference]) -> String {
         return format!("\nthe {subject} do not differ\n");
     }
     let mut text = format!("\nthe {subject} differ in\n");
-    for Difference { field, a, b } in differences {
-        let _ = writeln!(text, "  {field}\n    A {a}\n    B {b}");
+    for Change { path, a, b } in differences.iter().flat_map(Difference::changes) {
+        let _ = writeln!(text, "  {path}: {a} → {b}");
     }
     text
 }

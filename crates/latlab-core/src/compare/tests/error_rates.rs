@@ -5,14 +5,25 @@ use super::super::judging::judge;
 use super::super::latency::{Row, RunHistograms};
 use super::super::maxima::Maxima;
 use super::super::runs::{Design, Method, Order};
-use super::super::verdict::Verdict;
+use super::super::turns;
+use super::super::verdict::{LEVEL, Verdict};
 use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::time::Nanos;
 
 /// Judges interleaved runs, and returns the verdict on each quantile.
 fn judged(a: Vec<Histogram>, b: Vec<Histogram>, method: Method) -> Vec<(String, Verdict)> {
-    let design = Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0 };
+    judged_at(a, b, method, LEVEL)
+}
+
+fn judged_at(
+    a: Vec<Histogram>,
+    b: Vec<Histogram>,
+    method: Method,
+    level: f64,
+) -> Vec<(String, Verdict)> {
+    let design =
+        Design { runs: (a.len(), b.len()), method, order: Order::InTurns, judged: 0, level };
     let whole = |runs: &[Histogram]| {
         let mut whole = Histogram::new();
         for run in runs {
@@ -97,6 +108,32 @@ fn equal_sides_are_called_different_in_at_most_5_of_100_comparisons() {
     let steady = |random: &mut Random| (0..10).map(|_| run(1.0, 1.0, random)).collect::<Vec<_>>();
     let wrong = called_different(|| (steady(&mut random), steady(&mut random)), Method::Unpaired);
     assert!(wrong <= 5, "{wrong} of 100");
+}
+
+/// Returns the number of pairs after which runs taken in turns, at most ten pairs, are decided.
+fn decided_after((a, b): &(Vec<Histogram>, Vec<Histogram>)) -> Option<usize> {
+    (1..=a.len()).find(|pairs| {
+        let Some(look) = turns::look(*pairs, a.len()) else { return false };
+        let method = if look.paired { Method::Paired } else { Method::Unpaired };
+        let (a, b) = (a[..*pairs].to_vec(), b[..*pairs].to_vec());
+        judged_at(a, b, method, look.level).iter().any(|(_, verdict)| *verdict != Verdict::Same)
+    })
+}
+
+#[test]
+fn equal_sides_in_turns_are_decided_in_at_most_1_of_40() {
+    let mut random = Random::new(7);
+    let experiments = (0..200).map(|_| experiment(1.0, &mut random));
+    let wrong = experiments.filter(|sides| decided_after(sides).is_some()).count();
+    assert!(wrong <= 5, "{wrong} of 200");
+}
+
+#[test]
+fn sides_that_differ_by_half_in_turns_are_decided_after_six_pairs() {
+    let mut random = Random::new(8);
+    let experiments = (0..20).map(|_| experiment(1.5, &mut random));
+    let pairs: Vec<Option<usize>> = experiments.map(|sides| decided_after(&sides)).collect();
+    assert!(pairs.iter().filter(|pairs| **pairs == Some(6)).count() >= 19, "{pairs:?}");
 }
 
 /// One CPU's wake-ups in 40 runs of 2 s each, one after another, on a busy virtual machine

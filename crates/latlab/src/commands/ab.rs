@@ -1,0 +1,200 @@
+//! `latlab ab`: measures two sides in turns until it is known whether they differ.
+
+use super::run::Run;
+use crate::failure::{Failure, Result, failed};
+use crate::format::progress::Bar;
+use crate::format::{self, comparison};
+use latlab_core::compare::turns::{self, Look};
+use latlab_core::compare::{self, Comparison};
+use latlab_core::record::Record;
+use latlab_sys::file::write_atomically;
+use latlab_sys::signal::Signals;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  latlab ab -- run cyclic -- run cyclic --set timer_migration=0
+  latlab ab -n 20 --out turns/ -- run --for 5s -- run --for 5s --load fork
+  latlab ab -- run --on lab:standard --count 1000 --load fork -- run --on lab:rt --count 1000 --load fork";
+
+/// Measure two sides in turns (ABBA) until it is known whether they differ
+///
+/// Each side is a run command with its options. After six pairs of runs, and then at larger and
+/// larger numbers of pairs, the sides are compared as latlab compare does; ab ends as soon as a
+/// difference is decided, at the latest after -n pairs. If the sides do not differ, at most 1 of 40
+/// such comparisons decides that they do. Pair N runs with the seed N (plus --seed of the side), so
+/// that probes meet other moments of the loads each time.
+///
+/// Exit codes: 0 success, whatever the verdict; 2 failure; 3 this machine lacks something that a
+/// side needs; 4 it was ended early (Ctrl-C), and the pairs measured so far are compared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, override_usage = "latlab ab [OPTIONS] -- run [OPTIONS] -- run [OPTIONS]")]
+pub(super) struct Ab {
+    /// Largest number of pairs of runs, 6 to 100
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = pairs)]
+    pairs: usize,
+    /// Write the records to the folders a and b in this folder, for report and compare
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print the comparison as JSON
+    #[arg(long)]
+    json: bool,
+    /// The two run commands
+    #[arg(last = true, required = true, value_name = "run … -- run …")]
+    sides: Vec<String>,
+}
+
+fn pairs(text: &str) -> std::result::Result<usize, String> {
+    let number = text.parse().ok().filter(|number| turns::PAIRS.contains(number));
+    number.ok_or_else(|| {
+        format!("a number from {} to {} is needed", turns::PAIRS.start(), turns::PAIRS.end())
+    })
+}
+
+/// A side: its command, and its records so far.
+struct Side {
+    /// `A` or `B`.
+    name: &'static str,
+    /// The command as written.
+    words: String,
+    run: Run,
+    records: Vec<Record>,
+}
+
+/// Why no more pairs are measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Decided,
+    AllPairs,
+    Interrupted,
+}
+
+impl Ab {
+    pub(super) fn run(&self) -> Result<()> {
+        let [mut a, mut b] = self.sides()?;
+        let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
+        let end = self.measure(&mut a, &mut b, &signals)?;
+        // Signals stay blocked: a second Ctrl-C must not replace the exit code.
+        std::mem::forget(signals);
+        // Only whole pairs are compared.
+        let pairs = a.records.len().min(b.records.len());
+        for side in [&mut a, &mut b] {
+            side.records.truncate(pairs);
+        }
+        let cut_short = Failure::CutShort(format!("ended early, after {pairs} pairs of runs"));
+        if pairs == 0 {
+            return Err(cut_short);
+        }
+        let comparison = compared(&a, &b, self.last_look(pairs))?;
+        let output = if self.json {
+            comparison::json(&comparison, &[])
+        } else {
+            conclusion(end, pairs, self.pairs)
+                + &comparison::text(&a.words, &b.words, &comparison, &[])
+        };
+        format::put(&output)?;
+        if end == End::Interrupted { Err(cut_short) } else { Ok(()) }
+    }
+
+    /// Reads both sides.
+    fn sides(&self) -> Result<[Side; 2]> {
+        let sides: Vec<&[String]> = self.sides.split(|word| word == "--").collect();
+        let [a, b] = sides[..] else {
+            return Err(Failure::Failed(format!(
+                "two run commands are needed, each after --, and there are {}: see latlab ab --help",
+                sides.len()
+            )));
+        };
+        Ok([side("A", a)?, side("B", b)?])
+    }
+
+    /// Measures pairs until a difference is decided.
+    fn measure(&self, a: &mut Side, b: &mut Side, signals: &Signals) -> Result<End> {
+        for pair in 1..=self.pairs {
+            let turn = if pair % 2 == 1 { [&mut *a, &mut *b] } else { [&mut *b, &mut *a] };
+            for side in turn {
+                if !self.measure_side(side, pair, signals)? {
+                    return Ok(End::Interrupted);
+                }
+            }
+            let look = turns::look(pair, self.pairs);
+            let comparison = compared(a, b, look.unwrap_or(self.last_look(pair)))?;
+            format::say(&self.known(pair, &comparison));
+            if look.is_some() && turns::is_decided(&comparison) {
+                return Ok(End::Decided);
+            }
+        }
+        Ok(End::AllPairs)
+    }
+
+    /// Measures one run of a side and keeps its record. Whether the run was not ended early.
+    fn measure_side(&self, side: &mut Side, pair: usize, signals: &Signals) -> Result<bool> {
+        let mut plan = side.run.plan()?;
+        plan.seed = plan.seed.saturating_add(pair as u64);
+        let mut bar = Bar::new(signals);
+        let outcome = side.run.measurement().outcome(&plan, signals, &mut bar)?;
+        drop(bar);
+        if let Some(failure) = outcome.verdict {
+            return Err(failure);
+        }
+        if outcome.record.warnings.iter().any(|warning| warning.code == "interrupted") {
+            return Ok(false);
+        }
+        self.write(side, pair, &outcome.record)?;
+        side.records.push(outcome.record);
+        Ok(true)
+    }
+
+    fn write(&self, side: &Side, pair: usize, record: &Record) -> Result<()> {
+        let Some(out) = &self.out else { return Ok(()) };
+        let folder = out.join(side.name.to_lowercase());
+        std::fs::create_dir_all(&folder).map_err(|e| failed(&folder.display().to_string(), e))?;
+        let path = folder.join(format!("{pair:03}.json"));
+        write_atomically(&path, record.to_json().as_bytes())
+            .map_err(|e| failed(&path.display().to_string(), e))
+    }
+
+    /// The look at which the last of `pairs` pairs is judged.
+    fn last_look(&self, pairs: usize) -> Look {
+        turns::look(pairs, self.pairs).unwrap_or_else(|| turns::last_look(self.pairs))
+    }
+
+    /// One line about the pairs measured so far.
+    fn known(&self, pair: usize, comparison: &Comparison) -> String {
+        let next = turns::pairs_to_next_look(pair, self.pairs);
+        let more = match next {
+            0 => String::new(),
+            1 => "; compared after 1 more".to_owned(),
+            n => format!("; compared after {n} more"),
+        };
+        let latency = comparison.latencies.first();
+        let effect = latency.map(|latency| format!(": B's {}", latency.effect()));
+        format!("pair {pair} of at most {}{}{more}", self.pairs, effect.unwrap_or_default())
+    }
+}
+
+/// Reads a side from its words.
+fn side(name: &'static str, words: &[String]) -> Result<Side> {
+    let run = super::run_command(words, &format!("side {name}"))?;
+    let refused = |failure: Failure| failed(&format!("side {name}"), failure);
+    run.measurement().check_side().map_err(refused)?;
+    run.plan().map_err(refused)?;
+    Ok(Side { name, words: words.join(" "), run, records: Vec::new() })
+}
+
+fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {
+    compare::compare_at(&a.records, &b.records, look).map_err(|e| failed("A and B", e))
+}
+
+/// The result in one sentence.
+fn conclusion(end: End, pairs: usize, most: usize) -> String {
+    let rate = "if the sides did not differ, at most 1 of 40 such comparisons would decide this";
+    match end {
+        End::Decided => format!("Decided after {pairs} of at most {most} pairs ({rate}).\n\n"),
+        End::AllPairs => format!(
+            "Not decided after {pairs} pairs: the sides do not differ, or by less than these pairs \
+             can show; -n sets their number.\n\n"
+        ),
+        End::Interrupted => format!("Ended early, after {pairs} of {most} pairs.\n\n"),
+    }
+}
