@@ -61,8 +61,8 @@ impl Latency {
     fn unjudged(&self) -> String {
         let rows = self.judged_rows().into_iter().map(|(row, _)| &self.rows[row]);
         let rows = rows.filter(|row| row.judged.is_none() && row.a != row.b);
-        let named = |row: &Row| Some(format!("{} {}", row.name, by(row.ratio?)));
-        let names: Vec<String> = rows.filter_map(named).collect();
+        let with_ratio = |row: &Row| Some(format!("{} {}", row.name, by(row.ratio?)));
+        let names: Vec<String> = rows.filter_map(with_ratio).collect();
         if names.is_empty() {
             return String::new();
         }
