@@ -141,9 +141,12 @@ mod tests {
 
     #[test]
     fn changes_name_only_the_values_that_differ() {
-        let probe = |interval: u64, policy: &str| json!([{"name": "cyclic", "params": {"interval": interval, "policy": policy}}]);
+        let probe = |interval: u64| {
+            let params = json!({"interval": interval, "policy": "fifo"});
+            json!([{"name": "cyclic", "params": params}])
+        };
         assert_eq!(
-            changes("probes", probe(1_000_000, "fifo"), probe(200_000, "fifo")),
+            changes("probes", probe(1_000_000), probe(200_000)),
             ["probes cyclic interval: 1 ms → 200 us"]
         );
         let fork = json!([{"name": "fork", "params": {"children": 4, "on": "all"}}]);

@@ -106,7 +106,8 @@ fn few_runs_are_inconclusive_and_sequential_runs_have_a_caveat() {
     assert_eq!(comparison.latencies[0].verdict(), Verdict::Inconclusive);
     let sentence = comparison.latencies[0].sentence();
     assert!(
-        sentence.contains("; inconclusive: 5 and 5 runs; at least 6 interleaved"),
+        sentence.starts_with("p50 91 % longer (")
+            && sentence.contains("; inconclusive: 5 and 5 runs; at least 6 interleaved"),
         "{sentence}"
     );
     assert!(compare(&a[..1], &b[..1]).unwrap().design.words().contains("one run per side"));

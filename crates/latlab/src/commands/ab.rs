@@ -6,6 +6,7 @@ use crate::format::progress::Bar;
 use crate::format::{self, comparison};
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison};
+use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_sys::file::write_atomically;
 use latlab_sys::signal::Signals;
@@ -25,8 +26,9 @@ Examples:
 /// such comparisons decides that they do. Pair N runs with the seed N (plus --seed of the side), so
 /// that probes meet other moments of the loads each time.
 ///
-/// Exit codes: 0 success, whatever the verdict; 2 failure; 3 this machine lacks something that a
-/// side needs; 4 it was ended early (Ctrl-C), and the pairs measured so far are compared.
+/// Exit codes: 0 success, whatever the verdict; 1 a side's --stop-above ended a run; 2 failure; 3
+/// this machine lacks something that a side needs; 4 it was ended early (Ctrl-C). The pairs measured
+/// before a failure or an early end are compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "latlab ab [OPTIONS] -- run [OPTIONS] -- run [OPTIONS]")]
 pub(super) struct Ab {
@@ -58,6 +60,7 @@ struct Side {
     /// The command as written.
     words: String,
     run: Run,
+    plan: Plan,
     records: Vec<Record>,
 }
 
@@ -73,7 +76,7 @@ impl Ab {
     pub(super) fn run(&self) -> Result<()> {
         let [mut a, mut b] = self.sides()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let end = self.measure(&mut a, &mut b, &signals)?;
+        let end = self.measure(&mut a, &mut b, &signals);
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.
         std::mem::forget(signals);
         // Only whole pairs are compared.
@@ -81,19 +84,37 @@ impl Ab {
         for side in [&mut a, &mut b] {
             side.records.truncate(pairs);
         }
-        let cut_short = Failure::CutShort(format!("ended early, after {pairs} pairs of runs"));
-        if pairs == 0 {
-            return Err(cut_short);
+        let compared = compared(&a, &b, self.look_after(pairs));
+        // A failure does not lose the pairs before it; sides that can't be compared have none.
+        if let (1.., Ok(comparison)) = (pairs, &compared) {
+            format::put(&self.results(end.as_ref().ok(), &a, &b, comparison))?;
         }
-        let comparison = compared(&a, &b, self.last_look(pairs))?;
-        let output = if self.json {
-            comparison::json(&comparison, &[])
-        } else {
-            conclusion(end, pairs, self.pairs)
-                + &comparison::text(&a.words, &b.words, &comparison, &[])
+        match end? {
+            End::Interrupted => {
+                Err(Failure::CutShort(format!("ended early, after {pairs} pairs of runs")))
+            }
+            End::Decided | End::AllPairs => compared.map(|_| ()),
+        }
+    }
+
+    /// The comparison as text or JSON. `end` is none after a failure.
+    fn results(&self, end: Option<&End>, a: &Side, b: &Side, comparison: &Comparison) -> String {
+        if self.json {
+            return comparison::json(comparison, &[]);
+        }
+        let (pairs, most) = (a.records.len(), self.pairs);
+        let conclusion = match end {
+            Some(End::Decided) => format!(
+                "Decided after {pairs} of at most {most} pairs (if the sides did not differ, at \
+                 most 1 of 40 such comparisons would be decided)."
+            ),
+            Some(End::AllPairs) => format!(
+                "Not decided after {pairs} pairs: the sides do not differ, or by less than these \
+                 pairs can show; -n sets their number."
+            ),
+            Some(End::Interrupted) | None => format!("Ended early, after {pairs} of {most} pairs."),
         };
-        format::put(&output)?;
-        if end == End::Interrupted { Err(cut_short) } else { Ok(()) }
+        format!("{conclusion}\n\n") + &comparison::text(&a.words, &b.words, comparison, &[])
     }
 
     /// Reads both sides.
@@ -117,10 +138,10 @@ impl Ab {
                     return Ok(End::Interrupted);
                 }
             }
-            let look = turns::look(pair, self.pairs);
-            let comparison = compared(a, b, look.unwrap_or(self.last_look(pair)))?;
-            format::say(&self.known(pair, &comparison));
-            if look.is_some() && turns::is_decided(&comparison) {
+            let comparison = compared(a, b, self.look_after(pair))?;
+            let decided = turns::look(pair, self.pairs).is_some() && turns::is_decided(&comparison);
+            format::say(&self.known(pair, decided, &comparison));
+            if decided {
                 return Ok(End::Decided);
             }
         }
@@ -129,19 +150,14 @@ impl Ab {
 
     /// Measures one run of a side and keeps its record. Whether the run was not ended early.
     fn measure_side(&self, side: &mut Side, pair: usize, signals: &Signals) -> Result<bool> {
-        let mut plan = side.run.plan()?;
-        plan.seed = plan.seed.saturating_add(pair as u64);
+        let plan = Plan { seed: side.plan.seed.saturating_add(pair as u64), ..side.plan.clone() };
         let mut bar = Bar::new(signals);
-        let outcome = side.run.measurement().outcome(&plan, signals, &mut bar)?;
-        drop(bar);
-        if let Some(failure) = outcome.verdict {
-            return Err(failure);
-        }
-        if outcome.record.warnings.iter().any(|warning| warning.code == "interrupted") {
+        let Some(record) = side.run.measurement().record(&plan, signals, &mut bar)? else {
             return Ok(false);
-        }
-        self.write(side, pair, &outcome.record)?;
-        side.records.push(outcome.record);
+        };
+        drop(bar);
+        self.write(side, pair, &record)?;
+        side.records.push(record);
         Ok(true)
     }
 
@@ -154,22 +170,23 @@ impl Ab {
             .map_err(|e| failed(&path.display().to_string(), e))
     }
 
-    /// The look at which the last of `pairs` pairs is judged.
-    fn last_look(&self, pairs: usize) -> Look {
+    /// The look after this number of pairs. Where none is due, it is the last one: its verdict
+    /// counts only if no more pairs follow.
+    fn look_after(&self, pairs: usize) -> Look {
         turns::look(pairs, self.pairs).unwrap_or_else(|| turns::last_look(self.pairs))
     }
 
     /// One line about the pairs measured so far.
-    fn known(&self, pair: usize, comparison: &Comparison) -> String {
-        let next = turns::pairs_to_next_look(pair, self.pairs);
-        let more = match next {
+    fn known(&self, pair: usize, decided: bool, comparison: &Comparison) -> String {
+        let next = match turns::pairs_to_next_look(pair, self.pairs) {
+            _ if decided => "; decided".to_owned(),
             0 => String::new(),
-            1 => "; compared after 1 more".to_owned(),
-            n => format!("; compared after {n} more"),
+            1 => "; judged after 1 more pair".to_owned(),
+            n => format!("; judged after {n} more pairs"),
         };
-        let latency = comparison.latencies.first();
-        let effect = latency.map(|latency| format!(": B's {}", latency.effect()));
-        format!("pair {pair} of at most {}{}{more}", self.pairs, effect.unwrap_or_default())
+        let effect =
+            comparison.latencies.first().map(|latency| format!(": B's {}", latency.effect()));
+        format!("pair {pair} of at most {}{}{next}", self.pairs, effect.unwrap_or_default())
     }
 }
 
@@ -178,23 +195,10 @@ fn side(name: &'static str, words: &[String]) -> Result<Side> {
     let run = super::run_command(words, &format!("side {name}"))?;
     let refused = |failure: Failure| failed(&format!("side {name}"), failure);
     run.measurement().check_side().map_err(refused)?;
-    run.plan().map_err(refused)?;
-    Ok(Side { name, words: words.join(" "), run, records: Vec::new() })
+    let plan = run.plan().map_err(refused)?;
+    Ok(Side { name, words: words.join(" "), run, plan, records: Vec::new() })
 }
 
 fn compared(a: &Side, b: &Side, look: Look) -> Result<Comparison> {
     compare::compare_at(&a.records, &b.records, look).map_err(|e| failed("A and B", e))
-}
-
-/// The result in one sentence.
-fn conclusion(end: End, pairs: usize, most: usize) -> String {
-    let rate = "if the sides did not differ, at most 1 of 40 such comparisons would decide this";
-    match end {
-        End::Decided => format!("Decided after {pairs} of at most {most} pairs ({rate}).\n\n"),
-        End::AllPairs => format!(
-            "Not decided after {pairs} pairs: the sides do not differ, or by less than these pairs \
-             can show; -n sets their number.\n\n"
-        ),
-        End::Interrupted => format!("Ended early, after {pairs} of {most} pairs.\n\n"),
-    }
 }

@@ -81,18 +81,25 @@ impl Measurement {
         result
     }
 
-    /// Carries out `plan` on the only target without printing or writing anything.
-    pub(super) fn outcome(
+    /// Carries out `plan` on the only target without printing or writing anything. Returns none
+    /// where the user ended it early.
+    pub(super) fn record(
         &self,
         plan: &Plan,
         signals: &Signals,
         bar: &mut Bar<'_>,
-    ) -> Result<Outcome> {
+    ) -> Result<Option<Record>> {
         let plan = Prepared::of(plan)?.on_target(&self.on[0]);
         let mut watch = live::view();
         let mut session = self.options.session(signals, watch.as_mut(), bar);
-        let outcomes = self.target()?.run(std::slice::from_ref(&plan), &mut session);
-        outcomes.into_iter().next().expect("one plan has one outcome")
+        let outcome = self.target()?.run(std::slice::from_ref(&plan), &mut session).pop();
+        match outcome.expect("one plan has one outcome") {
+            Ok(outcome) if was_interrupted(&outcome.record) => Ok(None),
+            // A guest that was ended has no record.
+            Err(_) if session.ended => Ok(None),
+            Ok(outcome) => outcome.verdict.map_or(Ok(Some(outcome.record)), Err),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Refuses several targets and outputs, for a side of a comparison.
@@ -190,6 +197,11 @@ impl Measurement {
         std::fs::create_dir_all(out).map_err(|e| failed(&out.display().to_string(), e))?;
         Ok(paths.into_iter().map(Some).collect())
     }
+}
+
+/// Whether the user ended the run early.
+fn was_interrupted(record: &Record) -> bool {
+    record.warnings.iter().any(|warning| warning.code == "interrupted")
 }
 
 /// Names the commands that show the record, or the option that writes one.

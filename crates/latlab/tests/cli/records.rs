@@ -96,7 +96,7 @@ fn differences_of_records_are_named() {
     });
     let output = compare(&a, &b, "");
     assert_eq!(output.code(), Some(0), "{output:?}");
-    for words in ["B \"9.9.9\"", "  seed\n    A 0\n    B 5", "timer ", "is only in the first"] {
+    for words in [" → 9.9.9\n", "  seed: 0 → 5\n", "timer ", "is only in the first"] {
         assert!(output.stdout.contains(words), "no '{words}' in {output:?}");
     }
 }

@@ -361,7 +361,8 @@ fn pieces_of_another_kernel_are_measured_again() {
     let mut command = command("study study.toml --out out");
     command.env("PATH", path).env("XDG_CACHE_HOME", folder.path().join("empty"));
     let judging = Running::start(command.current_dir(folder.path()));
-    wait_until("a kernel is fetched", || fetched.is_file());
+    // The shell creates the file before it writes to it.
+    wait_until("a kernel is fetched", || fs::metadata(&fetched).is_ok_and(|file| file.len() > 0));
     judging.signal("INT");
     let output = judging.finish();
     assert_eq!(output.code(), Some(2), "{output:?}");
