@@ -45,6 +45,8 @@ use serde::Serialize;
 pub struct Comparison {
     /// How they are compared.
     pub design: Design,
+    /// Number of runs of each side that ended before their plans did.
+    pub cut_short: (usize, usize),
     /// The latencies that both sides have, all CPUs together.
     pub latencies: Vec<Latency>,
     /// The calls that were scanned on both sides.
@@ -126,6 +128,7 @@ fn compare_by(
     }
     Ok(Comparison {
         design,
+        cut_short: (a.cut_short(), b.cut_short()),
         latencies: latencies.into_iter().map(|(latency, _)| latency).collect(),
         scans,
         unmatched,

@@ -62,6 +62,15 @@ pub struct Record {
     pub warnings: Vec<Warning>,
 }
 
+impl Record {
+    /// Returns the warning of a run that ended before its plan did, if it is one: it was interrupted,
+    /// or killed after it had written this record.
+    pub fn cut_short(&self) -> Option<&Warning> {
+        let is_cut = |code: &str| matches!(code, "interrupted" | "unfinished");
+        self.warnings.iter().find(|warning| is_cut(&warning.code))
+    }
+}
+
 /// A single value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {

@@ -17,12 +17,23 @@ pub struct WorstSample {
 }
 
 /// The [`KEPT`] worst samples, worst first, in constant memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Worst(Vec<WorstSample>);
 
 impl Default for Worst {
     fn default() -> Worst {
         Worst::new()
+    }
+}
+
+impl Clone for Worst {
+    fn clone(&self) -> Worst {
+        Worst(self.0.clone())
+    }
+
+    /// Does not allocate.
+    fn clone_from(&mut self, other: &Worst) {
+        self.0.clone_from(&other.0);
     }
 }
 

@@ -44,7 +44,9 @@ pub(crate) fn run(
     let started = clock::wall_clock();
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)?;
     let (scanned, scan_failure) = scans::run(plan, signals, watch)?;
+    let keeps = watch.keeps();
     let mut rig = Rig::new(plan.plan(), signals, watch);
+    rig.keeping = keeps.then(|| results::keeping(plan.plan(), started, &environment));
     let (probe_failure, explanations) =
         probes::run(plan.plan(), &environment.machine, &probes, &mut rig)?;
     let failure = scan_failure.or(probe_failure);

@@ -8,7 +8,6 @@ mod summary;
 mod tasks;
 
 pub(crate) use probes::ProbeExplainer;
-pub(crate) use summary::Explanations;
 pub(crate) use tasks::TaskExplainer;
 
 use crate::failure::{Failure, Result, failed};

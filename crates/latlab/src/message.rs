@@ -30,6 +30,8 @@ pub(crate) enum Message {
     Update { elapsed: Nanos, total: Nanos },
     /// The probe has ended.
     End,
+    /// The results so far of a plan that is being carried out.
+    SoFar(Box<Record>),
     /// The plan was carried out.
     Record { record: Box<Record>, verdict: Option<Failure> },
     /// The plan or the program failed.
@@ -91,7 +93,7 @@ impl Message {
     pub(crate) fn read(line: &str) -> Result<Message> {
         let invalid = |why: &dyn Display| failed("the target sent an invalid message", why);
         let message = serde_json::from_str(line).map_err(|e| invalid(&e))?;
-        if let Message::Record { record, .. } = &message {
+        if let Message::Record { record, .. } | Message::SoFar(record) = &message {
             record.check().map_err(|e| invalid(&e))?;
         }
         Ok(message)
@@ -103,6 +105,7 @@ impl Message {
             Message::Begin { probe } => watch.begin(&probe, &[]),
             Message::Update { elapsed, total } => watch.update(elapsed, total),
             Message::End => watch.end(),
+            Message::SoFar(record) => watch.keep(&record),
             other => return Some(other),
         }
         None
@@ -118,12 +121,18 @@ pub(crate) fn output_bytes(base64: &str) -> Result<Vec<u8>> {
 pub(crate) struct Messenger<W> {
     to: W,
     pace: Nanos,
+    keeps: bool,
 }
 
 impl<W: Write> Messenger<W> {
     /// Sends progress at this interval while a probe measures.
     pub(crate) fn new(to: W, pace: Nanos) -> Messenger<W> {
-        Messenger { to, pace }
+        Messenger { to, pace, keeps: false }
+    }
+
+    /// Sends records of the results so far, too.
+    pub(crate) fn and_records(self) -> Messenger<W> {
+        Messenger { keeps: true, ..self }
     }
 
     fn say(&mut self, message: &Message) {
@@ -143,6 +152,12 @@ impl<W: Write> Watch for Messenger<W> {
         self.say(&Message::End);
     }
     fn note(&mut self, _: &str) {}
+    fn keeps(&self) -> bool {
+        self.keeps
+    }
+    fn keep(&mut self, record: &Record) {
+        self.say(&Message::SoFar(Box::new(record.clone())));
+    }
     fn pace(&self) -> Nanos {
         self.pace
     }

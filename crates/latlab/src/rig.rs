@@ -6,6 +6,7 @@
 mod conditions;
 mod coordination;
 mod cost;
+mod keeping;
 mod life;
 mod monitor;
 mod observer;
@@ -18,6 +19,7 @@ mod tests;
 
 pub(crate) use conditions::Pacing;
 pub(crate) use cost::{Cost, record_cost};
+pub(crate) use keeping::Keeping;
 pub(crate) use observer::Observer;
 pub(crate) use sampler::{Sampler, Share};
 pub(crate) use scheduling::{Phase, Scheduling, TaskScheduling};
@@ -26,11 +28,12 @@ pub(crate) use second_task::SecondTask;
 use crate::failure::{Result, failed};
 use conditions::Conditions;
 use coordination::Coordination;
+use keeping::Running;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::cpulist::CpuList;
 use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
-use latlab_core::record::{Figure, Schedule, Warning};
+use latlab_core::record::{Figure, Record, Warning};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::Signals;
 use life::run_thread;
@@ -57,6 +60,12 @@ pub(crate) trait Watch {
     /// Offers the causes of late wake-ups found so far. Calling `so_far` is expensive, so a view
     /// that does not show them must not call it.
     fn causes(&mut self, _elapsed: Nanos, _so_far: &mut dyn FnMut() -> Option<Explained>) {}
+    /// Whether [`Watch::keep`] does anything.
+    fn keeps(&self) -> bool {
+        false
+    }
+    /// Keeps this record of a run that has not ended, in case it never does.
+    fn keep(&mut self, _record: &Record) {}
     /// Interval between two calls of `update`. It also bounds how long an offline CPU goes
     /// unnoticed.
     fn pace(&self) -> Nanos;
@@ -68,7 +77,6 @@ pub(crate) struct ProbeResults {
     pub(crate) spans: Vec<Span>,
     pub(crate) pacing: Pacing,
     pub(crate) cpus: CpuList,
-    pub(crate) schedule: Schedule,
     pub(crate) recording: Recording,
 }
 
@@ -87,6 +95,8 @@ pub(crate) struct Rig<'a> {
     watch: &'a mut dyn Watch,
     /// Receives each sample while it is measured.
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Makes a record of the results so far, once a minute.
+    pub(crate) keeping: Option<Keeping<'a>>,
     /// Results of each measuring thread, probe by probe.
     pub(crate) measured: Vec<ProbeResults>,
     /// Single values that probes found.
@@ -109,6 +119,7 @@ impl<'a> Rig<'a> {
             signals,
             watch,
             observer: None,
+            keeping: None,
             measured: Vec::new(),
             figures: Vec::new(),
             warnings: Vec::new(),
@@ -215,6 +226,13 @@ impl<'a> Rig<'a> {
             .map(CpuList::to_string)
             .zip(samplers.iter().map(Sampler::shared_histogram))
             .collect();
+        let running = Running {
+            probe,
+            spans,
+            pacing,
+            cpu_sets,
+            interims: samplers.iter().map(Sampler::interim).collect(),
+        };
         let observer = self.observer.clone();
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
@@ -235,18 +253,18 @@ impl<'a> Rig<'a> {
             self.watch.begin(probe, &histograms);
             let warm_up = self.conditions.warm_up;
             let mut monitor =
-                Monitor::new(&coordination, cpu_sets, &histograms, threads.len(), warm_up);
-            self.monitor(probe, &mut monitor, pacing);
+                Monitor::new(&coordination, &running, &histograms, threads.len(), warm_up);
+            self.monitor(&mut monitor);
             self.watch.end();
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect::<Vec<_>>()
         });
         let failure = coordination.into_failure();
         // Where the probe failed, a sampler without samples is not a result.
         let is_result = |one: &Recording| failure.is_none() || one.first().recorded() > 0;
-        let finished = finished.into_iter().flatten().filter(|(_, _, one)| is_result(one));
-        self.measured.extend(finished.map(|(cpus, schedule, recording)| {
+        let finished = finished.into_iter().flatten().filter(|(_, one)| is_result(one));
+        self.measured.extend(finished.map(|(cpus, recording)| {
             let spans = spans.to_vec();
-            ProbeResults { probe, spans, pacing, cpus, schedule, recording }
+            ProbeResults { probe, spans, pacing, cpus, recording }
         }));
         failure.map_or(Ok(()), Err)
     }

@@ -65,7 +65,7 @@ impl Session<'_> {
     /// last one.
     pub(crate) fn finished(&mut self, index: usize, outcome: &Result<Outcome>) {
         let Ok(outcome) = outcome else { return };
-        self.ended |= outcome.record.warnings.iter().any(|one| one.code == "interrupted");
+        self.ended |= outcome.record.cut_short().is_some();
         if let Some(keep) = &mut self.keep {
             keep(index, &outcome.record);
         }

@@ -101,6 +101,11 @@ impl<'a> Side<'a> {
         Ok(Some(Side { runs, whole }))
     }
 
+    /// Number of runs that ended before their plans did.
+    pub(super) fn cut_short(&self) -> usize {
+        self.runs.iter().filter(|run| run.cut_short().is_some()).count()
+    }
+
     /// Seeds of the runs.
     fn seeds(&self) -> impl Iterator<Item = u64> {
         self.runs.iter().map(|run| run.plan.seed)

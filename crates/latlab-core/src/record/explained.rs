@@ -1,5 +1,6 @@
 //! Summary of the causes of late wake-ups over a run.
 
+use super::Sample;
 use crate::time::Nanos;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -33,6 +34,15 @@ pub struct Explained {
     /// Missing information and its reason, a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub missing: Vec<String>,
+}
+
+/// The explanations of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explanations {
+    /// The sums.
+    pub explained: Explained,
+    /// The worst samples, with their charges.
+    pub worst: Vec<Sample>,
 }
 
 /// The share of one culprit in all late wake-ups.

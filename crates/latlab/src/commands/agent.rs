@@ -31,7 +31,7 @@ impl Agent {
         let (acknowledged, acknowledgements) = mpsc::channel();
         let outcome = read_plan().and_then(|plan| {
             listen(acknowledged)?;
-            let mut watch = Messenger::new(io::stdout(), INTERVAL);
+            let mut watch = Messenger::new(io::stdout(), INTERVAL).and_records();
             let plan = Prepared::of(&plan)?;
             engine::run(&plan, TimeDomain::Silicon, &signals, &mut watch)
         });

@@ -104,7 +104,7 @@ impl Exec {
         let (folder, variables) = (self.folder()?, self.variables()?);
         let program = Program { words, path, with: self.with.clone(), folder, variables };
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view();
+        let mut watch = live::view(None);
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         target.exec(name, &program, &mut session, &mut format::pass)

@@ -11,6 +11,7 @@ use latlab_core::plan::Plan;
 use latlab_core::record::Record;
 use latlab_sys::file::{self, Pending};
 use latlab_sys::signal::Signals;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The targets, and the output of the records.
@@ -21,8 +22,9 @@ pub(super) struct Measurement {
     /// profiles); may be given several times
     #[arg(long, value_name = "TARGET", default_value = "native")]
     on: Vec<String>,
-    /// Write the record to this file (-: print it instead of the results); with several targets,
-    /// one record for each to this folder
+    /// Write the record to this file, brought up to date every minute while this machine or an ssh:
+    /// target measures (-: print it instead of the results); with several targets, one record for
+    /// each to this folder
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print only the record, as JSON, on stdout
@@ -66,7 +68,7 @@ impl Measurement {
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view();
+        let mut watch = live::view(keep(&plans, &paths));
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
@@ -90,11 +92,11 @@ impl Measurement {
         bar: &mut Bar<'_>,
     ) -> Result<Option<Record>> {
         let plan = Prepared::of(plan)?.on_target(&self.on[0]);
-        let mut watch = live::view();
+        let mut watch = live::view(None);
         let mut session = self.options.session(signals, watch.as_mut(), bar);
         let outcome = self.target()?.run(std::slice::from_ref(&plan), &mut session).pop();
         match outcome.expect("one plan has one outcome") {
-            Ok(outcome) if was_interrupted(&outcome.record) => Ok(None),
+            Ok(outcome) if outcome.record.cut_short().is_some() => Ok(None),
             // A guest that was ended has no record.
             Err(_) if session.ended => Ok(None),
             Ok(outcome) => outcome.verdict.map_or(Ok(Some(outcome.record)), Err),
@@ -143,8 +145,7 @@ impl Measurement {
         for warning in record.warnings.iter().filter(|w| !is_last(&w.code)) {
             format::say(&warning.text);
         }
-        let interrupted = record.warnings.iter().find(|warning| warning.code == "interrupted");
-        let cut_short = interrupted.map(|warning| Failure::CutShort(warning.text.clone()));
+        let cut_short = record.cut_short().map(|warning| Failure::CutShort(warning.text.clone()));
         if let (Some(file), Some(path)) = (file, path) {
             write(file, path, record)?;
         }
@@ -199,9 +200,30 @@ impl Measurement {
     }
 }
 
-/// Whether the user ended the run early.
-fn was_interrupted(record: &Record) -> bool {
-    record.warnings.iter().any(|warning| warning.code == "interrupted")
+/// Writes records of the results so far to the files that the finished ones will replace. None
+/// where there are no files, only devices and pipes. Only the first failure is reported.
+fn keep(plans: &[Prepared], paths: &[Option<PathBuf>]) -> Option<live::Keep> {
+    let targets = plans.iter().map(|plan| plan.plan().target.clone());
+    let files = targets.zip(paths.iter().flatten().cloned()).filter(|(_, path)| is_file(path));
+    let files: BTreeMap<String, PathBuf> = files.collect();
+    if files.is_empty() {
+        return None;
+    }
+    let mut reported = false;
+    let keep = move |record: &Record| {
+        let Some(path) = files.get(&record.plan.target) else { return };
+        let written = file::write_atomically(path, record.to_json().as_bytes());
+        if let (Err(e), false) = (written, reported) {
+            reported = true;
+            format::say(&format!("{} can't be brought up to date: {e}", path.display()));
+        }
+    };
+    Some(Box::new(keep))
+}
+
+/// Whether this is or becomes a file, rather than a device or a pipe, which gets one record.
+fn is_file(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |metadata| metadata.is_file())
 }
 
 /// Names the commands that show the record, or the option that writes one.

@@ -65,9 +65,15 @@ impl Environment {
         Ok(Environment { workers, guard, adapting, root, machine, loads })
     }
 
+    /// The names of the loads.
+    pub(super) fn load_names(&self) -> Vec<String> {
+        self.loads.iter().map(|load| load.name().to_owned()).collect()
+    }
+
     /// Ends loads and mechanisms and restores the knobs.
     pub(super) fn restore(mut self) -> Aftermath {
         memory::unlock_all();
+        let loads = self.load_names();
         let (work, ended_early) = self.workers.stop();
         let counters = counters::read(&self.root, &self.machine);
         let happened = counters.disturbances_since(&self.machine.counters);
@@ -81,7 +87,7 @@ impl Environment {
         let happened = happened.into_iter().map(|text| Warning::new("machine-disturbed", text));
         Aftermath {
             machine: self.machine,
-            loads: self.loads.iter().map(|load| load.name().to_owned()).collect(),
+            loads,
             work,
             changes,
             warnings: adapted.chain(ended_early).chain(happened).collect(),

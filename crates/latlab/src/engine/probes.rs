@@ -1,6 +1,6 @@
 //! Measuring with the probes of a plan, and explaining late wake-ups if the plan requests it.
 
-use crate::explain::{Explanations, ProbeExplainer, TaskExplainer};
+use crate::explain::{ProbeExplainer, TaskExplainer};
 use crate::failure::{Failure, Result};
 use crate::part::Built;
 use crate::probe::Probe;
@@ -8,6 +8,7 @@ use crate::rig::Rig;
 use latlab_core::histogram::Histogram;
 use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
+use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
 
 /// Runs the probes and explains their late wake-ups if the plan requests it; or explains those of
@@ -20,8 +21,9 @@ pub(super) fn run(
 ) -> Result<(Option<Failure>, Option<Explanations>)> {
     let Some(explain) = &plan.explain else { return Ok((measure(probes, rig)?, None)) };
     if let Some(watched) = &explain.watch {
-        let explanations = rig.observe_others(|signals, watch| {
-            TaskExplainer::explain(plan, (watched, explain.above), machine, signals, watch)
+        let explanations = rig.observe_others(|signals, watch, keeping| {
+            let subject = (watched, explain.above);
+            TaskExplainer::explain(plan, subject, machine, signals, watch, keeping)
         })?;
         return Ok((None, Some(explanations)));
     }

@@ -1,14 +1,16 @@
 //! The results of a run, as a record.
 
 use super::Outcome;
-use super::environment::Aftermath;
-use crate::explain::Explanations;
+use super::environment::{Aftermath, Environment};
 use crate::failure::Failure;
-use crate::rig::{Pacing, ProbeResults, Rig};
+use crate::rig::{Keeping, Pacing, ProbeResults, Rig};
 use crate::scan::Scanned;
+use latlab_core::machine::Machine;
 use latlab_core::plan::Plan;
+use latlab_core::record::explained::{Explained, Explanations};
 use latlab_core::record::{self, Counts, Figure, Record, SCHEMA, Sample, Series, Warning};
 use latlab_core::time::Nanos;
+use latlab_sys::clock;
 
 /// All results of a run.
 pub(super) struct Results<'a> {
@@ -33,11 +35,9 @@ impl Results<'_> {
         warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
-        let (mut series, worst) = distributions(rig.measured, &loads, &mut warnings);
-        let (worst, explained) = match self.explanations {
-            Some(all) => (all.worst, Some(all.explained)),
-            None => (worst, None),
-        };
+        let measured: Vec<&ProbeResults> = rig.measured.iter().collect();
+        let (mut series, worst) = distributions(&measured, &loads, &mut warnings);
+        let (worst, explained) = with_causes(worst, self.explanations);
         let mut scans = Vec::new();
         for one in self.scanned {
             warnings.extend(one.warnings);
@@ -45,13 +45,6 @@ impl Results<'_> {
             scans.push(one.scan);
         }
         let record = Record {
-            schema: SCHEMA,
-            tool: concat!("latlab ", env!("CARGO_PKG_VERSION")).to_owned(),
-            started: self.started,
-            runs: 1,
-            plan: plan.clone(),
-            fingerprint: None,
-            machine: aftermath.machine,
             series,
             scans,
             figures,
@@ -60,6 +53,7 @@ impl Results<'_> {
             work: aftermath.work,
             changes: aftermath.changes,
             warnings,
+            ..without_results(plan, self.started, aftermath.machine)
         };
         let failure = match (self.failure, aftermath.unrestored) {
             (Some(failed), Some(unrestored)) => {
@@ -68,6 +62,49 @@ impl Results<'_> {
             (failed, unrestored) => failed.or(unrestored),
         };
         Outcome { record, verdict: failure.or(verdict.map(Failure::Worse)) }
+    }
+}
+
+/// Makes records of probes that have not ended.
+pub(super) fn keeping<'a>(
+    plan: &'a Plan,
+    started: Nanos,
+    environment: &Environment,
+) -> Keeping<'a> {
+    let (machine, loads, began) =
+        (environment.machine.clone(), environment.load_names(), clock::now());
+    Keeping::with(move |measured, explanations| {
+        let text = format!(
+            "the run had not ended when this was written, {} after it began: the work of loads and \
+             the changes of knobs are missing",
+            clock::now() - began
+        );
+        let mut warnings = vec![Warning::new("unfinished", text)];
+        let (series, worst) = distributions(measured, &loads, &mut warnings);
+        let (worst, explained) = with_causes(worst, explanations.cloned());
+        let record = without_results(plan, started, machine.clone());
+        Record { series, worst, explained, warnings, ..record }
+    })
+}
+
+/// A record of this run without its results.
+fn without_results(plan: &Plan, started: Nanos, machine: Machine) -> Record {
+    Record {
+        schema: SCHEMA,
+        tool: concat!("latlab ", env!("CARGO_PKG_VERSION")).to_owned(),
+        started,
+        runs: 1,
+        plan: plan.clone(),
+        fingerprint: None,
+        machine,
+        series: Vec::new(),
+        scans: Vec::new(),
+        figures: Vec::new(),
+        worst: Vec::new(),
+        explained: None,
+        work: Vec::new(),
+        changes: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 
@@ -94,15 +131,26 @@ fn figures(figures: Vec<Figure>, loads: &[String]) -> Vec<Figure> {
     figures.into_iter().map(|one| Figure { load: loads.to_vec(), ..one }).collect()
 }
 
+/// The worst samples, with causes if they were explained, and the sums of the causes.
+fn with_causes(
+    worst: Vec<Sample>,
+    explanations: Option<Explanations>,
+) -> (Vec<Sample>, Option<Explained>) {
+    match explanations {
+        Some(all) => (all.worst, Some(all.explained)),
+        None => (worst, None),
+    }
+}
+
 /// The distributions of all samplers, and the worst samples.
 fn distributions(
-    measured: Vec<ProbeResults>,
+    measured: &[&ProbeResults],
     loads: &[String],
     warnings: &mut Vec<Warning>,
 ) -> (Vec<Series>, Vec<Sample>) {
     let (mut series, mut worst) = (Vec::new(), Vec::new());
     for one in measured {
-        warnings.extend(lane_warnings(&one));
+        warnings.extend(lane_warnings(one));
         worst.extend(one.recording.worst.iter().map(|late| Sample {
             probe: one.probe.to_owned(),
             cpu: one.first_cpu(),
@@ -114,7 +162,7 @@ fn distributions(
             path: None,
         }));
         let spans = one.spans.iter().enumerate();
-        series.extend(spans.map(|(channel, span)| make_series(&one, channel, *span, loads)));
+        series.extend(spans.map(|(channel, span)| make_series(one, channel, *span, loads)));
     }
     record::worst_first(&mut worst);
     (series, worst)
@@ -128,7 +176,7 @@ fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[
         cpu: one.first_cpu(),
         together: (one.cpus.len() > 1).then(|| one.cpus.clone()),
         load: loads.to_vec(),
-        schedule: one.schedule.clone(),
+        schedule: one.recording.schedule.clone(),
         interval: one.pacing.interval(),
         counts: Counts {
             recorded: tally.recorded(),
@@ -162,7 +210,7 @@ fn lane_warnings(one: &ProbeResults) -> Vec<Warning> {
         );
         warnings.push(Warning::new("preempted", text));
     }
-    if one.schedule.policy == "deadline" {
+    if one.recording.schedule.policy == "deadline" {
         let text = format!(
             "{probe}: deadline tasks can't be bound to a CPU: CPU {cpu} is only a label here"
         );

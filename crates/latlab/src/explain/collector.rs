@@ -3,12 +3,13 @@
 
 use super::probes::ProbeExplainer;
 use super::start_recorder;
-use super::summary::{Explanations, Summarizer};
+use super::summary::Summarizer;
 use crate::failure::{Result, failed};
 use latlab_bpf::Watch;
 use latlab_core::explain::Window;
 use latlab_core::explain::threshold::Recheck;
 use latlab_core::machine::Machine;
+use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
 use latlab_sys::{clock, sched};
 use std::sync::Arc;

@@ -1,26 +1,27 @@
-//! The summary for the live view, computed only when it is requested.
+//! The explanations so far, computed only when they are requested.
 
 use crate::lock::lock;
-use latlab_core::record::explained::Explained;
+use latlab_core::record::explained::Explanations;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Passes summaries from the thread that explains to the live view. Neither waits for the other.
+/// Passes the explanations so far from the thread that explains to the one that monitors. Neither
+/// waits for the other.
 #[derive(Default)]
 pub(super) struct LiveSummary {
     requested: AtomicBool,
-    latest: Mutex<Option<Explained>>,
+    latest: Mutex<Option<Explanations>>,
 }
 
 impl LiveSummary {
-    /// Takes the summary that was requested before, and requests the next one.
-    pub(super) fn take_and_request(&self) -> Option<Explained> {
+    /// Takes the explanations that were requested before, and requests the next ones.
+    pub(super) fn take_and_request(&self) -> Option<Explanations> {
         self.requested.store(true, Relaxed);
         lock(&self.latest).take()
     }
 
-    /// Computes the summary if it was requested.
-    pub(super) fn publish(&self, summarize: impl FnOnce() -> Explained) {
+    /// Computes the explanations if they were requested.
+    pub(super) fn publish(&self, summarize: impl FnOnce() -> Explanations) {
         if self.requested.swap(false, Relaxed) {
             *lock(&self.latest) = Some(summarize());
         }
@@ -36,9 +37,9 @@ mod tests {
         let live = LiveSummary::default();
         live.publish(|| unreachable!("not requested"));
         assert_eq!(live.take_and_request(), None);
-        live.publish(Explained::default);
+        live.publish(Explanations::default);
         live.publish(|| unreachable!("already published"));
-        assert_eq!(live.take_and_request(), Some(Explained::default()));
+        assert_eq!(live.take_and_request(), Some(Explanations::default()));
         assert_eq!(live.take_and_request(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Explaining the samples of probes: each sample is paired with the wake-up that the recorder saw.
 
 use super::live::LiveSummary;
-use super::summary::{Explanations, Summarizer};
+use super::summary::Summarizer;
 use super::{LateWakeUp, recorder_failed};
 use crate::failure::Result;
 use crate::lock::lock;
@@ -12,7 +12,7 @@ use latlab_core::explain::pairing::Pairing;
 use latlab_core::explain::threshold;
 use latlab_core::feed::Feed;
 use latlab_core::histogram::Histogram;
-use latlab_core::record::explained::Explained;
+use latlab_core::record::explained::{Explained, Explanations};
 use latlab_core::time::Nanos;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -51,7 +51,7 @@ impl Observer for ProbeExplainer {
         Ok(feed)
     }
 
-    fn so_far(&self) -> Option<Explained> {
+    fn so_far(&self) -> Option<Explanations> {
         self.live.take_and_request()
     }
 }
@@ -74,8 +74,8 @@ impl ProbeExplainer {
         let samples = self.samples();
         let above = threshold::late_above(self.above, &samples).max(kept_above);
         let mut explanations = summarizer.finish(samples.count(), above, &lock(&self.recorder));
-        explanations
-            .add_lost_samples(lock(&self.threads).values().map(|one| one.feed.lost()).sum());
+        let lost = lock(&self.threads).values().map(|one| one.feed.lost()).sum();
+        add_lost_samples(&mut explanations.explained, lost);
         explanations
     }
 
@@ -144,6 +144,13 @@ impl ProbeExplainer {
     pub(super) fn live(&self) -> &LiveSummary {
         &self.live
     }
+}
+
+/// Adds the number of samples of probes that were lost.
+fn add_lost_samples(explained: &mut Explained, count: u64) {
+    explained.lost += count;
+    let lost = format!("{count} samples lost: they came faster than they were read");
+    explained.missing.extend((count > 0).then_some(lost));
 }
 
 impl MeasuringThread {

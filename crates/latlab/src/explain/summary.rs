@@ -7,29 +7,12 @@ use latlab_core::explain::charge::{Circumstances, Explanation};
 use latlab_core::explain::names::Names;
 use latlab_core::explain::summary::{self, Summary};
 use latlab_core::machine::{Machine, TimeDomain};
-use latlab_core::record::Sample;
-use latlab_core::record::explained::{Cost, Explained};
+use latlab_core::record::explained::{Cost, Explained, Explanations};
 use latlab_core::symbols::{NoSymbols, Symbols};
 use latlab_core::time::Nanos;
 use latlab_sys::machine::interrupts;
 use latlab_sys::root::Root;
 use std::cmp::Reverse;
-
-/// The explanations of a run.
-pub(crate) struct Explanations {
-    pub(crate) explained: Explained,
-    /// The worst samples, with their charges.
-    pub(crate) worst: Vec<Sample>,
-}
-
-impl Explanations {
-    /// Adds the number of samples of probes that were lost.
-    pub(super) fn add_lost_samples(&mut self, count: u64) {
-        self.explained.lost += count;
-        let lost = format!("{count} samples lost: they came faster than they were read");
-        self.explained.missing.extend((count > 0).then_some(lost));
-    }
-}
 
 /// Explains late wake-ups as they arrive: the events of one take up to a hundred times the memory
 /// of its explanation.
@@ -118,21 +101,21 @@ impl Summarizer {
         kept.chain(counted).max_by_key(|(_, latency)| *latency)
     }
 
-    /// A summary, for the live view, of the wake-ups above a latency, or of the worst of them.
-    pub(super) fn interim(&self, wake_ups: u64, above: Nanos) -> Explained {
+    /// The explanations so far of the wake-ups above a latency, or of the worst of them.
+    pub(super) fn interim(&self, wake_ups: u64, above: Nanos) -> Explanations {
         let above = above.max(self.above);
         let mut late: Vec<&ExplainedWakeUp> =
             self.kept.iter().filter(|one| one.late.latency > above).collect();
         late.sort_by_key(|one| Reverse(one.late.latency));
         let above = late.get(INTERIM).map_or(above, |first| first.late.latency);
         if self.has_threshold {
-            return Explained { wake_ups, above, ..self.summary.explained() };
+            return explanations(wake_ups, above, &self.summary);
         }
         let mut summary = Summary::default();
         for one in late.into_iter().take_while(|one| one.late.latency > above) {
             summary.add(one.late.sample(), &one.explanation, &self.names);
         }
-        Explained { wake_ups, above, ..summary.explained() }
+        explanations(wake_ups, above, &summary)
     }
 
     /// The summary of the wake-ups above a latency.
@@ -176,6 +159,11 @@ impl Summarizer {
         self.gaps.count(one);
         self.summary.add(one.late.sample(), &one.explanation, &self.names);
     }
+}
+
+fn explanations(wake_ups: u64, above: Nanos, summary: &Summary) -> Explanations {
+    let explained = Explained { wake_ups, above, ..summary.explained() };
+    Explanations { explained, worst: summary.worst().to_vec() }
 }
 
 impl Gaps {

@@ -1,13 +1,14 @@
 //! Explaining the wake-ups of tasks that are not probes.
 
-use super::summary::{Explanations, Summarizer};
+use super::summary::Summarizer;
 use super::{LateWakeUp, proc, recorder_failed, start_recorder};
 use crate::failure::{Failure, Result};
-use crate::rig;
+use crate::rig::{self, Keeping};
 use latlab_bpf::{Recorder, Watch};
 use latlab_core::explain::{Comm, Window};
 use latlab_core::machine::Machine;
 use latlab_core::plan::{Length, Plan, Watched};
+use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
 use latlab_sys::clock;
 use latlab_sys::signal::{Event, Signals};
@@ -48,10 +49,11 @@ impl TaskExplainer {
         machine: &Machine,
         signals: &Signals,
         watch: &mut dyn rig::Watch,
+        keeping: Option<&mut Keeping<'_>>,
     ) -> Result<(bool, Explanations)> {
         let mut explainer = TaskExplainer::start(watched, above, machine)?;
         watch.begin("watching", &[]);
-        let result = explainer.watch(plan, signals, watch);
+        let result = explainer.watch(plan, signals, watch, keeping);
         watch.end();
         result?;
         explainer.check_task_exists(watched)?;
@@ -88,7 +90,13 @@ impl TaskExplainer {
         explanations
     }
 
-    fn watch(&mut self, plan: &Plan, signals: &Signals, watch: &mut dyn rig::Watch) -> Result<()> {
+    fn watch(
+        &mut self,
+        plan: &Plan,
+        signals: &Signals,
+        watch: &mut dyn rig::Watch,
+        mut keeping: Option<&mut Keeping<'_>>,
+    ) -> Result<()> {
         while !self.is_over(plan) {
             if signals.wait(watch.pace()) == Event::End {
                 self.interrupted = true;
@@ -99,7 +107,11 @@ impl TaskExplainer {
             watch.note(&self.progress());
             let elapsed = clock::now() - self.began;
             watch.update(elapsed, expected_duration(plan, elapsed, self.late));
-            watch.causes(elapsed, &mut || Some(self.summarizer.interim(0, self.above)));
+            let so_far = || self.summarizer.interim(0, self.above);
+            watch.causes(elapsed, &mut || Some(so_far().explained));
+            if let Some(record) = keeping.as_mut().and_then(|keeping| keeping.explained(so_far)) {
+                watch.keep(&record);
+            }
         }
         self.read()
     }

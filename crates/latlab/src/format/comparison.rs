@@ -15,7 +15,18 @@ use std::fmt::Write as _;
 pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLimit]) -> String {
     let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
     let (of_a, of_b) = comparison.design.runs;
-    let mut text = format!("A  {a} ({})\nB  {b} ({})\n", runs(of_a), runs(of_b));
+    let (cut_a, cut_b) = comparison.cut_short;
+    let cut_short = |count: usize| match count {
+        0 => String::new(),
+        _ => format!("; {count} ended before the plan did"),
+    };
+    let mut text = format!(
+        "A  {a} ({}{})\nB  {b} ({}{})\n",
+        runs(of_a),
+        cut_short(cut_a),
+        runs(of_b),
+        cut_short(cut_b)
+    );
     text += &limits(held);
     for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
         text += &latency_text(latency, &name);

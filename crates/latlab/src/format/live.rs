@@ -8,30 +8,43 @@ pub(crate) use cells::cells;
 
 use crate::format::printable;
 use crate::rig::Watch;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{FormattedDuration, MultiProgress, ProgressBar, ProgressStyle};
 use latlab_core::atomic_histogram::AtomicHistogram;
+use latlab_core::record::Record;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 use latlab_sys::terminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Returns a live view if stderr is a terminal, otherwise one that shows nothing.
-pub(crate) fn view() -> Box<dyn Watch> {
+/// Keeps a record of the results so far.
+pub(crate) type Keep = Box<dyn FnMut(&Record)>;
+
+/// Returns a live view if stderr is a terminal, otherwise one that shows nothing. It hands records
+/// of the results so far to `keep`.
+pub(crate) fn view(keep: Option<Keep>) -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(LiveView { rows: rows.into(), screen: None, note: None }),
-        None => Box::new(NoView),
+        Some((_, rows)) => Box::new(LiveView { rows: rows.into(), screen: None, note: None, keep }),
+        None => Box::new(NoView { keep }),
     }
 }
 
 /// View that shows nothing.
-struct NoView;
+struct NoView {
+    keep: Option<Keep>,
+}
 
 impl Watch for NoView {
     fn begin(&mut self, _: &str, _: &[(String, Arc<AtomicHistogram>)]) {}
     fn update(&mut self, _: Nanos, _: Nanos) {}
     fn end(&mut self) {}
     fn note(&mut self, _: &str) {}
+    fn keeps(&self) -> bool {
+        self.keep.is_some()
+    }
+    fn keep(&mut self, record: &Record) {
+        self.keep.iter_mut().for_each(|keep| keep(record));
+    }
     fn pace(&self) -> Nanos {
         Nanos::from_millis(250)
     }
@@ -43,13 +56,14 @@ struct LiveView {
     rows: usize,
     screen: Option<Screen>,
     note: Option<ProgressBar>,
+    keep: Option<Keep>,
 }
 
 /// Lines on the screen while a probe measures.
 struct Screen {
     all: MultiProgress,
     head: ProgressBar,
-    cpus: Vec<(String, Arc<AtomicHistogram>, ProgressBar)>,
+    cpus: Vec<CpuLine>,
     bar: ProgressBar,
     /// The lines with the causes, and when to update them next.
     causes: Vec<ProgressBar>,
@@ -71,7 +85,8 @@ impl Watch for LiveView {
             .take(fit)
             .map(|(names, tally)| {
                 let bar = all.add(ProgressBar::new(1).with_style(line_style()));
-                (names.clone(), Arc::clone(tally), bar)
+                let (names, tally) = (names.clone(), Arc::clone(tally));
+                CpuLine { names, tally, max: Nanos(0), max_at: Nanos(0), bar }
             })
             .collect();
         let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
@@ -83,10 +98,8 @@ impl Watch for LiveView {
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {
-        let Some(screen) = &self.screen else { return };
-        for (names, tally, bar) in &screen.cpus {
-            bar.set_message(line(names, tally));
-        }
+        let Some(screen) = &mut self.screen else { return };
+        screen.cpus.iter_mut().for_each(|cpu| cpu.update(elapsed));
         screen.bar.set_length(total.0.max(1));
         let left = Duration::from_nanos((total - elapsed).0);
         screen.bar.set_position(elapsed.0.min(total.0));
@@ -127,6 +140,14 @@ impl Watch for LiveView {
         }
     }
 
+    fn keeps(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    fn keep(&mut self, record: &Record) {
+        self.keep.iter_mut().for_each(|keep| keep(record));
+    }
+
     fn pace(&self) -> Nanos {
         Nanos::from_millis(100)
     }
@@ -139,8 +160,8 @@ impl Screen {
         let room = rows.saturating_sub(3);
         let fit = causes::MOST.min(room.saturating_sub(1));
         let left = (room - fit.min(room)).max(1);
-        for (_, _, bar) in self.cpus.split_off(left.min(self.cpus.len())) {
-            self.all.remove(&bar);
+        for cpu in self.cpus.split_off(left.min(self.cpus.len())) {
+            self.all.remove(&cpu.bar);
         }
         while self.causes.len() < lines.len().min(fit) {
             // The name of a culprit may be longer than a line.
@@ -160,15 +181,32 @@ fn line_style() -> ProgressStyle {
 }
 
 fn heading(probe: &str) -> String {
-    let columns = ["now", "min", "mean", "p99", "p99.9", "max", "missed"];
+    let columns = ["now", "min", "p99", "p99.9", "max", "max at", "missed"];
     let columns: String = columns.iter().map(|name| format!("{name:>10}")).collect();
     format!("{probe:<9}{columns}")
 }
 
-fn line(cpus: &str, tally: &AtomicHistogram) -> String {
-    let seen = tally.histogram();
-    let quantiles = seen.quantiles();
-    let values = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];
-    let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
-    format!("CPU {cpus:<5}{values}{:>10}", tally.missed())
+/// The line of a CPU.
+struct CpuLine {
+    names: String,
+    tally: Arc<AtomicHistogram>,
+    /// The maximum so far, and when the view saw it first, after the start.
+    max: Nanos,
+    max_at: Nanos,
+    bar: ProgressBar,
+}
+
+impl CpuLine {
+    fn update(&mut self, elapsed: Nanos) {
+        let seen = self.tally.histogram();
+        if seen.max() > self.max {
+            (self.max, self.max_at) = (seen.max(), elapsed);
+        }
+        let quantiles = seen.quantiles();
+        let values = [self.tally.now(), seen.min(), quantiles.p99, quantiles.p99_9, self.max];
+        let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
+        let at = FormattedDuration(Duration::from_nanos(self.max_at.0)).to_string();
+        let missed = self.tally.missed();
+        self.bar.set_message(format!("CPU {:<5}{values}{at:>10}{missed:>10}", self.names));
+    }
 }

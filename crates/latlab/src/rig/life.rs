@@ -7,7 +7,6 @@ use super::sampler::Recording;
 use super::scheduling::{self, Scheduling};
 use crate::failure::failed;
 use latlab_core::cpulist::CpuList;
-use latlab_core::record::Schedule;
 use latlab_core::time::Nanos;
 use latlab_sys::memory;
 use std::io;
@@ -22,17 +21,17 @@ pub(super) fn run_thread<F>(
     observer: Option<(&dyn Observer, &'static str)>,
     coordination: &Coordination,
     body: &F,
-) -> Option<(CpuList, Schedule, Recording)>
+) -> Option<(CpuList, Recording)>
 where
     F: Fn(&mut Sampler<'_>) -> io::Result<()> + Sync,
 {
     let index = sampler.index();
     let _finish = FinishGuard(coordination, index);
     memory::touch_stack();
-    let schedule = scheduling::set_up(cpus, interval, scheduling)
+    scheduling::set_up(cpus, interval, scheduling)
         .and_then(|schedule| {
-            attach(&mut sampler, cpus, observer)?;
-            Ok(schedule)
+            sampler.set_schedule(schedule);
+            attach(&mut sampler, cpus, observer)
         })
         .map_err(|failure| coordination.fail(failure))
         .ok()?;
@@ -44,5 +43,5 @@ where
     {
         coordination.fail(failed(&format!("measuring on CPU {cpus}"), error));
     }
-    Some((cpus.clone(), schedule, sampler.finish()))
+    Some((cpus.clone(), sampler.finish()))
 }

@@ -1,7 +1,8 @@
 //! Monitor of the measuring threads: their progress, their CPUs, and whether they have stalled.
 
+use super::Rig;
 use super::coordination::Coordination;
-use super::{Pacing, Rig};
+use super::keeping::Running;
 use crate::failure::Failure;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::cpulist::CpuList;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// State of the monitor while a probe runs.
 pub(super) struct Monitor<'a> {
     coordination: &'a Coordination,
-    cpu_sets: &'a [CpuList],
+    running: &'a Running<'a>,
     /// CPUs and histogram of each sampler.
     histograms: &'a [(String, Arc<AtomicHistogram>)],
     threads: usize,
@@ -32,9 +33,10 @@ pub(super) struct Monitor<'a> {
 impl Rig<'_> {
     /// Waits until all threads have finished. Meanwhile it shows their progress, passes on requests
     /// to stop, and checks that their CPUs are online and that samples are taken.
-    pub(super) fn monitor(&mut self, probe: &str, monitor: &mut Monitor<'_>, pacing: Pacing) {
+    pub(super) fn monitor(&mut self, monitor: &mut Monitor<'_>) {
         const WHILE_STOPPING: Nanos = Nanos::from_millis(20);
-        let coordination = monitor.coordination;
+        let (coordination, running) = (monitor.coordination, monitor.running);
+        let (probe, pacing) = (running.probe, running.pacing);
         while coordination.finished() < monitor.threads {
             let pace = match pacing.timeout() {
                 _ if coordination.is_stopping() => WHILE_STOPPING,
@@ -45,7 +47,7 @@ impl Rig<'_> {
                 self.interrupted = true;
                 coordination.stop_all();
             }
-            self.stop_on_offline_cpus(coordination, monitor.cpu_sets);
+            self.stop_on_offline_cpus(coordination, running.cpu_sets);
             if let Some(timeout) = pacing.timeout() {
                 monitor.fail_if_stalled(probe, timeout);
             }
@@ -55,8 +57,9 @@ impl Rig<'_> {
             let total = self.conditions.estimate(pacing, elapsed, monitor.fewest_samples());
             self.watch.update(elapsed, total);
             if let Some(observer) = &self.observer {
-                self.watch.causes(elapsed, &mut || observer.so_far());
+                self.watch.causes(elapsed, &mut || observer.so_far().map(|all| all.explained));
             }
+            self.keep_so_far(running);
         }
     }
 
@@ -80,7 +83,7 @@ impl Rig<'_> {
 impl<'a> Monitor<'a> {
     pub(super) fn new(
         coordination: &'a Coordination,
-        cpu_sets: &'a [CpuList],
+        running: &'a Running<'a>,
         histograms: &'a [(String, Arc<AtomicHistogram>)],
         threads: usize,
         warm_up: Nanos,
@@ -90,7 +93,7 @@ impl<'a> Monitor<'a> {
         let (set_up, stopping) = (false, None);
         Monitor {
             coordination,
-            cpu_sets,
+            running,
             histograms,
             threads,
             began,

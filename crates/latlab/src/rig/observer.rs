@@ -1,11 +1,11 @@
 //! The observer of a measurement: it receives each sample, to explain the late ones.
 
-use super::{Rig, Sampler, Watch};
+use super::{Keeping, Rig, Sampler, Watch};
 use crate::failure::Result;
 use latlab_core::cpulist::CpuList;
 use latlab_core::feed::Feed;
 use latlab_core::plan::Length;
-use latlab_core::record::explained::Explained;
+use latlab_core::record::explained::Explanations;
 use latlab_core::time::Nanos;
 use latlab_sys::sched;
 use latlab_sys::signal::Signals;
@@ -15,8 +15,9 @@ use std::sync::Arc;
 pub(crate) trait Observer: Send + Sync {
     /// Registers a measuring thread by its thread ID and CPU. Returns the feed for its samples.
     fn add_thread(&self, probe: &'static str, cpu: u32, thread: u32) -> Result<Arc<Feed>>;
-    /// Returns the causes of late samples found since the last call; none if nothing is new.
-    fn so_far(&self) -> Option<Explained>;
+    /// Returns the explanations of late samples so far, as of the last call; none if there are no
+    /// new ones.
+    fn so_far(&self) -> Option<Explanations>;
 }
 
 impl Rig<'_> {
@@ -28,7 +29,10 @@ impl Rig<'_> {
             Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
             Length::Count(count) => Length::Count(count.min(2_000)),
         };
+        // What is measured here is not a result.
+        let keeping = self.keeping.take();
         let measured = measure(self);
+        self.keeping = keeping;
         self.conditions = whole;
         measured
     }
@@ -37,9 +41,9 @@ impl Rig<'_> {
     /// early, which the rig keeps, and its result.
     pub(crate) fn observe_others<T>(
         &mut self,
-        observe: impl FnOnce(&Signals, &mut dyn Watch) -> Result<(bool, T)>,
+        observe: impl FnOnce(&Signals, &mut dyn Watch, Option<&mut Keeping<'_>>) -> Result<(bool, T)>,
     ) -> Result<T> {
-        let (interrupted, found) = observe(self.signals, self.watch)?;
+        let (interrupted, found) = observe(self.signals, self.watch, self.keeping.as_mut())?;
         self.interrupted |= interrupted;
         Ok(found)
     }

@@ -1,8 +1,10 @@
 //! The sampler: the part of a measuring thread that records its samples.
 
+mod interim;
 mod progress;
 mod recording;
 
+pub(super) use interim::Interim;
 pub(crate) use progress::Share;
 pub(crate) use recording::Recording;
 
@@ -11,7 +13,7 @@ use super::coordination::Coordination;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::feed::Feed;
 use latlab_core::periods;
-use latlab_core::record::WarmUp;
+use latlab_core::record::{Schedule, WarmUp};
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Worst, WorstSample};
@@ -56,6 +58,8 @@ pub(crate) struct Sampler<'a> {
     /// Resource usage of the thread when counting began.
     usage: Usage,
     cpu: Nanos,
+    /// A copy of all this for the monitor.
+    interim: Arc<Interim>,
 }
 
 /// Histogram and timeline of one series while it is recorded.
@@ -74,12 +78,15 @@ impl<'a> Sampler<'a> {
     ) -> Sampler<'a> {
         let new_series =
             |_| LiveSeries { tally: Arc::new(AtomicHistogram::new()), timeline: Timeline::new() };
+        let series: Vec<LiveSeries> = (0..spans).map(new_series).collect();
+        let histograms = series.iter().map(|live| Arc::clone(&live.tally));
+        let interim = Arc::new(Interim::new(Recording::of(histograms)));
         Sampler {
             coordination,
             index,
             interval: interval.unwrap_or(Nanos(0)),
             conditions,
-            series: (0..spans).map(new_series).collect(),
+            series,
             marks: Marks::begin(),
             start: Nanos(0),
             origin: Nanos(0),
@@ -95,12 +102,18 @@ impl<'a> Sampler<'a> {
             yields: 0,
             usage: Usage::default(),
             cpu: Nanos(0),
+            interim,
         }
     }
 
     /// Returns the histogram of the first series, which other threads may read meanwhile.
     pub(super) fn shared_histogram(&self) -> Arc<AtomicHistogram> {
         Arc::clone(&self.series[0].tally)
+    }
+
+    /// Returns the place of the copies that this sampler makes.
+    pub(super) fn interim(&self) -> Arc<Interim> {
+        Arc::clone(&self.interim)
     }
 
     pub(super) fn index(&self) -> usize {
@@ -110,6 +123,11 @@ impl<'a> Sampler<'a> {
     /// Sends each sample of the first series to `feed`, too.
     pub(super) fn set_feed(&mut self, feed: Arc<Feed>) {
         self.feed = Some(feed);
+    }
+
+    /// Sets the scheduling of the thread, for the recording.
+    pub(super) fn set_schedule(&mut self, schedule: Schedule) {
+        self.interim.latest().schedule = schedule;
     }
 
     /// Declares that other processes measure and this thread only collects their samples: its own

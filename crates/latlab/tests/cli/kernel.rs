@@ -71,6 +71,11 @@ fn kernel_is_added_listed_and_removed() {
     assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
     let modules = folder.join("latlab/kernels/6.1.9-mine/lib/modules/6.1.9-mine");
     assert!(modules.join("modules.order").is_file() && !modules.join("build").exists());
+    fs::write(folder.join("rebuilt"), [kernel("6.1.9-mine").as_slice(), b"again"].concat())
+        .unwrap();
+    let refused = run(&mut in_cache(folder, "add rebuilt --name other"));
+    refused.assert_refused(2, &["has the name other already (6.1.9-mine)", "kernel remove other"]);
+    assert_prints_name(&run(&mut in_cache(folder, "add vmlinux --name other")), "other");
     let list = run(&mut in_cache(folder, "list")).stdout;
     for word in ["6.1.9-mine", "kernel = { added = \"other\" }", "linux-image-6.12-rt-amd64"] {
         assert!(list.contains(word), "{word}: {list}");

@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A host with an sshd, and a user with a key for it. Both are removed with the test.
 struct Host {
@@ -216,6 +216,45 @@ fn sigint_ends_remote_run_and_record_comes_back() {
     assert!(record.warnings.iter().any(|warning| warning.code == "interrupted"));
     assert_eq!(knob::read(), before);
     assert!(host.left().is_empty(), "{:?}", host.left());
+}
+
+/// Starts a measurement of ten minutes that writes to `out`.
+fn start_long(host: &Host, words: &str, out: &str) -> (Running, PathBuf) {
+    let words = format!("{words} --policy other --cpus 0 --for 10min --out {out}");
+    (Running::start(&mut host.latlab(&words)), host.path(out))
+}
+
+#[test]
+fn killed_measurement_leaves_a_record_of_the_last_minute() {
+    let Some(host) = Host::plain() else { return };
+    let long = [
+        start_long(&host, "run cyclic timer", "here.json"),
+        start_long(&host, "run --on ssh:board", "there.json"),
+        start_long(&host, "explain", "why.json"),
+    ];
+    let (deadline, began) = (Duration::from_secs(180), Instant::now());
+    while !long.iter().all(|(_, out)| out.is_file()) {
+        let said: Vec<_> = long.iter().map(|(run, _)| run.stderr()).collect();
+        assert!(began.elapsed() < deadline, "no record: {said:?}");
+        pause(Duration::from_millis(500));
+    }
+    for (run, _) in &long {
+        run.signal("KILL");
+    }
+    for (run, out) in long {
+        assert_eq!(run.finish().signal(), Some(9));
+        let record = Record::from_json(&fs::read_to_string(&out).unwrap()).unwrap();
+        assert_eq!(record.cut_short().map(|one| one.code.as_str()), Some("unfinished"));
+        let series = &record.series[0];
+        let worst = record.worst.iter().map(|sample| sample.latency).max();
+        let seen = series.timeline.points().map(|(_, latency)| latency).max();
+        assert!(series.counts.recorded > 10_000, "{series:?}");
+        assert!(worst.is_some() && seen.is_some() && !series.schedule.policy.is_empty());
+        assert_eq!(record.explained.is_some(), record.plan.explain.is_some());
+    }
+    host.wait_until_clean();
+    let compared = run(&mut host.latlab("compare here.json here.json"));
+    assert!(compared.stdout.contains("1 run; 1 ended before the plan did"), "{compared:?}");
 }
 
 /// Starts a long run and calls `break_connection` while it measures. Asserts that the host restores

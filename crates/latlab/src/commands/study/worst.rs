@@ -81,7 +81,7 @@ impl<'a> WorstCell<'a> {
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut fingerprints = Fingerprints::new(options, &signals);
-        let (mut watch, mut bar) = (live::view(), Bar::new(&signals));
+        let (mut watch, mut bar) = (live::view(None), Bar::new(&signals));
         let mut session = options.session(&signals, watch.as_mut(), &mut bar);
         session.limit = session.limit.or(self.limit);
         let target = target::find(&self.plan.target)?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// is done.
 pub(crate) fn cells(total: usize) -> Box<dyn Watch> {
     let began = clock::now();
-    Box::new(CellProgress { view: view(), began, done: 0, measured: 0, total })
+    Box::new(CellProgress { view: view(None), began, done: 0, measured: 0, total })
 }
 
 const SECOND: Nanos = Nanos::from_secs(1);

@@ -72,6 +72,19 @@ impl File<'_> {
         intact(images.find(|(kernel, _)| self.is(kernel)))
     }
 
+    /// Refuses the name of another kernel: profiles that name it would boot this one.
+    fn refuse_other(&self, store: &Store, name: &str) -> Result<()> {
+        let mut kernels = store.kernels()?.into_iter();
+        match kernels.find(|(kernel, _)| kernel.name == name && !self.is(kernel)) {
+            Some((kernel, _)) => Err(Failure::Failed(format!(
+                "another kernel has the name {name} already ({}): give this one another name with \
+                 --name, or remove that one with: latlab kernel remove {name}",
+                kernel.release
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn keep(
         &self,
         store: &Store,
@@ -89,6 +102,7 @@ impl File<'_> {
         if let (Some(kernel), None) = (there, &modules) {
             return Ok(kernel);
         }
+        self.refuse_other(store, name)?;
         let kept = self.bytes.len() + image.unpacked();
         draft.need_space(kept as u64 + modules.as_deref().map_or(0, store::size))?;
         if let Some(modules) = modules {

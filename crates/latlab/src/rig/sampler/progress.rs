@@ -46,6 +46,9 @@ impl Sampler<'_> {
             }
             self.start_counting();
         }
+        if self.interim.is_wanted() {
+            self.copy();
+        }
         match self.conditions.length {
             Length::For(time) => self.reached < self.origin + time,
             Length::Count(periods) => self.periods() < periods,

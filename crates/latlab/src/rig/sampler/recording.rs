@@ -2,7 +2,7 @@
 
 use super::Sampler;
 use latlab_core::atomic_histogram::AtomicHistogram;
-use latlab_core::record::{Disturbed, WarmUp};
+use latlab_core::record::{Disturbed, Schedule, WarmUp};
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
 use latlab_core::worst::{Worst, WorstSample};
@@ -18,7 +18,10 @@ pub(crate) struct Tripped {
 }
 
 /// Everything that a sampler has recorded.
+#[derive(Clone)]
 pub(crate) struct Recording {
+    /// Scheduling of the thread.
+    pub(crate) schedule: Schedule,
     pub(crate) series: Vec<(Arc<AtomicHistogram>, Timeline)>,
     pub(crate) worst: Worst,
     /// Whether the samples were taken by the thread itself, so that each of the worst has a mark.
@@ -31,6 +34,21 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
+    /// Returns an empty recording with these histograms, and allocates all of its memory.
+    pub(super) fn of(histograms: impl Iterator<Item = Arc<AtomicHistogram>>) -> Recording {
+        Recording {
+            schedule: Schedule::default(),
+            series: histograms.map(|histogram| (histogram, Timeline::new())).collect(),
+            worst: Worst::new(),
+            marked: false,
+            warm_up: WarmUp::default(),
+            first: None,
+            tripped: None,
+            disturbed: Disturbed::default(),
+            cpu_ns: Nanos(0),
+        }
+    }
+
     /// Returns the histogram of the first series.
     pub(crate) fn first(&self) -> &AtomicHistogram {
         &self.series[0].0
@@ -41,22 +59,32 @@ impl Sampler<'_> {
     /// Ends the sampler. To be called by its own thread, whose resource usage is part of the
     /// recording.
     pub(in crate::rig) fn finish(self) -> Recording {
+        let histograms = self.series.iter().map(|live| Arc::clone(&live.tally));
+        let mut recording = Recording::of(histograms);
+        recording.schedule.clone_from(&self.interim.latest().schedule);
+        self.fill(&mut recording);
+        recording
+    }
+
+    /// Writes what was recorded so far into `recording`, which has the histograms of this sampler.
+    /// To be called by its own thread. Does not allocate.
+    pub(super) fn fill(&self, recording: &mut Recording) {
         let now = usage::of_thread();
         let counted = !self.warming && !self.collects;
         let since = |now: u64, then: u64| if counted { now.saturating_sub(then) } else { 0 };
-        Recording {
-            series: self.series.into_iter().map(|live| (live.tally, live.timeline)).collect(),
-            worst: self.worst,
-            marked: !self.collects,
-            warm_up: self.warm_up,
-            first: self.first,
-            tripped: self.tripped,
-            disturbed: Disturbed {
-                minor_faults: since(now.minor_faults, self.usage.minor_faults),
-                major_faults: since(now.major_faults, self.usage.major_faults),
-                preempted: since(now.preempted, self.usage.preempted).saturating_sub(self.yields),
-            },
-            cpu_ns: Nanos(since(clock::thread_cpu_time().0, self.cpu.0)),
+        for ((_, copy), live) in recording.series.iter_mut().zip(&self.series) {
+            copy.clone_from(&live.timeline);
         }
+        recording.worst.clone_from(&self.worst);
+        recording.marked = !self.collects;
+        recording.warm_up = self.warm_up;
+        recording.first = self.first;
+        recording.tripped = self.tripped;
+        recording.disturbed = Disturbed {
+            minor_faults: since(now.minor_faults, self.usage.minor_faults),
+            major_faults: since(now.major_faults, self.usage.major_faults),
+            preempted: since(now.preempted, self.usage.preempted).saturating_sub(self.yields),
+        };
+        recording.cpu_ns = Nanos(since(clock::thread_cpu_time().0, self.cpu.0));
     }
 }
