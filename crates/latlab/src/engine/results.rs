@@ -170,6 +170,8 @@ fn distributions(
 
 fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[String]) -> Series {
     let (tally, timeline) = &one.recording.series[channel];
+    // Read once: the thread may go on recording.
+    let histogram = tally.histogram();
     let mut series = Series {
         probe: one.probe.to_owned(),
         span: (span.0.to_owned(), span.1.to_owned()),
@@ -179,7 +181,7 @@ fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[
         schedule: one.recording.schedule.clone(),
         interval: one.pacing.interval(),
         counts: Counts {
-            recorded: tally.recorded(),
+            recorded: histogram.count(),
             missed: tally.missed(),
             below_zero: tally.below_zero(),
         },
@@ -191,7 +193,7 @@ fn make_series(one: &ProbeResults, channel: usize, span: (&str, &str), loads: &[
         // Set from the histogram below.
         ..Series::default()
     };
-    series.set_histogram(&tally.histogram());
+    series.set_histogram(&histogram);
     series
 }
 

@@ -252,7 +252,9 @@ fn killed_measurement_leaves_a_record_of_the_last_minute() {
         assert!(worst.is_some() && seen.is_some() && !series.schedule.policy.is_empty());
         assert_eq!(record.explained.is_some(), record.plan.explain.is_some());
     }
-    host.wait_until_clean();
+    wait_until("the host keeps the record that nobody received, and no program", || {
+        host.left().iter().all(|folder| entries(folder) == [folder.join("record.json")])
+    });
     let compared = run(&mut host.latlab("compare here.json here.json"));
     assert!(compared.stdout.contains("1 run; 1 ended before the plan did"), "{compared:?}");
 }
