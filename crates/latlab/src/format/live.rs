@@ -19,7 +19,10 @@ use std::time::Duration;
 /// Returns a live view if stderr is a terminal, otherwise one that shows nothing.
 pub(crate) fn view() -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(LiveView { rows: rows.into(), screen: None, note: None }),
+        Some((columns, rows)) => {
+            let (columns, rows) = (columns.into(), rows.into());
+            Box::new(LiveView { columns, rows, screen: None, note: None })
+        }
         None => Box::new(NoView),
     }
 }
@@ -39,6 +42,8 @@ impl Watch for NoView {
 
 /// View on a terminal.
 struct LiveView {
+    /// Width of the terminal.
+    columns: usize,
     /// Height of the terminal.
     rows: usize,
     screen: Option<Screen>,
@@ -47,6 +52,8 @@ struct LiveView {
 
 /// Lines on the screen while a probe measures.
 struct Screen {
+    /// Width of the terminal.
+    columns: usize,
     all: MultiProgress,
     head: ProgressBar,
     cpus: Vec<(String, Arc<AtomicHistogram>, ProgressBar)>,
@@ -61,7 +68,7 @@ impl Watch for LiveView {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
-        let title = if cpus.is_empty() { probe.to_owned() } else { heading(probe) };
+        let title = if cpus.is_empty() { probe.to_owned() } else { heading(probe, self.columns) };
         head.set_message(printable(&title));
         head.tick();
         // Lines that do not fit on the screen would scroll instead of staying in place.
@@ -74,18 +81,19 @@ impl Watch for LiveView {
                 (names.clone(), Arc::clone(tally), bar)
             })
             .collect();
-        let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
+        let style = ProgressStyle::with_template("{bar:30.cyan/dim} {msg}")
             .expect("the template is constant");
         let bar = all.add(ProgressBar::new(1).with_style(style));
         let (causes, due) = (Vec::new(), Nanos(0));
-        self.screen = Some(Screen { all, head, cpus, bar, causes, due });
+        let columns = self.columns;
+        self.screen = Some(Screen { columns, all, head, cpus, bar, causes, due });
         self.update(Nanos(0), Nanos(1));
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {
         let Some(screen) = &self.screen else { return };
         for (names, tally, bar) in &screen.cpus {
-            bar.set_message(line(names, tally));
+            bar.set_message(line(names, tally, screen.columns));
         }
         screen.bar.set_length(total.0.max(1));
         let left = Duration::from_nanos((total - elapsed).0);
@@ -143,10 +151,7 @@ impl Screen {
             self.all.remove(&bar);
         }
         while self.causes.len() < lines.len().min(fit) {
-            // The name of a culprit may be longer than a line.
-            let style = ProgressStyle::with_template("{wide_msg}");
-            let style = style.expect("the template is constant");
-            self.causes.push(self.all.add(ProgressBar::new(1).with_style(style)));
+            self.causes.push(self.all.add(ProgressBar::new(1).with_style(line_style())));
         }
         let lines = lines.iter().map(String::as_str).chain(std::iter::repeat(""));
         for (bar, line) in self.causes.iter().zip(lines) {
@@ -155,20 +160,50 @@ impl Screen {
     }
 }
 
+/// A line that is cut where the terminal ends.
 fn line_style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg}").expect("the template is constant")
+    ProgressStyle::with_template("{wide_msg}").expect("the template is constant")
 }
 
-fn heading(probe: &str) -> String {
-    let columns = ["now", "min", "mean", "p99", "p99.9", "max", "missed"];
-    let columns: String = columns.iter().map(|name| format!("{name:>10}")).collect();
-    format!("{probe:<9}{columns}")
+/// Characters of the name of a probe or CPU, and of each value after it.
+const NAME: usize = 9;
+const VALUE: usize = 10;
+
+/// Values of a CPU, in the order they are shown, with their importance on a narrow terminal.
+const VALUES: [(&str, usize); 7] =
+    [("now", 4), ("min", 5), ("mean", 6), ("p99", 3), ("p99.9", 2), ("max", 0), ("missed", 1)];
+
+/// The values that fit.
+fn fitting(columns: usize) -> impl Iterator<Item = usize> {
+    let room = columns.saturating_sub(NAME) / VALUE;
+    (0..VALUES.len()).filter(move |nth| VALUES[*nth].1 < room)
 }
 
-fn line(cpus: &str, tally: &AtomicHistogram) -> String {
+fn heading(probe: &str, columns: usize) -> String {
+    let names: String = fitting(columns).map(|nth| format!("{:>VALUE$}", VALUES[nth].0)).collect();
+    format!("{probe:<NAME$}{names}")
+}
+
+fn line(cpus: &str, tally: &AtomicHistogram, columns: usize) -> String {
     let seen = tally.histogram();
     let quantiles = seen.quantiles();
-    let values = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];
-    let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
-    format!("CPU {cpus:<5}{values}{:>10}", tally.missed())
+    let times = [tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9, seen.max()];
+    let value = |nth: usize| times.get(nth).map_or(tally.missed().to_string(), Nanos::to_string);
+    let values: String = fitting(columns).map(|nth| format!("{:>VALUE$}", value(nth))).collect();
+    format!("{:<NAME$}{values}", format!("CPU {cpus}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_terminal_shows_the_most_important_values() {
+        let heading = |columns| heading("cyclic", columns);
+        assert_eq!(heading(79).split_whitespace().count(), 8);
+        let narrow = heading(60);
+        let names: Vec<&str> = narrow.split_whitespace().collect();
+        assert_eq!(names, ["cyclic", "now", "p99", "p99.9", "max", "missed"]);
+        assert!(narrow.chars().count() <= 60, "{narrow}");
+    }
 }
