@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use clap_mangen::Man;
 use latlab_core::mechanism::configuration;
 use latlab_sys::file::write_atomically;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -88,11 +89,34 @@ fn pages(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
     let (mut pages, mut left) = (Vec::new(), vec![&command]);
     while let Some(command) = left.pop() {
         left.extend(command.get_subcommands().filter(|sub| !sub.is_hide_set()));
-        let page = Man::new(command.clone()).manual("latlab");
-        let mut text = Vec::new();
-        page.render(&mut text).map_err(|e| failed("the manual page", e))?;
-        pages.push((page.get_filename(), text));
+        pages.push(page(command).map_err(|e| failed("the manual page", e))?);
     }
     pages.sort();
     Ok(pages)
+}
+
+/// The manual page of a command, and the name of its file. clap would fill the lines of examples.
+fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
+    let end = command.get_after_long_help().or(command.get_after_help());
+    let end = end.map(ToString::to_string).unwrap_or_default();
+    let page = Man::new(command.clone().after_help("").after_long_help("")).manual("latlab");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    if let Some((before, examples)) = end.split_once("Examples:\n") {
+        for (title, lines) in [("PARTS", before), ("EXAMPLES", examples)] {
+            if !lines.trim().is_empty() {
+                write!(text, ".SH {title}\n.nf\n{}\n.fi\n", escaped(lines.trim_end()))?;
+            }
+        }
+    }
+    Ok((page.get_filename(), text))
+}
+
+/// Lines that troff prints as they are.
+fn escaped(lines: &str) -> String {
+    let lines = lines.lines().map(|line| {
+        let line = line.replace('\\', "\\e").replace('-', "\\-");
+        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }

@@ -38,6 +38,10 @@ pub(super) fn sentence(error: &clap::Error, command: &str) -> String {
     let sentence = match (error.kind(), context(error, ContextKind::InvalidArg)) {
         // clap lists the missing arguments on separate lines.
         (ErrorKind::MissingRequiredArgument, Some(missing)) => format!("{sentence} {missing}"),
+        // clap prints the help instead.
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+            format!("{command} needs a command")
+        }
         _ => sentence.to_owned(),
     };
     let near = [

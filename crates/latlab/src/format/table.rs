@@ -1,11 +1,11 @@
 //! Tables of text that are not wider than a terminal.
 
 use super::width::Width;
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table};
 use std::fmt::Write as _;
 
 /// Fewest columns of a last column whose text is wrapped.
-const LEAST: usize = 16;
+const LEAST: usize = 20;
 
 /// A table as text.
 #[derive(Debug)]
@@ -15,26 +15,23 @@ pub(crate) struct Fitted {
     pub(crate) left_out: Vec<usize>,
 }
 
-/// Formats a table. On a terminal that is too narrow, the columns with the indices `optional` are
-/// left out, in this order, as far as necessary; then the last column is wrapped; and if that is not
-/// enough, each row becomes a list of all its cells.
+/// Formats a table. On a terminal that is too narrow, a last column of text is wrapped, where there
+/// is room for it. Otherwise the columns with the indices `optional` are left out, in this order, as
+/// far as necessary. If that is not enough, each row becomes a list of all its cells.
 pub(crate) fn fitted(mut table: Table, width: Width, optional: &[usize]) -> Fitted {
     let mut left_out = Vec::new();
-    for index in optional {
-        if fits(&table, width) {
-            break;
+    let mut optional = optional.iter();
+    loop {
+        if fits(&table, width) || wrap_last(&mut table, width) {
+            return Fitted { text: table.trim_fmt(), left_out };
         }
+        let Some(index) = optional.next() else {
+            return Fitted { text: lists(&table), left_out: Vec::new() };
+        };
         if let Some(column) = table.column_mut(*index) {
             column.set_constraint(ColumnConstraint::Hidden);
             left_out.push(*index);
         }
-    }
-    if fits(&table, width) {
-        return Fitted { text: table.trim_fmt(), left_out };
-    }
-    match wrap_last(&mut table, width) {
-        Some(text) => Fitted { text, left_out },
-        None => Fitted { text: lists(&table), left_out: Vec::new() },
     }
 }
 
@@ -42,26 +39,29 @@ fn fits(table: &Table, width: Width) -> bool {
     table.trim_fmt().lines().all(|line| width.fits(line.chars().count()))
 }
 
-/// Wraps the last column, if the others leave room for it.
-fn wrap_last(table: &mut Table, width: Width) -> Option<String> {
-    let shown = |table: &Table| {
-        let widths = table.column_max_content_widths();
-        let shown = table.column_iter().filter(|column| !column.is_hidden());
-        let shown = shown.map(|column| usize::from(widths[column.index] + column.padding_width()));
-        shown.collect::<Vec<_>>()
-    };
-    let others: usize = shown(table).split_last()?.1.iter().sum();
-    let columns = width.at_most(usize::from(u16::MAX));
-    if others + LEAST > columns {
-        return None;
+/// Wraps the last column, if it has text and the others leave room for it.
+fn wrap_last(table: &mut Table, width: Width) -> bool {
+    let widths = table.column_max_content_widths();
+    let shown = table.column_iter().filter(|column| !column.is_hidden());
+    let shown: Vec<(usize, u16)> = shown
+        .map(|column| (column.index, widths[column.index].saturating_add(column.padding_width())))
+        .collect();
+    let Some(((last, wide), others)) = shown.split_last() else { return false };
+    let room = others.iter().map(|(_, wide)| usize::from(*wide)).sum::<usize>() + LEAST;
+    if usize::from(*wide) < LEAST || !width.fits(room) {
+        return false;
     }
-    let last = table.column_iter().filter(|column| !column.is_hidden()).last()?.index;
-    for column in table.column_iter_mut().filter(|one| one.index != last && !one.is_hidden()) {
-        column.set_constraint(ColumnConstraint::ContentWidth);
+    for (index, _) in others {
+        if let Some(column) = table.column_mut(*index) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    if let Some(column) = table.column_mut(*last) {
+        column.set_cell_alignment(CellAlignment::Left);
     }
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
-    Some(table.trim_fmt())
+    table.set_width(u16::try_from(width.at_most(usize::from(u16::MAX))).unwrap_or(u16::MAX));
+    true
 }
 
 /// Formats each row as its first cell, and a line for each of the others with the column's title.
@@ -87,7 +87,7 @@ mod tests {
 
     fn table() -> Table {
         let mut table = plain_table(&["name", "first", "second", "text"]);
-        table.add_row(["cyclic", "100 us", "200 us", "some words about it"]);
+        table.add_row(["cyclic", "100 us", "200 us", "some words about it and more"]);
         table
     }
 
@@ -98,16 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn table_leaves_out_columns_then_wraps_then_becomes_a_list() {
-        let whole = "name     first  second                 text\n\
-                     cyclic  100 us  200 us  some words about it";
+    fn table_wraps_then_leaves_out_columns_then_becomes_a_list() {
+        let whole = "name     first  second                          text\n\
+                     cyclic  100 us  200 us  some words about it and more";
         assert_eq!(fitted(table(), Width::UNLIMITED, &[1]).text, whole);
-        assert_eq!(at(43, &[1]), (whole.to_owned(), vec![]));
-        let without = "name    second                 text\ncyclic  200 us  some words about it";
-        assert_eq!(at(42, &[1, 2]), (without.to_owned(), vec![1]));
-        let (wrapped, left_out) = at(40, &[]);
-        assert!(wrapped.lines().count() == 3 && left_out.is_empty(), "{wrapped}");
-        let list = "cyclic\n  first   100 us\n  second  200 us\n  text    some words about it";
-        assert_eq!(at(30, &[]), (list.to_owned(), vec![]));
+        assert_eq!(at(52, &[1]), (whole.to_owned(), vec![]));
+        let wrapped = "name     first  second  text\n\
+                       cyclic  100 us  200 us  some words about it\n                        and more";
+        assert_eq!(at(44, &[1]), (wrapped.to_owned(), vec![]));
+        let narrower = "name    second  text\n\
+                        cyclic  200 us  some words about it and\n                more";
+        assert_eq!(at(43, &[1]), (narrower.to_owned(), vec![1]));
+        let list = "cyclic\n  first   100 us\n  second  200 us\n  text    some words about it and \
+                    more";
+        assert_eq!(fitted(table(), Width::columns(30), &[]).text, list);
     }
 }

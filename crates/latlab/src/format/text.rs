@@ -74,7 +74,7 @@ fn series(record: &Record, width: Width) -> String {
     if left_out.is_empty() {
         return table.text + "\n";
     }
-    format!("{}\n(not in this width: {})\n", table.text, left_out.join(", "))
+    format!("{}\n(left out at this width: {})\n", table.text, left_out.join(", "))
 }
 
 fn series_table(record: &Record) -> Table {

@@ -76,10 +76,10 @@ fn start_of_text(line: &str, limit: usize) -> usize {
 /// copied, unless it is longer than a line.
 pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for piece in pieces(text, width) {
+    for (gap, piece) in pieces(text.trim(), width) {
         match lines.last_mut() {
-            Some(line) if length(line) + 1 + length(piece) <= width => {
-                line.push(' ');
+            Some(line) if length(line) + length(gap) + length(piece) <= width => {
+                line.push_str(gap);
                 line.push_str(piece);
             }
             _ => lines.push(piece.to_owned()),
@@ -88,18 +88,19 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits text into words and commands. A command has the punctuation around it, and is split where
-/// it is longer than a line.
-fn pieces(text: &str, width: usize) -> Vec<&str> {
+/// Splits text into words and commands, each with the blanks before it. A command has the punctuation
+/// around it, and is split where it is longer than a line.
+fn pieces(text: &str, width: usize) -> Vec<(&str, &str)> {
     let mut pieces = Vec::new();
-    let mut rest = text.trim();
+    let mut rest = text;
     while !rest.is_empty() {
-        let end = command_end(rest)
-            .filter(|end| length(&rest[..*end]) <= width)
-            .or_else(|| rest.find(' '))
-            .unwrap_or(rest.len());
-        pieces.push(&rest[..end]);
-        rest = rest[end..].trim_start();
+        let (gap, words) = rest.split_at(rest.len() - rest.trim_start().len());
+        let end = command_end(words)
+            .filter(|end| length(&words[..*end]) <= width)
+            .or_else(|| words.find(' '))
+            .unwrap_or(words.len());
+        pieces.push((gap, &words[..end]));
+        rest = &words[end..];
     }
     pieces
 }
@@ -147,6 +148,7 @@ mod tests {
         assert_eq!(wrapped("`echo 1 > a b`", 8), ["`echo 1", "> a b`"]);
         assert_eq!(wrapped("`never closed", 8), ["`never", "closed"]);
         assert_eq!(wrapped("a very-long-word", 4), ["a", "very-long-word"]);
+        assert_eq!(wrapped("a   b c", 5), ["a   b", "c"]);
         assert!(wrapped(" ", 4).is_empty());
     }
 

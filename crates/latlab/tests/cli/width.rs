@@ -121,7 +121,7 @@ fn csv_has_a_row_for_each_series() {
     assert_eq!(output.code(), Some(0), "{output:?}");
     let lines: Vec<&str> = output.stdout.lines().collect();
     let [header, cyclic, nanosleep] = lines[..] else { panic!("{output:?}") };
-    assert!(header.starts_with("target,kernel,probe,from,to,cpus,policy,"), "{header}");
+    assert!(header.starts_with("target,kernel,probe,span_from,span_to,cpus,policy,"), "{header}");
     assert!(cyclic.starts_with("native,") && cyclic.contains(",cyclic,"), "{cyclic}");
     assert!(nanosleep.contains(",nanosleep,"), "{nanosleep}");
     let fields = |line: &str| line.split(',').count();
