@@ -8,6 +8,8 @@ LATLAB  := dist/latlab
 CHARTS  := target/charts/charts.js.gz
 NOT_RUN := target/not-run
 TIMES   := target/test-times
+# Folders of make install; DESTDIR goes before each.
+PREFIX  ?= /usr/local
 # The variable by which cargo starts test programs through another program.
 RUNNER  := CARGO_TARGET_$(shell echo $(TARGET) | tr a-z- A-Z_)_RUNNER
 SOURCES := $(shell git ls-files crates 2>/dev/null || find crates -type f) Cargo.toml Cargo.lock
@@ -22,9 +24,9 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
 	/usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm \
-	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base systemd-analyze=systemd strace=strace
+	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
-.PHONY: build demo test truth torture kernels studies lint bench bpf reference book clean
+.PHONY: build install demo test truth torture kernels studies lint bench bpf reference book clean
 
 build: $(LATLAB)
 
@@ -32,6 +34,18 @@ $(LATLAB): $(SOURCES) $(CHARTS)
 	tools/need cargo= $(LIBRARIES)
 	cargo build --release --locked --package latlab
 	mkdir -p dist && cp target/$(TARGET)/release/latlab $@
+
+# Installs the program, its manual pages, completions for three shells, and the unit of the daemon.
+install: INTO = $(DESTDIR)$(PREFIX)
+install: $(LATLAB)
+	install -D $(LATLAB) $(INTO)/bin/latlab
+	mkdir -p $(addprefix $(INTO)/share/,bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	$(LATLAB) generate man --out $(INTO)/share/man/man1
+	$(LATLAB) generate bash > $(INTO)/share/bash-completion/completions/latlab
+	$(LATLAB) generate zsh > $(INTO)/share/zsh/site-functions/_latlab
+	$(LATLAB) generate fish > $(INTO)/share/fish/vendor_completions.d/latlab.fish
+	mkdir -p $(INTO)/lib/systemd/system
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/latlab-adapt.service > $(INTO)/lib/systemd/system/latlab-adapt.service
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
 $(CHARTS): charts/charts.js charts/columns.js charts/marks.js charts/package.json charts/package-lock.json

@@ -1,5 +1,6 @@
 //! Errors of loading BPF programs, each with its remedy.
 
+use latlab_core::machine::SETCAP;
 use latlab_sys::EPERM;
 use latlab_sys::root::Root;
 use std::io;
@@ -16,7 +17,7 @@ pub enum RecorderError {
     /// The process lacks capabilities.
     #[error(
         "tracing the kernel needs CAP_BPF and CAP_PERFMON, and {missing} missing: run as root, or \
-         give the program both (setcap cap_bpf,cap_perfmon+ep)"
+         give latlab all that it uses: {SETCAP}"
     )]
     MissingCapabilities {
         /// Names of the missing capabilities, followed by "is" or "are".

@@ -16,7 +16,7 @@ pub use counters::Counters;
 pub use isolation::Isolation;
 pub use memory::Memory;
 pub use processor::{Frequency, Idle, IdleState, Processor};
-pub use rights::{ResourceLimit, Rights};
+pub use rights::{ResourceLimit, Rights, SETCAP};
 pub use scheduling::{Cgroup, FairServer, RealtimeThread, Scheduling};
 
 /// The time base of a record's samples. Two time domains are never compared.

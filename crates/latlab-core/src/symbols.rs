@@ -53,7 +53,10 @@ pub struct Symbol<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSymbols {
     /// The kernel shows zeros instead of addresses.
-    #[error("kernel symbols are hidden by kernel.kptr_restrict: run as root and set it to 0 or 1")]
+    #[error(
+        "the kernel hides its symbols from a process without CAP_SYSLOG: run as root, and set \
+             kernel.kptr_restrict to 0 or 1"
+    )]
     Hidden,
     /// This line of /proc/kallsyms is invalid.
     #[error("line {0} of /proc/kallsyms is not a symbol")]

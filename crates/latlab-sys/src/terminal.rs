@@ -3,11 +3,29 @@
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 
 /// Columns and rows of the terminal that stderr writes to; None where it is no terminal.
 pub fn size() -> Option<(u16, u16)> {
     let size = tcgetwinsize(io::stderr()).ok()?;
     (size.ws_col > 0).then_some((size.ws_col, size.ws_row))
+}
+
+/// Columns of the terminal that stdout writes to; None where it is no terminal.
+pub fn stdout_columns() -> Option<u16> {
+    columns(io::stdout())
+}
+
+/// Columns of the terminal that stderr writes to; None where it is no terminal.
+pub fn stderr_columns() -> Option<u16> {
+    columns(io::stderr())
+}
+
+fn columns(stream: impl AsFd) -> Option<u16> {
+    /// Columns of a terminal that does not know its size, such as a serial line.
+    const USUAL: u16 = 80;
+    let columns = tcgetwinsize(stream).ok()?.ws_col;
+    Some(if columns == 0 { USUAL } else { columns })
 }
 
 /// Makes a serial line carry raw bytes: no echo, no conversion of line ends.

@@ -4,6 +4,7 @@ mod ab;
 mod adapt;
 mod agent;
 mod compare;
+mod complete;
 mod doctor;
 mod exec;
 mod explain;
@@ -58,6 +59,8 @@ enum Command {
     List(list::List),
     Generate(generate::Generate),
     #[command(hide = true)]
+    Complete(complete::Complete),
+    #[command(hide = true)]
     Agent(agent::Agent),
     /// Run a worker of a load; started by latlab itself
     #[command(hide = true)]
@@ -97,9 +100,12 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
     if arguments.len() < 2 {
         return usage::print_help(&mut command_line()).map(|()| 0);
     }
-    let matches = match command_line().try_get_matches_from(arguments) {
+    let matches = match command_line().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => return usage::print_clap(&error).map(|()| 0),
+        Err(error) => {
+            let command = usage::command(&command_line(), &arguments);
+            return usage::print_clap(&error, &command).map(|()| 0);
+        }
     };
     let latlab: Latlab =
         clap::FromArgMatches::from_arg_matches(&matches).expect("clap has checked what it gives");
@@ -117,6 +123,7 @@ pub(crate) fn dispatch(arguments: impl Iterator<Item = OsString>) -> Result<u8> 
         Command::Kernel(kernel) => kernel.run(),
         Command::List(list) => list.run(),
         Command::Generate(generate) => generate.run(command_line()),
+        Command::Complete(complete) => complete.run(&command_line()),
         Command::Agent(agent) => agent.run(),
         Command::LoadWorker { orders } => load::serve(&orders),
         Command::ProbeWorker { orders } => probe::serve(&orders),
@@ -133,8 +140,8 @@ fn run_command(words: &[String], side: &str) -> Result<run::Run> {
         return Err(refused("it is no run command: write run and its options"));
     }
     let arguments = std::iter::once("latlab").chain(words.iter().map(String::as_str));
-    let latlab =
-        Latlab::try_parse_from(arguments).map_err(|error| refused(&usage::sentence(&error)))?;
+    let latlab = Latlab::try_parse_from(arguments)
+        .map_err(|error| refused(&usage::sentence(&error, "latlab run")))?;
     match latlab.command {
         Command::Run(run) => Ok(run),
         _ => Err(refused("it is no run command")),

@@ -2,6 +2,7 @@
 
 pub(crate) mod adapting;
 pub(crate) mod comparison;
+pub(crate) mod csv;
 pub(crate) mod explained;
 pub(crate) mod folded;
 pub(crate) mod html;
@@ -20,9 +21,12 @@ pub(crate) mod scan;
 pub(crate) mod signature;
 pub(crate) mod study;
 pub(crate) mod svg;
+pub(crate) mod table;
 pub(crate) mod testcase;
 pub(crate) mod text;
+pub(crate) mod width;
 
+use self::width::Width;
 use crate::message::Stream;
 use latlab_core::plan::Part;
 use latlab_core::record::{Record, Series};
@@ -34,7 +38,13 @@ use std::io::Write as _;
 /// Writes a message to stderr.
 pub(crate) fn say(sentence: &str) {
     // If this fails, there is nowhere to report it.
-    let _ = writeln!(std::io::stderr().lock(), "latlab: {}", harmless(sentence));
+    let message = Width::of_stderr().lay_out(&format!("latlab: {}", harmless(sentence)));
+    let _ = writeln!(std::io::stderr().lock(), "{message}");
+}
+
+/// Writes text for people to stdout, laid out for its width.
+pub(crate) fn show(text: &str) -> crate::failure::Result<()> {
+    put(&Width::of_stdout().lay_out(text))
 }
 
 /// Writes a result to stdout. A closed pipe, as `head` leaves behind, is no error.
@@ -75,13 +85,14 @@ pub(crate) fn micro(time: Nanos) -> String {
     time.to_string().replace(" us", " µs")
 }
 
-/// Formats a count in groups of three digits, separated by narrow no-break spaces.
+/// Formats a count in groups of three digits, separated by narrow no-break spaces; [`show`] and
+/// [`say`] remove these where a program may read.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (n, digit) in digits.chars().enumerate() {
         if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push('\u{202f}');
+            text.push(width::SEPARATOR);
         }
         text.push(digit);
     }

@@ -32,6 +32,11 @@ pub(crate) struct StudyFile {
     pub(crate) study: Study,
 }
 
+/// The names of the studies that come with latlab.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    STUDIES.iter().map(|(name, _)| *name)
+}
+
 /// Returns every study that comes with latlab, sorted by name.
 pub(crate) fn shipped() -> Vec<(&'static str, Study)> {
     let read = |text| Study::read(text).expect("the tests have read it");

@@ -1,7 +1,7 @@
 //! Permissions and resource limits of latlab, and of real-time tasks started in the same way.
 
 use super::{Check, Diagnosis, Severity};
-use crate::machine::{Machine, ResourceLimit};
+use crate::machine::{Machine, ResourceLimit, SETCAP};
 
 pub(super) const CHECKS: &[Check] = &[
     ("no-realtime-right", missing_realtime_permission),
@@ -27,9 +27,10 @@ fn missing_realtime_permission(machine: &Machine) -> Option<Diagnosis> {
         Severity::Fatal,
         "no permission for real-time priority: no CAP_SYS_NICE, and RLIMIT_RTPRIO is 0",
         "Latencies of a SCHED_OTHER task say nothing about those of a real-time task.",
-        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock+ep latlab`; or set rtprio 95 \
-         for the user in /etc/security/limits.conf, and log in again. In a container: \
-         `--cap-add=SYS_NICE`",
+        format!(
+            "Run latlab as root, or give it the right: `{SETCAP}`; or set rtprio 95 for the user \
+             in /etc/security/limits.conf, and log in again. In a container: `--cap-add=SYS_NICE`"
+        ),
     )
 }
 
@@ -41,8 +42,10 @@ fn priority_limit(machine: &Machine) -> Option<Diagnosis> {
         severity,
         format!("real-time priority is limited to {priority} (RLIMIT_RTPRIO)"),
         "Tasks with a higher priority preempt the measured task; IRQ threads have 50.",
-        "Raise rtprio in /etc/security/limits.conf and log in again, or run latlab with \
-         CAP_SYS_NICE.",
+        format!(
+            "Raise rtprio in /etc/security/limits.conf and log in again, or give latlab \
+             CAP_SYS_NICE: `{SETCAP}`"
+        ),
     )
 }
 
@@ -56,7 +59,10 @@ fn memory_lock_limit(machine: &Machine) -> Option<Diagnosis> {
         format!("only {} KiB of memory may be locked (RLIMIT_MEMLOCK)", bytes / 1024),
         "Above this limit mlockall() fails, and memory that is not locked can fault during a \
          measurement.",
-        "`ulimit -l unlimited`, memlock in /etc/security/limits.conf, or CAP_IPC_LOCK.",
+        format!(
+            "`ulimit -l unlimited`, memlock in /etc/security/limits.conf, or CAP_IPC_LOCK: \
+             `{SETCAP}`"
+        ),
     )
 }
 
@@ -82,6 +88,6 @@ fn missing_tracing_permission(machine: &Machine) -> Option<Diagnosis> {
         Severity::Info,
         "no permission to trace: CAP_BPF and CAP_PERFMON are missing",
         "Latencies can be measured, but `latlab explain` cannot trace the kernel.",
-        "Run latlab as root, or: `setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep latlab`",
+        format!("Run latlab as root, or give it the right: `{SETCAP}`"),
     )
 }

@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The command, for root, that gives latlab all capabilities that it uses: `CAP_SYS_NICE` for
+/// scheduling policies, `CAP_IPC_LOCK` for locked memory, `CAP_BPF` and `CAP_PERFMON` for tracing.
+pub const SETCAP: &str =
+    "setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep $(command -v latlab)";
+
 /// Capabilities and resource limits of the measuring process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

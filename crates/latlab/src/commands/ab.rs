@@ -3,6 +3,7 @@
 use super::run::Run;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
+use crate::format::width::Width;
 use crate::format::{self, comparison};
 use latlab_core::compare::turns::{self, Look};
 use latlab_core::compare::{self, Comparison};
@@ -87,7 +88,7 @@ impl Ab {
         let compared = compared(&a, &b, self.look_after(pairs));
         // A failure does not lose the pairs before it; sides that can't be compared have none.
         if let (1.., Ok(comparison)) = (pairs, &compared) {
-            format::put(&self.results(end.as_ref().ok(), &a, &b, comparison))?;
+            self.show(end.as_ref().ok(), &a, &b, comparison)?;
         }
         match end? {
             End::Interrupted => {
@@ -97,10 +98,10 @@ impl Ab {
         }
     }
 
-    /// The comparison as text or JSON. `end` is none after a failure.
-    fn results(&self, end: Option<&End>, a: &Side, b: &Side, comparison: &Comparison) -> String {
+    /// Prints the comparison as text or JSON. `end` is none after a failure.
+    fn show(&self, end: Option<&End>, a: &Side, b: &Side, comparison: &Comparison) -> Result<()> {
         if self.json {
-            return comparison::json(comparison, &[]);
+            return format::put(&comparison::json(comparison, &[]));
         }
         let (pairs, most) = (a.records.len(), self.pairs);
         let conclusion = match end {
@@ -114,7 +115,9 @@ impl Ab {
             ),
             Some(End::Interrupted) | None => format!("Ended early, after {pairs} of {most} pairs."),
         };
-        format!("{conclusion}\n\n") + &comparison::text(&a.words, &b.words, comparison, &[])
+        let width = Width::of_stdout();
+        let text = comparison::text(&a.words, &b.words, comparison, &[], width);
+        format::show(&format!("{conclusion}\n\n{text}"))
     }
 
     /// Reads both sides.

@@ -2,6 +2,7 @@
 
 mod status;
 
+use super::complete;
 use crate::adapt::{self, Daemon, LogThread, Options};
 use crate::failure::{Failure, Result, failed};
 use crate::format::{self, metrics};
@@ -49,7 +50,7 @@ pub(super) struct Adapt {
     #[arg(long, conflicts_with_all = ["log", "metrics", "time"])]
     dry_run: bool,
     /// Mechanisms to use (see: latlab list mechanisms) [default: all]
-    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_or_all)]
+    #[arg(long, value_name = "NAME,…", default_value = "", hide_default_value = true, value_parser = mechanisms_or_all, add = complete::mechanisms())]
     mechanisms: Mechanisms,
     /// Stop after this time
     #[arg(long = "for", value_name = "TIME", value_parser = super::positive)]
@@ -105,7 +106,7 @@ impl Adapt {
         if let Some(log) = &self.replay {
             return match adapt::replay(log) {
                 Err(Failure::Worse(why)) => Err(Failure::Worse(format::printable(&why))),
-                replayed => format::put(&replayed?),
+                replayed => format::show(&replayed?),
             };
         }
         if self.restore {
@@ -115,7 +116,7 @@ impl Adapt {
         let text = self.read_configuration()?;
         let configuration = self.configuration(&text)?;
         if self.dry_run {
-            return format::put(&adapt::dry_run(names, &configuration)?);
+            return format::show(&adapt::dry_run(names, &configuration)?);
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         // Dropped last: the last messages are still written.
@@ -198,9 +199,9 @@ fn restore() -> Result<()> {
     }
     let mended = Guard::recover_all(&Root::default());
     if mended.said.is_empty() {
-        return format::put("no knob needs to be restored\n");
+        return format::show("no knob needs to be restored\n");
     }
-    format::put(&(mended.said.join("\n") + "\n"))?;
+    format::show(&(mended.said.join("\n") + "\n"))?;
     if mended.complete {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! `latlab compare`: compares two sets of runs.
 
 use crate::failure::{Failure, Result, failed};
+use crate::format::width::Width;
 use crate::format::{self, comparison, junit, ktap, testcase};
 use latlab_core::compare;
 use latlab_core::compare::limit::{CheckedLimit, Limit, Outcome};
@@ -70,15 +71,15 @@ impl Compare {
             write_atomically(path, xml.as_bytes())
                 .map_err(|e| failed(&path.display().to_string(), e))?;
         }
-        let output = if self.json {
-            comparison::json(&comparison, &held)
+        if self.json {
+            format::put(&comparison::json(&comparison, &held))?;
         } else if self.ktap {
-            ktap::lines(&cases)
+            format::put(&ktap::lines(&cases))?;
         } else {
             let (a, b) = (self.a.display().to_string(), self.b.display().to_string());
-            comparison::text(&a, &b, &comparison, &held)
-        };
-        format::put(&output)?;
+            let width = Width::of_stdout();
+            format::show(&comparison::text(&a, &b, &comparison, &held, width))?;
+        }
         check_limits(&held)
     }
 }

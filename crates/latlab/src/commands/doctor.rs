@@ -1,6 +1,7 @@
 //! `latlab doctor`: lists latency hazards of this machine, by severity.
 
 use crate::failure::{Failure, Result};
+use crate::format::width::{Width, wrapped};
 use crate::format::{self, printable};
 use anstyle::{AnsiColor, Style};
 use latlab_core::doctor::{Finding, Severity, diagnose};
@@ -67,39 +68,48 @@ impl Doctor {
 /// The text, with colours where stdout is a terminal that has them.
 fn coloured(machine: &Machine, findings: &[Finding]) -> String {
     let mut text = Vec::new();
+    let columns = Width::of_stdout().at_most(MOST);
     let choice = anstream::AutoStream::choice(&io::stdout());
     let mut out = anstream::AutoStream::new(&mut text, choice);
-    print_text(&mut out, machine, findings).expect("writing to memory does not fail");
+    print_text(&mut out, machine, findings, columns).expect("writing to memory does not fail");
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Columns of the text, as many as any terminal has.
-const WIDTH: usize = 80;
+/// Most columns of the text, for short lines.
+const MOST: usize = 80;
 
-fn print_text(out: &mut impl Write, machine: &Machine, findings: &[Finding]) -> io::Result<()> {
+fn print_text(
+    out: &mut impl Write,
+    machine: &Machine,
+    findings: &[Finding],
+    columns: usize,
+) -> io::Result<()> {
     let dim = Style::new().dimmed();
     let model = printable(machine.processor.model.as_deref().unwrap_or("unknown processor"));
     let kernel = printable(&machine.kernel);
-    writeln!(out, "{dim}Linux {kernel}, {model}, CPUs {}{dim:#}", machine.cpus)?;
+    for line in wrapped(&format!("Linux {kernel}, {model}, CPUs {}", machine.cpus), columns) {
+        writeln!(out, "{dim}{line}{dim:#}")?;
+    }
     for finding in findings {
-        print_finding(out, finding)?;
+        print_finding(out, finding, columns)?;
     }
     writeln!(out, "\n{}", summary(findings))
 }
 
-fn print_finding(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
+fn print_finding(out: &mut impl Write, finding: &Finding, columns: usize) -> io::Result<()> {
     let (colour, bold, dim) =
         (colour(finding.severity), Style::new().bold(), Style::new().dimmed());
     let (word, code) = (finding.severity.word(), &finding.code);
+    let columns = columns.saturating_sub(INDENT).max(1);
     writeln!(out, "\n{colour}{word:<6}{colour:#}  {dim}{code}{dim:#}")?;
-    for line in wrapped(&printable(&finding.what), WIDTH - INDENT) {
+    for line in wrapped(&printable(&finding.what), columns) {
         writeln!(out, "{:INDENT$}{bold}{line}{bold:#}", "")?;
     }
-    for line in wrapped(&printable(&finding.why), WIDTH - INDENT) {
+    for line in wrapped(&printable(&finding.why), columns) {
         writeln!(out, "{:INDENT$}{line}", "")?;
     }
     for (n, line) in
-        wrapped(&printable(&finding.remedy), WIDTH - INDENT - ARROW.len()).iter().enumerate()
+        wrapped(&printable(&finding.remedy), columns.saturating_sub(ARROW.len())).iter().enumerate()
     {
         let arrow = if n == 0 { ARROW } else { "" };
         writeln!(out, "{:INDENT$}{arrow:width$}{line}", "", width = ARROW.len())?;
@@ -136,49 +146,6 @@ fn summary(findings: &[Finding]) -> String {
     }
 }
 
-/// Wraps text at `width` characters. A command in backticks stays on one line, so that it can be
-/// copied, unless it is longer than a line.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for piece in pieces(text, width) {
-        match lines.last_mut() {
-            Some(line) if length(line) + 1 + length(piece) <= width => {
-                line.push(' ');
-                line.push_str(piece);
-            }
-            _ => lines.push(piece.to_owned()),
-        }
-    }
-    lines
-}
-
-/// Splits text into words and commands. A command has the punctuation around it, and is split where
-/// it is longer than a line.
-fn pieces(text: &str, width: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let end = command_end(rest)
-            .filter(|end| length(&rest[..*end]) <= width)
-            .or_else(|| rest.find(' '))
-            .unwrap_or(rest.len());
-        pieces.push(&rest[..end]);
-        rest = rest[end..].trim_start();
-    }
-    pieces
-}
-
-/// The end of the first piece if a command begins in it: the first blank after the command.
-fn command_end(text: &str) -> Option<usize> {
-    let start = text.find(['`', ' ']).filter(|start| text[*start..].starts_with('`'))?;
-    let close = start + 1 + text[start + 1..].find('`')?;
-    Some(text[close..].find(' ').map_or(text.len(), |blank| close + blank))
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,23 +162,14 @@ mod tests {
 
     #[test]
     fn text_fits_into_width() {
+        const COLUMNS: usize = 60;
         let findings = [finding(Severity::Fatal), finding(Severity::Info)];
         let mut out = anstream::StripStream::new(Vec::new());
-        print_text(&mut out, &Machine::default(), &findings).unwrap();
+        print_text(&mut out, &Machine::default(), &findings, COLUMNS).unwrap();
         let text = String::from_utf8(out.into_inner()).unwrap();
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
         assert!(text.contains("\nfatal   smt\n        one two three\n"), "{text}");
         assert!(text.ends_with("\n\n2 findings: 1 fatal, 1 info\n"), "{text}");
-    }
-
-    #[test]
-    fn wrapping_keeps_all_words_and_short_commands_whole() {
-        assert_eq!(wrapped("aa bb cc", 5), ["aa bb", "cc"]);
-        assert_eq!(wrapped("so (`echo 1 > a b`; x", 17), ["so", "(`echo 1 > a b`;", "x"]);
-        assert_eq!(wrapped("`echo 1 > a b`", 8), ["`echo 1", "> a b`"]);
-        assert_eq!(wrapped("`never closed", 8), ["`never", "closed"]);
-        assert_eq!(wrapped("a very-long-word", 4), ["a", "very-long-word"]);
-        assert!(wrapped(" ", 4).is_empty());
     }
 
     #[test]

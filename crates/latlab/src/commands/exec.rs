@@ -1,5 +1,6 @@
 //! `latlab exec`: starts a program with scheduling attributes, here or in a guest.
 
+use super::complete;
 use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
@@ -59,7 +60,7 @@ pub(super) struct Exec {
     #[arg(long, value_name = "GROUP,…", conflicts_with = "on")]
     irq_group: Option<String>,
     /// Run the program in a guest: lab:PROFILE or vm:PROFILE (see: latlab list profiles)
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", add = complete::targets())]
     on: Option<String>,
     /// Copy this file or folder into the guest; the program's libraries are copied automatically
     #[arg(long, value_name = "PATH", requires = "on")]
@@ -71,7 +72,7 @@ pub(super) struct Exec {
     #[arg(long, value_name = "NAME[=VALUE]", requires = "on")]
     env: Vec<String>,
     /// The program and its arguments
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required = true, last = true, value_name = "COMMAND", value_hint = complete::COMMAND)]
     command: Vec<OsString>,
     #[command(flatten)]
     options: TargetOptions,

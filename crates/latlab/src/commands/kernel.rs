@@ -1,5 +1,6 @@
 //! `latlab kernel`: manages the kernels that the laboratory boots.
 
+use super::complete;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
 use crate::format::progress::Bar;
@@ -44,7 +45,7 @@ enum KernelCommand {
     /// in the cache until they are removed. Kernels that profiles need are fetched automatically.
     Fetch {
         /// Names of packages [default: Debian's standard and PREEMPT_RT kernels]
-        #[arg(value_name = "PACKAGE")]
+        #[arg(value_name = "PACKAGE", add = complete::packages())]
         packages: Vec<String>,
     },
     /// Build one of latlab's own kernels from Debian's sources, unless the cache has it
@@ -54,6 +55,7 @@ enum KernelCommand {
     Build {
         /// monolithic (PREEMPT_NONE), preemptible (PREEMPT), or lab-full
         /// (all tracers and BPF)
+        #[arg(add = complete::builds())]
         name: String,
     },
     /// Add a kernel from a file: a bzImage or vmlinux for x86-64
@@ -72,7 +74,7 @@ enum KernelCommand {
     /// Remove kernels from the cache
     Remove {
         /// Names, as latlab kernel list shows them
-        #[arg(required = true, value_name = "NAME")]
+        #[arg(required = true, value_name = "NAME", add = complete::cached())]
         names: Vec<String>,
     },
 }
@@ -80,7 +82,7 @@ enum KernelCommand {
 impl Kernels {
     pub(super) fn run(&self) -> Result<()> {
         if let KernelCommand::List = self.command {
-            return format::put(&list(&kernel::list()?, snapshot::total().unwrap_or_default()));
+            return format::show(&list(&kernel::list()?, snapshot::total().unwrap_or_default()));
         }
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
         let mut bar = Bar::new(&signals);

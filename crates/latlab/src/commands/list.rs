@@ -3,6 +3,7 @@
 mod details;
 pub(super) mod reference;
 
+use super::complete;
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::Result;
@@ -15,13 +16,15 @@ use crate::probe::PROBES;
 use crate::study;
 use crate::target::TARGETS;
 use latlab_sys::knob::KNOBS;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
 Examples:
   latlab list                                  list all parts
   latlab list loads                            list the loads
-  latlab list cyclic                           describe the probe cyclic and its parameters";
+  latlab list cyclic                           describe the probe cyclic and its parameters
+  latlab list governor                         describe the knob governor";
 
 /// List probes, loads and other parts, or describe one with its parameters
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,7 @@ Examples:
 pub(super) struct List {
     /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
     /// one of them [default: everything]
+    #[arg(add = complete::listed())]
     name: Option<String>,
 }
 
@@ -41,7 +45,7 @@ impl List {
                 None => details::describe(name)?,
             },
         };
-        format::put(&text)
+        format::show(&text)
     }
 }
 
@@ -91,6 +95,21 @@ fn all_parts() -> impl Iterator<Item = About> {
     probes.chain(calls).chain(loads).chain(causes).chain(mechanisms)
 }
 
+/// Whatever `latlab list` describes.
+pub(super) fn names() -> Vec<String> {
+    let kinds = KINDS.iter().map(|(kind, _)| *kind);
+    let parts = all_parts().map(|part| part.name);
+    let targets = TARGETS.iter().map(|entry| entry.about.name);
+    let profiles = profile::names().chain(study::names());
+    let knobs = KNOBS.iter().map(|knob| knob.name);
+    let mut names: Vec<String> =
+        kinds.chain(parts).chain(targets).chain(profiles).chain(knobs).map(str::to_owned).collect();
+    // A load and a call may share a name.
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
 /// The probes and loads, for the help of `latlab run` and `latlab explain`.
 pub(super) fn probes_and_loads() -> String {
     help_section("Probes", "probes") + &help_section("Loads", "loads")
@@ -113,7 +132,6 @@ fn list(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
     fn part_names_are_unique_words_and_summaries_short() {

@@ -1,10 +1,12 @@
 //! Options shared by the commands that measure: the targets, and the output of the records.
 
+use super::complete;
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
 use crate::format::progress::Bar;
-use crate::format::{self, live, text};
+use crate::format::width::Width;
+use crate::format::{self, csv, live, text};
 use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::plan::Plan;
@@ -20,7 +22,7 @@ pub(super) struct Measurement {
     /// Target to measure on: native (this machine), lab:PROFILE (the laboratory: a kernel in QEMU
     /// in instruction time), vm:PROFILE or ssh:HOST (see: latlab list targets, latlab list
     /// profiles); may be given several times
-    #[arg(long, value_name = "TARGET", default_value = "native")]
+    #[arg(long, value_name = "TARGET", default_value = "native", add = complete::targets())]
     on: Vec<String>,
     /// Write the record to this file, brought up to date every minute while this machine or an ssh:
     /// target measures (-: print it instead of the results); with several targets, one record for
@@ -30,6 +32,9 @@ pub(super) struct Measurement {
     /// Print only the record, as JSON, on stdout
     #[arg(long)]
     json: bool,
+    /// Print only the series, as CSV: a row each, times in nanoseconds
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     #[command(flatten)]
     options: TargetOptions,
 }
@@ -72,6 +77,9 @@ impl Measurement {
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
+        if self.csv && outcomes.iter().any(Result::is_ok) {
+            format::put(&csv::header())?;
+        }
         let mut result = Ok(());
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
             let finished = outcome.and_then(|outcome| self.finish(outcome, file, path.as_deref()));
@@ -106,10 +114,11 @@ impl Measurement {
 
     /// Refuses several targets and outputs, for a side of a comparison.
     pub(super) fn check_side(&self) -> Result<()> {
-        let refused = match (self.on.len(), &self.out, self.json) {
-            (2.., ..) => "give one --on for each side",
-            (_, Some(_), _) => "--out is for latlab ab: it writes the records of both sides",
-            (.., true) => "--json is for latlab ab",
+        let refused = match (self.on.len(), &self.out) {
+            (2.., _) => "give one --on for each side",
+            (_, Some(_)) => "--out is for latlab ab: it writes the records of both sides",
+            _ if self.json => "--json is for latlab ab",
+            _ if self.csv => "--csv is not for a side of latlab ab",
             _ if self.is_native() => return self.options.refuse_any(),
             _ => return Ok(()),
         };
@@ -123,6 +132,7 @@ impl Measurement {
             on: on.clone(),
             out: self.out.clone().or_else(|| defaults.out.clone()),
             json: self.json || defaults.json,
+            csv: self.csv || defaults.csv,
             options: self.options.or(&defaults.options),
         }
     }
@@ -149,13 +159,15 @@ impl Measurement {
         if let (Some(file), Some(path)) = (file, path) {
             write(file, path, record)?;
         }
-        if self.prints_record() {
+        if self.csv {
+            format::put(&csv::series(record))?;
+        } else if self.prints_record() {
             format::put(&record.to_json())?;
         } else {
             if self.on.len() > 1 {
-                format::put(&text::heading(record))?;
+                format::show(&text::heading(record))?;
             }
-            format::put(&text::summary(record))?;
+            format::show(&text::summary(record, Width::of_stdout()))?;
             suggest_next(path);
         }
         outcome.verdict.or(cut_short).map_or(Ok(()), Err)

@@ -1,6 +1,7 @@
 //! `latlab run`: measures latency with probes, under loads.
 
 use super::adapt::Mechanisms;
+use super::complete;
 use super::measurement::Measurement;
 use crate::failure::{Failure, Result};
 use crate::load::LOADS;
@@ -29,10 +30,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {
     /// Probes with their parameters, e.g. cyclic:interval=100us,priority=80 [default: cyclic]
-    #[arg(value_name = "PROBE[:key=value,…]")]
+    #[arg(value_name = "PROBE[:key=value,…]", add = complete::probes())]
     probes: Vec<String>,
     /// Load to run while the probes measure; may be given several times
-    #[arg(long = "load", value_name = "NAME[:key=value,…]")]
+    #[arg(long = "load", value_name = "NAME[:key=value,…]", add = complete::loads())]
     loads: Vec<String>,
     /// Time that each probe measures [default: 10s]
     #[arg(long = "for", value_name = "TIME", conflicts_with = "count", value_parser = super::positive)]
@@ -44,7 +45,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "LIST", value_parser = measured_cpus)]
     cpus: Option<CpuList>,
     /// Scheduling policy of probes that are given without policy=: fifo, rr, deadline, other
-    #[arg(long)]
+    #[arg(long, add = complete::policies())]
     policy: Option<String>,
     /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
@@ -54,7 +55,7 @@ pub(super) struct Run {
     stop_above: Option<Nanos>,
     /// Set a knob (a kernel setting) while measuring, and restore it afterwards (see: latlab list
     /// knobs); may be given several times
-    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    #[arg(long = "set", value_name = "KNOB=VALUE", add = complete::settings())]
     settings: Vec<Setting>,
     /// Adapt the machine while measuring, as latlab adapt does, with these mechanisms (see: latlab
     /// list mechanisms) [without a value: all but selective]
@@ -64,7 +65,8 @@ pub(super) struct Run {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "",
-        value_parser = super::adapt::mechanisms
+        value_parser = super::adapt::mechanisms,
+        add = complete::mechanisms()
     )]
     adapt: Option<Mechanisms>,
     /// Skip probes and loads that this machine does not support; the record lists them

@@ -1,5 +1,6 @@
 //! `latlab scan`: finds non-preemptible sections of system calls.
 
+use super::complete;
 use super::measurement::Measurement;
 use crate::call::CALLS;
 use crate::failure::{Failure, Result};
@@ -28,10 +29,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(super) struct Scan {
     /// Calls with their parameters (see: latlab list calls) [default: munmap:4MiB]
-    #[arg(value_name = "CALL[:key=value,…]")]
+    #[arg(value_name = "CALL[:key=value,…]", add = complete::calls())]
     calls: Vec<String>,
     /// A program to scan between marks that it writes (see: latlab list program)
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", value_hint = complete::COMMAND)]
     command: Vec<OsString>,
     /// Number of offsets in the first pass, evenly spaced over the call
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -10,9 +10,11 @@ mod worst;
 use self::folder::{CellPlans, CellResult, Folder};
 use self::results::Results;
 use self::worst::WorstCell;
+use super::complete;
 use super::target_options::TargetOptions;
 use crate::failure::{Failure, Result, failed};
 use crate::format;
+use crate::format::width::Width;
 use crate::study::{self, StudyFile};
 use latlab_core::plan::Plan;
 use latlab_core::record::Record;
@@ -50,7 +52,7 @@ Examples:
 )]
 pub(super) struct Study {
     /// A study that comes with latlab (see: latlab list studies), or a file
-    #[arg(value_name = "NAME|FILE.toml")]
+    #[arg(value_name = "NAME|FILE.toml", add = complete::studies())]
     name: String,
     /// Write the table (table.md, table.csv), a report, each picture as SVG, and the records to
     /// this folder
@@ -139,8 +141,11 @@ impl Study {
         let cells: Vec<CellPlans<'_>> =
             cells.map(|(cell, plans)| CellPlans { label: &cell.label, plans }).collect();
         match self.action()? {
-            Action::Check => format::put(&format::study::checked(&file.name, &file.study)),
-            Action::ListCells => format::put(&format::study::cells(&file.study, &plans)),
+            Action::Check => format::show(&format::study::checked(&file.name, &file.study)),
+            Action::ListCells => {
+                let width = Width::of_stdout();
+                format::show(&format::study::cells(&file.study, &plans, width))
+            }
             Action::MeasureCell(number, folder) => self.measure_cell(&file, &cells, number, folder),
             Action::MakeTable(source) => self.make_table(&file, &plans, &cells, source),
         }
@@ -227,7 +232,8 @@ impl Study {
             let explained = worst.as_ref().and_then(|worst| worst.load(folder));
             results.write(folder.0, self.png, explained)?;
         }
-        format::put(&format::study::text(&file.study, &findings, &records))?;
+        let width = Width::of_stdout();
+        format::show(&format::study::text(&file.study, &findings, &records, width))?;
         let explained = match folder {
             Some(folder) if self.explain => self.explain_worst(folder, worst.as_ref(), &results),
             _ => Ok(()),

@@ -4,27 +4,44 @@ use crate::failure::{Failure, Result};
 use crate::format;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
 
 /// Prints the short help.
 pub(super) fn print_help(command: &mut Command) -> Result<()> {
-    format::put(&command.render_help().to_string())
+    format::show(&command.render_help().to_string())
 }
 
-/// Prints help and version. Turns any other message of clap into a failure, in one sentence.
-pub(super) fn print_clap(error: &clap::Error) -> Result<()> {
+/// Prints help and version. Turns any other message of clap about `command` into a failure, in one
+/// sentence.
+pub(super) fn print_clap(error: &clap::Error, command: &str) -> Result<()> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return format::put(&error.render().to_string());
+        return format::show(&error.render().to_string());
     }
-    Err(Failure::Failed(sentence(error)))
+    Err(Failure::Failed(sentence(error, command)))
 }
 
-/// The message of clap in one sentence, with a hint.
-pub(super) fn sentence(error: &clap::Error) -> String {
+/// The command that the arguments begin with: `latlab kernel build`. Options end it.
+pub(super) fn command(latlab: &Command, arguments: &[OsString]) -> String {
+    let (mut found, mut at) = (latlab.get_name().to_owned(), latlab);
+    for word in arguments.iter().skip(1).map_while(|word| word.to_str()) {
+        let Some(sub) = at.find_subcommand(word) else { break };
+        at = sub;
+        found = format!("{found} {word}");
+    }
+    found
+}
+
+/// The message of clap in one sentence, with a hint and the help of `command`.
+pub(super) fn sentence(error: &clap::Error, command: &str) -> String {
     let rendered = error.render().to_string();
     let sentence = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let sentence = match (error.kind(), context(error, ContextKind::InvalidArg)) {
         // clap lists the missing arguments on separate lines.
         (ErrorKind::MissingRequiredArgument, Some(missing)) => format!("{sentence} {missing}"),
+        // clap prints the help instead.
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+            format!("{command} needs a command")
+        }
         _ => sentence.to_owned(),
     };
     let near = [
@@ -34,16 +51,8 @@ pub(super) fn sentence(error: &clap::Error) -> String {
         ContextKind::ValidValue,
     ];
     let near = near.into_iter().find_map(|kind| context(error, kind));
-    let hint = near.map_or_else(|| see_help(&rendered), |near| format!("did you mean {near}?"));
-    format!("{sentence}: {hint}")
-}
-
-/// Names the help of the command whose usage clap has printed.
-fn see_help(rendered: &str) -> String {
-    let usage = rendered.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("latlab");
-    let is_command = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
-    let command: Vec<&str> = usage.split(' ').take_while(is_command).collect();
-    format!("see {} --help", command.join(" "))
+    let near = near.map(|near| format!(": did you mean {near}?")).unwrap_or_default();
+    format!("{sentence}{near} (see {command} --help)")
 }
 
 /// The context of this kind that clap adds to its message, if any.

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::load::{Loads, Placed};
 use crate::rig;
 use latlab_core::doctor;
-use latlab_core::machine::{Machine, TimeDomain};
+use latlab_core::machine::{Machine, SETCAP, TimeDomain};
 use latlab_core::plan::Plan;
 use latlab_core::record::{Change, Warning, Work};
 use latlab_sys::guard::{Guard, Unrestored};
@@ -158,7 +158,8 @@ fn lock_memory() -> Option<Warning> {
         Err(e) => Some(Warning::new(
             "memory-not-locked",
             format!(
-                "memory could not be locked ({e}): raise RLIMIT_MEMLOCK (ulimit -l); page faults are counted"
+                "memory could not be locked ({e}), and page faults are counted: raise RLIMIT_MEMLOCK \
+                 (ulimit -l), or give latlab CAP_IPC_LOCK: {SETCAP}"
             ),
         )),
     }

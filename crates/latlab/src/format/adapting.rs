@@ -1,14 +1,16 @@
 //! Status of the adaptation daemon as text.
 
 use super::printable;
+use super::table::fitted;
 use super::text::plain_table;
+use super::width::Width;
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::{Violation, Violations};
 use std::fmt::Write as _;
 
 /// Returns the whole status.
-pub(crate) fn text(status: &Status) -> String {
+pub(crate) fn text(status: &Status, width: Width) -> String {
     let Status { latlab, process, .. } = status;
     let mechanisms = status.mechanisms.join(", ");
     let time = status.at - status.began;
@@ -23,7 +25,7 @@ pub(crate) fn text(status: &Status) -> String {
     if let Some(tasks) = status.realtime_tasks {
         let _ = writeln!(text, "real-time tasks: {tasks}");
     }
-    text += &changes(status);
+    text += &changes(status, width);
     for left in &status.left {
         let reason = printable(&left.because);
         let _ = writeln!(text, "left alone: {}: {reason}", printable(&left.knob));
@@ -63,12 +65,12 @@ fn wake_ups(violations: &Violations) -> String {
 }
 
 /// Returns the status with control sequences that replace the contents of the screen.
-pub(crate) fn screen(status: &Status) -> String {
-    let lines = text(status).replace('\n', "\x1b[K\n");
+pub(crate) fn screen(status: &Status, width: Width) -> String {
+    let lines = width.lay_out(&text(status, width)).replace('\n', "\x1b[K\n");
     format!("\x1b[H{lines}\x1b[J")
 }
 
-fn changes(status: &Status) -> String {
+fn changes(status: &Status, width: Width) -> String {
     if status.changes.is_empty() {
         return "no knob is set\n".to_owned();
     }
@@ -84,7 +86,7 @@ fn changes(status: &Status) -> String {
             column.set_cell_alignment(comfy_table::CellAlignment::Left);
         }
     }
-    format!("{}\n", table.trim_fmt())
+    format!("{}\n", fitted(table, width, &[]).text)
 }
 
 fn decisions(status: &Status) -> String {
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn status_lists_knobs_with_reason_and_duration() {
-        let text = text(&status());
+        let text = text(&status(), Width::UNLIMITED);
         let expected = "\
 latlab 0.1.0 (process 7), for 10 s: suppress, mode
 mode: throughput (there is no real-time task)
@@ -165,7 +167,7 @@ wake-ups by lower-priority tasks: from IRQ threads 3 (last: irq/24-eth0 (24) wok
 from others 0
 overhead: 1 ms of CPU time, 0.010 % of a CPU; BPF programs 0.050 %, measured for 2 s
 ";
-        let text = text(&status);
+        let text = text(&status, Width::UNLIMITED);
         assert!(text.ends_with(expected), "{text}");
     }
 
@@ -174,7 +176,7 @@ overhead: 1 ms of CPU time, 0.010 % of a CPU; BPF programs 0.050 %, measured for
         let mut status = Status { changes: Vec::new(), mode: None, refused: 2, ..status() };
         let [mechanism, knob, because] = ["suppress", "preempt", "somebody has"].map(str::to_owned);
         status.note(Nanos(1), &Decision::Stop { mechanism, knob, thread: None, because });
-        let text = text(&status);
+        let text = text(&status, Width::UNLIMITED);
         assert!(text.contains("no knob is set\nleft alone: preempt: somebody has\n"), "{text}");
         assert!(text.contains("decisions: suppress 1; 2 requests refused\n"), "{text}");
     }

@@ -1,6 +1,8 @@
 //! Comparisons as text: verdicts first, then the figures with their confidence intervals.
 
+use super::table::fitted;
 use super::text::plain_table;
+use super::width::Width;
 use super::{grouped, scan};
 use latlab_core::compare::limit::{CheckedLimit, Outcome};
 use latlab_core::compare::{
@@ -12,7 +14,13 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// Returns the whole comparison. `a` and `b` are the names of the sides.
-pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLimit]) -> String {
+pub(crate) fn text(
+    a: &str,
+    b: &str,
+    comparison: &Comparison,
+    held: &[CheckedLimit],
+    width: Width,
+) -> String {
     let runs = |count: usize| if count == 1 { "1 run".to_owned() } else { format!("{count} runs") };
     let (of_a, of_b) = comparison.design.runs;
     let (cut_a, cut_b) = comparison.cut_short;
@@ -29,13 +37,13 @@ pub(crate) fn text(a: &str, b: &str, comparison: &Comparison, held: &[CheckedLim
     );
     text += &limits(held);
     for (latency, name) in comparison.latencies.iter().zip(comparison.latency_names()) {
-        text += &latency_text(latency, &name);
+        text += &latency_text(latency, &name, width);
     }
     for pair in &comparison.scans {
-        text += &scan_text(pair);
+        text += &scan_text(pair, width);
     }
     if !comparison.latencies.is_empty() {
-        let _ = writeln!(text, "\n{}", wrapped(&comparison.design.words()));
+        let _ = writeln!(text, "\n{}", comparison.design.words());
     }
     for unmatched in &comparison.unmatched {
         let _ = writeln!(text, "\n{unmatched}");
@@ -72,16 +80,12 @@ fn limits(held: &[CheckedLimit]) -> String {
     text
 }
 
-fn latency_text(latency: &Latency, name: &str) -> String {
+fn latency_text(latency: &Latency, name: &str, width: Width) -> String {
     let load = |load: &[String]| {
         if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
     };
-    let mut text = format!(
-        "\n{name}: {} → {}\n{}\n\n",
-        latency.span.0,
-        latency.span.1,
-        wrapped(&verdict(latency)),
-    );
+    let mut text =
+        format!("\n{name}: {} → {}\n{}\n\n", latency.span.0, latency.span.1, verdict(latency),);
     let sides = [
         ("A", latency.recorded.0, latency.missed.0, &latency.load.0),
         ("B", latency.recorded.1, latency.missed.1, &latency.load.1),
@@ -90,7 +94,7 @@ fn latency_text(latency: &Latency, name: &str) -> String {
         let (recorded, missed) = (grouped(recorded), grouped(missed));
         let _ = writeln!(text, "  {side} {recorded} samples, {missed} missed, {}", load(loads));
     }
-    let _ = writeln!(text, "{}", table(&latency.rows));
+    let _ = writeln!(text, "{}", table(&latency.rows, width));
     let _ = writeln!(text, "max: {}", latency.worst.words());
     for (side, bound) in [("A", &latency.worst.a), ("B", &latency.worst.b)] {
         if let Some(periods) = bound.once_in() {
@@ -138,12 +142,12 @@ fn extrapolation(side: &str, bound: &Bound) -> String {
     text
 }
 
-fn scan_text(pair: &ScanPair) -> String {
-    format!("\nscan of {}\n{}\n", scan::call(&pair.call), table(&pair.rows))
+fn scan_text(pair: &ScanPair, width: Width) -> String {
+    format!("\nscan of {}\n{}\n", scan::call(&pair.call), table(&pair.rows, width))
 }
 
 /// The figures, with intervals and verdicts where there are any.
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], width: Width) -> String {
     let judged = rows.iter().any(|row| row.judged.is_some());
     let intervals =
         rows.iter().any(|row| row.judged.as_ref().is_some_and(|judged| judged.ratio.is_some()));
@@ -173,7 +177,8 @@ fn table(rows: &[Row]) -> String {
         }
         table.add_row(cells);
     }
-    table.trim_fmt()
+    // A narrow terminal does not show the intervals of A and B, whose ratio has one of its own.
+    fitted(table, width, if intervals { &[2, 4] } else { &[] }).text
 }
 
 /// The verdict on a figure. An interval without 1 is not enough for a difference: the cell says how
@@ -200,22 +205,4 @@ fn differences_text(subject: &str, differences: &[Difference]) -> String {
         let _ = writeln!(text, "  {path}: {a} → {b}");
     }
     text
-}
-
-/// Wraps a sentence to the width of a terminal.
-fn wrapped(sentence: &str) -> String {
-    const WIDTH: usize = 96;
-    let mut lines = vec![String::new()];
-    for word in sentence.split(' ') {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        match lines.last_mut() {
-            Some(last) if line == 0 => last.push_str(word),
-            Some(last) if line + 1 + word.chars().count() <= WIDTH => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
 }

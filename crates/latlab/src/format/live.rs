@@ -24,7 +24,10 @@ pub(crate) type Keep = Box<dyn FnMut(&Record)>;
 /// of the results so far to `keep`.
 pub(crate) fn view(keep: Option<Keep>) -> Box<dyn Watch> {
     match terminal::size() {
-        Some((_, rows)) => Box::new(LiveView { rows: rows.into(), screen: None, note: None, keep }),
+        Some((columns, rows)) => {
+            let (columns, rows) = (columns.into(), rows.into());
+            Box::new(LiveView { columns, rows, screen: None, note: None, keep })
+        }
         None => Box::new(NoView { keep }),
     }
 }
@@ -52,6 +55,8 @@ impl Watch for NoView {
 
 /// View on a terminal.
 struct LiveView {
+    /// Width of the terminal.
+    columns: usize,
     /// Height of the terminal.
     rows: usize,
     screen: Option<Screen>,
@@ -61,6 +66,8 @@ struct LiveView {
 
 /// Lines on the screen while a probe measures.
 struct Screen {
+    /// Width of the terminal.
+    columns: usize,
     all: MultiProgress,
     head: ProgressBar,
     cpus: Vec<CpuLine>,
@@ -75,7 +82,7 @@ impl Watch for LiveView {
         self.note("");
         let all = MultiProgress::new();
         let head = all.add(ProgressBar::new(1).with_style(line_style()));
-        let title = if cpus.is_empty() { probe.to_owned() } else { heading(probe) };
+        let title = if cpus.is_empty() { probe.to_owned() } else { heading(probe, self.columns) };
         head.set_message(printable(&title));
         head.tick();
         // Lines that do not fit on the screen would scroll instead of staying in place.
@@ -89,17 +96,19 @@ impl Watch for LiveView {
                 CpuLine { names, tally, max: Nanos(0), max_at: Nanos(0), bar }
             })
             .collect();
-        let style = ProgressStyle::with_template("{bar:40.cyan/dim} {msg}")
+        let style = ProgressStyle::with_template("{bar:30.cyan/dim} {msg}")
             .expect("the template is constant");
         let bar = all.add(ProgressBar::new(1).with_style(style));
         let (causes, due) = (Vec::new(), Nanos(0));
-        self.screen = Some(Screen { all, head, cpus, bar, causes, due });
+        let columns = self.columns;
+        self.screen = Some(Screen { columns, all, head, cpus, bar, causes, due });
         self.update(Nanos(0), Nanos(1));
     }
 
     fn update(&mut self, elapsed: Nanos, total: Nanos) {
         let Some(screen) = &mut self.screen else { return };
-        screen.cpus.iter_mut().for_each(|cpu| cpu.update(elapsed));
+        let columns = screen.columns;
+        screen.cpus.iter_mut().for_each(|cpu| cpu.update(elapsed, columns));
         screen.bar.set_length(total.0.max(1));
         let left = Duration::from_nanos((total - elapsed).0);
         screen.bar.set_position(elapsed.0.min(total.0));
@@ -164,10 +173,7 @@ impl Screen {
             self.all.remove(&cpu.bar);
         }
         while self.causes.len() < lines.len().min(fit) {
-            // The name of a culprit may be longer than a line.
-            let style = ProgressStyle::with_template("{wide_msg}");
-            let style = style.expect("the template is constant");
-            self.causes.push(self.all.add(ProgressBar::new(1).with_style(style)));
+            self.causes.push(self.all.add(ProgressBar::new(1).with_style(line_style())));
         }
         let lines = lines.iter().map(String::as_str).chain(std::iter::repeat(""));
         for (bar, line) in self.causes.iter().zip(lines) {
@@ -176,14 +182,36 @@ impl Screen {
     }
 }
 
+/// A line that is cut where the terminal ends.
 fn line_style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg}").expect("the template is constant")
+    ProgressStyle::with_template("{wide_msg}").expect("the template is constant")
 }
 
-fn heading(probe: &str) -> String {
-    let columns = ["now", "min", "p99", "p99.9", "max", "max at", "missed"];
-    let columns: String = columns.iter().map(|name| format!("{name:>10}")).collect();
-    format!("{probe:<9}{columns}")
+/// Characters of the name of a probe or CPU, and of each value after it.
+const NAME: usize = 9;
+const VALUE: usize = 10;
+
+/// Values of a CPU, in the order they are shown, with their importance on a narrow terminal.
+const VALUES: [(&str, usize); 8] = [
+    ("now", 5),
+    ("min", 6),
+    ("mean", 7),
+    ("p99", 4),
+    ("p99.9", 3),
+    ("max", 0),
+    ("max at", 1),
+    ("missed", 2),
+];
+
+/// The values that fit.
+fn fitting(columns: usize) -> impl Iterator<Item = usize> {
+    let room = columns.saturating_sub(NAME) / VALUE;
+    (0..VALUES.len()).filter(move |nth| VALUES[*nth].1 < room)
+}
+
+fn heading(probe: &str, columns: usize) -> String {
+    let names: String = fitting(columns).map(|nth| format!("{:>VALUE$}", VALUES[nth].0)).collect();
+    format!("{probe:<NAME$}{names}")
 }
 
 /// The line of a CPU.
@@ -197,16 +225,34 @@ struct CpuLine {
 }
 
 impl CpuLine {
-    fn update(&mut self, elapsed: Nanos) {
+    fn update(&mut self, elapsed: Nanos, columns: usize) {
         let seen = self.tally.histogram();
         if seen.max() > self.max {
             (self.max, self.max_at) = (seen.max(), elapsed);
         }
         let quantiles = seen.quantiles();
-        let values = [self.tally.now(), seen.min(), quantiles.p99, quantiles.p99_9, self.max];
-        let values: String = values.iter().map(|value| format!("{value:>10}")).collect();
+        let times = [self.tally.now(), seen.min(), seen.mean(), quantiles.p99, quantiles.p99_9];
+        let times = times.into_iter().chain([self.max]).map(|time| time.to_string());
         let at = FormattedDuration(Duration::from_nanos(self.max_at.0)).to_string();
-        let missed = self.tally.missed();
-        self.bar.set_message(format!("CPU {:<5}{values}{at:>10}{missed:>10}", self.names));
+        let values: Vec<String> = times.chain([at, self.tally.missed().to_string()]).collect();
+        let shown: String =
+            fitting(columns).map(|nth| format!("{:>VALUE$}", values[nth])).collect();
+        self.bar.set_message(format!("{:<NAME$}{shown}", format!("CPU {}", self.names)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_terminal_shows_the_most_important_values() {
+        let heading = |columns| heading("cyclic", columns);
+        assert_eq!(heading(79).split("  ").filter(|name| !name.is_empty()).count(), 8);
+        let narrow = heading(60);
+        let names: Vec<&str> =
+            narrow.split("  ").map(str::trim).filter(|name| !name.is_empty()).collect();
+        assert_eq!(names, ["cyclic", "p99", "p99.9", "max", "max at", "missed"]);
+        assert!(narrow.chars().count() <= 60, "{narrow}");
     }
 }

@@ -37,7 +37,7 @@ impl Progress for Bar<'_> {
             return;
         }
         let style = || {
-            ProgressStyle::with_template("{bar:40.cyan/dim} {percent:>3} %  {elapsed} so far")
+            ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {elapsed} so far")
                 .expect("the template is constant")
         };
         let bar = self.bar.get_or_insert_with(|| ProgressBar::new(total).with_style(style()));

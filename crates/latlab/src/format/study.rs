@@ -150,6 +150,7 @@ pub(crate) fn kernels(all: &[Option<Vec<Record>>]) -> String {
 mod tests {
     use super::*;
     use crate::format::picture::tests::source;
+    use crate::format::width::Width;
     use latlab_core::time::Nanos;
 
     #[test]
@@ -187,7 +188,8 @@ mod tests {
         let study = |claim: &str| Study::read(&format!("{STUDY}{claim}")).unwrap();
         let said = |study: &Study| {
             let findings = study.findings(&[None]);
-            text(study, &findings, &[None]) + &markdown("t", study, &findings, &[None])
+            text(study, &findings, &[None], Width::UNLIMITED)
+                + &markdown("t", study, &findings, &[None])
         };
         let none = said(&study(""));
         assert!(none.contains("worst") && !none.contains("claim"), "{none}");

@@ -4,6 +4,8 @@ mod explained;
 mod paths;
 mod scans;
 
+use super::table::fitted;
+use super::width::Width;
 use super::{decimal, grouped, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
@@ -17,15 +19,15 @@ pub(crate) fn heading(record: &Record) -> String {
 }
 
 /// Returns the summary that is shown after a run.
-pub(crate) fn summary(record: &Record) -> String {
-    let mut text = series_table(record).trim_fmt();
-    text.push('\n');
+pub(crate) fn summary(record: &Record, width: Width) -> String {
+    let mut text = series(record, width);
     for (title, histogram) in merged(record) {
-        let _ = write!(text, "\n{title}\n{}", bars(&histogram));
+        let _ = write!(text, "\n{title} (length of bars: logarithmic)\n");
+        text += &bars(&histogram, width);
     }
-    text += &scans::summary(record);
-    text += &figures(record);
-    text += &explained::summary(record);
+    text += &scans::summary(record, width);
+    text += &figures(record, width);
+    text += &explained::summary(record, width);
     text += &paths::summary(record);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
@@ -45,7 +47,7 @@ pub(crate) fn summary(record: &Record) -> String {
 }
 
 /// Values that are not distributions, a line each.
-fn figures(record: &Record) -> String {
+fn figures(record: &Record, width: Width) -> String {
     if record.figures.is_empty() {
         return String::new();
     }
@@ -54,13 +56,29 @@ fn figures(record: &Record) -> String {
         let name = format!("{}: {}", figure.probe, figure.name);
         table.add_row([name, decimal(figure.value), figure.unit.clone()]);
     }
-    format!("\n{}\n", table.trim_fmt())
+    format!("\n{}\n", fitted(table, width, &[]).text)
+}
+
+/// Columns of the table of series.
+const SERIES: [&str; 11] =
+    ["probe", "CPU", "recorded", "missed", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max"];
+
+/// Columns that a narrow terminal does not show, the least important first: p99.99, mean, min,
+/// p99.9, recorded, p50.
+const OPTIONAL: [usize; 6] = [9, 5, 4, 8, 2, 6];
+
+/// The table of series, and the names of the columns that it lacks.
+fn series(record: &Record, width: Width) -> String {
+    let table = fitted(series_table(record), width, &OPTIONAL);
+    let left_out: Vec<&str> = table.left_out.iter().map(|index| SERIES[*index]).collect();
+    if left_out.is_empty() {
+        return table.text + "\n";
+    }
+    format!("{}\n(left out at this width: {})\n", table.text, left_out.join(", "))
 }
 
 fn series_table(record: &Record) -> Table {
-    let mut table = plain_table(&[
-        "probe", "CPU", "recorded", "missed", "min", "mean", "p50", "p99", "p99.9", "p99.99", "max",
-    ]);
+    let mut table = plain_table(&SERIES);
     for series in &record.series {
         let name = series_name(record, series);
         table.add_row(row(
@@ -129,8 +147,10 @@ fn merged(record: &Record) -> Vec<(String, Histogram)> {
 
 /// Draws bars over a logarithmic axis, with logarithmic lengths so that one late wake-up in a
 /// million is visible.
-fn bars(histogram: &Histogram) -> String {
-    const WIDTH: f64 = 40.0;
+fn bars(histogram: &Histogram, width: Width) -> String {
+    /// Columns before a bar.
+    const BEFORE: usize = 36;
+    let longest = width.at_most(BEFORE + 40).saturating_sub(BEFORE).max(1);
     let steps = steps(histogram);
     let highest = steps.iter().map(|(_, _, count)| *count).max().unwrap_or(1);
     let mut text = String::new();
@@ -144,7 +164,8 @@ fn bars(histogram: &Histogram) -> String {
         let length = if count == 0 {
             0
         } else {
-            (1.0 + (WIDTH - 1.0) * (count as f64).ln() / (highest.max(2) as f64).ln()) as usize
+            let share = (count as f64).ln() / (highest.max(2) as f64).ln();
+            1 + ((longest - 1) as f64 * share) as usize
         };
         let _ = writeln!(text, "{from:>9} – {to:<9}{:>14} {}", grouped(count), "#".repeat(length));
     }
@@ -176,10 +197,12 @@ mod tests {
             histogram.record(Nanos(7_000));
         }
         histogram.record(Nanos(3_000_000));
-        let text = bars(&histogram);
+        let text = bars(&histogram, Width::UNLIMITED);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 9, "{text}");
         assert!(lines[0].contains("5 us – 10 us") && lines[0].contains("100\u{202f}000"), "{text}");
         assert!(lines[8].ends_with("1 #"), "{text}");
+        let narrow = bars(&histogram, Width::columns(60));
+        assert_eq!(narrow.lines().map(|line| line.chars().count()).max(), Some(60), "{narrow}");
     }
 }

@@ -186,6 +186,12 @@ pub(crate) fn list() -> Result<Vec<(Kernel, Facts, u64)>> {
         .collect())
 }
 
+/// The names of all kernels in the cache.
+pub(crate) fn names() -> Result<Vec<String>> {
+    let kernels = Store::open()?.kernels()?;
+    Ok(kernels.into_iter().map(|(kernel, _)| kernel.name).collect())
+}
+
 /// The names of added kernels.
 pub(crate) fn added() -> Result<Vec<String>> {
     let kernels = Store::open()?.kernels()?;

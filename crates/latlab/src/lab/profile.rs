@@ -74,6 +74,11 @@ fn size<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Bytes,
 // `SHIPPED`: name and text of every file in `profile/`, by name.
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
+/// The names of the profiles that latlab ships.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
 /// Every profile that latlab ships.
 pub(crate) fn shipped() -> Vec<Profile> {
     let read = |(name, text): &(&str, &str)| read(name, text).expect("the tests have read it");

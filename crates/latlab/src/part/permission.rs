@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, failed};
 use latlab_core::doctor::{self, Finding};
+use latlab_core::machine::SETCAP;
 use latlab_sys::root::Root;
 use latlab_sys::{EBUSY, EINVAL, EPERM, machine};
 use std::io;
@@ -34,10 +35,12 @@ fn missing(policy: &str, findings: &[Finding], instead: &str) -> Failure {
     let why = match reason {
         Some(finding) => format!("{}. {}", finding.what, finding.remedy.trim_end_matches('.')),
         None if policy == "deadline" => {
-            "deadline tasks must be allowed on all CPUs of their root domain, and need CAP_SYS_NICE"
-                .to_owned()
+            format!(
+                "deadline tasks must be allowed on all CPUs of their root domain, and need \
+                 CAP_SYS_NICE: {SETCAP}"
+            )
         }
-        None => "CAP_SYS_NICE is needed".to_owned(),
+        None => format!("CAP_SYS_NICE is needed: {SETCAP}"),
     };
     Failure::Unsupported(format!("the kernel refuses the policy {policy} here: {why}{instead}"))
 }

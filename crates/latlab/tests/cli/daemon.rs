@@ -136,10 +136,10 @@ fn restore_without_journal_does_nothing_and_succeeds() {
 fn systemd_unit_is_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/latlab-adapt.service");
     let text = fs::read_to_string(unit).unwrap();
-    assert_eq!(text.matches("/usr/local/sbin/latlab adapt").count(), 2);
+    assert_eq!(text.matches("/usr/local/bin/latlab adapt").count(), 2);
     let folder = folder();
     let path = folder.path().join("latlab-adapt.service");
-    fs::write(&path, text.replace("/usr/local/sbin/latlab", LATLAB)).unwrap();
+    fs::write(&path, text.replace("/usr/local/bin/latlab", LATLAB)).unwrap();
     let Ok(output) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else {
         not_run(Missing::Required, "it needs systemd-analyze");
         return;

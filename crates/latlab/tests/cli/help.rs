@@ -103,13 +103,11 @@ fn list_shows_and_explains_all_parts() {
     for room in ["probes", "calls", "loads", "targets", "knobs"] {
         let (table, title) = (stdout_of(&format!("list {room}")), format!("{room}:\n"));
         assert!(all.contains(&(title + &table)), "{room}");
-        if matches!(room, "targets" | "knobs") {
-            continue;
-        }
         for line in table.lines() {
             let name = line.split_whitespace().next().unwrap();
             let text = stdout_of(&format!("list {name}"));
-            assert!(text.starts_with(&format!("{name} (")), "{text}");
+            let kind = room.trim_end_matches('s');
+            assert!(text.contains(&format!("{name} ({kind}): ")), "{text}");
         }
     }
     // A load may have the name of a call.
@@ -126,7 +124,6 @@ fn completions_and_manual_page_are_valid() {
     let folder = folder();
     for what in ["man", "bash", "zsh", "fish"] {
         let text = stdout_of(&format!("generate {what}"));
-        assert!(text.replace('\\', "").contains("stop-above"), "{what}");
         fs::write(folder.path().join(what), text).unwrap();
     }
     for check in ["bash -n bash", "zsh -n zsh", "fish -n fish", "groff -K utf8 -man -ww -z man"] {
@@ -139,6 +136,29 @@ fn completions_and_manual_page_are_valid() {
         };
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && complaint.is_empty(), "{check}: {complaint}");
+    }
+}
+
+#[test]
+fn wrong_options_point_to_the_help_of_the_command() {
+    for (words, help) in [
+        ("run --no-such", "(see latlab run --help)"),
+        ("run --for 5", "(see latlab run --help)"),
+        ("run --lod disk", "did you mean --load? (see latlab run --help)"),
+        ("kernel build --no-such", "(see latlab kernel build --help)"),
+        ("kernel", "latlab kernel needs a command (see latlab kernel --help)"),
+        ("nothing", "(see latlab --help)"),
+    ] {
+        latlab(words).assert_refused(2, &[help]);
+    }
+}
+
+#[test]
+fn list_suggests_knobs_targets_and_causes() {
+    for (wrong, near) in
+        [("govenor", "governor"), ("natve", "native"), ("non-premptible", "non-preemptible")]
+    {
+        latlab(&format!("list {wrong}")).assert_refused(2, &[near]);
     }
 }
 

@@ -33,6 +33,9 @@ fn user_without_real_time_rights_is_told_how_to_get_them() {
     let program = copy(folder.path());
     let remedies: &[&str] = &["CAP_SYS_NICE", "RLIMIT_RTPRIO", "--policy other"];
     as_nobody(&program, "run cyclic").assert_refused(3, remedies);
+    let whole: &[&str] = &["setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep "];
+    as_nobody(&program, "run cyclic").assert_refused(3, whole);
+    as_nobody(&program, "explain cyclic --policy other").assert_refused(3, whole);
     as_nobody(&program, "run timer --policy rr").assert_refused(3, remedies);
     as_nobody(&program, "exec --fifo 5 -- true").assert_refused(3, &remedies[..2]);
     let scan = as_nobody(&program, "scan fork");

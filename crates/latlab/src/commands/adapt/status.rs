@@ -2,6 +2,7 @@
 
 use crate::adapt;
 use crate::failure::{Failure, Result, failed};
+use crate::format::width::Width;
 use crate::format::{self, adapting};
 use latlab_core::time::Nanos;
 use latlab_sys::signal::{Event, Signals};
@@ -43,7 +44,7 @@ impl Show {
             let text = serde_json::to_string_pretty(&status).expect("a status is plain data");
             return format::put(&(text + "\n"));
         }
-        format::put(&adapting::text(&status))
+        format::show(&adapting::text(&status, Width::of_stdout()))
     }
 }
 
@@ -54,7 +55,7 @@ fn watch() -> Result<()> {
     }
     let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
     loop {
-        format::put_styled(&adapting::screen(&adapt::status()?))?;
+        format::put_styled(&adapting::screen(&adapt::status()?, Width::of_stdout()))?;
         if signals.wait(PERIOD) == Event::End {
             return Ok(());
         }

@@ -1,6 +1,5 @@
-//! The description of a part, profile or study.
+//! The description of a part, target, profile, study or knob.
 
-use super::{KINDS, all_parts};
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::{Failure, Result};
@@ -10,39 +9,45 @@ use crate::mechanism::MECHANISMS;
 use crate::part::Entry;
 use crate::probe::PROBES;
 use crate::study;
+use crate::target::TARGETS;
 use clap::{Arg, Command};
 use latlab_core::study::Study;
 use latlab_core::suggest;
+use latlab_sys::knob::Knob;
 use std::fmt::Write as _;
 
-/// Describes the parts of this name with their keys; a load and a call may share a name.
+/// Describes everything of this name, parts with their keys: a load and a call may share a name.
 pub(super) fn describe(name: &str) -> Result<String> {
-    let parts = [
+    let found = [
         describe_part("probe", PROBES, name),
         describe_part("call", CALLS, name),
         describe_part("load", LOADS, name),
         describe_cause(name),
         describe_mechanism(name),
+        describe_target(name),
+        profile::shipped().iter().find(|profile| profile.name == name).map(describe_profile),
+        study::shipped().iter().find(|(study, _)| *study == name).map(describe_study),
+        describe_knob(name),
     ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if !parts.is_empty() {
-        return Ok(parts.join("\n"));
+    let found: Vec<String> = found.into_iter().flatten().collect();
+    if !found.is_empty() {
+        return Ok(found.join("\n"));
     }
-    let profiles = profile::shipped();
-    if let Some(profile) = profiles.iter().find(|profile| profile.name == name) {
-        return Ok(describe_profile(profile));
-    }
-    let studies = study::shipped();
-    if let Some((name, study)) = studies.iter().find(|(study, _)| *study == name) {
-        return Ok(describe_study(name, study));
-    }
-    let kinds = KINDS.iter().map(|(kind, _)| *kind);
-    let parts = all_parts().map(|part| part.name);
-    let profiles = profiles.iter().map(|profile| profile.name.as_str());
-    let studies = studies.iter().map(|(name, _)| *name);
-    let names: Vec<&str> = kinds.chain(parts).chain(profiles).chain(studies).collect();
-    let hint = suggest::hint(name, &names);
+    let names = super::names();
+    let hint = suggest::hint(name, &names.iter().map(String::as_str).collect::<Vec<_>>());
     Err(Failure::Failed(format!("nothing is named '{name}': {hint}")))
+}
+
+fn describe_target(name: &str) -> Option<String> {
+    let about = TARGETS.iter().find(|entry| entry.about.name == name)?.about;
+    let how = "Measure there with --on; latlab list profiles lists the profiles of guests.";
+    Some(format!("{name} (target): {}\n\n{how}\n", about.summary))
+}
+
+fn describe_knob(name: &str) -> Option<String> {
+    let knob = Knob::named(name)?;
+    let set = format!("Set it while measuring with: latlab run --set {name}=VALUE");
+    Some(format!("{name} (knob): {}\n\n{set}\n", knob.summary))
 }
 
 fn describe_profile(profile: &Profile) -> String {
@@ -66,7 +71,7 @@ fn describe_profile(profile: &Profile) -> String {
     text + &format!("--on vm:{name} (wall-clock time).\n")
 }
 
-fn describe_study(name: &str, study: &Study) -> String {
+fn describe_study((name, study): &(&'static str, Study)) -> String {
     let mut text = format!("{name} (study): {}\n\n", study.title);
     let _ = writeln!(text, "  {:<14}{}", "paper", study.paper);
     let _ = writeln!(text, "  {:<14}{}", "reproduces", study.redoes);

@@ -1,13 +1,15 @@
 //! The cells of a study as a text table, for `--list-cells`.
 
 use crate::format::grouped;
+use crate::format::table::fitted;
 use crate::format::text::plain_table;
+use crate::format::width::Width;
 use comfy_table::CellAlignment;
 use latlab_core::plan::{Length, Plan};
 use latlab_core::study::{SpannedText, Study};
 
 /// Returns a row for each cell, with the number that `--cell` takes.
-pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
+pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>], width: Width) -> String {
     let mut table =
         plain_table(&["", "cell", "on", "probes", "scans", "loads", "adapt", "length", "repeat"]);
     for column in table.column_iter_mut().skip(1) {
@@ -28,7 +30,7 @@ pub(crate) fn cells(study: &Study, plans: &[Vec<Plan>]) -> String {
             plans.len().to_string(),
         ]);
     }
-    table.trim_fmt() + "\n"
+    fitted(table, width, &[]).text + "\n"
 }
 
 fn written(words: Option<&[SpannedText]>) -> String {

@@ -2,6 +2,8 @@
 
 use super::plain_table;
 use crate::format::explained::{culprit_and_function, lateness, share};
+use crate::format::table::fitted;
+use crate::format::width::Width;
 use crate::format::{grouped, printable};
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
@@ -11,24 +13,27 @@ use std::fmt::Write as _;
 /// Most shares shown; the record has more.
 const SHOWN: usize = 20;
 
-/// Length of a time line in characters.
-const WIDTH: u64 = 40;
+/// Longest time line, in characters.
+const LENGTH: usize = 40;
+
+/// Characters beside a time line, with a short culprit.
+const OTHERS: usize = 60;
 
 /// Returns the explanation of a record; nothing if it has none.
-pub(super) fn summary(record: &Record) -> String {
+pub(super) fn summary(record: &Record, width: Width) -> String {
     let Some(explained) = &record.explained else { return String::new() };
     let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
     if explained.late > 0 {
-        text += &causes(explained);
+        text += &causes(explained, width);
     }
     for sample in record.worst.iter().filter(|sample| sample.unexplained.is_some()) {
-        text += &time_line(sample);
+        text += &time_line(sample, width);
     }
     text + &overhead(explained)
 }
 
 /// Table of the causes with their culprits, in descending order of their shares.
-fn causes(explained: &Explained) -> String {
+fn causes(explained: &Explained, width: Width) -> String {
     let header = ["cause", "late", "total", "share", "worst", "culprit"];
     let mut table = plain_table(&header);
     if let Some(culprit) = table.column_mut(header.len() - 1) {
@@ -53,11 +58,13 @@ fn causes(explained: &Explained) -> String {
             table.add_row([name.to_owned(), empty(), total, share, empty(), empty()]);
         }
     }
-    format!("{}\n", table.trim_fmt())
+    // A narrow terminal does not show the worst, then the number of late wake-ups.
+    format!("{}\n", fitted(table, width, &[4, 1]).text)
 }
 
 /// Time line of a wake-up from the time it was due to the time it ran, with a line for each charge.
-fn time_line(sample: &Sample) -> String {
+fn time_line(sample: &Sample, width: Width) -> String {
+    let length = width.at_most(OTHERS + LENGTH).saturating_sub(OTHERS).max(8);
     let mut text = format!(
         "\n{} on CPU {}, {} after the start: {} late\n",
         printable(&sample.probe),
@@ -74,22 +81,22 @@ fn time_line(sample: &Sample) -> String {
             "{:>9}{:>11}  |{}| {:<17} {culprit}",
             charge.from.to_string(),
             charge.ns.to_string(),
-            bar(charge, sample.latency),
+            bar(charge, sample.latency, length),
             printable(&charge.cause),
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }
     if let Some(rest) = sample.unexplained.filter(|rest| *rest > Nanos(0)) {
-        let _ = writeln!(text, "{:>20}  |{}| unexplained", rest.to_string(), " ".repeat(40));
+        let _ = writeln!(text, "{:>20}  |{}| unexplained", rest.to_string(), " ".repeat(length));
     }
     text
 }
 
 /// Draws a charge on the time line, at least one character long.
-fn bar(charge: &Charge, latency: Nanos) -> String {
+fn bar(charge: &Charge, latency: Nanos, length: usize) -> String {
     let place = |Nanos(time)| {
-        let place = u128::from(time) * u128::from(WIDTH) / u128::from(latency.0.max(1));
-        usize::try_from(place.min(WIDTH.into())).unwrap_or_default()
+        let place = u128::from(time) * length as u128 / u128::from(latency.0.max(1));
+        usize::try_from(place).unwrap_or(length).min(length)
     };
     let begin = place(charge.from).min(place(Nanos(u64::MAX)) - 1);
     let end = place(charge.from + charge.ns).max(begin + 1);
@@ -131,7 +138,7 @@ mod tests {
 
     #[test]
     fn summary_has_shares_time_lines_overhead_and_losses() {
-        let text = summary(&sample_explained::record());
+        let text = summary(&sample_explained::record(), Width::UNLIMITED);
         for part in [
             "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
             "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
@@ -155,7 +162,7 @@ mod tests {
             culprit: String::new(),
             stack: vec![],
         };
-        let bar = |from, ns| bar(&charge(from, ns), Nanos(400));
+        let bar = |from, ns| bar(&charge(from, ns), Nanos(400), LENGTH);
         assert_eq!(bar(0, 400), "#".repeat(40));
         assert_eq!(
             bar(100, 200),
@@ -170,6 +177,6 @@ mod tests {
     fn record_without_explanations_has_no_summary_of_them() {
         let mut record = sample_explained::record();
         record.explained = None;
-        assert_eq!(summary(&record), "");
+        assert_eq!(summary(&record, Width::UNLIMITED), "");
     }
 }

@@ -2,6 +2,8 @@
 
 use super::plain_table;
 use crate::format::scan::{call, finding, interrupt, micros};
+use crate::format::table::fitted;
+use crate::format::width::Width;
 use crate::format::{grouped, printable};
 use latlab_core::record::Record;
 use latlab_core::scan::{Scan, Section};
@@ -12,11 +14,11 @@ use std::fmt::Write as _;
 const SHOWN: usize = 10;
 
 /// Returns the scans of a record, one after another.
-pub(super) fn summary(record: &Record) -> String {
-    record.scans.iter().map(|scan| format!("\n{}", scan_text(scan))).collect()
+pub(super) fn summary(record: &Record, width: Width) -> String {
+    record.scans.iter().map(|scan| format!("\n{}", scan_text(scan, width))).collect()
 }
 
-fn scan_text(scan: &Scan) -> String {
+fn scan_text(scan: &Scan, width: Width) -> String {
     let kernel = scan.profile.as_deref().map(printable);
     let mut text = format!(
         "{}{} on CPU {}: takes {}, baseline {}, noise {}, {} points, interrupt: {}\n{}\n",
@@ -31,13 +33,13 @@ fn scan_text(scan: &Scan) -> String {
         finding(scan, |time| time.to_string()),
     );
     if !scan.sections.is_empty() {
-        text += &sections(scan);
+        text += &sections(scan, width);
     }
     text
 }
 
 /// The longest sections, in order of their start.
-fn sections(scan: &Scan) -> String {
+fn sections(scan: &Scan, width: Width) -> String {
     let mut longest: Vec<&Section> = scan.sections.iter().collect();
     longest.sort_by_key(|section| std::cmp::Reverse(section.length()));
     longest.truncate(SHOWN);
@@ -55,7 +57,8 @@ fn sections(scan: &Scan) -> String {
         }
         table.add_row(row);
     }
-    let mut text = format!("{}\n", table.trim_fmt());
+    // A narrow terminal does not show the peak, then the end.
+    let mut text = format!("{}\n", fitted(table, width, &[3, 1]).text);
     let more = scan.sections.len() - longest.len();
     if more > 0 {
         let _ = writeln!(text, "and {more} shorter sections");

@@ -5,7 +5,7 @@ use crate::format::picture::tests::sample_scan;
 
 /// Returns the summary of a sample scan.
 fn shown(n: usize) -> String {
-    scan_text(&sample_scan::scans()[n])
+    scan_text(&sample_scan::scans()[n], Width::UNLIMITED)
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn longest_sections_are_shown_in_order_of_start() {
         nth: None,
     };
     scan.sections = (0..14).map(section).collect();
-    let text = scan_text(&scan);
+    let text = scan_text(&scan, Width::UNLIMITED);
     assert!(text.contains("14 non-preemptible sections, the longest 2 us, starting 0 ns into"));
     let starts: Vec<&str> =
         text.lines().skip(3).filter_map(|line| line.split_whitespace().next()).collect();
@@ -60,7 +60,8 @@ fn control_characters_never_reach_terminal() {
     scan.profile = Some("\u{9b}".to_owned());
     scan.sections[0].function = Some("a\nb".to_owned());
     assert!(
-        scan_text(&scan).lines().count() == 4 && !scan_text(&scan).contains(['\u{1b}', '\u{9b}'])
+        scan_text(&scan, Width::UNLIMITED).lines().count() == 4
+            && !scan_text(&scan, Width::UNLIMITED).contains(['\u{1b}', '\u{9b}'])
     );
 }
 
@@ -70,7 +71,7 @@ fn series_of_scan_has_row_and_no_histogram() {
     record.series.truncate(1);
     record.series[0].probe.insert_str(0, "scan.");
     record.scans = sample_scan::scans();
-    let text = crate::format::text::summary(&record);
+    let text = crate::format::text::summary(&record, Width::UNLIMITED);
     assert!(text.contains("\nscan.cyclic ") && !text.contains('#'), "{text}");
     assert_eq!(text.matches("\npopulate:size=4MiB on ").count(), 4, "{text}");
 }

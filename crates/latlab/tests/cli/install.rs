@@ -1,0 +1,64 @@
+//! `make install`: the program, its manual pages, completions and the unit, below a folder.
+
+use crate::program::{LATLAB, Missing, folder, not_run, run};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Installs the program of the tests below `folder`.
+fn install(folder: &Path) {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("it is in crates/");
+    let mut make = Command::new("make");
+    // The program is taken as it is.
+    make.args(["--silent", "--old-file", LATLAB, "install", &format!("LATLAB={LATLAB}")]);
+    make.args([&format!("DESTDIR={}", folder.display()), "PREFIX=/opt/latlab"]);
+    let output = run(make.current_dir(tree).env_remove("MAKEFLAGS"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn install_puts_program_pages_completions_and_unit_below_prefix() {
+    let folder = folder();
+    install(folder.path());
+    let prefix = folder.path().join("opt/latlab");
+    let text = |path: &str| {
+        fs::read_to_string(prefix.join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+    };
+    let version = run(Command::new(prefix.join("bin/latlab")).arg("--version"));
+    assert_eq!(version.code(), Some(0), "{version:?}");
+    assert!(text("share/bash-completion/completions/latlab").contains("complete -F"));
+    assert!(text("share/zsh/site-functions/_latlab").starts_with("#compdef latlab"));
+    assert!(text("share/fish/vendor_completions.d/latlab.fish").contains("--command latlab"));
+    let unit = text("lib/systemd/system/latlab-adapt.service");
+    assert!(unit.contains("ExecStart=/opt/latlab/bin/latlab adapt\n"), "{unit}");
+    assert!(!unit.contains("/usr/local/"), "{unit}");
+    let mut others = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(others.all(|name| name == "opt"));
+    assert_shown(&prefix.join("share/man/man1"));
+}
+
+/// Asserts that man shows each page, which has its examples.
+fn assert_shown(pages: &Path) {
+    let pages: Vec<_> = fs::read_dir(pages).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let names: Vec<_> = pages.iter().filter_map(|page| page.file_stem()?.to_str()).collect();
+    for name in ["latlab", "latlab-run", "latlab-adapt-status", "latlab-kernel-build"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(!names.iter().any(|name| name.contains("worker")), "{names:?}");
+    for (page, name) in pages.iter().zip(&names) {
+        let mut man = Command::new("man");
+        man.arg("-l")
+            .arg(page)
+            .env("MANPAGER", "cat")
+            .env("MANWIDTH", "80")
+            .env("LC_ALL", "C.UTF-8");
+        if man.output().is_err() {
+            not_run(Missing::Required, "a part of it needs man");
+            return;
+        }
+        let output = run(&mut man);
+        assert_eq!((output.code(), output.stderr.as_str()), (Some(0), ""), "{name}: {output:?}");
+        let title = name.to_uppercase();
+        assert!(output.stdout.to_uppercase().contains(&title), "{name}: {output:?}");
+    }
+}
