@@ -1,6 +1,8 @@
 //! Processes that latlab starts and that end with it: workers of loads, forked children, programs.
 
 mod command;
+mod descendants;
+mod find;
 mod forked;
 mod reexec;
 mod running;
@@ -8,6 +10,8 @@ mod worker;
 
 pub use crate::descriptor::{inherited, pipe};
 pub use command::{command, command_ignoring_signals, inherit, schedule};
+pub use descendants::{adopt_orphans, kill_children};
+pub use find::find;
 pub use forked::{Forked, SingleThread, check_all_running, kill_all, wait_for_all};
 pub use reexec::{SelfExec, exec_program, is_no_op};
 pub use running::Running;
@@ -39,6 +43,12 @@ pub fn die_with_parent(parent: u32) -> io::Result<()> {
     // The parent may have ended before the signal was set.
     let ours = std::os::unix::process::parent_id();
     if ours == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+}
+
+/// Has the kernel send this process SIGTERM, no longer SIGKILL, when the thread that started it ends,
+/// so that it can end processes of its own first.
+pub fn terminate_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?)
 }
 
 /// Sets the name (`comm`) of the calling thread and of what it forks from now on. The kernel keeps

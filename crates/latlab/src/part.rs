@@ -7,7 +7,7 @@ pub(crate) mod permission;
 
 use crate::failure::{Failure, Result};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, ValueHint};
 use latlab_core::plan::Part;
 use latlab_core::suggest;
 use serde::Serialize;
@@ -114,8 +114,9 @@ pub(crate) fn read<P: Params>(words: &[String]) -> ReadParams {
     }
 }
 
-/// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. `defaults`
-/// apply to a part that has such a key, unless the text sets it.
+/// Reads `name:key=value,value,…`. Values without a key belong to the keys in order. The value of a
+/// command is the rest of the text. `defaults` apply to a part that has such a key, unless the text
+/// sets it.
 pub(crate) fn parse<T: ?Sized>(
     kind: &str,
     table: &'static [Entry<T>],
@@ -126,7 +127,7 @@ pub(crate) fn parse<T: ?Sized>(
     let entry = find(kind, table, name)?;
     let command = (entry.keys)();
     let known: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
-    let mut given = pairs(name, values, &known)?;
+    let mut given = pairs(name, values, &known, command_key(&command))?;
     for (key, value) in defaults {
         if known.contains(key) && !given.iter().any(|(k, _)| k == key) {
             given.push((key, value));
@@ -160,30 +161,56 @@ pub(crate) fn build<T: ?Sized>(
         .map_err(|e| Failure::Failed(format!("{kind} {}: {e}", part.name)))
 }
 
-/// Splits `key=value,value,…` and assigns a key to each value.
-fn pairs<'a>(name: &str, text: &'a str, known: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>> {
+/// The key whose value is a command.
+fn command_key(keys: &Command) -> Option<&str> {
+    let is_command = |key: &&Arg| key.get_value_hint() == ValueHint::CommandString;
+    keys.get_arguments().find(is_command).and_then(Arg::get_long)
+}
+
+/// Splits `key=value,value,…` and assigns a key to each value. `command` is the key of a command.
+fn pairs<'a>(
+    name: &str,
+    text: &'a str,
+    known: &[&'a str],
+    command: Option<&str>,
+) -> Result<Vec<(&'a str, &'a str)>> {
     let failed = |why: String| Failure::Failed(format!("{name}: {why}"));
     let mut given: Vec<(&str, &str)> = Vec::new();
-    for (place, word) in text.split(',').filter(|word| !word.is_empty()).enumerate() {
-        let (key, value) = match word.split_once('=') {
-            Some((key, value)) if known.contains(&key) => (key, value),
-            Some((key, _)) => {
-                return Err(failed(format!(
-                    "there is no key '{key}': {}",
-                    suggest::hint(key, known)
-                )));
-            }
-            None => match known.get(place) {
-                Some(key) => (*key, word),
-                None => return Err(failed(format!("'{word}' is one value too many"))),
-            },
-        };
+    let mut rest = text.trim_start_matches(',');
+    while !rest.is_empty() {
+        let next = known.get(given.len()).copied();
+        let (key, value, after) = pair(rest, known, next, command).map_err(failed)?;
         if given.iter().any(|(earlier, _)| *earlier == key) {
             return Err(failed(format!("{key} is given twice")));
         }
         given.push((key, value));
+        rest = after.trim_start_matches(',');
     }
     Ok(given)
+}
+
+/// The first key and value of `text`, and the text after them. A value without a key belongs to the
+/// key `next`; that of a command is the rest of the text, commas and equals signs included.
+fn pair<'a>(
+    text: &'a str,
+    known: &[&'a str],
+    next: Option<&'a str>,
+    command: Option<&str>,
+) -> std::result::Result<(&'a str, &'a str, &'a str), String> {
+    let (word, after) = text.split_once(',').unwrap_or((text, ""));
+    let (named, next_is_command) = (word.split_once('='), next.is_some() && next == command);
+    let (key, start) = match (named, next) {
+        (Some((key, _)), _) if known.contains(&key) => (key, key.len() + 1),
+        (Some((key, _)), _) if !next_is_command => {
+            return Err(format!("there is no key '{key}': {}", suggest::hint(key, known)));
+        }
+        (_, Some(next)) => (next, 0),
+        (_, None) => return Err(format!("'{word}' is one value too many")),
+    };
+    Ok(match command {
+        Some(command) if command == key => (key, &text[start..], ""),
+        _ => (key, &word[start..], after),
+    })
 }
 
 /// clap's error about a key, as one sentence.
@@ -241,6 +268,41 @@ mod tests {
         let read = build("load", TABLE, &part).unwrap();
         assert_eq!((read.path.as_str(), read.every), ("/etc/hosts", Nanos::from_millis(2)));
         assert_eq!(read.cache, "warm");
+    }
+
+    /// Runs a command.
+    #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
+    struct Start {
+        #[arg(long, value_hint = ValueHint::CommandString)]
+        command: Option<String>,
+        #[arg(long, default_value = "all", value_parser = ["all", "some"])]
+        on: String,
+    }
+
+    static STARTS: &[Entry<Start>] = &[Entry {
+        about: About { name: "start", summary: "starts" },
+        keys: keys::<Start>,
+        read: read::<Start>,
+        build: |params| Ok(Box::new(serde_json::from_value(Value::Object(params))?)),
+    }];
+
+    #[test]
+    fn part_command_takes_the_rest_of_the_text() {
+        let read = |text: &str| {
+            let part = parse("load", STARTS, text, &[]).unwrap();
+            let start = build("load", STARTS, &part).unwrap();
+            (start.command.unwrap_or_default(), start.on)
+        };
+        let all = |command: &str| (command.to_owned(), "all".to_owned());
+        assert_eq!(read("start"), all(""));
+        assert_eq!(read("start:stress-ng --cpu 2"), all("stress-ng --cpu 2"));
+        assert_eq!(read("start:a --b=1,2:3,on=some"), all("a --b=1,2:3,on=some"));
+        assert_eq!(read("start:X=1 a"), all("X=1 a"));
+        assert_eq!(read("start:command=on=some"), all("on=some"));
+        let some = ("a b,c=d".to_owned(), "some".to_owned());
+        assert_eq!(read("start:on=some,command=a b,c=d"), some);
+        let refused = |text| parse("load", STARTS, text, &[]).unwrap_err().to_string();
+        assert_eq!(refused("start:on=none"), "start: on can't be 'none': choose from all, some");
     }
 
     #[test]

@@ -244,7 +244,10 @@ fn parts_are_in_the_table_of_their_kind() {
         [""; 0]
     );
     assert_eq!(
-        left_out("load", &["console", "network", "space", "context", "place", "workers"]),
+        left_out(
+            "load",
+            &["console", "network", "space", "context", "exec::program", "place", "workers"]
+        ),
         [""; 0]
     );
     assert_eq!(left_out("call", &["anonymous", "store", "window"]), [""; 0]);

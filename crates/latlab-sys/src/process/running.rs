@@ -25,16 +25,30 @@ impl Running {
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         const PATIENCE: Nanos = Nanos::from_secs(5);
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
-            let pid = Pid::from_child(&self.0);
-            // The child is not reaped, so the id is still its own.
-            let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
-            let _ = if leads_group {
-                rustix::process::kill_process_group(pid, Signal::KILL)
-            } else {
-                rustix::process::kill_process(pid, Signal::KILL)
-            };
+            self.signal(Signal::KILL);
         }
         self.wait_for(PATIENCE)
+    }
+
+    /// Asks the program and its process group to end (SIGTERM), waits for the program for at most
+    /// `patience`, and kills it after that.
+    pub fn end(&mut self, patience: Nanos) -> io::Result<ExitStatus> {
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            self.signal(Signal::TERM);
+        }
+        self.wait_for(patience).or_else(|_| self.kill())
+    }
+
+    /// Sends a signal to the program, which is not reaped, or to the process group that it leads.
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.0);
+        // The child is not reaped, so the id is still its own.
+        let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
+        let _ = if leads_group {
+            rustix::process::kill_process_group(pid, signal)
+        } else {
+            rustix::process::kill_process(pid, signal)
+        };
     }
 
     /// Waits for the end of the program, at most this long.

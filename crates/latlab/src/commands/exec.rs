@@ -15,7 +15,6 @@ use latlab_sys::signal::Signals;
 use latlab_sys::{cpu, file, process};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -194,18 +193,7 @@ impl Exec {
 /// Finds the program that a shell would start, in the folders of PATH.
 fn locate(name: &OsStr) -> Result<PathBuf> {
     let missing = || Failure::Failed(format!("{}: program not found", name.display()));
-    let is_program = |path: &Path| {
-        path.metadata()
-            .is_ok_and(|there| there.is_file() && there.permissions().mode() & 0o111 != 0)
-    };
-    let path = Path::new(name);
-    let found = if path.components().count() > 1 {
-        std::path::absolute(path).ok().filter(|path| path.exists())
-    } else {
-        let folders = std::env::var_os("PATH").unwrap_or_default();
-        let mut candidates = std::env::split_paths(&folders).map(|folder| folder.join(path));
-        candidates.find(|path| is_program(path))
-    };
+    let found = process::find(name);
     let found = found.ok_or_else(missing)?;
     // The folder without symbolic links and `..`, which do not exist in the guest. The program
     // keeps its name, which may itself be a link.

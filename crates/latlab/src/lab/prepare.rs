@@ -37,7 +37,14 @@ pub(super) fn program(
 }
 
 fn equipped(plan: &Prepared, time: GuestTime, job: Job, session: &mut Session<'_>) -> Result<Cell> {
-    cell(&plan.plan().target, time, job, plan.needs(), session)
+    let (target, needs) = (&plan.plan().target, plan.needs());
+    if let Some(command) = &needs.command {
+        return Err(Failure::Unsupported(format!(
+            "{target} has no programs but latlab, so the load can't run '{command}': use --on native \
+             or --on ssh:HOST"
+        )));
+    }
+    cell(target, time, job, needs, session)
 }
 
 fn cell(

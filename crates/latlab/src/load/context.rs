@@ -38,6 +38,13 @@ impl LoadContext {
         self.progress.set_ready();
     }
 
+    /// Reports that, once `settled`.
+    pub(crate) fn ready_if(&self, settled: bool) {
+        if settled {
+            self.ready();
+        }
+    }
+
     /// Whether to continue.
     #[expect(clippy::unused_self, reason = "only a worker may ask")]
     pub(crate) fn running(&self) -> bool {

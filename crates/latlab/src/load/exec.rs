@@ -1,25 +1,43 @@
 //! Program load: processes are started by fork and execve.
 
+mod program;
+
 use super::{Load, LoadContext, Place};
+use crate::failure::Result;
+use crate::part::needs::Needs;
 use crate::part::{About, Describe};
+use clap::ValueHint;
 use latlab_sys::process::SelfExec;
+use program::Program;
 use std::io;
 
 /// Forks a child that executes a program (execve), which exits at once, and waits for it,
-/// repeatedly, one worker on each CPU.
+/// repeatedly, one worker on each CPU; or runs a command of yours, as `exec:stress-ng --cpu 2`.
 ///
-/// The work of shells and make, in addition to the fork load of Abeni et al. 2002: the kernel
-/// unmaps memory, maps a file, and sets up a stack. The program is latlab itself, which does
-/// nothing then. Counts programs.
+/// Without a command it is the work of shells and make, in addition to the fork load of Abeni et
+/// al. 2002: the kernel unmaps memory, maps a file, and sets up a stack. The program is latlab
+/// itself, which does nothing then. Counts programs.
+///
+/// A command runs once, on all CPUs of the load together, without a shell, and starts again
+/// whenever it ends with exit code 0. A command that fails in its first 200 ms ends the run; one
+/// that fails later ends the load, and the record says so. Its output is discarded, except the last
+/// lines of stderr for these messages. When the run ends, or latlab is killed, it gets SIGTERM and
+/// a second later SIGKILL, with its process group and all its descendants. Counts the programs that
+/// ended. A guest has no programs: see `latlab exec --on`.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
+    /// Command to run, with its arguments: all the text to the end, commas included
+    #[arg(long, value_hint = ValueHint::CommandString, value_parser = program::command)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
     #[command(flatten)]
     #[serde(flatten)]
     place: Place,
 }
 
 impl Describe for Exec {
-    const ABOUT: About = About { name: "exec", summary: "start programs that exit at once" };
+    const ABOUT: About =
+        About { name: "exec", summary: "start programs that exit at once, or run a command" };
 }
 
 impl Load for Exec {
@@ -27,21 +45,41 @@ impl Load for Exec {
         "programs"
     }
 
+    fn one_worker(&self) -> bool {
+        self.command.is_some()
+    }
+
     fn place(&self) -> &Place {
         &self.place
     }
 
-    fn work(&self, context: &LoadContext) -> io::Result<()> {
-        let program = SelfExec::no_op()?;
-        context.ready();
-        while context.running() {
-            let exec = || {
-                // Without a message: the parent gets the exit status.
-                std::panic::resume_unwind(Box::new(program.exec()));
-            };
-            context.single().fork(exec)?.wait()?;
-            context.done(1);
-        }
-        Ok(())
+    fn needs(&self) -> Needs {
+        Needs { command: self.command.clone(), ..Needs::default() }
     }
+
+    fn check(&self, _workers: u64) -> Result<()> {
+        self.command.iter().try_for_each(|command| program::check(Self::ABOUT.name, command))
+    }
+
+    fn work(&self, context: &LoadContext) -> io::Result<()> {
+        match &self.command {
+            Some(command) => Program::of(command)?.repeat(context),
+            None => start_no_ops(context),
+        }
+    }
+}
+
+/// Starts this program as one that exits at once, repeatedly.
+fn start_no_ops(context: &LoadContext) -> io::Result<()> {
+    let program = SelfExec::no_op()?;
+    context.ready();
+    while context.running() {
+        let exec = || {
+            // Without a message: the parent gets the exit status.
+            std::panic::resume_unwind(Box::new(program.exec()));
+        };
+        context.single().fork(exec)?.wait()?;
+        context.done(1);
+    }
+    Ok(())
 }

@@ -14,6 +14,8 @@ pub(crate) struct Needs {
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Kernel modules by name, unless they are built in.
     pub(crate) modules: BTreeSet<&'static str>,
+    /// A command that starts a program of the machine; a guest has none.
+    pub(crate) command: Option<String>,
     /// Hardware that not every guest gets.
     pub(crate) devices: BTreeSet<Device>,
 }
@@ -50,6 +52,7 @@ impl Needs {
         self.interrupt |= other.interrupt;
         self.folders.extend(other.folders);
         self.modules.extend(other.modules);
+        self.command = self.command.or(other.command);
         self.devices.extend(other.devices);
         self
     }

@@ -1,0 +1,40 @@
+//! The descendants of this process: it adopts those whose parents end, and kills all of them.
+
+use crate::{clock, procfs};
+use latlab_core::time::Nanos;
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::io;
+use std::path::Path;
+
+/// Makes this process the parent of all descendants whose own parents end from now on
+/// (`PR_SET_CHILD_SUBREAPER(2const)`).
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Kills and reaps all children of this process, and those that they leave to it, for at most
+/// `patience`: one in uninterruptible sleep ends later. No value may stand for a child any more.
+pub fn kill_children(patience: Nanos) {
+    let deadline = clock::now() + patience;
+    while let Some(children) = children()
+        && clock::now() < deadline
+    {
+        for child in children {
+            let _ = rustix::process::kill_process(child, Signal::KILL);
+        }
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+        clock::sleep_for(Nanos::from_millis(1));
+    }
+}
+
+/// The children of this process; None where there are none.
+fn children() -> Option<Vec<Pid>> {
+    const PARENT: usize = 4;
+    let own = i32::try_from(std::process::id()).ok()?;
+    let tasks = procfs::numbered(Path::new("/proc")).ok()?;
+    let tasks = tasks.iter().filter_map(|path| procfs::number(path));
+    // A process may have ended since it was listed.
+    let children = tasks.filter(|task| procfs::stat_field(*task, PARENT).is_ok_and(|p: i32| p == own));
+    let children: Vec<Pid> = children.filter_map(Pid::from_raw).collect();
+    (!children.is_empty()).then_some(children)
+}
