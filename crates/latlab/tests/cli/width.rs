@@ -39,7 +39,7 @@ fn assert_fits(columns: usize, words: &str, shown: &str) {
 /// Commands that print tables, lists and sentences, and change nothing.
 const COMMANDS: &[&str] = &[
     "run cyclic --policy other --for 300ms --load cpu --out one.json",
-    "run rhealstone-preemption cyclic noise --policy other --for 300ms",
+    "run rhealstone.preemption cyclic noise --policy other --for 300ms",
     "run cyclic --no-such-option",
     "compare a b",
     "compare a.json b.json",
@@ -61,14 +61,15 @@ const COMMANDS: &[&str] = &[
 fn measure(folder: &Path) {
     let words = "run cyclic --policy other --for 300ms --json";
     for name in ["a.json", "b.json"] {
-        std::fs::write(folder.join(name), latlab(words).stdout).unwrap();
+        std::fs::write(folder.join(name), latlab(words).stdout)
+            .expect("the folder is the test's own");
     }
     for side in ["a", "b"] {
-        std::fs::create_dir(folder.join(side)).unwrap();
+        std::fs::create_dir(folder.join(side)).expect("the folder is the test's own");
         for run in 0..6 {
             let words = format!("{words} --seed {run}");
             let path = folder.join(side).join(format!("{run}.json"));
-            std::fs::write(path, latlab(&words).stdout).unwrap();
+            std::fs::write(path, latlab(&words).stdout).expect("the folder is the test's own");
         }
     }
 }
