@@ -174,10 +174,7 @@ mod tests {
             "  fork  starts many\n        processes"
         );
         assert_eq!(narrow("  indented sentence here"), "  indented sentence\n  here");
-        assert_eq!(
-            narrow("  12 us  in a-very-long-symbol"),
-            "  12 us  in\n  a-very-long-symbol"
-        );
+        assert_eq!(narrow("  12 us  in a-very-long-symbol"), "  12 us  in\n  a-very-long-symbol");
         assert_eq!(narrow("a-word-of-several-syllables"), "a-word-of-several-syllables");
         assert_eq!(narrow("1\u{202f}000"), "1\u{202f}000");
     }
