@@ -40,6 +40,8 @@ fn assert_completes(shell: &str, start_up: &str, script: &str) {
         .expect("the folder is the test's own");
     fs::create_dir(home.join("bin")).expect("the folder is the test's own");
     symlink(LATLAB, home.join("bin/latlab")).expect("the folder is the test's own");
+    // Names in the folder do not matter where no file is meant.
+    fs::create_dir(home.join("quick")).expect("the folder is the test's own");
     fs::write(home.join("a file.json"), "").expect("the folder is the test's own");
     fs::write(home.join("completions"), latlab(&format!("generate {shell}")).stdout)
         .expect("the folder is the test's own");

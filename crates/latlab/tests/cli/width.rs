@@ -130,14 +130,31 @@ fn csv_has_a_row_for_each_series() {
 }
 
 #[test]
-fn dumb_terminal_and_no_color_have_no_escape_sequence() {
-    let folder = folder();
-    for variable in ["TERM=dumb", "NO_COLOR=1"] {
-        let command = format!("stty cols 80 rows 40; {variable} {LATLAB} doctor");
-        let mut script = Command::new("script");
-        script.args(["--quiet", "--command", &command, "/dev/null"]).current_dir(folder.path());
-        let shown = Running::start(&mut script).finish().stdout;
-        assert!(!shown.contains('\u{1b}'), "{variable}: {shown}");
-        assert_fits(80, "doctor", &shown);
+fn dumb_terminal_has_no_escape_sequence() {
+    let _lock = lock_machine();
+    for words in ["doctor", "run cyclic --policy other --cpus 0 --for 300ms"] {
+        let shown = on_a_terminal_with("TERM=dumb", words);
+        assert!(!shown.contains('\u{1b}'), "{words}: {shown}");
+        assert_fits(80, words, &shown);
     }
+}
+
+#[test]
+fn terminal_with_no_color_has_no_colour() {
+    let _lock = lock_machine();
+    for words in ["doctor", "run cyclic --policy other --cpus 0 --for 300ms"] {
+        let shown = on_a_terminal_with("NO_COLOR=1", words);
+        // Sequences that set a colour end with m.
+        let end = |sequence: &str| sequence.chars().find(char::is_ascii_alphabetic);
+        let colours = shown.split('\u{1b}').skip(1).filter(|sequence| end(sequence) == Some('m'));
+        assert_eq!(colours.count(), 0, "{words}: {shown}");
+    }
+}
+
+/// Returns what a command shows on a terminal of 80 columns, with an environment variable.
+fn on_a_terminal_with(variable: &str, words: &str) -> String {
+    let command = format!("stty cols 80 rows 40; {variable} {LATLAB} {words}");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--command", &command, "/dev/null"]).env("TERM", "xterm");
+    Running::start(&mut script).finish().stdout
 }
