@@ -55,7 +55,7 @@ pub enum NoSymbols {
     /// The kernel shows zeros instead of addresses.
     #[error(
         "the kernel hides its symbols from a process without CAP_SYSLOG: run as root, and set \
-             kernel.kptr_restrict to 0 or 1"
+         kernel.kptr_restrict to 0 or 1"
     )]
     Hidden,
     /// This line of /proc/kallsyms is invalid.

@@ -23,7 +23,8 @@ pub(super) struct Complete {
 }
 
 impl Complete {
-    /// Prints a line for each candidate: the word, a tab, its description.
+    /// Prints a line for each candidate: the word and, unless it is the name of a file, a tab and a
+    /// description.
     pub(super) fn run(&self, command: &Command) -> Result<()> {
         format::put(&candidates(command, &self.words).iter().map(line).collect::<String>())
     }

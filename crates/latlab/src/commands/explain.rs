@@ -20,8 +20,8 @@ Examples:
 /// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
 /// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
-/// It needs root, or the capabilities CAP_BPF and CAP_PERFMON (setcap
-/// cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep), and a kernel with BTF
+/// It needs root, or the capabilities CAP_BPF and CAP_PERFMON
+/// (`setcap cap_sys_nice,cap_ipc_lock,cap_bpf,cap_perfmon+ep`), and a kernel with BTF
 /// (/sys/kernel/btf/vmlinux). BPF programs on tracepoints record events while it measures, and are
 /// removed at the end. The record states their overhead.
 ///

@@ -102,11 +102,10 @@ fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
     let page = Man::new(command.clone().after_help("").after_long_help("")).manual("latlab");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    if let Some((before, examples)) = end.split_once("Examples:\n") {
-        for (title, lines) in [("PARTS", before), ("EXAMPLES", examples)] {
-            if !lines.trim().is_empty() {
-                write!(text, ".SH {title}\n.nf\n{}\n.fi\n", escaped(lines.trim_end()))?;
-            }
+    let (parts, examples) = end.split_once("Examples:\n").unwrap_or((&end, ""));
+    for (title, lines) in [("PARTS", parts), ("EXAMPLES", examples)] {
+        if !lines.trim().is_empty() {
+            write!(text, ".SH {title}\n.nf\n{}\n.fi\n", escaped(lines.trim_end()))?;
         }
     }
     Ok((page.get_filename(), text))

@@ -85,7 +85,7 @@ fn latency_text(latency: &Latency, name: &str, width: Width) -> String {
         if load.is_empty() { "no load".to_owned() } else { load.join(", ") }
     };
     let mut text =
-        format!("\n{name}: {} → {}\n{}\n\n", latency.span.0, latency.span.1, verdict(latency),);
+        format!("\n{name}: {} → {}\n{}\n\n", latency.span.0, latency.span.1, verdict(latency));
     let sides = [
         ("A", latency.recorded.0, latency.missed.0, &latency.load.0),
         ("B", latency.recorded.1, latency.missed.1, &latency.load.1),

@@ -1,7 +1,7 @@
 //! Tables of text that are not wider than a terminal.
 
 use super::width::Width;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Row, Table};
 use std::fmt::Write as _;
 
 /// Fewest columns of a last column whose text is wrapped.
@@ -57,7 +57,7 @@ fn wrap_last(table: &mut Table, width: Width) -> bool {
         }
     }
     if let Some(column) = table.column_mut(*last) {
-        column.set_cell_alignment(CellAlignment::Left);
+        column.set_padding((0, 0)).set_cell_alignment(CellAlignment::Left);
     }
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(u16::try_from(width.at_most(usize::from(u16::MAX))).unwrap_or(u16::MAX));
@@ -66,7 +66,7 @@ fn wrap_last(table: &mut Table, width: Width) -> bool {
 
 /// Formats each row as its first cell, and a line for each of the others with the column's title.
 fn lists(table: &Table) -> String {
-    let cells = |row: &Row| row.cell_iter().map(|cell| cell.content()).collect::<Vec<_>>();
+    let cells = |row: &Row| row.cell_iter().map(Cell::content).collect::<Vec<_>>();
     let titles = table.header().map(cells).unwrap_or_default();
     let longest = titles.iter().skip(1).map(|title| title.chars().count()).max().unwrap_or(0);
     let mut text = String::new();

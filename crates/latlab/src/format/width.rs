@@ -53,13 +53,25 @@ impl Width {
 }
 
 /// Wraps a line. The lines after the first begin below its last column, where it is a row of two or
-/// more, as in a list of names with descriptions.
+/// more, as in a list of names with descriptions; further left, if a word is too long for that.
 fn hanging(line: &str, columns: usize) -> String {
-    let start = start_of_text(line, columns / 2);
-    let (first, text) = line.split_at(start);
-    let indent = length(first);
-    let lines = wrapped(text, columns.saturating_sub(indent).max(1));
-    format!("{first}{}", lines.join(&format!("\n{:indent$}", "")))
+    let (first, text) = line.split_at(start_of_text(line, columns / 2));
+    let pieces = pieces(text.trim_end(), columns.saturating_sub(length(first)));
+    let longest = pieces.iter().map(|(_, piece)| length(piece)).max().unwrap_or(0);
+    let indent = length(first).min(columns.saturating_sub(longest));
+    let mut lines = vec![first.to_owned()];
+    for (gap, piece) in pieces {
+        match lines.last_mut() {
+            Some(line) if length(line) + length(gap) + length(piece) <= columns => {
+                line.push_str(gap);
+                line.push_str(piece);
+            }
+            // Nothing precedes a word that is too long.
+            Some(line) if line.trim().is_empty() => *line = format!("{:indent$}{piece}", ""),
+            _ => lines.push(format!("{:indent$}{piece}", "")),
+        }
+    }
+    lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
 /// The byte at which the last column that begins before `limit` begins. Two blanks or more separate
@@ -162,6 +174,8 @@ mod tests {
             "  fork  starts many\n        processes"
         );
         assert_eq!(narrow("  indented sentence here"), "  indented sentence\n  here");
+        assert_eq!(narrow("  12 us  in a-very-long-symbol"), "  12 us  in\n  a-very-long-symbol");
+        assert_eq!(narrow("a-word-of-several-syllables"), "a-word-of-several-syllables");
         assert_eq!(narrow("1\u{202f}000"), "1\u{202f}000");
     }
 

@@ -36,15 +36,20 @@ fn assert_completes(shell: &str, start_up: &str, script: &str) {
     let folder = folder();
     let home = folder.path();
     let start_up = home.join(start_up);
-    fs::create_dir_all(start_up.parent().expect("it lies in the folder")).unwrap();
-    fs::create_dir(home.join("bin")).unwrap();
-    symlink(LATLAB, home.join("bin/latlab")).unwrap();
-    fs::write(home.join("a file.json"), "").unwrap();
-    fs::write(home.join("completions"), latlab(&format!("generate {shell}")).stdout).unwrap();
-    fs::write(start_up, script).unwrap();
+    fs::create_dir_all(start_up.parent().expect("it lies in the folder"))
+        .expect("the folder is the test's own");
+    fs::create_dir(home.join("bin")).expect("the folder is the test's own");
+    symlink(LATLAB, home.join("bin/latlab")).expect("the folder is the test's own");
+    // Names in the folder do not matter where no file is meant.
+    fs::create_dir(home.join("quick")).expect("the folder is the test's own");
+    fs::write(home.join("a file.json"), "").expect("the folder is the test's own");
+    fs::write(home.join("completions"), latlab(&format!("generate {shell}")).stdout)
+        .expect("the folder is the test's own");
+    fs::write(start_up, script).expect("the folder is the test's own");
     // Control-A moves to the beginning of the line.
     let typed = LINES.iter().map(|(typed, _)| format!("{typed}\u{1}echo \n"));
-    fs::write(home.join("typed"), typed.collect::<String>() + "exit\n").unwrap();
+    fs::write(home.join("typed"), typed.collect::<String>() + "exit\n")
+        .expect("the folder is the test's own");
     let output = on_a_terminal(shell, home);
     let shown: Vec<&str> = output
         .lines()

@@ -1,6 +1,6 @@
 //! `make install`: the program, its manual pages, completions and the unit, below a folder.
 
-use crate::program::{LATLAB, Missing, folder, not_run, run};
+use crate::program::{LATLAB, Missing, entries, folder, not_run, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -32,14 +32,13 @@ fn install_puts_program_pages_completions_and_unit_below_prefix() {
     let unit = text("lib/systemd/system/latlab-adapt.service");
     assert!(unit.contains("ExecStart=/opt/latlab/bin/latlab adapt\n"), "{unit}");
     assert!(!unit.contains("/usr/local/"), "{unit}");
-    let mut others = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(others.all(|name| name == "opt"));
+    assert_eq!(entries(folder.path()), [folder.path().join("opt")]);
     assert_shown(&prefix.join("share/man/man1"));
 }
 
 /// Asserts that man shows each page, which has its examples.
 fn assert_shown(pages: &Path) {
-    let pages: Vec<_> = fs::read_dir(pages).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let pages = entries(pages);
     let names: Vec<_> = pages.iter().filter_map(|page| page.file_stem()?.to_str()).collect();
     for name in ["latlab", "latlab-run", "latlab-adapt-status", "latlab-kernel-build"] {
         assert!(names.contains(&name), "{names:?}");

@@ -29,7 +29,7 @@ fn plain(text: &str) -> String {
 /// Asserts that no line is wider than the terminal. A carriage return begins a line anew.
 fn assert_fits(columns: usize, words: &str, shown: &str) {
     let shown = plain(shown);
-    assert!(shown.lines().count() > 1, "{words}: {shown}");
+    assert!(!shown.trim().is_empty(), "latlab {words}: {shown}");
     for line in shown.lines().flat_map(|line| line.split('\r')) {
         let length = line.chars().count();
         assert!(length <= columns, "latlab {words}: {length} of {columns} columns: {line}");
@@ -39,7 +39,7 @@ fn assert_fits(columns: usize, words: &str, shown: &str) {
 /// Commands that print tables, lists and sentences, and change nothing.
 const COMMANDS: &[&str] = &[
     "run cyclic --policy other --for 300ms --load cpu --out one.json",
-    "run rhealstone-preemption cyclic noise --policy other --for 300ms",
+    "run rhealstone.preemption cyclic noise --for 300ms",
     "run cyclic --no-such-option",
     "compare a b",
     "compare a.json b.json",
@@ -61,14 +61,15 @@ const COMMANDS: &[&str] = &[
 fn measure(folder: &Path) {
     let words = "run cyclic --policy other --for 300ms --json";
     for name in ["a.json", "b.json"] {
-        std::fs::write(folder.join(name), latlab(words).stdout).unwrap();
+        std::fs::write(folder.join(name), latlab(words).stdout)
+            .expect("the folder is the test's own");
     }
     for side in ["a", "b"] {
-        std::fs::create_dir(folder.join(side)).unwrap();
+        std::fs::create_dir(folder.join(side)).expect("the folder is the test's own");
         for run in 0..6 {
             let words = format!("{words} --seed {run}");
             let path = folder.join(side).join(format!("{run}.json"));
-            std::fs::write(path, latlab(&words).stdout).unwrap();
+            std::fs::write(path, latlab(&words).stdout).expect("the folder is the test's own");
         }
     }
 }
@@ -129,14 +130,31 @@ fn csv_has_a_row_for_each_series() {
 }
 
 #[test]
-fn dumb_terminal_and_no_color_have_no_escape_sequence() {
-    let folder = folder();
-    for variable in ["TERM=dumb", "NO_COLOR=1"] {
-        let command = format!("stty cols 80 rows 40; {variable} {LATLAB} doctor");
-        let mut script = Command::new("script");
-        script.args(["--quiet", "--command", &command, "/dev/null"]).current_dir(folder.path());
-        let shown = Running::start(&mut script).finish().stdout;
-        assert!(!shown.contains('\u{1b}'), "{variable}: {shown}");
-        assert_fits(80, "doctor", &shown);
+fn dumb_terminal_has_no_escape_sequence() {
+    let _lock = lock_machine();
+    for words in ["doctor", "run cyclic --policy other --cpus 0 --for 300ms"] {
+        let shown = on_a_terminal_with("TERM=dumb", words);
+        assert!(!shown.contains('\u{1b}'), "{words}: {shown}");
+        assert_fits(80, words, &shown);
     }
+}
+
+#[test]
+fn terminal_with_no_color_has_no_colour() {
+    let _lock = lock_machine();
+    for words in ["doctor", "run cyclic --policy other --cpus 0 --for 300ms"] {
+        let shown = on_a_terminal_with("NO_COLOR=1", words);
+        // Sequences that set a colour end with m.
+        let end = |sequence: &str| sequence.chars().find(char::is_ascii_alphabetic);
+        let colours = shown.split('\u{1b}').skip(1).filter(|sequence| end(sequence) == Some('m'));
+        assert_eq!(colours.count(), 0, "{words}: {shown}");
+    }
+}
+
+/// Returns what a command shows on a terminal of 80 columns, with an environment variable.
+fn on_a_terminal_with(variable: &str, words: &str) -> String {
+    let command = format!("stty cols 80 rows 40; {variable} {LATLAB} {words}");
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--command", &command, "/dev/null"]).env("TERM", "xterm");
+    Running::start(&mut script).finish().stdout
 }

@@ -20,9 +20,9 @@ _latlab() {
     done
     COMPREPLY=()
     while IFS= read -r line; do
+        # Only names of files have no description; bash quotes them.
+        [[ $line != *$'\t'* && -e $line ]] && compopt -o filenames 2>/dev/null
         line=${line%%$'\t'*}
-        # bash quotes the names of files.
-        [[ -e $line ]] && compopt -o filenames 2>/dev/null
         COMPREPLY+=("${line#"$before"}")
     done < <("${1/#\~\//$HOME/}" complete -- "${words[@]}" 2>/dev/null)
     # These are not the end of a word.

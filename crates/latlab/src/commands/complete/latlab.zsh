@@ -8,7 +8,7 @@ _latlab() {
         [[ -n $line ]] || continue
         value=${line%%$'\t'*}
         entry=${value//:/\\:}
-        [[ $line == *$'\t'* ]] && entry+=:${line#*$'\t'}
+        [[ $line == *$'\t'?* ]] && entry+=:${line#*$'\t'}
         # These are not the end of a word.
         if [[ $value == *[=:,/] ]]; then unfinished+=("$entry"); else ended+=("$entry"); fi
     done

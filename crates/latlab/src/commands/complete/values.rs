@@ -15,7 +15,7 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 use latlab_sys::knob::KNOBS;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 /// A program with its arguments: clap completes paths only.
 pub(in crate::commands) const COMMAND: ValueHint = ValueHint::AnyPath;
@@ -56,7 +56,7 @@ pub(in crate::commands) fn targets() -> ArgValueCompleter {
 /// Scheduling policies.
 pub(in crate::commands) fn policies() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        Vec::from(["fifo", "rr", "deadline", "other"].map(CompletionCandidate::new))
+        Vec::from(["fifo", "rr", "deadline", "other"].map(|policy| described(policy, "")))
     })
 }
 
@@ -80,7 +80,8 @@ pub(in crate::commands) fn mechanisms() -> ArgValueCompleter {
 /// Studies that come with latlab, and TOML files.
 pub(in crate::commands) fn studies() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let shipped = study::names().map(CompletionCandidate::new);
+        let shipped = study::shipped().into_iter();
+        let shipped = shipped.map(|(name, study)| described(name, &study.title));
         let is_toml = |path: &std::path::Path| path.extension().is_some_and(|end| end == "toml");
         let files = PathCompleter::any().filter(is_toml).complete(current);
         beginning_with(current, shipped).into_iter().chain(files).collect()
@@ -89,7 +90,7 @@ pub(in crate::commands) fn studies() -> ArgValueCompleter {
 
 /// Whatever `latlab list` describes.
 pub(in crate::commands) fn listed() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| list::names().into_iter().map(CompletionCandidate::new).collect())
+    ArgValueCandidates::new(|| list::names().iter().map(|name| described(name, "")).collect())
 }
 
 /// Kernels that latlab builds.
@@ -106,7 +107,7 @@ pub(in crate::commands) fn packages() -> ArgValueCandidates {
 pub(in crate::commands) fn cached() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let names = kernel::names().unwrap_or_default();
-        names.into_iter().map(CompletionCandidate::new).collect()
+        names.iter().map(|name| described(name, "")).collect()
     })
 }
 
@@ -156,7 +157,7 @@ fn guests(kind: &str, current: &OsStr) -> Vec<CompletionCandidate> {
         shipped.map(|profile| described(format!("{kind}:{}", profile.name), &profile.summary));
     // Without a cache there are no added kernels.
     let added = kernel::added().unwrap_or_default().into_iter();
-    let added = added.map(|name| CompletionCandidate::new(format!("{kind}:{name}")));
+    let added = added.map(|name| described(format!("{kind}:{name}"), "your own kernel"));
     beginning_with(current, shipped.chain(added))
 }
 
@@ -164,7 +165,8 @@ fn about(about: About) -> CompletionCandidate {
     described(about.name, about.summary)
 }
 
-fn described(word: impl Into<std::ffi::OsString>, description: &str) -> CompletionCandidate {
+/// A candidate with a description, which may be empty: only names of files have none.
+fn described(word: impl Into<OsString>, description: &str) -> CompletionCandidate {
     CompletionCandidate::new(word).help(Some(description.to_owned().into()))
 }
 
