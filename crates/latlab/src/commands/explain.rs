@@ -47,6 +47,9 @@ pub(super) struct Explain {
     /// In the laboratory, trace with BPF inside the guest instead of from QEMU
     #[arg(long)]
     traced: bool,
+    /// Print everything: all time lines and segments, the distributions, the overhead of tracing
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     run: Run,
     #[command(subcommand)]
@@ -72,7 +75,7 @@ fn task_name(text: &str) -> std::result::Result<String, String> {
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
         match &self.subject {
-            None => self.run.measurement().explain(&self.plan()?),
+            None => self.run.measurement().explain(&self.plan()?, self.verbose),
             Some(Subject::Scan(scan)) => {
                 self.refuse_options_for_scan()?;
                 scan.explain(self.run.only_measurement()?)
@@ -87,6 +90,7 @@ impl Explain {
             ("--comm", self.comm.is_some()),
             ("--rt", self.rt),
             ("--traced", self.traced),
+            ("--verbose", self.verbose),
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::Failed(format!("{option} does not apply to a scan"))),
