@@ -117,11 +117,14 @@ fn timer_resolution(subject: &Subject<'_>) -> (String, &'static str) {
 }
 
 fn interrupt(subject: &Subject<'_>) -> &'static str {
-    let of_device = subject.culprit().starts_with("interrupt ");
-    match of_device {
-        true if has(subject.machine, "unthreaded-interrupts") => remedy::THREAD_INTERRUPTS,
-        true => "move the interrupt to other CPUs (/proc/irq/N/smp_affinity_list)",
-        false => ISOLATE,
+    let is_device = subject.culprit().starts_with("interrupt ");
+    match subject.culprit() {
+        _ if is_device && has(subject.machine, "unthreaded-interrupts") => {
+            remedy::THREAD_INTERRUPTS
+        }
+        _ if is_device => "move the interrupt to other CPUs (/proc/irq/N/smp_affinity_list)",
+        "timer interrupt" => "it is a part of every wake-up by a timer",
+        _ => ISOLATE,
     }
 }
 

@@ -20,6 +20,9 @@ Examples:
 /// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
 /// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
+/// The output begins with the leading causes and what to do against each on this machine. The table
+/// of causes and the time lines of the worst three wake-ups follow; --verbose prints the rest.
+///
 /// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF
 /// (/sys/kernel/btf/vmlinux). BPF programs on tracepoints record events while it measures, and are
 /// removed at the end. The record states their overhead.

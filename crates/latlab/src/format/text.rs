@@ -25,7 +25,7 @@ pub(crate) fn summary(record: &Record, verbose: bool) -> String {
     let mut text = answer(record);
     text += &explained::summary(record, verbose);
     if !is_explained || verbose {
-        text += &measured(record);
+        text += &measured(record, verbose);
     }
     if verbose {
         text += &explained::overhead(record);
@@ -58,7 +58,7 @@ fn answer(record: &Record) -> String {
 }
 
 /// Distributions, figures, paths, and the work of the loads.
-fn measured(record: &Record) -> String {
+fn measured(record: &Record, verbose: bool) -> String {
     let mut text = series_table(record).trim_fmt();
     text.push('\n');
     for (title, histogram) in merged(record) {
@@ -66,7 +66,7 @@ fn measured(record: &Record) -> String {
     }
     text += &scans::summary(record);
     text += &figures(record);
-    text += &paths::summary(record);
+    text += &paths::summary(record, verbose);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(

@@ -12,6 +12,9 @@ use std::fmt::Write as _;
 /// Most shares shown; the record has more.
 const SHOWN: usize = 20;
 
+/// Shares below this part of the late time are summed up unless all are asked for.
+const SMALL: u64 = 100;
+
 /// Time lines that are shown unless all are asked for.
 const TIME_LINES: usize = 3;
 
@@ -30,7 +33,7 @@ pub(super) fn summary(record: &Record, verbose: bool) -> String {
     let Some(explained) = &record.explained else { return String::new() };
     let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
     if explained.late > 0 {
-        text += &causes(record, explained);
+        text += &causes(record, explained, verbose);
     }
     for note in notes(record, |time| time.to_string()) {
         let _ = writeln!(text, "{note}");
@@ -41,14 +44,18 @@ pub(super) fn summary(record: &Record, verbose: bool) -> String {
     text
 }
 
-/// Table of the causes with their culprits, in descending order of their shares.
-fn causes(record: &Record, explained: &Explained) -> String {
+/// Table of the causes with their culprits, in descending order of their shares. Unless it is
+/// `verbose`, small shares are summed up.
+fn causes(record: &Record, explained: &Explained, verbose: bool) -> String {
     let header = ["cause", "late", "total", "share", "worst", "culprit"];
     let mut table = plain_table(&header);
     if let Some(culprit) = table.column_mut(header.len() - 1) {
         culprit.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
-    for cause in explained.causes.iter().take(SHOWN) {
+    let least = if verbose { 0 } else { explained.total.0 / SMALL };
+    let large = explained.causes.partition_point(|cause| cause.total.0 >= least);
+    let (shown, rest) = explained.causes.split_at(large.min(SHOWN));
+    for cause in shown {
         let (who, function) = ((&*cause.cause, &*cause.culprit), cause.function.as_deref());
         table.add_row([
             printable(&cause.cause),
@@ -59,8 +66,7 @@ fn causes(record: &Record, explained: &Explained) -> String {
             culprit_in(record, who, function, cause.worst),
         ]);
     }
-    let rest = explained.causes.iter().skip(SHOWN);
-    let rest = rest.fold(Nanos(0), |sum, cause| sum + cause.total);
+    let rest = rest.iter().fold(Nanos(0), |sum, cause| sum + cause.total);
     for (name, total) in [("other causes", rest), ("unexplained", explained.unexplained)] {
         if total > Nanos(0) || name == "unexplained" {
             let [total, share] = [total.to_string(), share(total, explained.total)];
@@ -224,13 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn only_worst_three_are_drawn_and_short_segments_are_summed_up() {
+    fn only_worst_three_are_drawn_and_small_parts_are_summed_up() {
         let mut record = sample_explained::record();
         let late = record.worst[0].clone();
         record.worst = vec![late; 5];
         let count = |text: &str, part: &str| text.matches(part).count();
         assert_eq!(count(&summary(&record, false), "after the start"), 3);
         assert_eq!(count(&summary(&record, true), "after the start"), 5);
+        let explained = record.explained.as_mut().expect("it is explained");
+        explained.causes[2].total = Nanos::from_micros(99);
+        assert_parts(&summary(&record, false), &["other causes 99 us 1.0 %"]);
+        assert!(!summary(&record, true).contains("other causes"));
         let short = record.worst[0].causes.pop().expect("it has charges");
         let pieces = (0..2).map(|n| Charge {
             ns: Nanos(short.ns.0 / 50),
