@@ -11,12 +11,13 @@ use latlab_core::verdict;
 pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -> String {
     let wake_ups = grouped(explained.wake_ups);
     let above = shown(explained.above);
+    let were = if explained.late == 1 { "wake-up was" } else { "wake-ups were" };
     let (total, late) = (shown(explained.total), grouped(explained.late));
     match (explained.late, explained.wake_ups) {
         (0, 0) if explained.above == Nanos(0) => "no wake-ups observed".to_owned(),
         (0, 0) => format!("no wake-up was later than {above}"),
         (0, _) => format!("none of {wake_ups} wake-ups was later than {above}"),
-        (_, 0) => format!("{late} wake-ups were later than {above}, {total} in all"),
+        (_, 0) => format!("{late} {were} later than {above}, {total} in all"),
         _ => format!("{late} of {wake_ups} wake-ups were later than {above}, {total} in all"),
     }
 }
