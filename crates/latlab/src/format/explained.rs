@@ -69,3 +69,26 @@ pub(crate) fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<Str
     };
     causes.filter_map(suspicion).chain(verdict::note_on_functions(record)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::CAUSES;
+    use crate::format::picture::tests::sample_explained;
+
+    #[test]
+    fn verdict_has_an_answer_to_each_cause() {
+        let mut record = sample_explained::record();
+        let explained = record.explained.as_mut().expect("it is explained");
+        explained.causes.truncate(1);
+        explained.unexplained = Nanos(0);
+        for cause in CAUSES {
+            let explained = record.explained.as_mut().expect("it is explained");
+            cause.about.name.clone_into(&mut explained.causes[0].cause);
+            let lines = verdict::leading_causes(&record);
+            let [line] = lines.as_slice() else { panic!("{}: {lines:?}", cause.about.name) };
+            let unknown = format!("% {}: ", cause.about.name);
+            assert!(!line.contains(&unknown) && !line.contains("--verbose"), "{line}");
+        }
+    }
+}
