@@ -16,7 +16,7 @@ use std::io;
 ///
 /// Without a command it is the work of shells and make, in addition to the fork load of Abeni et
 /// al. 2002: the kernel unmaps memory, maps a file, and sets up a stack. The program is latlab
-/// itself, which does nothing then. Counts programs.
+/// itself, which does nothing then, and is called exe. Counts programs.
 ///
 /// A command runs once, on all CPUs of the load together, without a shell, and starts again
 /// whenever it ends with exit code 0. A command that fails in its first 200 ms ends the run; one
