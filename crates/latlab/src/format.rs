@@ -12,6 +12,7 @@ pub(crate) mod metrics;
 pub(crate) mod output;
 pub(crate) mod outputs;
 pub(crate) mod parquet;
+mod part;
 pub(crate) mod perfetto;
 pub(crate) mod picture;
 pub(crate) mod png;
@@ -23,8 +24,9 @@ pub(crate) mod svg;
 pub(crate) mod testcase;
 pub(crate) mod text;
 
+pub(crate) use part::part;
+
 use crate::message::Stream;
-use latlab_core::plan::Part;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -105,18 +107,6 @@ pub(crate) fn decimal(value: f64) -> String {
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
     if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
-}
-
-/// Formats a probe, load or call as on the command line.
-pub(crate) fn part(part: &Part) -> String {
-    let params = part.params.iter();
-    let params: Vec<String> =
-        params.map(|(key, value)| format!("{key}={}", plain(value))).collect();
-    if params.is_empty() {
-        part.name.clone()
-    } else {
-        format!("{}:{}", part.name, params.join(","))
-    }
 }
 
 /// Formats a value without the quotes and brackets of JSON.

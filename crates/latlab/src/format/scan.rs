@@ -3,23 +3,11 @@
 use super::{grouped, part, printable};
 use latlab_core::plan::Part;
 use latlab_core::scan::{Interrupt, Offset, Scan};
-use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use serde_json::Value;
 
 /// Formats a call as on the command line.
 pub(crate) fn call(call: &Part) -> String {
-    let mut call = call.clone();
-    for (name, value) in &mut call.params {
-        let Some(number) = value.as_u64() else { continue };
-        // Plans keep bare numbers.
-        match name.as_str() {
-            "size" => *value = Value::String(Bytes(number).to_string()),
-            "length" => *value = Value::String(written(Nanos(number))),
-            _ => {}
-        }
-    }
-    printable(&part(&call))
+    printable(&part(call))
 }
 
 /// Formats a time as on the command line.

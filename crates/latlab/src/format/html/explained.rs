@@ -1,12 +1,15 @@
 //! Explanations of late wake-ups: causes as bars, the worst wake-ups as time lines, functions as a
 //! flame graph, and their tables.
 
+mod charges;
 mod flame;
 mod lines;
 mod shares;
 
+pub(super) use charges::largest;
+
 use super::Scope;
-use super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
+use super::drawing::{Block, Drawing, GREY, NARROWEST, Row, Shade, percent};
 use super::figure::{Level, figure};
 use super::table::{number, per_record, words};
 use crate::format::explained::{culprit_and_function, lateness, share};
@@ -42,7 +45,7 @@ fn record_figures(
     let colours = CauseColours::of(explained, &worst);
     let figure = |id: &str, title: &str, caption: &str, drawing: &Drawing| {
         let (id, title) = (format!("{id}{id_suffix}"), format!("{title}{title_suffix}"));
-        figure(level, &id, &title, caption, &drawing.svg(&id, &title))
+        figure(level, &id, &title, caption, &drawing.markup(&id))
     };
     let late = explained.late > 0;
     let causes = format!(
@@ -63,7 +66,7 @@ fn record_figures(
     }
 }
 
-const WORST: &str = "From the time the task should have run to the time it ran. Grey: unexplained.";
+const WORST: &str = "From the time the task should have run to the time it ran. Grey: unexplained. Point for causes.";
 
 const FLAME: &str = "Time charged to each function: a frame is as wide as its time and stands on \
                      its caller; below the functions is the culprit, below that the cause.";

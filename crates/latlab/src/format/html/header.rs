@@ -13,12 +13,16 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
     let headlines = headline::comparison_headlines(sources)
         .into_iter()
         .chain(headline::probe_headlines(sources))
+        .chain(headline::cause_headlines(sources))
+        .chain(headline::path_headlines(sources))
         .chain(scans::headlines(sources));
     html! {
         header {
             h1 { "Latency report" }
-            @for Headline { subject, text, note } in headlines {
-                p class="verdict" { span { (subject) } " " (text) " " small { (note) } }
+            @for Headline { subject, text, notes } in headlines {
+                p class="verdict" {
+                    span { (subject) } " " (text) @for note in notes { " " small { (note) } }
+                }
             }
             @for source in sources {
                 p class="origin" {

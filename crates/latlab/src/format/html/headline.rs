@@ -1,10 +1,17 @@
-//! Headlines of a report: maximum, p99.9 and number of samples of each latency.
+//! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
+use crate::format::explained::{culprit_and_function, share};
 use crate::format::picture::{NamedRecord, corrected, distribution, load};
 use crate::format::{grouped, micro, printable, series_name};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
-use latlab_core::record::Series;
+use latlab_core::path::Off;
+use latlab_core::record::explained::Share;
+use latlab_core::record::{Record, Series};
+use latlab_core::time::Nanos;
+
+/// Functions of the worst sample that are named.
+const BUSIEST: usize = 3;
 
 /// One sentence about one latency of all CPUs.
 pub(super) struct Headline {
@@ -12,8 +19,8 @@ pub(super) struct Headline {
     pub(super) subject: String,
     /// The result.
     pub(super) text: String,
-    /// Qualification, such as missed periods.
-    pub(super) note: String,
+    /// Further results and qualifications, such as missed periods, one line each.
+    pub(super) notes: Vec<String>,
 }
 
 /// The verdicts of a comparison, one for each latency that two sources have in common; none unless
@@ -31,7 +38,7 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| Headline {
         subject: printable(&format!("{name} · {sides}")),
         text: capital(&latency.sentence()).replace(" us", " µs"),
-        note: format!("{}. {design}", capital(&latency.worst.words())).replace(" us", " µs"),
+        notes: vec![format!("{}. {design}", capital(&latency.worst.words())).replace(" us", " µs")],
     });
     headlines.collect()
 }
@@ -57,9 +64,10 @@ pub(super) fn probe_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
             let (group, others) = rest.into_iter().partition(alike);
             rest = others;
             let mut subject = vec![series_name(&source.record, first), load(first)];
-            subject.extend(first.profile.clone());
             if sources.len() > 1 {
                 subject.insert(0, source.name.clone());
+            } else {
+                subject.extend(first.profile.clone());
             }
             headlines.push(series_headline(subject.join(" · "), &group));
         }
@@ -85,13 +93,73 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
         ),
         None => "no samples".to_owned(),
     };
-    let note = match group.iter().map(|series| series.counts.missed).sum() {
-        0 => String::new(),
-        missed => format!(
+    let missed = group.iter().map(|series| series.counts.missed).sum();
+    let note = (missed > 0).then(|| {
+        format!(
             "{} periods were missed; corrected for them, p99.9 is {}",
             grouped(missed),
             micro(whole.quantiles().p99_9)
-        ),
+        )
+    });
+    Headline { subject, text, notes: note.into_iter().collect() }
+}
+
+/// A headline for each explained record: the leading causes of its late wake-ups.
+pub(super) fn cause_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
+    let several = sources.len() > 1;
+    let headlines = sources.iter().filter_map(|source| {
+        let mut causes = leading_causes(&source.record).into_iter().map(|line| printable(&line));
+        let name = if several { format!("{} · ", source.name) } else { String::new() };
+        let subject = format!("{name}why wake-ups were late");
+        Some(Headline { subject, text: causes.next()?, notes: causes.collect() })
+    });
+    headlines.collect()
+}
+
+/// A headline for each record of the laboratory's microscope: what delayed the worst sample.
+pub(super) fn path_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
+    let several = sources.len() > 1;
+    let headlines = sources.iter().filter_map(|source| {
+        let traced = source.record.worst.iter().find(|sample| sample.path.is_some())?;
+        let path = traced.path.as_ref()?;
+        let busiest = path.functions.iter().take(BUSIEST);
+        let busiest: Vec<String> = busiest
+            .map(|spent| format!("{} {}", spent.function, micro(Nanos(spent.instructions))))
+            .collect();
+        let busiest = format!("most expensive functions: {}", busiest.join(", "));
+        let longest = path.held.iter().max_by_key(|held| held.ns).map(|held| {
+            let what = match held.what {
+                Off::Interrupts => "interrupts",
+                Off::Preemption => "preemption",
+            };
+            format!("{what} off for {} of {}", micro(held.ns), micro(traced.latency))
+                + &format!(", by {}", held.function)
+        });
+        let mut lines = longest.into_iter().chain([busiest]).map(|line| printable(&line));
+        let name = if several { format!("{} · ", source.name) } else { String::new() };
+        let subject = format!("{name}why the worst wake-up was late");
+        Some(Headline { subject, text: lines.next()?, notes: lines.collect() })
+    });
+    headlines.collect()
+}
+
+/// Returns the largest causes of late wake-ups, each with its largest culprit; none where nothing was
+/// late.
+fn leading_causes(record: &Record) -> Vec<String> {
+    const LINES: usize = 3;
+    let Some(explained) = &record.explained else { return Vec::new() };
+    let mut sums: Vec<(&Share, Nanos)> = Vec::new();
+    for share in &explained.causes {
+        match sums.iter_mut().find(|(first, _)| first.cause == share.cause) {
+            Some((_, sum)) => *sum = *sum + share.total,
+            None => sums.push((share, share.total)),
+        }
+    }
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
+    let line = |(first, sum): &(&Share, Nanos)| {
+        let who = culprit_and_function(&first.culprit, first.function.as_deref());
+        let who = if who.is_empty() { String::new() } else { format!(": {who}") };
+        format!("{} {}{who}", share(*sum, explained.total), first.cause)
     };
-    Headline { subject, text, note }
+    sums.iter().take(LINES).map(line).collect()
 }
