@@ -17,7 +17,7 @@ import {
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
 import { columns, columnsAt, LOOKS } from "./columns.js";
-import { above, broken, GAP, heights, ICON, inPanels, named, panels, paper, parts, RIGHT, ticked } from "./layout.js";
+import { above, broken, entry, GAP, heights, ICON, inPanels, named, panels, paper, parts, RIGHT, ticked } from "./layout.js";
 import { barsHeight, marks } from "./marks.js";
 
 echarts.use([
@@ -153,7 +153,7 @@ function legend(chart, view, text) {
       ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look, colour("text")) })),
       ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
     ],
-    formatter: (name) => broken(name, view.getWidth(), text),
+    formatter: (name) => entry(name, view.getWidth(), text),
     textStyle: text,
   };
 }
@@ -246,10 +246,10 @@ function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
     min: placed(axis.min, axis),
     max: placed(axis.max, axis),
     splitNumber: parts(axis, pixels),
-    name: labelled ? axis.label : "",
+    name: labelled ? broken(axis.label, pixels, text, /(?= )/) : "",
     nameLocation: "middle",
     nameGap: nameGap + room,
-    nameTextStyle: { ...text, color: colour("muted"), width: pixels, overflow: "break" },
+    nameTextStyle: { ...text, color: colour("muted") },
     axisLine: { show: true, onZero: false, ...rule },
     axisTick: { show: true, ...rule, ...custom(axis) },
     axisLabel: {

@@ -50,25 +50,30 @@ export function inPanels({ marks, lines }) {
   return marks.peaks && lines.length >= PANELS_FROM;
 }
 
-/** A name in lines that are not wider than the chart: it is broken between its parts. */
-export function broken(name, width, text) {
-  const [lines, room] = [[], width - RIGHT - ICON - ICON_GAP];
-  for (const part of name.split(/(?= · )/)) {
+/** A text in lines that are not wider than some pixels, as far as it has parts. */
+export function broken(name, room, text, parts) {
+  const lines = [];
+  for (const part of name.split(parts)) {
     const longer = (lines.at(-1) ?? "") + part;
-    if (lines.length === 0 || wide(longer, text) > room) lines.push(part.replace(/^ · /, ""));
+    if (lines.length === 0 || wide(longer, text) > room) lines.push(part.replace(/^ (· )?/, ""));
     else lines[lines.length - 1] = longer;
   }
   return lines.join("\n");
+}
+
+/** A name in lines that fit into the legend: it is broken between its parts. */
+export function entry(name, width, text) {
+  return broken(name, width - RIGHT - ICON - ICON_GAP, text, /(?= · )/);
 }
 
 /** Height of a legend whose entries follow each other in rows, in pixels. */
 function legendHeight(names, width, text) {
   let [height, used, row] = [0, 0, 0];
   for (const name of names) {
-    const lines = broken(name, width, text).split("\n");
-    const entry = ICON + ICON_GAP + Math.max(...lines.map((line) => wide(line, text))) + 1;
-    if (used && used + entry > width - RIGHT) [height, used, row] = [height + row + GAP, 0, 0];
-    used += entry + GAP;
+    const lines = entry(name, width, text).split("\n");
+    const pixels = ICON + ICON_GAP + Math.max(...lines.map((line) => wide(line, text))) + 1;
+    if (used && used + pixels > width - RIGHT) [height, used, row] = [height + row + GAP, 0, 0];
+    used += pixels + GAP;
     row = Math.max(row, LINE * lines.length);
   }
   return height + row;
@@ -128,5 +133,5 @@ export function ticked(end, axis, pixels) {
 export function named({ named }, pixels, text) {
   const room = pixels / Math.max(named.length, 1) - 6;
   const longest = Math.max(...named.flatMap(([, name]) => name.split(" ")).map((word) => wide(word, text)));
-  return longest > room ? { rotate: 90 } : { width: room, overflow: "break" };
+  return longest > room ? { rotate: 90, width: 120, overflow: "truncate" } : { rotate: 0, width: room, overflow: "break" };
 }
