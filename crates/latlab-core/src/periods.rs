@@ -33,10 +33,40 @@ pub fn judge(due: Nanos, interval: Nanos, now: Nanos) -> Wakeup {
     }
 }
 
+/// Compares the end of a relative sleep with the time `due`, where timers have this `resolution`.
+///
+/// A sleep ends at the first tick after `due`, up to a tick later. If the interval is as long as a
+/// tick, that is late, but no period was missed. Otherwise it is [`judge`].
+#[inline]
+pub fn judge_sleep(due: Nanos, interval: Nanos, now: Nanos, resolution: Nanos) -> Wakeup {
+    let wakeup = judge(due, interval, now);
+    // The thread runs within a fraction of a tick after it.
+    let at_next_tick = wakeup.latency.0 < resolution.0 + resolution.0 / 2;
+    if resolution > interval || !at_next_tick {
+        return wakeup;
+    }
+    Wakeup { missed: 0, next: due + interval, ..wakeup }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sleep_to_the_next_tick_misses_nothing() {
+        let tick = Nanos::from_millis(4);
+        let judged = |late, resolution| {
+            let wakeup = judge_sleep(Nanos(0), tick, Nanos(late), resolution);
+            (wakeup.missed, wakeup.next, wakeup.latency)
+        };
+        for late in [3_990_000, 4_000_000, 4_100_000, 5_999_999] {
+            assert_eq!(judged(late, tick), (0, tick, Nanos(late)));
+        }
+        assert_eq!(judged(8_000_500, tick).0, 2);
+        assert_eq!(judged(4_100_000, Nanos(1)).0, 1, "a fine timer has no ticks");
+        assert_eq!(judged(4_100_000, Nanos::from_millis(10)).0, 1, "a tick is several periods");
+    }
 
     #[test]
     fn judge_counts_periods_missed_in_a_stall() {

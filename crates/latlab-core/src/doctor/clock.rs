@@ -2,6 +2,7 @@
 
 use super::{Check, Diagnosis, Severity, named};
 use crate::machine::Machine;
+use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
     ("coarse-timers", coarse_timers),
@@ -35,8 +36,8 @@ fn coarse_timers(machine: &Machine) -> Option<Diagnosis> {
         format!("high-resolution timers are off{resolution}"),
         "Timers expire at ticks only: periods shorter than a tick are impossible, and every \
          wake-up is up to one tick late.",
-        "Boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y; `dmesg` \
-         says if the clock event device is unsuitable.",
+        remedy::sentence(remedy::HIGH_RESOLUTION)
+            + "; `dmesg` says if the clock event device is unsuitable.",
     )
 }
 

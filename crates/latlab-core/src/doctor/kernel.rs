@@ -2,6 +2,7 @@
 
 use super::{Check, Diagnosis, Severity};
 use crate::machine::Machine;
+use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
     ("no-preempt-rt", missing_preempt_rt),
@@ -22,8 +23,9 @@ fn missing_preempt_rt(machine: &Machine) -> Option<Diagnosis> {
         format!("Linux {} is not fully preemptible (no PREEMPT_RT{model})", machine.kernel),
         "Interrupt handlers, softirqs and sections under a spinlock cannot be preempted, so that \
          the longest of them in any driver adds to the worst case.",
-        "Boot a kernel with CONFIG_PREEMPT_RT=y: it is in Linux since 6.12, and distributions \
-         package it as linux-image-rt, kernel-rt or linux-rt.",
+        remedy::sentence(remedy::REALTIME_KERNEL)
+            + ": it is in Linux since 6.12, and distributions package it as linux-image-rt, \
+               kernel-rt or linux-rt.",
     )
 }
 
@@ -51,13 +53,13 @@ fn preemption_model(machine: &Machine) -> Option<Diagnosis> {
         _ => return None,
     };
     let switchable = machine.preempt_modes.iter().any(|mode| mode == "full");
-    let remedy = if switchable {
-        "Boot with `preempt=full`; or, until the next boot and with debugfs mounted: `echo full > \
+    let more = if switchable {
+        "; or, until the next boot and with debugfs mounted: `echo full > \
          /sys/kernel/debug/sched/preempt`"
     } else {
-        "Boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y."
+        "."
     };
-    Diagnosis::new(severity, what, why, remedy)
+    Diagnosis::new(severity, what, why, remedy::sentence(remedy::preemption(machine)) + more)
 }
 
 /// On a `PREEMPT_RT` kernel, IRQ handlers are always threaded.
@@ -72,6 +74,6 @@ fn unthreaded_interrupts(machine: &Machine) -> Option<Diagnosis> {
         "IRQ handlers are not threaded (booted without threadirqs)",
         "They preempt every task whatever its priority; as IRQ threads they have priorities, which \
          `latlab adapt` can choose.",
-        "Boot with `threadirqs`.",
+        remedy::sentence(remedy::THREAD_INTERRUPTS) + ".",
     )
 }

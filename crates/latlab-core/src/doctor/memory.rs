@@ -2,6 +2,7 @@
 
 use super::{Check, Diagnosis, Severity};
 use crate::machine::Machine;
+use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
     ("transparent-hugepage", transparent_hugepage),
@@ -45,8 +46,8 @@ fn swap(machine: &Machine) -> Option<Diagnosis> {
         Severity::Medium,
         format!("{} MiB of swap, {} MiB in use{swappiness}", size / 1024, used / 1024),
         "Memory that is not locked may have to be read from disk, which takes milliseconds.",
-        "Lock the task's memory (mlockall), or `swapoff -a`; for one measurement: `latlab run \
-         --set swappiness=0`",
+        remedy::sentence(remedy::LOCK_MEMORY)
+            + ", or `swapoff -a`; for one measurement: `latlab run --set swappiness=0`",
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Check, Diagnosis, Severity, few};
 use crate::machine::Machine;
+use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
     ("hypervisor", hypervisor),
@@ -36,7 +37,7 @@ fn steal(machine: &Machine) -> Option<Diagnosis> {
         if often { Severity::High } else { Severity::Medium },
         format!("steal time since boot: {}.{:02} s", stolen_ms / 1000, stolen_ms % 1000 / 10),
         "During that time virtual CPUs were runnable, but the host ran something else.",
-        "On the host, pin the virtual CPUs to dedicated CPUs.",
+        remedy::sentence(remedy::PIN_VIRTUAL_CPUS) + ".",
     )
 }
 

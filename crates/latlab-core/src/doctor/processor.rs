@@ -3,6 +3,7 @@
 use super::{Check, Diagnosis, Severity, count, few};
 use crate::cpulist::CpuList;
 use crate::machine::{IdleState, Machine};
+use crate::remedy;
 use std::collections::BTreeSet;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -31,8 +32,7 @@ fn governor(machine: &Machine) -> Option<Diagnosis> {
         Severity::High,
         format!("the governor {varying} varies the CPU frequency{}", range(machine)),
         "An idle CPU is slow when its task wakes, and each change of the frequency takes time.",
-        "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
-         governor=performance`",
+        remedy::CONSTANT_FREQUENCY,
     )
 }
 
@@ -48,8 +48,7 @@ fn lowest_frequency(machine: &Machine) -> Option<Diagnosis> {
         Severity::Info,
         format!("the governor powersave keeps the CPU at its lowest frequency{min}"),
         "Latencies are steady, but longer than they need to be.",
-        "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
-         governor=performance`",
+        remedy::CONSTANT_FREQUENCY,
     )
 }
 
@@ -138,10 +137,7 @@ fn deep_idle(machine: &Machine) -> Option<Diagnosis> {
         format!("idle CPUs may enter {name}, with an exit latency of {latency} us; {request}"),
         "A wake-up on an idle CPU takes longer by the exit latency, most often on a machine with \
          little other load.",
-        format!(
-            "The application should keep /dev/cpu_dma_latency open with 0 written to it; for one \
-             measurement: `latlab run --set cpu_dma_latency=0`; permanently: {boot}"
-        ),
+        remedy::sentence(remedy::LIMIT_IDLE_STATES) + "; permanently: " + boot,
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Check, Diagnosis, Severity, count, few};
 use crate::machine::{Machine, RealtimeThread};
+use crate::remedy;
 
 pub(super) const CHECKS: &[Check] = &[
     ("rt-group", rt_group),
@@ -51,8 +52,10 @@ fn rt_throttled(machine: &Machine) -> Option<Diagnosis> {
         Severity::Info,
         format!("real-time tasks may run {runtime} us in every {period} us"),
         why,
-        "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, for \
-         one measurement: `latlab run --set rt_runtime_us=-1`",
+        format!(
+            "Keep it, unless a task busy-waits on purpose and leaves a CPU to the others; then, {}",
+            remedy::LIFT_THROTTLING
+        ),
     )
 }
 
@@ -113,7 +116,7 @@ fn rt_rivals(machine: &Machine) -> Option<Diagnosis> {
         format!("{} of real-time priority: {}", count(rivals.len(), "thread"), described(&rivals)),
         "They preempt tasks of lower priority, and delay tasks of equal priority on their CPU; \
          deadline tasks are above all priorities.",
-        "Give the measured task a higher priority, or move them to other CPUs (`taskset -p`).",
+        remedy::sentence(remedy::OUTRANK_RIVALS) + ".",
     )
 }
 

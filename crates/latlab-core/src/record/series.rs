@@ -116,9 +116,11 @@ impl Series {
         Histogram::decode(&self.hdr, self.min, self.max, self.sum)
     }
 
-    /// Sets the distribution and all values derived from it.
+    /// Sets the distribution and all values derived from it and from the counts.
     pub fn set_histogram(&mut self, histogram: &Histogram) {
-        let corrected = self.interval.map(|interval| histogram.corrected(interval));
+        let missed = self.counts.missed > 0;
+        let interval = self.interval.filter(|_| missed);
+        let corrected = interval.map(|interval| histogram.corrected(interval));
         self.min = histogram.min();
         self.max = histogram.max();
         self.mean = histogram.mean();
@@ -153,8 +155,8 @@ impl Series {
     pub(super) fn add(&mut self, other: &Series) -> Result<(), DamagedHistogram> {
         let mut histogram = self.histogram()?;
         histogram.add(&other.histogram()?);
-        self.set_histogram(&histogram);
         self.counts = self.counts.add(other.counts);
+        self.set_histogram(&histogram);
         self.disturbed = self.disturbed.add(other.disturbed);
         self.cpu_ns = self.cpu_ns + other.cpu_ns;
         self.first = self.first.max(other.first);

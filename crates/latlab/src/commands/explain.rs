@@ -20,6 +20,9 @@ Examples:
 /// or kernel function. Segments and an unexplained rest add up to the latency. The default probe is
 /// `cyclic`. With --pid, --comm or --rt it watches existing tasks instead of running a probe.
 ///
+/// The output begins with the leading causes and what to do against each on this machine. The table
+/// of causes and the time lines of the worst three wake-ups follow; --verbose prints the rest.
+///
 /// It needs root, or the capabilities CAP_BPF and CAP_PERFMON, and a kernel with BTF
 /// (/sys/kernel/btf/vmlinux). BPF programs on tracepoints record events while it measures, and are
 /// removed at the end. The record states their overhead.
@@ -47,6 +50,9 @@ pub(super) struct Explain {
     /// In the laboratory, trace with BPF inside the guest instead of from QEMU
     #[arg(long)]
     traced: bool,
+    /// Print everything: all time lines and segments, the distributions, the overhead of tracing
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     run: Run,
     #[command(subcommand)]
@@ -72,7 +78,7 @@ fn task_name(text: &str) -> std::result::Result<String, String> {
 impl Explain {
     pub(super) fn run(&self) -> Result<()> {
         match &self.subject {
-            None => self.run.measurement().explain(&self.plan()?),
+            None => self.run.measurement().explain(&self.plan()?, self.verbose),
             Some(Subject::Scan(scan)) => {
                 self.refuse_options_for_scan()?;
                 scan.explain(self.run.only_measurement()?)
@@ -87,6 +93,7 @@ impl Explain {
             ("--comm", self.comm.is_some()),
             ("--rt", self.rt),
             ("--traced", self.traced),
+            ("--verbose", self.verbose),
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Failure::Failed(format!("{option} does not apply to a scan"))),

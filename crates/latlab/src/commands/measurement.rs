@@ -44,17 +44,18 @@ const RESERVED: u64 = 1 << 20;
 impl Measurement {
     /// Carries out `plan` on each target, prints the results and writes the records.
     pub(super) fn carry_out(&self, plan: &Plan) -> Result<()> {
-        self.carry_out_by(plan, |target, plans, session| target.run(plans, session))
+        self.carry_out_by(plan, true, |target, plans, session| target.run(plans, session))
     }
 
-    /// Carries out `plan` on each target and explains its worst samples.
-    pub(super) fn explain(&self, plan: &Plan) -> Result<()> {
-        self.carry_out_by(plan, |target, plans, session| {
+    /// Carries out `plan` on each target and explains its worst samples. Prints all that was
+    /// recorded if it is `verbose`, else the causes.
+    pub(super) fn explain(&self, plan: &Plan, verbose: bool) -> Result<()> {
+        self.carry_out_by(plan, verbose, |target, plans, session| {
             plans.iter().map(|plan| target.explain(plan, session)).collect()
         })
     }
 
-    fn carry_out_by(&self, plan: &Plan, carry_out: CarryOut) -> Result<()> {
+    fn carry_out_by(&self, plan: &Plan, verbose: bool, carry_out: CarryOut) -> Result<()> {
         let prepared = Prepared::of(plan)?;
         let plans: Vec<Prepared> =
             self.on.iter().map(|target| prepared.on_target(target)).collect();
@@ -72,7 +73,8 @@ impl Measurement {
         let outcomes = carry_out(target, &plans, &mut session);
         let mut result = Ok(());
         for ((outcome, file), path) in outcomes.into_iter().zip(files).zip(paths) {
-            let finished = outcome.and_then(|outcome| self.finish(outcome, file, path.as_deref()));
+            let finish = |outcome| self.finish(outcome, verbose, file, path.as_deref());
+            let finished = outcome.and_then(finish);
             result = worse(result, finished);
         }
         // Signals stay blocked: a second Ctrl-C must not replace the exit code.
@@ -136,7 +138,13 @@ impl Measurement {
     }
 
     /// Prints the results of a run and writes its record.
-    fn finish(&self, outcome: Outcome, file: Option<Pending>, path: Option<&Path>) -> Result<()> {
+    fn finish(
+        &self,
+        outcome: Outcome,
+        verbose: bool,
+        file: Option<Pending>,
+        path: Option<&Path>,
+    ) -> Result<()> {
         let record = &outcome.record;
         // The failures that these two are for are printed last.
         let is_last = |code: &str| matches!(code, "stopped-above" | "interrupted");
@@ -154,7 +162,7 @@ impl Measurement {
             if self.on.len() > 1 {
                 format::put(&text::heading(record))?;
             }
-            format::put(&text::summary(record))?;
+            format::put(&text::summary(record, verbose))?;
             suggest_next(path);
         }
         outcome.verdict.or(cut_short).map_or(Ok(()), Err)

@@ -77,7 +77,7 @@ impl Scan {
             let why = "only the laboratory finds the function of a section: use --on lab:PROFILE";
             return Err(Failure::Unsupported(format!("explain scan: {why}")));
         }
-        measurement.explain(&self.plan_for(&measurement)?)
+        measurement.explain(&self.plan_for(&measurement)?, true)
     }
 
     fn plan(&self) -> Result<Plan> {

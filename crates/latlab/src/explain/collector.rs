@@ -39,7 +39,8 @@ impl ProbeExplainer {
                 let _ = sched::raise_priority();
                 Collector::new(&probes, summarizer).run(&ended)
             };
-            let collecting = Builder::new().spawn_scoped(scope, collect);
+            let thread = Builder::new().name("latlab:explain".to_owned());
+            let collecting = thread.spawn_scoped(scope, collect);
             let collecting = collecting.map_err(|e| failed("a thread could not be started", e))?;
             // The collector ends even if `measure` panics.
             let end = SetOnDrop(&ended);

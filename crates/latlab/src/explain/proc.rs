@@ -14,6 +14,12 @@ pub(super) fn has_task_named(name: &str) -> bool {
     })
 }
 
+/// Whether a program has a real-time task now, except for latlab itself.
+pub(super) fn has_realtime_task() -> bool {
+    let machine = latlab_sys::machine::read(&Root::default());
+    machine.scheduling.rt_threads.iter().any(|thread| !thread.kernel)
+}
+
 /// All threads of a process; of a thread, only itself.
 pub(super) fn threads(pid: u32) -> Result<Vec<u32>> {
     let root = Root::default();

@@ -54,7 +54,7 @@ impl TaskExplainer {
         let result = explainer.watch(plan, signals, watch);
         watch.end();
         result?;
-        explainer.check_task_exists(watched)?;
+        explainer.check_task_exists(watched, above)?;
         Ok((explainer.interrupted, explainer.finish()))
     }
 
@@ -151,18 +151,40 @@ impl TaskExplainer {
         Ok(())
     }
 
-    /// Fails if there is no task of the watched name, and no late wake-up of one: nothing late would
-    /// seem to have happened.
-    fn check_task_exists(&self, watched: &Watched) -> Result<()> {
-        match watched {
-            Watched::Name(name) if self.late == 0 && !proc::has_task_named(name) => {
-                Err(Failure::Failed(format!(
-                    "no task is named '{name}', and no late wake-up of that name was recorded: \
-                     ps -eLo comm lists the names"
-                )))
-            }
-            _ => Ok(()),
+    /// Fails if no late wake-up was recorded and there was no task that could have had one: nothing
+    /// late would seem to have happened.
+    fn check_task_exists(&self, watched: &Watched, above: Option<Nanos>) -> Result<()> {
+        if self.late > 0 || self.interrupted {
+            return Ok(());
         }
+        let absent = match watched {
+            Watched::Name(name) if !proc::has_task_named(name) => format!(
+                "no task is named '{name}', and no late wake-up of that name was recorded: \
+                 ps -eLo comm lists the names"
+            ),
+            Watched::Realtime if !proc::has_realtime_task() => {
+                "no program has a real-time task, and no late wake-up of one was recorded: \
+                 ps -eLo class,rtprio,comm lists the policies"
+                    .to_owned()
+            }
+            Watched::Task(pid) => match self.ended_at_once(above) {
+                Some(time) => format!(
+                    "--pid {pid}: the process ended after {time}, and no wake-up of it was \
+                     recorded: start watching earlier, or use --comm"
+                ),
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        Err(Failure::Failed(absent))
+    }
+
+    /// After what time the watched process ended, if that was too early to tell anything: before a
+    /// wake-up was recorded or, where only those above a threshold are, within a second.
+    fn ended_at_once(&self, above: Option<Nanos>) -> Option<Nanos> {
+        const AT_ONCE: Nanos = Nanos::from_secs(1);
+        let ended_after = self.process.as_ref()?.ended_after?;
+        (above.is_none() || ended_after < AT_ONCE).then_some(ended_after)
     }
 
     fn progress(&self) -> String {

@@ -1,8 +1,10 @@
 //! Sentences about explanations that text and pages share.
 
 use super::{grouped, printable};
-use latlab_core::record::explained::Explained;
+use latlab_core::record::Record;
+use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
+use latlab_core::verdict;
 
 /// Returns the number of late wake-ups and their total latency as a sentence. `wake_ups` is 0 where
 /// those in time are not counted, and `above` is 0 until a threshold is known.
@@ -32,4 +34,37 @@ pub(crate) fn culprit_and_function(culprit: &str, function: Option<&str>) -> Str
         Some(function) if culprit.is_empty() => printable(function),
         Some(function) => printable(&format!("{culprit} in {function}")),
     }
+}
+
+/// Returns the culprit of a segment of this length, with what the record knows about it: whether
+/// its function is only where the CPU was found, and whether it is probably the host's.
+pub(crate) fn culprit_in(
+    record: &Record,
+    (cause, culprit): (&str, &str),
+    function: Option<&str>,
+    length: Nanos,
+) -> String {
+    let only_found =
+        cause == "non-preemptible" && verdict::runs_to_scheduling_point(&record.machine);
+    let named = match function.filter(|_| only_found) {
+        Some(function) => printable(&format!("{culprit}, found in {function}")),
+        None => culprit_and_function(culprit, function),
+    };
+    let hosted = verdict::probably_host(record, cause, culprit, length);
+    let hosted = hosted.map(|_| "probably the host".to_owned());
+    let parts = [(!named.is_empty()).then_some(named), hosted];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what qualifies the causes of a record, a sentence each: what is probably the host's and
+/// why, and what the functions of non-preemptible sections mean.
+pub(crate) fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<String> {
+    let causes = record.explained.iter().flat_map(|explained| &explained.causes);
+    let suspicion = |share: &Share| {
+        let why = verdict::probably_host(record, &share.cause, &share.culprit, share.worst)?;
+        let who = if share.culprit.is_empty() { &share.cause } else { &share.culprit };
+        let (who, worst) = (printable(who), shown(share.worst));
+        Some(format!("{who}: {worst} is probably the host's ({})", why.reason(&shown)))
+    };
+    causes.filter_map(suspicion).chain(verdict::note_on_functions(record)).collect()
 }

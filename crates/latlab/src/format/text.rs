@@ -4,11 +4,12 @@ mod explained;
 mod paths;
 mod scans;
 
-use super::{decimal, grouped, series_name};
+use super::{command, decimal, grouped, printable, series_name};
 use comfy_table::{CellAlignment, Table};
 use latlab_core::histogram::{Histogram, Quantiles};
 use latlab_core::record::Record;
 use latlab_core::time::Nanos;
+use latlab_core::verdict::{self, Next};
 use std::fmt::Write as _;
 
 /// Returns the line above the summary of one of several targets: `lab:rt (Linux 6.12.117-rt)`.
@@ -16,8 +17,48 @@ pub(crate) fn heading(record: &Record) -> String {
     format!("{} (Linux {})\n", record.plan.target, record.machine.kernel)
 }
 
-/// Returns the summary that is shown after a run.
-pub(crate) fn summary(record: &Record) -> String {
+/// Returns the summary that is shown after a run: the answer first, then the evidence. Of an
+/// explained record it has the causes; the distributions and the work of the loads only if it is
+/// `verbose`.
+pub(crate) fn summary(record: &Record, verbose: bool) -> String {
+    let is_explained = record.explained.is_some();
+    let mut text = answer(record);
+    text += &explained::summary(record, verbose);
+    if !is_explained || verbose {
+        text += &measured(record, verbose);
+    }
+    if verbose {
+        text += &explained::overhead(record);
+    }
+    text += &explained::limitations(record);
+    for change in record.changes.iter().filter(|change| !change.restored) {
+        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.new);
+    }
+    text
+}
+
+/// The verdict on the record, and what to do next.
+fn answer(record: &Record) -> String {
+    if record.explained.is_some() {
+        let lines = verdict::leading_causes(record).into_iter();
+        return lines.map(|line| printable(&line) + "\n").collect();
+    }
+    let Some(worst) = verdict::worst(record) else { return String::new() };
+    let next = match verdict::next(record) {
+        Next::Explain => format!("To explain it: {}\n", command::explain(record)),
+        Next::Doctor => "To find settings that increase latency: latlab doctor\n".to_owned(),
+        Next::Compare => {
+            "To see what changes it: measure it under another load or on another kernel, then \
+             latlab compare\n"
+                .to_owned()
+        }
+        Next::Nothing => String::new(),
+    };
+    printable(&worst) + "\n" + &next + "\n"
+}
+
+/// Distributions, figures, paths, and the work of the loads.
+fn measured(record: &Record, verbose: bool) -> String {
     let mut text = series_table(record).trim_fmt();
     text.push('\n');
     for (title, histogram) in merged(record) {
@@ -25,8 +66,7 @@ pub(crate) fn summary(record: &Record) -> String {
     }
     text += &scans::summary(record);
     text += &figures(record);
-    text += &explained::summary(record);
-    text += &paths::summary(record);
+    text += &paths::summary(record, verbose);
     for work in &record.work {
         let Nanos(cpu) = work.cpu_ns;
         let _ = writeln!(
@@ -37,9 +77,6 @@ pub(crate) fn summary(record: &Record) -> String {
             work.unit,
             Nanos(cpu)
         );
-    }
-    for change in record.changes.iter().filter(|change| !change.restored) {
-        let _ = writeln!(text, "not restored: {} is still {}", change.knob, change.new);
     }
     text
 }

@@ -74,8 +74,8 @@ pub(crate) fn serve(orders: &str) -> Result<()> {
     let orders: Orders = serde_json::from_str(orders).map_err(|e| broken(&e))?;
     // The kernel resets this when it executes a program with file capabilities.
     process::die_with_parent(orders.parent).map_err(|e| broken(&e))?;
-    // Without this the process would have the name of the link by which it was started.
-    process::set_thread_name(&orders.part.name).map_err(|e| broken(&e))?;
+    // Explanations name tasks: without this it would be the link by which the process was started.
+    process::set_thread_name(&format!("load:{}", orders.part.name)).map_err(|e| broken(&e))?;
     let load = part::build("load", LOADS, &orders.part)?;
     let progress = SharedPage::inherited(orders.shared).map_err(|e| broken(&e))?;
     signal::record_termination().map_err(|e| broken(&e))?;

@@ -10,7 +10,7 @@ use std::io;
 ///
 /// The work of shells and make, in addition to the fork load of Abeni et al. 2002: the kernel
 /// unmaps memory, maps a file, and sets up a stack. The program is latlab itself, which does
-/// nothing then. Counts programs.
+/// nothing then, and is called exe. Counts programs.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Exec {
     #[command(flatten)]

@@ -13,7 +13,8 @@ use latlab_sys::clock;
 /// This is the measurement of the Rapid Reaction Linux paper (Heursch and Rzehak 2001, tables 1 to
 /// 5): a kernel without high-resolution timers adds up to a tick to each sleep. The first sleep is
 /// also reported separately. With `spin`, the thread busy-waits for the last part of the interval,
-/// as the paper does at and below 2 ms.
+/// as the paper does at and below 2 ms. Without
+/// high-resolution timers a sleep of one tick ends up to a tick late: that is no missed period.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Nanosleep {
     /// Requested duration of each sleep
@@ -66,6 +67,7 @@ impl Probe for Nanosleep {
 impl Nanosleep {
     fn sleep_repeatedly(&self, sampler: &mut Sampler<'_>) {
         let asleep = self.interval - self.spin;
+        let resolution = clock::resolution();
         clock::sleep_until(sampler.first_due(self.phase) - self.interval);
         while sampler.running() {
             let due = clock::now() + self.interval;
@@ -76,7 +78,7 @@ impl Nanosleep {
             while now < due && self.spin > Nanos(0) {
                 now = clock::now();
             }
-            sampler.record_wakeup(due, now);
+            sampler.record_sleep(due, now, resolution);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::conditions::Conditions;
 use super::coordination::Coordination;
 use latlab_core::atomic_histogram::AtomicHistogram;
 use latlab_core::feed::Feed;
-use latlab_core::periods;
+use latlab_core::periods::{self, Wakeup};
 use latlab_core::record::WarmUp;
 use latlab_core::time::Nanos;
 use latlab_core::timeline::Timeline;
@@ -136,12 +136,24 @@ impl<'a> Sampler<'a> {
     #[inline]
     pub(crate) fn record_wakeup(&mut self, due: Nanos, now: Nanos) -> Nanos {
         let wakeup = periods::judge(due, self.interval, now);
+        self.record_judged(now, wakeup);
+        wakeup.next
+    }
+
+    /// Records the end of a sleep that was due at `due`, with a timer of this resolution, and the
+    /// periods missed beyond that.
+    #[inline]
+    pub(crate) fn record_sleep(&mut self, due: Nanos, now: Nanos, resolution: Nanos) {
+        self.record_judged(now, periods::judge_sleep(due, self.interval, now, resolution));
+    }
+
+    #[inline]
+    fn record_judged(&mut self, now: Nanos, wakeup: Wakeup) {
         if wakeup.early {
             self.count_below_zero();
         }
         self.record(0, now, wakeup.latency);
         self.advance(wakeup.next - self.interval, wakeup.missed);
-        wakeup.next
     }
 
     /// Records one latency, taken at `at`. The worst samples and the limit are those of series 0.

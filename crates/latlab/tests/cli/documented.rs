@@ -170,7 +170,8 @@ impl PageTest {
             wait_until("the daemon answers", || latlab("adapt status").code() == Some(0));
             return;
         }
-        let _player = line.contains("my-player").then(|| self.start_player());
+        let watches = line.contains("my-player") || line.contains("explain --rt");
+        let _player = watches.then(|| self.start_player());
         let output = run(&mut shell);
         let code = output.code().unwrap_or(-1);
         let answered = match words[1] {
@@ -183,11 +184,11 @@ impl PageTest {
         assert!(answered, "{line}: {output:?}");
     }
 
-    /// Starts a task with the name that the pages use as an example.
+    /// Starts a real-time task with the name that the pages use as an example.
     fn start_player(&self) -> Running {
         let path = self.workspace.path().join("bin/my-player");
         fs::copy("/bin/sleep", &path).expect("the folder is the test's own");
-        Running::start(Command::new(path).arg("60"))
+        Running::start(command("exec --fifo 1 --").arg(path).arg("60"))
     }
 
     fn shell(&self, line: &str) -> Command {

@@ -129,6 +129,18 @@ fn timer_resolution_is_that_of_the_profile() {
     assert!(fine.series[0].max.0 < 50_000, "{:?}", fine.series[0]);
 }
 
+/// A sleep of one tick ends at the next tick but one, a few hundred nanoseconds before or after the
+/// end of the next period.
+#[test]
+fn sleep_as_long_as_a_tick_misses_no_period() {
+    let output = latlab("run nanosleep:interval=4ms --on lab:standard --count 200 --json");
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let series = &output.record().series[0];
+    assert_eq!((series.counts.recorded, series.counts.missed), (200, 0));
+    assert!(series.max > Nanos::from_millis(4), "{}", series.max);
+    assert_eq!(series.corrected, series.quantiles);
+}
+
 #[test]
 fn virtual_machine_in_wall_clock_time_is_recorded_as_virtualized() {
     let output = latlab("run cyclic --on vm:rt --count 50 --json --accel tcg");

@@ -8,7 +8,7 @@ use super::*;
 use latlab_core::time::Nanos;
 
 #[path = "../../../tests/sample/mod.rs"]
-mod sample;
+pub(crate) mod sample;
 #[path = "../../../tests/sample_explained/mod.rs"]
 pub(crate) mod sample_explained;
 #[path = "../../../tests/sample_scan/mod.rs"]

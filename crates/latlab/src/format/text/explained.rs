@@ -1,8 +1,9 @@
 //! Explanations as text for a terminal: shares of the causes, and time lines of the worst wake-ups.
 
 use super::plain_table;
-use crate::format::explained::{culprit_and_function, lateness, share};
+use crate::format::explained::{culprit_in, lateness, notes, share};
 use crate::format::{grouped, printable};
+use latlab_core::explain::names;
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Charge, Record, Sample};
 use latlab_core::time::Nanos;
@@ -11,41 +12,61 @@ use std::fmt::Write as _;
 /// Most shares shown; the record has more.
 const SHOWN: usize = 20;
 
+/// Shares below this part of the late time are summed up unless all are asked for.
+const SMALL: u64 = 100;
+
+/// Time lines that are shown unless all are asked for.
+const TIME_LINES: usize = 3;
+
+/// Segments below this part of the latency are summed up unless all are asked for.
+const SHORT: u64 = 100;
+
 /// Length of a time line in characters.
 const WIDTH: u64 = 40;
 
-/// Returns the explanation of a record; nothing if it has none.
-pub(super) fn summary(record: &Record) -> String {
+/// Column at which lines of stacks begin, and length of these lines.
+const STACK: (usize, usize) = (23, 100);
+
+/// Returns the causes of a record and the time lines of its worst wake-ups, all of them and with
+/// all segments if it is `verbose`; nothing if the record has no explanation.
+pub(super) fn summary(record: &Record, verbose: bool) -> String {
     let Some(explained) = &record.explained else { return String::new() };
     let mut text = format!("\n{}\n", lateness(explained, |time| time.to_string()));
     if explained.late > 0 {
-        text += &causes(explained);
+        text += &causes(record, explained, verbose);
     }
-    for sample in record.worst.iter().filter(|sample| sample.unexplained.is_some()) {
-        text += &time_line(sample);
+    for note in notes(record, |time| time.to_string()) {
+        let _ = writeln!(text, "{note}");
     }
-    text + &overhead(explained)
+    let shown = if verbose { usize::MAX } else { TIME_LINES };
+    let worst = record.worst.iter().filter(|sample| sample.unexplained.is_some());
+    worst.take(shown).for_each(|sample| text += &time_line(record, sample, verbose));
+    text
 }
 
-/// Table of the causes with their culprits, in descending order of their shares.
-fn causes(explained: &Explained) -> String {
+/// Table of the causes with their culprits, in descending order of their shares. Unless it is
+/// `verbose`, small shares are summed up.
+fn causes(record: &Record, explained: &Explained, verbose: bool) -> String {
     let header = ["cause", "late", "total", "share", "worst", "culprit"];
     let mut table = plain_table(&header);
     if let Some(culprit) = table.column_mut(header.len() - 1) {
         culprit.set_cell_alignment(comfy_table::CellAlignment::Left);
     }
-    for cause in explained.causes.iter().take(SHOWN) {
+    let least = if verbose { 0 } else { explained.total.0 / SMALL };
+    let large = explained.causes.partition_point(|cause| cause.total.0 >= least);
+    let (shown, rest) = explained.causes.split_at(large.min(SHOWN));
+    for cause in shown {
+        let (who, function) = ((&*cause.cause, &*cause.culprit), cause.function.as_deref());
         table.add_row([
             printable(&cause.cause),
             grouped(cause.count),
             cause.total.to_string(),
             share(cause.total, explained.total),
             cause.worst.to_string(),
-            culprit_and_function(&cause.culprit, cause.function.as_deref()),
+            culprit_in(record, who, function, cause.worst),
         ]);
     }
-    let rest = explained.causes.iter().skip(SHOWN);
-    let rest = rest.fold(Nanos(0), |sum, cause| sum + cause.total);
+    let rest = rest.iter().fold(Nanos(0), |sum, cause| sum + cause.total);
     for (name, total) in [("other causes", rest), ("unexplained", explained.unexplained)] {
         if total > Nanos(0) || name == "unexplained" {
             let [total, share] = [total.to_string(), share(total, explained.total)];
@@ -56,8 +77,10 @@ fn causes(explained: &Explained) -> String {
     format!("{}\n", table.trim_fmt())
 }
 
-/// Time line of a wake-up from the time it was due to the time it ran, with a line for each charge.
-fn time_line(sample: &Sample) -> String {
+/// Time line of a wake-up from the time it was due to the time it ran, with a line for each segment
+/// and the kernel's stack below it. Unless it is `verbose`, short segments are summed up, and those
+/// of the same culprit are one line.
+fn time_line(record: &Record, sample: &Sample, verbose: bool) -> String {
     let mut text = format!(
         "\n{} on CPU {}, {} after the start: {} late\n",
         printable(&sample.probe),
@@ -65,63 +88,103 @@ fn time_line(sample: &Sample) -> String {
         sample.at,
         sample.latency,
     );
-    for charge in &sample.causes {
-        let culprit = culprit_and_function(
-            &charge.culprit,
-            latlab_core::explain::names::culprit(&charge.stack),
-        );
-        let line = format!(
-            "{:>9}{:>11}  |{}| {:<17} {culprit}",
-            charge.from.to_string(),
-            charge.ns.to_string(),
-            bar(charge, sample.latency),
-            printable(&charge.cause),
-        );
-        let _ = writeln!(text, "{}", line.trim_end());
+    let is_long = |charge: &&Charge| verbose || charge.ns.0 >= sample.latency.0 / SHORT;
+    let (long, short): (Vec<_>, Vec<_>) = sample.causes.iter().partition(is_long);
+    let alike = |a: &&Charge, b: &&Charge| !verbose && is_alike(a, b);
+    let mut shown: Option<&[String]> = None;
+    for charges in long.chunk_by(alike) {
+        text += &segment(record, sample, charges);
+        let functions = &charges[0].stack;
+        if functions.len() > 1 && shown != Some(functions) {
+            text += &stack(functions);
+            shown = Some(functions);
+        }
     }
-    if let Some(rest) = sample.unexplained.filter(|rest| *rest > Nanos(0)) {
-        let _ = writeln!(text, "{:>20}  |{}| unexplained", rest.to_string(), " ".repeat(40));
+    let parts = [(total(&short), format!("{} shorter segments", short.len()))];
+    let unexplained = sample.unexplained.map(|rest| (rest, "unexplained".to_owned()));
+    for (time, what) in parts.into_iter().chain(unexplained).filter(|(time, _)| *time > Nanos(0)) {
+        let _ = writeln!(text, "{:>20}  |{}| {what}", time.to_string(), " ".repeat(40));
     }
     text
 }
 
-/// Draws a charge on the time line, at least one character long.
-fn bar(charge: &Charge, latency: Nanos) -> String {
+fn is_alike(a: &Charge, b: &Charge) -> bool {
+    (&a.cause, &a.culprit, &a.stack) == (&b.cause, &b.culprit, &b.stack)
+}
+
+fn total(charges: &[&Charge]) -> Nanos {
+    charges.iter().fold(Nanos(0), |sum, charge| sum + charge.ns)
+}
+
+/// One line of a time line: segments with the same culprit, from the first to the last.
+fn segment(record: &Record, sample: &Sample, charges: &[&Charge]) -> String {
+    let (first, last) = (charges[0], charges[charges.len() - 1]);
+    let function = names::culprit(&first.stack);
+    let longest = charges.iter().map(|charge| charge.ns).max().unwrap_or_default();
+    let culprit = culprit_in(record, (&first.cause, &first.culprit), function, longest);
+    let line = format!(
+        "{:>9}{:>11}  |{}| {:<17} {culprit}",
+        first.from.to_string(),
+        total(charges).to_string(),
+        bar(first.from, last.from + last.ns, sample.latency),
+        printable(&first.cause),
+    );
+    format!("{}\n", line.trim_end())
+}
+
+/// The functions of a stack, each with its caller after it, in lines.
+fn stack(functions: &[String]) -> String {
+    let (from, length) = STACK;
+    let mut lines = vec![format!("{}{}", " ".repeat(from), printable(&functions[0]))];
+    for function in &functions[1..] {
+        let function = format!(" ← {}", printable(function));
+        let line = lines.last_mut().expect("there is a line");
+        if line.chars().count() + function.chars().count() <= length {
+            line.push_str(&function);
+        } else {
+            lines.push(format!("{}{}", " ".repeat(from), function.trim_start()));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Draws a segment on the time line, at least one character long.
+fn bar(from: Nanos, to: Nanos, latency: Nanos) -> String {
     let place = |Nanos(time)| {
         let place = u128::from(time) * u128::from(WIDTH) / u128::from(latency.0.max(1));
         usize::try_from(place.min(WIDTH.into())).unwrap_or_default()
     };
-    let begin = place(charge.from).min(place(Nanos(u64::MAX)) - 1);
-    let end = place(charge.from + charge.ns).max(begin + 1);
+    let begin = place(from).min(place(Nanos(u64::MAX)) - 1);
+    let end = place(to).max(begin + 1);
     let rest = place(Nanos(u64::MAX)) - end;
     format!("{}{}{}", " ".repeat(begin), "#".repeat(end - begin), " ".repeat(rest))
 }
 
-/// Overhead of tracing, lost events and limitations.
-fn overhead(explained: &Explained) -> String {
-    let mut text = String::new();
-    if !explained.cost.is_empty() {
-        let runs = explained.cost.iter().fold(0u64, |sum, cost| sum.saturating_add(cost.runs));
-        let ns = explained.cost.iter().fold(Nanos(0), |sum, cost| sum + cost.ns);
-        let (runs, counted) = (grouped(runs), explained.counted);
-        let _ = writeln!(text, "\ntracing overhead: {ns} in {runs} runs within {counted}:");
-        let mut table = plain_table(&["program", "runs", "total", "each"]);
-        for cost in &explained.cost {
-            let each = Nanos(cost.ns.0 / cost.runs.max(1));
-            let times = [cost.ns, each].map(|time| time.to_string());
-            let [total, each] = times;
-            table.add_row([printable(&cost.program), grouped(cost.runs), total, each]);
-        }
-        let _ = writeln!(text, "{}", table.trim_fmt());
+/// Returns the overhead of tracing.
+pub(super) fn overhead(record: &Record) -> String {
+    let explained = record.explained.as_ref().filter(|explained| !explained.cost.is_empty());
+    let Some(explained) = explained else { return String::new() };
+    let runs = explained.cost.iter().fold(0u64, |sum, cost| sum.saturating_add(cost.runs));
+    let ns = explained.cost.iter().fold(Nanos(0), |sum, cost| sum + cost.ns);
+    let (runs, counted) = (grouped(runs), explained.counted);
+    let mut table = plain_table(&["program", "runs", "total", "each"]);
+    for cost in &explained.cost {
+        let each = Nanos(cost.ns.0 / cost.runs.max(1));
+        let [total, each] = [cost.ns, each].map(|time| time.to_string());
+        table.add_row([printable(&cost.program), grouped(cost.runs), total, each]);
     }
-    if explained.lost > 0 {
-        let lost = grouped(explained.lost);
-        let _ = writeln!(text, "lost: {lost} late wake-ups, samples or events");
-    }
-    for sentence in &explained.missing {
-        let _ = writeln!(text, "missing: {}", printable(sentence));
-    }
-    text
+    let table = table.trim_fmt();
+    format!("\ntracing overhead: {ns} in {runs} runs within {counted}:\n{table}\n")
+}
+
+/// Returns how much was lost, and what is missing and why.
+pub(super) fn limitations(record: &Record) -> String {
+    let Some(explained) = &record.explained else { return String::new() };
+    let lost = format!("lost: {} late wake-ups, samples or events\n", grouped(explained.lost));
+    let missing = explained.missing.iter().map(|why| format!("missing: {}\n", printable(why)));
+    let lines = (explained.lost > 0).then_some(lost).into_iter().chain(missing);
+    let text: String = lines.collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 #[cfg(test)]
@@ -129,40 +192,120 @@ mod tests {
     use super::*;
     use crate::format::picture::tests::sample_explained;
 
-    #[test]
-    fn summary_has_shares_time_lines_overhead_and_losses() {
-        let text = summary(&sample_explained::record());
-        for part in [
-            "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
-            "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
-            "unexplained             500 us    5.0 %",
-            "cyclic on CPU 1, 2 s after the start: 500 us late",
-            "tracing overhead: 3 ms in 30\u{202f}000 runs within 1 s:",
-            "lost: 7 late wake-ups, samples or events",
-            "missing: page faults: this kernel has no event for them",
-        ] {
-            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(squeezed(&text).contains(&squeezed(part)), "{part}\n{text}");
+    fn squeezed(text: &str) -> String {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn assert_parts(text: &str, parts: &[&str]) {
+        for part in parts {
+            assert!(squeezed(text).contains(&squeezed(part)), "{part}\n{text}");
         }
     }
 
     #[test]
-    fn bars_match_time_of_charges() {
-        let charge = |from, ns| Charge {
-            cause: String::new(),
-            from: Nanos(from),
-            ns: Nanos(ns),
-            culprit: String::new(),
-            stack: vec![],
-        };
-        let bar = |from, ns| bar(&charge(from, ns), Nanos(400));
+    fn summary_has_shares_and_time_lines_with_stacks() {
+        let text = summary(&sample_explained::record(), false);
+        let parts = [
+            "40 of 10\u{202f}000 wake-ups were later than 50 us, 10 ms in all",
+            "interrupts-off     30   6 ms   60.0 %   400 us  stress-ng-vm in copy_page_range",
+            "unexplained             500 us    5.0 %",
+            "cyclic on CPU 1, 2 s after the start: 500 us late",
+            "_raw_spin_unlock+0x1a ← copy_page_range+0x6f2 ← do_syscall_64+0x82",
+        ];
+        assert_parts(&text, &parts);
+    }
+
+    #[test]
+    fn overhead_and_losses_are_named() {
+        let record = sample_explained::record();
+        assert_parts(
+            &overhead(&record),
+            &["tracing overhead: 3 ms in 30\u{202f}000 runs within 1 s:"],
+        );
+        let parts = [
+            "lost: 7 late wake-ups, samples or events",
+            "missing: page faults: this kernel has no event for them",
+        ];
+        assert_parts(&limitations(&record), &parts);
+    }
+
+    #[test]
+    fn only_worst_three_are_drawn_and_small_parts_are_summed_up() {
+        let mut record = sample_explained::record();
+        let late = record.worst[0].clone();
+        record.worst = vec![late; 5];
+        let count = |text: &str, part: &str| text.matches(part).count();
+        assert_eq!(count(&summary(&record, false), "after the start"), 3);
+        assert_eq!(count(&summary(&record, true), "after the start"), 5);
+        let explained = record.explained.as_mut().expect("it is explained");
+        explained.causes[2].total = Nanos::from_micros(99);
+        assert_parts(&summary(&record, false), &["other causes 99 us 1.0 %"]);
+        assert!(!summary(&record, true).contains("other causes"));
+        let short = record.worst[0].causes.pop().expect("it has charges");
+        let pieces = (0..2).map(|n| Charge {
+            ns: Nanos(short.ns.0 / 50),
+            from: short.from + Nanos(n),
+            ..short.clone()
+        });
+        record.worst[0].causes.extend(pieces);
+        assert_parts(&summary(&record, false), &["2 us | | 2 shorter segments"]);
+        assert!(!summary(&record, true).contains("shorter"));
+    }
+
+    #[test]
+    fn long_stack_is_wrapped() {
+        let functions: Vec<String> = (0..12).map(|n| format!("some_function_{n}+0x10")).collect();
+        let text = stack(&functions);
+        assert!(text.lines().count() > 2, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= STACK.1), "{text}");
+        assert_eq!(squeezed(&text), functions.join(" ← "));
+    }
+
+    #[test]
+    fn function_without_preemption_is_where_the_cpu_was_found() {
+        let mut record = sample_explained::record();
+        record.machine.preempt = Some("none".to_owned());
+        let explained = record.explained.as_mut().expect("it is explained");
+        "non-preemptible".clone_into(&mut explained.causes[0].cause);
+        let text = summary(&record, false);
+        assert_parts(&text, &["stress-ng-vm, found in copy_page_range", "It is not to blame"]);
+    }
+
+    #[test]
+    fn handler_of_milliseconds_in_virtual_machine_is_probably_the_host() {
+        let mut record = sample_explained::record();
+        record.machine.hypervisor = Some("KVM".to_owned());
+        let dispatch = &mut record.explained.as_mut().expect("it is explained").causes[2];
+        (dispatch.worst, dispatch.total) = (Nanos::from_millis(3), Nanos::from_micros(3_290));
+        let text = summary(&record, false);
+        let why = "dispatch: 3 ms is probably the host's (usually 10 us; hypervisor KVM; no steal \
+                   time reported)";
+        assert_parts(&text, &["3 ms probably the host", why]);
+    }
+
+    #[test]
+    fn segments_of_one_culprit_are_one_line() {
+        let mut record = sample_explained::record();
+        record.worst.truncate(1);
+        let causes = &mut record.worst[0].causes;
+        let half = Nanos(causes[0].ns.0 / 2);
+        let second = Charge { from: half, ns: half, ..causes[0].clone() };
+        causes[0].ns = half;
+        causes.insert(1, second);
+        assert_parts(&summary(&record, false), &["0 ns 350 us |############################"]);
+        assert_parts(&summary(&record, true), &["175 us 175 us |"]);
+    }
+
+    #[test]
+    fn bars_match_time_of_segments() {
+        let bar = |from, to| bar(Nanos(from), Nanos(to), Nanos(400));
         assert_eq!(bar(0, 400), "#".repeat(40));
         assert_eq!(
-            bar(100, 200),
+            bar(100, 300),
             format!("{}{}{}", " ".repeat(10), "#".repeat(20), " ".repeat(10))
         );
-        assert_eq!(bar(399, 1), format!("{}#", " ".repeat(39)));
-        assert_eq!(bar(400, 0), format!("{}#", " ".repeat(39)));
+        assert_eq!(bar(399, 400), format!("{}#", " ".repeat(39)));
+        assert_eq!(bar(400, 400), format!("{}#", " ".repeat(39)));
         assert_eq!(bar(u64::MAX, u64::MAX), format!("{}#", " ".repeat(39)));
     }
 
@@ -170,6 +313,6 @@ mod tests {
     fn record_without_explanations_has_no_summary_of_them() {
         let mut record = sample_explained::record();
         record.explained = None;
-        assert_eq!(summary(&record), "");
+        assert_eq!(summary(&record, true) + &overhead(&record) + &limitations(&record), "");
     }
 }

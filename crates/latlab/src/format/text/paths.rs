@@ -11,13 +11,17 @@ use std::fmt::Write as _;
 const FUNCTIONS: usize = 6;
 const SECTIONS: usize = 2;
 
-/// Returns the paths of the worst samples, as far as they are known.
-pub(super) fn summary(record: &Record) -> String {
+/// Different paths that are shown unless all are asked for.
+const PATHS: usize = 3;
+
+/// Returns the paths of the worst samples, as far as they are known: all of them if it is `verbose`.
+pub(super) fn summary(record: &Record, verbose: bool) -> String {
     let known = record.worst.iter().filter_map(|sample| Some((sample, sample.path.as_ref()?)));
     let known: Vec<(&Sample, &Path)> = known.collect();
     // Samples with the same path are shown once.
     let alike = |a: &(&Sample, &Path), b: &(&Sample, &Path)| a.1.functions == b.1.functions;
-    known.chunk_by(alike).map(several).collect()
+    let shown = if verbose { usize::MAX } else { PATHS };
+    known.chunk_by(alike).take(shown).map(several).collect()
 }
 
 /// Formats samples that all took the same path.

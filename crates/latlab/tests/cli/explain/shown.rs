@@ -6,6 +6,14 @@ use latlab_core::record::Record;
 use serde_json::Value;
 use std::fs;
 
+/// The names of the tasks of the loads.
+const LOADS: [&str; 2] = ["load:hackbench", "load:procfs"];
+
+/// The percentage at the beginning of a line of the verdict.
+fn percentage(line: &str) -> Option<u64> {
+    line.split_once(" % ")?.0.parse().ok()
+}
+
 #[test]
 fn explained_run_becomes_report_trace_and_stacks() {
     if !root() {
@@ -20,10 +28,7 @@ fn explained_run_becomes_report_trace_and_stacks() {
     explain.wait_until_measuring();
     let named = workers(explain.pid()).into_iter().filter_map(|worker| field(worker, "Name"));
     let named: Vec<String> = named.collect();
-    assert!(
-        !named.is_empty() && named.iter().all(|name| ["hackbench", "procfs"].contains(&&**name)),
-        "{named:?}"
-    );
+    assert!(!named.is_empty() && named.iter().all(|name| LOADS.contains(&&**name)), "{named:?}");
     let output = explain.finish();
     drop(lock);
     assert_eq!(output.code(), Some(0), "{output:?}");
@@ -31,9 +36,15 @@ fn explained_run_becomes_report_trace_and_stacks() {
     let found = explained(&record);
     assert!(found.late > 100 && !found.stacks.is_empty() && !found.cost.is_empty(), "{found:?}");
     assert!(found.causes.iter().any(|share| named.contains(&share.culprit)), "{found:?}");
-    for cause in &found.causes[..3] {
-        assert!(output.stdout.contains(&cause.cause), "{cause:?}: {output:?}");
-    }
+    assert!(output.stdout.contains(&found.causes[0].cause), "{found:?}: {output:?}");
+    let verdict: Vec<u64> = output.stdout.lines().map_while(percentage).collect();
+    assert!((1..=3).contains(&verdict.len()), "{output:?}");
+    assert!(
+        verdict.is_sorted_by(|a, b| a >= b) && verdict.iter().sum::<u64>() <= 102,
+        "{output:?}"
+    );
+    assert_eq!(output.stdout.matches("after the start: ").count(), 3, "{output:?}");
+    assert!(!output.stdout.contains("tracing overhead"), "{output:?}");
 
     let mut report = command("report");
     report.arg(path("run.json")).arg("-o").arg(path("run.html"));

@@ -100,6 +100,43 @@ fn task_name_unknown_is_refused() {
 }
 
 #[test]
+fn process_that_ends_at_once_is_refused() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    // It sleeps once, until its end, so that no wake-up is complete.
+    let sleeper = Running::start(Command::new("sleep").arg("3"));
+    let output = latlab(&format!("explain --pid {} --for 1min", sleeper.pid()));
+    output.assert_refused(2, &[&format!("--pid {}", sleeper.pid()), "ended after", "no wake-up"]);
+    sleeper.finish();
+}
+
+#[test]
+fn realtime_tasks_are_refused_where_there_are_none() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let words = "explain --rt --for 1s --above 10s";
+    // A guest has no real-time programs. On this machine there may be some.
+    let here = latlab(words);
+    let without = "no program has a real-time task";
+    assert!(here.code() == Some(0) || here.stderr.contains(without), "{here:?}");
+    let task = Running::start(&mut command("exec --fifo 1 -- sleep 100"));
+    wait_until("it has a real-time policy", || {
+        let chrt = run(Command::new("chrt").args(["-p", &task.pid().to_string()]));
+        chrt.stdout.contains("SCHED_FIFO")
+    });
+    let with = latlab(words);
+    assert_eq!(with.code(), Some(0), "{with:?}");
+    assert!(with.stdout.contains("no wake-up was later than 10 s"), "{with:?}");
+    task.signal("KILL");
+    task.finish();
+    latlab(&format!("{words} --on lab:rt --traced")).assert_refused(2, &[without]);
+}
+
+#[test]
 fn task_that_cannot_be_watched_is_refused() {
     if !root() {
         return;

@@ -70,7 +70,7 @@ fn series_of_scan_has_row_and_no_histogram() {
     record.series.truncate(1);
     record.series[0].probe.insert_str(0, "scan.");
     record.scans = sample_scan::scans();
-    let text = crate::format::text::summary(&record);
+    let text = crate::format::text::summary(&record, false);
     assert!(text.contains("\nscan.cyclic ") && !text.contains('#'), "{text}");
     assert_eq!(text.matches("\npopulate:size=4MiB on ").count(), 4, "{text}");
 }

@@ -1,0 +1,72 @@
+//! Remedies: what to do against a delay, one clause each. Findings of doctor and verdicts of
+//! explanations use the same clauses.
+
+use crate::machine::Machine;
+
+/// Against time that the host of a virtual machine takes.
+pub(crate) const PIN_VIRTUAL_CPUS: &str = "on the host, pin the virtual CPUs to dedicated CPUs";
+
+/// Against all that only a fully preemptible kernel can preempt.
+pub(crate) const REALTIME_KERNEL: &str = "boot a kernel with CONFIG_PREEMPT_RT=y";
+
+/// Against interrupt handlers that run above every task.
+pub(crate) const THREAD_INTERRUPTS: &str = "boot with `threadirqs`";
+
+/// Against timers that expire at ticks only.
+pub(crate) const HIGH_RESOLUTION: &str =
+    "boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y";
+
+/// Against idle states with a long exit latency.
+pub(crate) const LIMIT_IDLE_STATES: &str = "the application should keep /dev/cpu_dma_latency open with 0 written to it; for one \
+     measurement: `latlab run --set cpu_dma_latency=0`";
+
+/// Against a frequency that is low when a task wakes.
+pub(crate) const CONSTANT_FREQUENCY: &str = "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
+     governor=performance`";
+
+/// Against competing real-time tasks.
+pub(crate) const OUTRANK_RIVALS: &str =
+    "give the measured task a higher priority, or move them to other CPUs (`taskset -p`)";
+
+/// Against throttling of real-time tasks.
+pub(crate) const LIFT_THROTTLING: &str = "for one measurement: `latlab run --set rt_runtime_us=-1`";
+
+/// Against page faults.
+pub(crate) const LOCK_MEMORY: &str = "lock the task's memory (mlockall)";
+
+/// Returns the remedy against kernel code that can't be preempted, depending on whether the kernel
+/// can switch its preemption model.
+pub(crate) fn preemption(machine: &Machine) -> &'static str {
+    if machine.preempt_modes.iter().any(|mode| mode == "full") {
+        "boot with `preempt=full`"
+    } else {
+        "boot a kernel with CONFIG_PREEMPT=y or, better, CONFIG_PREEMPT_RT=y"
+    }
+}
+
+/// Returns a clause as the beginning of a sentence.
+pub(crate) fn sentence(clause: &str) -> String {
+    let mut rest = clause.chars();
+    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + rest.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedy_against_missing_preemption_depends_on_the_kernel() {
+        let mut machine = Machine::default();
+        assert!(preemption(&machine).contains("CONFIG_PREEMPT=y"));
+        machine.preempt_modes = vec!["none".to_owned(), "full".to_owned()];
+        assert_eq!(preemption(&machine), "boot with `preempt=full`");
+    }
+
+    #[test]
+    fn sentence_begins_in_upper_case() {
+        assert_eq!(sentence(THREAD_INTERRUPTS), "Boot with `threadirqs`");
+        assert_eq!(sentence("`sysctl`"), "`sysctl`");
+        assert_eq!(sentence(""), "");
+    }
+}

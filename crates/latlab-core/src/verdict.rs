@@ -1,0 +1,12 @@
+//! Verdicts: what a record says, in a few sentences, and what to do next.
+
+mod answer;
+mod causes;
+mod host;
+#[cfg(test)]
+mod tests;
+mod worst;
+
+pub use causes::{leading_causes, note_on_functions, runs_to_scheduling_point};
+pub use host::{Suspicion, probably_host};
+pub use worst::{Next, next, worst};

@@ -1,0 +1,90 @@
+//! The verdict on explained wake-ups: their leading causes, each with a remedy.
+
+use super::answer::{Subject, answer};
+use super::host::probably_host;
+use crate::machine::Machine;
+use crate::record::Record;
+use crate::record::explained::{Explained, Share};
+use crate::time::Nanos;
+
+/// Most lines of the verdict.
+const LINES: usize = 3;
+
+/// Least share of a cause after the first, in percent.
+const LEAST: u64 = 5;
+
+/// What no cause explains, as the verdict names it.
+const UNEXPLAINED: &str = "unexplained";
+
+/// Returns the leading causes of the late wake-ups of a record, the largest first, as lines such as
+/// `64 % the host of this virtual machine: on the host, pin the virtual CPUs to dedicated CPUs`. At
+/// most three; none where nothing was late or nothing was explained.
+pub fn leading_causes(record: &Record) -> Vec<String> {
+    let Some(explained) = &record.explained else { return Vec::new() };
+    let mut sums = sums(explained);
+    sums.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    let percent = |total: Nanos| {
+        let share = u128::from(total.0) * 200 / u128::from(explained.total.0.max(1));
+        u64::try_from(share.div_ceil(2)).unwrap_or(100)
+    };
+    let large = sums.into_iter().map(|(cause, total)| (cause, percent(total)));
+    let large = large.enumerate().filter(|(place, (_, share))| *place == 0 || *share >= LEAST);
+    let lines = large.take(LINES).map(|(_, (cause, share))| {
+        let (what, remedy) = answer(cause, &subject(record, explained, cause));
+        format!("{share} % {what}: {remedy}")
+    });
+    lines.collect()
+}
+
+/// The time of each cause, and that without one.
+fn sums(explained: &Explained) -> Vec<(&str, Nanos)> {
+    let mut sums: Vec<(&str, Nanos)> = Vec::new();
+    for share in &explained.causes {
+        match sums.iter_mut().find(|(cause, _)| *cause == share.cause) {
+            Some((_, sum)) => *sum = *sum + share.total,
+            None => sums.push((&share.cause, share.total)),
+        }
+    }
+    sums.push((UNEXPLAINED, explained.unexplained));
+    sums.retain(|(_, total)| *total > Nanos(0));
+    sums
+}
+
+/// The largest share of a cause, and whether a large part of its time is probably the host's.
+fn subject<'a>(record: &'a Record, explained: &'a Explained, cause: &str) -> Subject<'a> {
+    let of_cause = || explained.causes.iter().filter(move |share| share.cause == cause);
+    let suspect = |share: &&Share| {
+        probably_host(record, cause, &share.culprit, share.worst).map(|why| (share.worst, why))
+    };
+    let suspects: Vec<_> = of_cause().filter_map(|share| suspect(&share)).collect();
+    let hosted = suspects.iter().fold(Nanos(0), |sum, (worst, _)| sum + *worst);
+    let all = of_cause().fold(Nanos(0), |sum, share| sum + share.total);
+    let longest = suspects.into_iter().max_by_key(|(worst, _)| *worst);
+    Subject {
+        machine: &record.machine,
+        largest: of_cause().max_by_key(|share| share.total),
+        hosted: longest.filter(|_| hosted.0 >= all.0.div_ceil(4)),
+        policy: record.series.first().map(|series| &series.schedule),
+    }
+}
+
+/// Whether kernel code runs on to its next scheduling point after the interrupt that wakes a task,
+/// on this machine: it is not preemptible.
+pub fn runs_to_scheduling_point(machine: &Machine) -> bool {
+    matches!(machine.preempt.as_deref(), Some("none" | "voluntary"))
+}
+
+/// Returns what the function of a non-preemptible section means where kernel code is not
+/// preemptible. None on other machines, and without such sections.
+pub fn note_on_functions(record: &Record) -> Option<String> {
+    let sections = record.explained.iter().flat_map(|explained| &explained.causes);
+    let named = |share: &Share| share.cause == "non-preemptible" && share.function.is_some();
+    let model = record.machine.preempt.as_deref().unwrap_or_default();
+    (runs_to_scheduling_point(&record.machine) && { sections }.any(named)).then(|| {
+        format!(
+            "preempt={model}: the function of a non-preemptible section is where the interrupt \
+             found the CPU, or where the task was switched out at last. It is not to blame: any \
+             kernel code runs to its next scheduling point."
+        )
+    })
+}
