@@ -75,7 +75,20 @@ pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
 
 /// Formats a time for pages and pictures, where every font has a µ.
 pub(crate) fn micro(time: Nanos) -> String {
-    time.to_string().replace(" us", " µs")
+    with_micro(&time.to_string())
+}
+
+/// Writes the microseconds of a text with a µ, for pages and pictures.
+pub(crate) fn with_micro(text: &str) -> String {
+    let mut parts = text.split(" us");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_unit = whole.ends_with(|c: char| c.is_ascii_digit())
+            && !part.starts_with(|c: char| c.is_alphanumeric());
+        whole += if is_unit { " µs" } else { " us" };
+        whole += part;
+    }
+    whole
 }
 
 /// Formats a count in groups of three digits, separated by narrow no-break spaces.
@@ -154,6 +167,12 @@ mod tests {
     fn plain_value_has_no_json_punctuation() {
         let threads = serde_json::json!([{ "comm": "irq/9-acpi", "pid": 39, "kernel": true }, 1]);
         assert_eq!(plain(&threads), "comm irq/9-acpi pid 39 kernel true, 1");
+    }
+
+    #[test]
+    fn only_units_get_a_micro_sign() {
+        let shown = with_micro("up to 4.69 us; usually 3 us (5 used, 7 us)");
+        assert_eq!(shown, "up to 4.69 µs; usually 3 µs (5 used, 7 µs)");
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
             h1 { "Latency report" }
             @for Headline { subject, text, notes } in headlines {
                 p class="verdict" {
-                    span { (subject) } " " (text) @for note in notes { " " small { (note) } }
+                    span { (subject) } " " (with_code(&text))
+                    @for note in notes { " " small { (with_code(&note)) } }
                 }
             }
             @for source in sources {
@@ -31,6 +32,15 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
                 }
             }
             (time_domain(sources))
+        }
+    }
+}
+
+/// A text whose parts in backquotes are code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (n, part) in text.split('`').enumerate() {
+            @if n % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
-use crate::format::explained::{culprit_and_function, share};
 use crate::format::picture::{NamedRecord, corrected, distribution, load};
-use crate::format::{grouped, micro, printable, series_name};
+use crate::format::{grouped, micro, printable, series_name, with_micro};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::Off;
-use latlab_core::record::explained::Share;
-use latlab_core::record::{Record, Series};
+use latlab_core::record::Series;
 use latlab_core::time::Nanos;
+use latlab_core::verdict::leading_causes;
 
 /// Functions of the worst sample that are named.
 const BUSIEST: usize = 3;
@@ -37,8 +36,8 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let names = comparison.latency_names();
     let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| Headline {
         subject: printable(&format!("{name} · {sides}")),
-        text: capital(&latency.sentence()).replace(" us", " µs"),
-        notes: vec![format!("{}. {design}", capital(&latency.worst.words())).replace(" us", " µs")],
+        text: with_micro(&capital(&latency.sentence())),
+        notes: vec![with_micro(&format!("{}. {design}", capital(&latency.worst.words())))],
     });
     headlines.collect()
 }
@@ -104,11 +103,12 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
     Headline { subject, text, notes: note.into_iter().collect() }
 }
 
-/// A headline for each explained record: the leading causes of its late wake-ups.
+/// A headline for each explained record: the leading causes of its late wake-ups, with remedies.
 pub(super) fn cause_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let several = sources.len() > 1;
     let headlines = sources.iter().filter_map(|source| {
-        let mut causes = leading_causes(&source.record).into_iter().map(|line| printable(&line));
+        let causes = leading_causes(&source.record).into_iter();
+        let mut causes = causes.map(|line| with_micro(&printable(&line)));
         let name = if several { format!("{} · ", source.name) } else { String::new() };
         let subject = format!("{name}why wake-ups were late");
         Some(Headline { subject, text: causes.next()?, notes: causes.collect() })
@@ -141,25 +141,4 @@ pub(super) fn path_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
         Some(Headline { subject, text: lines.next()?, notes: lines.collect() })
     });
     headlines.collect()
-}
-
-/// Returns the largest causes of late wake-ups, each with its largest culprit; none where nothing was
-/// late.
-fn leading_causes(record: &Record) -> Vec<String> {
-    const LINES: usize = 3;
-    let Some(explained) = &record.explained else { return Vec::new() };
-    let mut sums: Vec<(&Share, Nanos)> = Vec::new();
-    for share in &explained.causes {
-        match sums.iter_mut().find(|(first, _)| first.cause == share.cause) {
-            Some((_, sum)) => *sum = *sum + share.total,
-            None => sums.push((share, share.total)),
-        }
-    }
-    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
-    let line = |(first, sum): &(&Share, Nanos)| {
-        let who = culprit_and_function(&first.culprit, first.function.as_deref());
-        let who = if who.is_empty() { String::new() } else { format!(": {who}") };
-        format!("{} {}{who}", share(*sum, explained.total), first.cause)
-    };
-    sums.iter().take(LINES).map(line).collect()
 }

@@ -126,7 +126,7 @@ fn worst(scope: Scope<'_>) -> Markup {
                 sample.cpu.to_string(),
                 micro(sample.at),
                 micro(sample.latency),
-                largest(sample),
+                largest(record, sample),
                 sample.unexplained.map(micro).unwrap_or_default(),
             ]
         });

@@ -1,19 +1,20 @@
 //! The causes of one late wake-up in one line.
 
-use crate::format::explained::culprit_and_function;
+use crate::format::explained::culprit_in;
 use crate::format::micro;
 use latlab_core::explain::names::culprit;
-use latlab_core::record::Sample;
+use latlab_core::record::{Record, Sample};
 use latlab_core::time::Nanos;
 
 /// Most causes that are named.
 const MOST: usize = 4;
 
 /// Returns the largest causes of a sample, each with the time charged to it in all, and the rest.
-pub(in crate::format::html) fn largest(sample: &Sample) -> String {
+pub(in crate::format::html) fn largest(record: &Record, sample: &Sample) -> String {
     let mut sums: Vec<(String, Nanos)> = Vec::new();
     for charge in &sample.causes {
-        let who = culprit_and_function(&charge.culprit, culprit(&charge.stack));
+        let who = (&*charge.cause, &*charge.culprit);
+        let who = culprit_in(record, who, culprit(&charge.stack), charge.ns);
         let who = if who.is_empty() { String::new() } else { format!(" ({who})") };
         let name = format!("{}{who}", charge.cause);
         match sums.iter_mut().find(|(known, _)| *known == name) {
@@ -41,7 +42,8 @@ mod tests {
 
     #[test]
     fn causes_are_summed_and_the_small_ones_together() {
-        let mut sample = sample_explained::record().worst[0].clone();
+        let record = sample_explained::record();
+        let mut sample = record.worst[0].clone();
         let charge = |nth: u64| Charge {
             cause: "softirq".to_owned(),
             from: Nanos(0),
@@ -52,6 +54,6 @@ mod tests {
         sample.causes = (0..12).map(charge).collect();
         let words = "20 ns softirq (vector 0), 18 ns softirq (vector 1), 16 ns softirq (vector 2), \
                      14 ns softirq (vector 3), 22 ns in 2 others";
-        assert_eq!(largest(&sample), words);
+        assert_eq!(largest(&record, &sample), words);
     }
 }

@@ -1,12 +1,12 @@
 //! Time lines of the worst wake-ups, on one scale.
 
 use super::{Block, CauseColours, Drawing, GREY, Row, Shade, largest, percent};
-use crate::format::explained::culprit_and_function;
+use crate::format::explained::culprit_in;
 use crate::format::micro;
 use latlab_core::explain::names::culprit;
-use latlab_core::record::{Charge, Sample};
+use latlab_core::record::{Charge, Record, Sample};
 
-pub(super) fn draw(worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
+pub(super) fn draw(record: &Record, worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
     let mut drawing = Drawing::default();
     let longest = worst.iter().map(|sample| sample.latency).max().unwrap_or_default();
     for sample in worst {
@@ -21,14 +21,14 @@ pub(super) fn draw(worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
             place: (percent(charge.from, longest), percent(charge.ns, longest)),
             colour: colours.colour(&charge.cause),
             shade: Shade::Full,
-            title: title(charge),
+            title: title(record, charge),
             text: String::new(),
         });
         drawing.row(Row {
             name: format!("{} · CPU {}", sample.probe, sample.cpu),
             value: micro(sample.latency),
             blocks: std::iter::once(rest).chain(charges).collect(),
-            note: largest(sample),
+            note: largest(record, sample),
         });
     }
     drawing.axis(longest);
@@ -40,8 +40,9 @@ pub(super) fn draw(worst: &[&Sample], colours: &CauseColours<'_>) -> Drawing {
     drawing
 }
 
-fn title(charge: &Charge) -> String {
-    let culprit = culprit_and_function(&charge.culprit, culprit(&charge.stack));
+fn title(record: &Record, charge: &Charge) -> String {
+    let who = (&*charge.cause, &*charge.culprit);
+    let culprit = culprit_in(record, who, culprit(&charge.stack), charge.ns);
     let stack: String = charge.stack.iter().map(|function| format!(" ← {function}")).collect();
     let (from, length) = (micro(charge.from), micro(charge.ns));
     let colon = if culprit.is_empty() { "" } else { ": " };

@@ -1,12 +1,13 @@
 //! Latency by cause: a bar for each cause, divided among its culprits.
 
 use super::{Block, CauseColours, Drawing, GREY, Row, Shade, percent};
-use crate::format::explained::{culprit_and_function, share};
+use crate::format::explained::{culprit_in, share};
 use crate::format::micro;
+use latlab_core::record::Record;
 use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
 
-pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing {
+pub(super) fn draw(record: &Record, explained: &Explained, colours: &CauseColours<'_>) -> Drawing {
     let mut drawing = Drawing::default();
     let of = |cause: &&str| -> Vec<&Share> {
         explained.causes.iter().filter(|share| share.cause == *cause).collect()
@@ -25,7 +26,8 @@ pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing
         let block = |part: &&Share| {
             let place = (reached, percent(part.total, longest));
             reached += place.1;
-            let culprit = culprit_and_function(&part.culprit, part.function.as_deref());
+            let (who, function) = ((&*part.cause, &*part.culprit), part.function.as_deref());
+            let culprit = culprit_in(record, who, function, part.worst);
             let title = format!("{cause} {} {culprit}", micro(part.total));
             let colour = colours.colour(cause);
             Block { place, colour, shade: Shade::Full, title, text: String::new() }
