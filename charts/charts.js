@@ -17,7 +17,7 @@ import {
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
 import { columns, columnsAt, LOOKS } from "./columns.js";
-import { above, broken, entry, GAP, heights, ICON, inPanels, named, panels, paper, parts, RIGHT, ticked } from "./layout.js";
+import { above, broken, entry, entryLines, GAP, heights, ICON, inPanels, LINE, named, namesOf, panels, paper, parts, RIGHT, specks, ticked } from "./layout.js";
 import { barsHeight, marks } from "./marks.js";
 
 echarts.use([
@@ -34,12 +34,15 @@ echarts.use([
   TooltipComponent,
 ]);
 
-/** Icons of the legend; the invisible specks make them as high as a line of text. */
-const SPECKS = "path://M0,0h.1v.1h-.1zM0,16h.1v.1h-.1z";
-const DASH = `${SPECKS}M0,7h24v2h-24z`;
-const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
-const DOTS = `${SPECKS}M0,7h2v2h-2zM5,7h2v2h-2zM10,7h2v2h-2zM15,7h2v2h-2zM20,7h2v2h-2z`;
-const HAIR = `${SPECKS}M0,7.6h24v.8h-24z`;
+/** Icons of the legend for an entry of some height. */
+const DASH = (height) => `${specks(height)}M0,${height / 2 - 1}h24v2h-24z`;
+const HAIR = (height) => `${specks(height)}M0,${height / 2 - 0.4}h24v.8h-24z`;
+const DASHES = (height) => specks(height) + pieces([0, 9, 18], 6, height);
+const DOTS = (height) => specks(height) + pieces([0, 5, 10, 15, 20], 2, height);
+
+function pieces(places, length, height) {
+  return places.map((x) => `M${x},${height / 2 - 1}h${length}v2h-${length}z`).join("");
+}
 
 /** Style of a line in the chart, the legend and the tooltip. */
 const STROKES = {
@@ -91,7 +94,7 @@ function draw(chart) {
 
 /** Style of text. */
 function lettering() {
-  return { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12 };
+  return { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12, lineHeight: LINE };
 }
 
 /** A colour of the page. */
@@ -138,6 +141,8 @@ function options(chart, view) {
 
 /** The legend, below the chart. Its names are all visible, as nothing can be scrolled on paper. */
 function legend(chart, view, text) {
+  // All entries are equally high, as ECharts centres their texts.
+  const height = LINE * entryLines(namesOf(chart), view.getWidth(), text);
   return {
     type: "plain",
     selected: view.getOption()?.legend[0].selected,
@@ -146,12 +151,12 @@ function legend(chart, view, text) {
     bottom: 0,
     padding: 0,
     itemGap: GAP,
-    itemHeight: 16,
+    itemHeight: height,
     itemWidth: ICON,
     align: "left",
     data: [
-      ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look, colour("text")) })),
-      ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
+      ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon(height), itemStyle: legendStyle(look, colour("text")) })),
+      ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon(height) })),
     ],
     formatter: (name) => entry(name, view.getWidth(), text),
     textStyle: text,
@@ -166,41 +171,38 @@ function inOne(chart, view, text) {
     grid: { left: 0, right: RIGHT, top: above(), bottom, outerBoundsMode: "same" },
     xAxis: axis(chart.x, text, width - 90, { nameGap: 30, room: barsHeight(chart), end: false }),
     yAxis: axis(chart.y, text, 500, { nameGap: 52, room: 0, end: true }),
-    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart, nth) }))],
+    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart, nth > 0 && highest(chart.lines[0])) }))],
   };
 }
 
 /** Small multiples: a panel for each line, on the same axes. */
 function inPanel(chart, view, text) {
-  const places = panels(chart, view.getWidth());
+  const places = panels(chart, view.getWidth(), text);
   const x = ({ width, last }) => axis(chart.x, text, width, { nameGap: 30, room: 0, end: false, labelled: last });
   return {
     axisPointer: { link: [{ xAxisIndex: "all" }] },
-    title: places.map(({ left, top, width }, nth) => ({
-      text: chart.lines[nth].name,
-      left: left - 5,
-      top: top - 22,
-      padding: 0,
-      textStyle: { ...text, fontWeight: 600, width: width + RIGHT, overflow: "truncate" },
-    })),
+    title: places.map(({ title }) => ({ ...title, padding: 0, textStyle: { ...text, fontWeight: 600 } })),
     grid: places.map(({ left, top, width, height }) => ({ left, top, width, height, outerBoundsMode: "none" })),
     xAxis: places.map((place, gridIndex) => ({ ...x(place), gridIndex })),
     yAxis: places.map(({ height }, gridIndex) => ({ ...axis(chart.y, text, height * 3, { nameGap: 0, room: 0, end: true }), name: "", gridIndex })),
-    series: chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart, 0), xAxisIndex: nth, yAxisIndex: nth })),
+    series: chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart), xAxisIndex: nth, yAxisIndex: nth })),
   };
 }
 
-/** The highest point of a line. */
+/** The highest point of a line, which has at least one. */
 function highest({ points }) {
   return points.reduce((best, point) => (point[1] > best[1] ? point : best));
 }
 
-/** The label of the highest point of a line over time. */
-function peak(line, chart, nth) {
+/** The label of the highest point of a line over time. `other`: a point whose label it must not hide. */
+function peak(line, chart, other) {
   if (!chart.marks.peaks) return {};
   const [at, value] = highest(line);
-  const beside = at > (chart.x.min + chart.x.max) / 2 ? "left" : "right";
-  const label = { position: nth === 0 ? beside : "top", formatter: shown(value, chart.y), color: colour("text"), fontSize: 12 };
+  const share = (x) => (x - chart.x.min) / (chart.x.max - chart.x.min);
+  const near = other && Math.abs(share(at) - share(other[0])) < 0.2;
+  const beside = share(at) > 0.5 ? "left" : "right";
+  const position = near || Math.abs(share(at) - 0.5) > 0.48 ? beside : "top";
+  const label = { position, formatter: shown(value, chart.y), color: colour("text"), fontSize: 12 };
   return { markPoint: { silent: true, symbol: "circle", symbolSize: 6, data: [{ coord: [at, value], label: { show: true, ...label } }] } };
 }
 
@@ -240,13 +242,12 @@ function valueAt(place, axis) {
  */
 function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
   const rule = { lineStyle: { color: colour("line") } };
-  const upright = axis.named.length > 0 ? named(axis, pixels, text) : {};
   return {
     type: "value",
     min: placed(axis.min, axis),
     max: placed(axis.max, axis),
     splitNumber: parts(axis, pixels),
-    name: labelled ? broken(axis.label, pixels, text, /(?= )/) : "",
+    name: labelled ? broken(axis.label, pixels, text, /(?<= )/) : "",
     nameLocation: "middle",
     nameGap: nameGap + room,
     nameTextStyle: { ...text, color: colour("muted") },
@@ -255,7 +256,6 @@ function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
     axisLabel: {
       ...custom(axis),
       ...text,
-      ...upright,
       show: labelled,
       color: colour("muted"),
       hideOverlap: axis.named.length === 0,
@@ -264,6 +264,7 @@ function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
       showMinLabel: axis.named.length > 0 || (axis.log ? ticked(axis.min, axis, pixels) : axis.min === 0),
       showMaxLabel: axis.named.length > 0 || (axis.log ? ticked(axis.max, axis, pixels) : end),
       formatter: (place) => shown(place, axis),
+      ...(axis.named.length > 0 && named(axis, pixels, text)),
     },
     splitLine: { show: axis.named.length === 0, ...rule },
   };

@@ -13,9 +13,12 @@ function plot() {
   return paper.matches ? 280 : 320;
 }
 
-/** Sizes of a panel, of its title, and of what is below the last one, in pixels. */
+/** Height of a line of text in pixels. */
+export const LINE = 16;
+
+/** Sizes of a panel, of the space around its title, and of what is below the last one, in pixels. */
 const PANEL = 92;
-const PANEL_TITLE = 34;
+const AROUND_TITLE = 18;
 const BELOW = 48;
 
 /** Lines over time from which on each has a panel of its own, and panels in one column. */
@@ -32,10 +35,15 @@ export const RIGHT = 24;
 export const ICON = 24;
 export const GAP = 10;
 const ICON_GAP = 5;
-const LINE = 16;
 
 /** Least distances of ticks, in pixels. */
 const TICK = 64;
+
+/** Between the parts of a name. */
+const BETWEEN = /(?<= · )/;
+
+/** How much wider bold text is. */
+const BOLD = 1.15;
 
 const pen = document.createElement("canvas").getContext("2d");
 
@@ -50,63 +58,82 @@ export function inPanels({ marks, lines }) {
   return marks.peaks && lines.length >= PANELS_FROM;
 }
 
-/** A text in lines that are not wider than some pixels, as far as it has parts. */
-export function broken(name, room, text, parts) {
-  const lines = [];
-  for (const part of name.split(parts)) {
-    const longer = (lines.at(-1) ?? "") + part;
-    if (lines.length === 0 || wide(longer, text) > room) lines.push(part.replace(/^ (· )?/, ""));
-    else lines[lines.length - 1] = longer;
-  }
-  return lines.join("\n");
+/** The begin of an icon: invisible specks make it as high as its entry in the legend. */
+export function specks(height) {
+  return `path://M0,0h.1v.1h-.1zM${ICON - 0.1},${height - 0.1}h.1v.1h-.1z`;
 }
 
-/** A name in lines that fit into the legend: it is broken between its parts. */
-export function entry(name, width, text) {
-  return broken(name, width - RIGHT - ICON - ICON_GAP, text, /(?= · )/);
+/** A text in lines that are not wider than some pixels, as far as `between` divides it. */
+export function broken(text, room, style, between) {
+  const lines = [];
+  for (const part of text.split(between)) {
+    const longer = (lines.at(-1) ?? "") + part;
+    if (lines.length === 0 || wide(longer.trimEnd(), style) > room) lines.push(part);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line) => line.trimEnd()).join("\n");
+}
+
+/** Names of all columns and lines of a chart. */
+export function namesOf(chart) {
+  return [...chart.marks.columns, ...chart.lines].map(({ name }) => name);
+}
+
+/** A name as it is in the legend: broken between its parts if it is wider than the chart. */
+export function entry(name, width, style) {
+  return broken(name, width - RIGHT - ICON - ICON_GAP, style, BETWEEN);
+}
+
+/** Lines of the longest name in the legend. */
+export function entryLines(names, width, style) {
+  return Math.max(1, ...names.map((name) => entry(name, width, style).split("\n").length));
 }
 
 /** Height of a legend whose entries follow each other in rows, in pixels. */
-function legendHeight(names, width, text) {
-  let [height, used, row] = [0, 0, 0];
+function legendHeight(names, width, style) {
+  let [rows, used] = [1, 0];
   for (const name of names) {
-    const lines = entry(name, width, text).split("\n");
-    const pixels = ICON + ICON_GAP + Math.max(...lines.map((line) => wide(line, text))) + 1;
-    if (used && used + pixels > width - RIGHT) [height, used, row] = [height + row + GAP, 0, 0];
+    const pixels = ICON + ICON_GAP + Math.max(...entry(name, width, style).split("\n").map((line) => wide(line, style))) + 1;
+    if (used && used + pixels > width - RIGHT) [rows, used] = [rows + 1, 0];
     used += pixels + GAP;
-    row = Math.max(row, LINE * lines.length);
   }
-  return height + row;
+  return rows * (LINE * entryLines(names, width, style) + GAP);
 }
 
 /** Heights of a chart and of its legend, in pixels. */
 export function heights(chart, width, text) {
   if (inPanels(chart)) {
-    const { rows } = columns(chart, width);
-    return { legend: 0, all: above() + rows * (PANEL + PANEL_TITLE) + BELOW };
+    const { rows, pitch } = columns(chart, width, text);
+    return { legend: 0, all: above() + rows * pitch + BELOW };
   }
-  const names = [...chart.marks.columns, ...chart.lines].map(({ name }) => name);
-  const legend = names.length ? legendHeight(names, width, text) + GAP : 0;
+  const legend = legendHeight(namesOf(chart), width, text);
   return { legend, all: above() + plot() + legend };
 }
 
-function columns({ lines }, width) {
+/** Columns and rows of panels: the width of a column, the distance of rows, and the titles. */
+function columns({ lines }, width, text) {
   const many = lines.length > ONE_COLUMN && width >= WIDE ? 2 : 1;
-  return { many, rows: Math.ceil(lines.length / many) };
+  const each = width / many;
+  const titles = lines.map(({ name }) => broken(name, (each - RIGHT) / BOLD, text, BETWEEN));
+  const title = LINE * Math.max(...titles.map((title) => title.split("\n").length));
+  return { each, titles, rows: Math.ceil(lines.length / many), pitch: PANEL + title + AROUND_TITLE };
 }
 
-/** Where each panel is, in pixels, and whether it is the last one of its column. */
-export function panels(chart, width) {
-  const { many, rows } = columns(chart, width);
+/** Where each panel and its title are, in pixels, and whether it is the last one of its column. */
+export function panels(chart, width, text) {
+  const { each, titles, rows, pitch } = columns(chart, width, text);
   const left = 70;
-  const each = width / many;
-  return chart.lines.map((_, nth) => ({
-    left: Math.floor(nth / rows) * each + left,
-    top: above() + (nth % rows) * (PANEL + PANEL_TITLE) + PANEL_TITLE,
-    width: each - left - RIGHT,
-    height: PANEL,
-    last: nth % rows === rows - 1 || nth === chart.lines.length - 1,
-  }));
+  return chart.lines.map((_, nth) => {
+    const [x, y] = [Math.floor(nth / rows) * each, above() + (nth % rows) * pitch];
+    return {
+      left: x + left,
+      top: y + pitch - PANEL,
+      width: each - left - RIGHT,
+      height: PANEL,
+      last: nth % rows === rows - 1 || nth === chart.lines.length - 1,
+      title: { text: titles[nth], left: x, top: y + AROUND_TITLE / 2 },
+    };
+  });
 }
 
 /** Number of parts between ticks on an axis of this length in pixels. */
@@ -129,9 +156,11 @@ export function ticked(end, axis, pixels) {
   return !Number.isInteger(place) || place % step === 0;
 }
 
-/** Style of labels that are names: broken into lines, or upright where there is no room for that. */
-export function named({ named }, pixels, text) {
-  const room = pixels / Math.max(named.length, 1) - 6;
-  const longest = Math.max(...named.flatMap(([, name]) => name.split(" ")).map((word) => wide(word, text)));
-  return longest > room ? { rotate: 90, width: 120, overflow: "truncate" } : { rotate: 0, width: room, overflow: "break" };
+/** Labels that are names: broken into lines, or upright where there is no room for that. */
+export function named({ named }, pixels, style) {
+  const room = pixels / named.length - 6;
+  const lines = (name) => broken(name, room, style, /(?<=[ -])/);
+  const fits = named.every(([, name]) => lines(name).split("\n").every((line) => wide(line, style) <= room));
+  const text = (place) => named.find(([at]) => at === place)?.[1] ?? "";
+  return fits ? { rotate: 0, formatter: (place) => lines(text(place)) } : { rotate: 90, formatter: text };
 }

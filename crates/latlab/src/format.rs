@@ -91,6 +91,13 @@ pub(crate) fn with_micro(text: &str) -> String {
     whole
 }
 
+/// Returns a sentence with its first letter in upper case.
+pub(crate) fn capital(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + rest.as_str()
+}
+
 /// Formats a count in groups of three digits, separated by narrow no-break spaces.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();

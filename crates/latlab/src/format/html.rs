@@ -53,7 +53,7 @@ pub(crate) fn page(sources: &[NamedRecord], charts: &[Chart]) -> String {
         (explained::figures(scope))
         (paths::figures(scope))
         (hint())
-        @for one in charts { (chart(scope.level, one, "", &Markup::default())) }
+        @for one in charts { (chart(scope.level, one, &one.title, "", &Markup::default())) }
         (explained::tables(scope))
         (scans::tables(scope))
         (numbers::tables(scope))

@@ -1,7 +1,7 @@
 //! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
 use crate::format::picture::{NamedRecord, corrected, distribution, load};
-use crate::format::{grouped, micro, printable, series_name, with_micro};
+use crate::format::{capital, grouped, micro, printable, series_name, with_micro};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
 use latlab_core::path::Off;
@@ -40,13 +40,6 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
         notes: vec![with_micro(&format!("{}. {design}", capital(&latency.worst.words())))],
     });
     headlines.collect()
-}
-
-/// Returns a sentence with its first letter in upper case.
-fn capital(sentence: &str) -> String {
-    let mut rest = sentence.chars();
-    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
-    first.unwrap_or_default() + rest.as_str()
 }
 
 /// A headline for each probe under each load of each record, without the probes of scans.

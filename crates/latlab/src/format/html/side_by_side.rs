@@ -22,7 +22,9 @@ const FEW_ITEMS: usize = 4;
 type Fact = (String, Vec<Vec<String>>);
 
 /// Facts with a column for each record or machine.
+#[derive(Default)]
 pub(super) struct SideBySide<'a> {
+    sources: usize,
     columns: Vec<&'a str>,
     facts: Vec<Fact>,
 }
@@ -33,9 +35,8 @@ pub(super) fn section(
     title: &str,
     facts_of: impl Fn(&Record) -> Vec<(String, String)>,
 ) -> Markup {
-    let columns = scope.sources.iter().enumerate();
-    let mut all = SideBySide { columns: Vec::new(), facts: Vec::new() };
-    for (n, source) in columns {
+    let mut all = SideBySide::default();
+    for (n, source) in scope.sources.iter().enumerate() {
         all.columns.push(&source.name);
         all.add(n, facts_of(&source.record));
     }
@@ -55,7 +56,7 @@ impl<'a> SideBySide<'a> {
     pub(super) fn grouped(
         sources: impl Iterator<Item = (&'a str, Vec<(String, String)>)>,
     ) -> SideBySide<'a> {
-        let mut all = SideBySide { columns: Vec::new(), facts: Vec::new() };
+        let mut all = SideBySide::default();
         for (name, facts) in sources {
             let known = all.columns.iter().position(|column| *column == name);
             let column = known.unwrap_or_else(|| {
@@ -68,6 +69,7 @@ impl<'a> SideBySide<'a> {
     }
 
     fn add(&mut self, column: usize, facts: Vec<(String, String)>) {
+        self.sources += 1;
         for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
             let row = self.facts.iter().position(|(known, _)| *known == name);
             let row = row.unwrap_or_else(|| {
@@ -83,7 +85,7 @@ impl<'a> SideBySide<'a> {
     }
 
     /// A table of the differences, and one of the common facts, closed at first if it is long. `what`
-    /// names the columns in the plural.
+    /// names the sources in the plural.
     pub(super) fn tables(mut self, title: &str, what: &str) -> Markup {
         let width = self.columns.len();
         self.facts.iter_mut().for_each(|(_, values)| values.resize(width, Vec::new()));
@@ -101,8 +103,8 @@ impl<'a> SideBySide<'a> {
                     (differences(&format!("{title}: differences"), &self.columns, differing))
                 }
             }
-            @if width == 1 && !common.is_empty() { (table(title, &pair, &common)) }
-            @if width > 1 && !common.is_empty() {
+            @if self.sources == 1 && !common.is_empty() { (table(title, &pair, &common)) }
+            @if self.sources > 1 && !common.is_empty() {
                 details open[common.len() <= FEW] {
                     summary { "Same in all " (what) " (" (common.len()) ")" }
                     (table(&format!("{title}: same in all {what}"), &pair, &common))

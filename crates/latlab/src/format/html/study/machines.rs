@@ -9,5 +9,5 @@ use maud::Markup;
 pub(super) fn tables(sources: &[NamedRecord]) -> Markup {
     let facts =
         sources.iter().map(|source| (source.record.plan.target.as_str(), machine(&source.record)));
-    SideBySide::grouped(facts).tables("Machines", "targets")
+    SideBySide::grouped(facts).tables("Machines", "cells")
 }
