@@ -96,16 +96,17 @@ const looking = setInterval(() => {
 
 /// Returns what is hard to read on pages in `folder`, at a width in pixels.
 fn hard_to_read(folder: &Path, pages: &[&str], width: u32) -> Vec<String> {
-    let mut around = format!(
-        "<pre></pre><script>addEventListener('message', ({{ data }}) => document.querySelector('pre')\
-         .append(...data.map((one) => one + '\\n'), 'looked\\n'))</script>\
-         <style>iframe {{ width: {width}px; height: 2000px; border: 0 }}</style>"
-    );
-    for (n, page) in pages.iter().enumerate() {
+    let frames = pages.iter().enumerate().map(|(n, page)| {
         let text = std::fs::read_to_string(folder.join(page)).unwrap();
         put(folder, &format!("look-{n}.html"), &text.replace("</body>", LOOK));
-        around += &format!("<iframe src='look-{n}.html'></iframe>");
-    }
+        format!("<iframe src='look-{n}.html'></iframe>")
+    });
+    let frames: String = frames.collect();
+    let around = format!(
+        "<pre></pre><script>addEventListener('message', ({{ data }}) => document.querySelector('pre')\
+         .append(...data.map((one) => one + '\\n'), 'looked\\n'))</script>\
+         <style>iframe {{ width: {width}px; height: 2000px; border: 0 }}</style>{frames}"
+    );
     put(folder, "around.html", &around);
     let (dom, _) = browse(&folder.join("around.html"));
     let (_, said) = dom.split_once("<pre>").unwrap();
@@ -431,6 +432,12 @@ fn every_page_is_readable_on_narrow_and_wide_screens() {
     }
 }
 
+/// Writes the notes that are visible into the page's first element.
+const SHOWN: &str = r#"<script>
+  const shown = (note) => getComputedStyle(note).display !== "none" && note.textContent;
+  document.documentElement.dataset.notes = [...document.querySelectorAll(".unhovered")].map(shown).join("; ");
+</script></body>"#;
+
 /// A page is printed as its style sheet for paper says, without tooltips.
 #[test]
 fn causes_of_worst_samples_are_on_paper() {
@@ -438,10 +445,6 @@ fn causes_of_worst_samples_are_on_paper() {
     put(folder.path(), "why.json", &sample_explained::record().to_json());
     report(folder.path(), &["why.json"]);
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-    const SHOWN: &str = r#"<script>
-      const shown = (note) => getComputedStyle(note).display !== "none" && note.textContent;
-      document.documentElement.dataset.notes = [...document.querySelectorAll(".unhovered")].map(shown).join("; ");
-    </script></body>"#;
     let notes = |page: &str| {
         put(folder.path(), "report.html", &page.replace("</body>", SHOWN));
         let (dom, _) = browse(&folder.path().join("report.html"));
