@@ -149,11 +149,10 @@ fn idle_exit(machine: &Machine) -> (String, &'static str) {
 }
 
 fn outrank(subject: &Subject<'_>) -> &'static str {
-    let other = subject.policy.is_some_and(|schedule| schedule.policy == "other");
-    match other {
-        true => "give the measured task a real-time policy (`chrt -f`, `--policy fifo`)",
-        false => remedy::OUTRANK_RIVALS,
+    if subject.policy.is_some_and(|schedule| schedule.policy == "other") {
+        return "give the measured task a real-time policy (`chrt -f`, `--policy fifo`)";
     }
+    remedy::OUTRANK_RIVALS
 }
 
 fn non_preemptible(subject: &Subject<'_>) -> (String, &'static str) {

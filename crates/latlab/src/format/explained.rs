@@ -11,12 +11,13 @@ use latlab_core::verdict;
 pub(crate) fn lateness(explained: &Explained, shown: impl Fn(Nanos) -> String) -> String {
     let wake_ups = grouped(explained.wake_ups);
     let above = shown(explained.above);
+    let were = if explained.late == 1 { "wake-up was" } else { "wake-ups were" };
     let (total, late) = (shown(explained.total), grouped(explained.late));
     match (explained.late, explained.wake_ups) {
         (0, 0) if explained.above == Nanos(0) => "no wake-ups observed".to_owned(),
         (0, 0) => format!("no wake-up was later than {above}"),
         (0, _) => format!("none of {wake_ups} wake-ups was later than {above}"),
-        (_, 0) => format!("{late} wake-ups were later than {above}, {total} in all"),
+        (_, 0) => format!("{late} {were} later than {above}, {total} in all"),
         _ => format!("{late} of {wake_ups} wake-ups were later than {above}, {total} in all"),
     }
 }
@@ -67,4 +68,27 @@ pub(crate) fn notes(record: &Record, shown: impl Fn(Nanos) -> String) -> Vec<Str
         Some(format!("{who}: {worst} is probably the host's ({})", why.reason(&shown)))
     };
     causes.filter_map(suspicion).chain(verdict::note_on_functions(record)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::CAUSES;
+    use crate::format::picture::tests::sample_explained;
+
+    #[test]
+    fn verdict_has_an_answer_to_each_cause() {
+        let mut record = sample_explained::record();
+        let explained = record.explained.as_mut().expect("it is explained");
+        explained.causes.truncate(1);
+        explained.unexplained = Nanos(0);
+        for cause in CAUSES {
+            let explained = record.explained.as_mut().expect("it is explained");
+            cause.about.name.clone_into(&mut explained.causes[0].cause);
+            let lines = verdict::leading_causes(&record);
+            let [line] = lines.as_slice() else { panic!("{}: {lines:?}", cause.about.name) };
+            let unknown = format!("% {}: ", cause.about.name);
+            assert!(!line.contains(&unknown) && !line.contains("--verbose"), "{line}");
+        }
+    }
 }

@@ -170,7 +170,7 @@ impl PageTest {
             wait_until("the daemon answers", || latlab("adapt status").code() == Some(0));
             return;
         }
-        let watches = line.contains("my-player") || line.contains("explain --rt");
+        let watches = line.contains("my-player") || line.contains(" --rt");
         let _player = watches.then(|| self.start_player());
         let output = run(&mut shell);
         let code = output.code().unwrap_or(-1);

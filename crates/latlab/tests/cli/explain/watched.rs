@@ -105,11 +105,16 @@ fn process_that_ends_at_once_is_refused() {
         return;
     }
     let _lock = lock_machine();
-    // It sleeps once, until its end, so that no wake-up is complete.
-    let sleeper = Running::start(Command::new("sleep").arg("3"));
-    let output = latlab(&format!("explain --pid {} --for 1min", sleeper.pid()));
-    output.assert_refused(2, &[&format!("--pid {}", sleeper.pid()), "ended after", "no wake-up"]);
-    sleeper.finish();
+    // It never sleeps, so that it never wakes up.
+    let busy = Running::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let words = format!("explain --pid {} --for 1min", busy.pid());
+    let watching = Running::start(&mut command(&words));
+    wait_until("its programs are loaded", || programs(watching.pid()).len() > 10);
+    pause(Duration::from_millis(300));
+    let pid = format!("--pid {}", busy.pid());
+    busy.signal("KILL");
+    busy.finish();
+    watching.finish().assert_refused(2, &[&pid, "ended after", "no wake-up"]);
 }
 
 #[test]
