@@ -34,10 +34,17 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     };
     let (sides, design) = (format!("{} against {}", b.name, a.name), comparison.design.words());
     let names = comparison.latency_names();
-    let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| Headline {
-        subject: printable(&format!("{name} · {sides}")),
-        text: with_micro(&capital(&latency.sentence())),
-        notes: vec![with_micro(&format!("{}. {design}", capital(&latency.worst.words())))],
+    let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| {
+        let text = capital(&latency.sentence());
+        let worst = capital(&latency.worst.words_of([&a.name, &b.name]));
+        // The sentence on what is inconclusive has the design already.
+        let known = text.to_lowercase().contains(design.to_lowercase().trim_end_matches('.'));
+        let note = if known { worst } else { format!("{worst}. {design}") };
+        Headline {
+            subject: printable(&format!("{name} · {sides}")),
+            text: with_micro(&text),
+            notes: vec![with_micro(&printable(&note))],
+        }
     });
     headlines.collect()
 }
