@@ -48,7 +48,7 @@ install: $(LATLAB)
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' examples/latlab-adapt.service > $(INTO)/lib/systemd/system/latlab-adapt.service
 
 # The drawing code of reports: the project's own code and the parts of ECharts that it needs.
-$(CHARTS): charts/charts.js charts/columns.js charts/marks.js charts/package.json charts/package-lock.json
+$(CHARTS): charts/charts.js charts/columns.js charts/layout.js charts/marks.js charts/package.json charts/package-lock.json
 	tools/need cargo= cc=gcc libc.a=libc6-dev node=nodejs npm=npm /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf=fonts-dejavu-core
 	cd charts && npm ci --no-audit --no-fund --loglevel=error && npm run --silent build
 

@@ -10,11 +10,14 @@ import {
   DataZoomComponent,
   GridComponent,
   LegendComponent,
+  MarkPointComponent,
+  TitleComponent,
   ToolboxComponent,
   TooltipComponent,
 } from "echarts/components";
 import { SVGRenderer } from "echarts/renderers";
 import { columns, columnsAt, LOOKS } from "./columns.js";
+import { above, broken, entry, entryLines, GAP, heights, ICON, inPanels, LINE, named, namesOf, panels, paper, parts, RIGHT, specks, ticked } from "./layout.js";
 import { barsHeight, marks } from "./marks.js";
 
 echarts.use([
@@ -24,17 +27,22 @@ echarts.use([
   GridComponent,
   LegendComponent,
   LineChart,
+  MarkPointComponent,
   SVGRenderer,
+  TitleComponent,
   ToolboxComponent,
   TooltipComponent,
 ]);
 
-/** Icons of the legend; the invisible specks make them as high as a line of text. */
-const SPECKS = "path://M0,0h.1v.1h-.1zM0,16h.1v.1h-.1z";
-const DASH = `${SPECKS}M0,7h24v2h-24z`;
-const DASHES = `${SPECKS}M0,7h6v2h-6zM9,7h6v2h-6zM18,7h6v2h-6z`;
-const DOTS = `${SPECKS}M0,7h2v2h-2zM5,7h2v2h-2zM10,7h2v2h-2zM15,7h2v2h-2zM20,7h2v2h-2z`;
-const HAIR = `${SPECKS}M0,7.6h24v.8h-24z`;
+/** Icons of the legend for an entry of some height. */
+const DASH = (height) => `${specks(height)}M0,${height / 2 - 1}h24v2h-24z`;
+const HAIR = (height) => `${specks(height)}M0,${height / 2 - 0.4}h24v.8h-24z`;
+const DASHES = (height) => specks(height) + pieces([0, 9, 18], 6, height);
+const DOTS = (height) => specks(height) + pieces([0, 5, 10, 15, 20], 2, height);
+
+function pieces(places, length, height) {
+  return places.map((x) => `M${x},${height / 2 - 1}h${length}v2h-${length}z`).join("");
+}
 
 /** Style of a line in the chart, the legend and the tooltip. */
 const STROKES = {
@@ -44,23 +52,21 @@ const STROKES = {
   dotted: { icon: DOTS, mark: "┈", style: { width: 1.5, type: "dotted" } },
 };
 
-/** Height of a row of the legend in pixels, and the most rows that leave space for the chart. */
-const ROW = 26;
-const MOST_ROWS = 6;
+/** Width of a chart on paper in pixels: that of the text on A4 or Letter. */
+const PAPER = 700;
 
 /** A line without steps has a mark at each point if it has at most this many points. */
 const FEW = 16;
 
-// Paper is light and has no buttons. The queries also change when printing begins.
+// Paper is light. The queries also change when printing begins.
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
-const paper = matchMedia("print");
 const drawn = JSON.parse(document.getElementById("charts").textContent).map(draw);
 for (const query of [dark, paper]) query.addEventListener("change", () => drawn.forEach((redraw) => redraw()));
-addEventListener("beforeprint", () => svgs().forEach(scalable));
-addEventListener("afterprint", () => svgs().forEach((svg) => svg.removeAttribute("viewBox")));
+addEventListener("beforeprint", () => drawn.forEach((redraw) => redraw(PAPER)));
+addEventListener("afterprint", () => drawn.forEach((redraw) => redraw()));
 document.documentElement.dataset.drawn = String(drawn.length);
 
-/** Draws a chart into the element of its name. Returns a function that redraws it. */
+/** Draws a chart into the element of its name. Returns a function that redraws it, as wide as told. */
 function draw(chart) {
   for (const line of chart.lines) {
     line.points = line.points.map(([x, y]) => [placed(x, chart.x), placed(y, chart.y)]);
@@ -71,77 +77,54 @@ function draw(chart) {
   const place = document.getElementById(chart.name);
   place.textContent = "";
   const view = echarts.init(place, null, { renderer: "svg" });
-  const redraw = () => {
+  // Flushed at once, so that a page captured in this frame, as for printing, is complete.
+  const redraw = (width = place.clientWidth) => {
+    const height = heights(chart, width, lettering()).all;
+    place.style.height = `${height}px`;
+    view.resize({ width, height });
     view.setOption(options(chart, view));
     view.getZr().flush();
+    // With it, the style sheet can scale the drawing to the width of the paper.
+    place.querySelector("svg").setAttribute("viewBox", `0 0 ${width} ${height}`);
   };
   redraw();
-  // Flushed at once, so that a page captured in this frame, as for printing, is complete.
-  const fit = () => {
-    view.resize();
-    // A narrower legend may need more rows.
-    if (paper.matches) view.setOption(options(chart, view));
-    view.getZr().flush();
-  };
-  new ResizeObserver(fit).observe(place);
+  new ResizeObserver(() => place.clientWidth !== view.getWidth() && redraw()).observe(place);
   return redraw;
 }
 
-function svgs() {
-  return document.querySelectorAll(".chart svg");
+/** Style of text. */
+function lettering() {
+  return { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12, lineHeight: LINE };
 }
 
-/** Lets the style sheet scale a drawing to the width of the paper. */
-function scalable(svg) {
-  const { width, height } = svg;
-  svg.setAttribute("viewBox", `0 0 ${width.baseVal.value} ${height.baseVal.value}`);
+/** A colour of the page. */
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
 /** Options for ECharts, in the current colours of the page. */
 function options(chart, view) {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const text = { color: colour("text"), fontFamily: "system-ui, sans-serif", fontSize: 12 };
-  const names = [...chart.marks.columns, ...chart.lines].map(({ name }) => name);
-  // A legend can't be scrolled on paper.
-  const rows = paper.matches ? legendRows(names, view.getWidth()) : 1;
-  const whole = rows <= MOST_ROWS;
+  const text = lettering();
+  const split = inPanels(chart);
   return {
     animation: false,
     aria: { enabled: true, label: { description: `${chart.title}. ${chart.about}` } },
-    grid: { left: 0, right: 24, top: 46 + (whole ? (rows - 1) * ROW : 0), bottom: 0, outerBoundsMode: "same" },
-    legend: {
-      type: paper.matches && whole ? "plain" : "scroll",
-      selected: view.getOption()?.legend[0].selected,
-      left: 0,
-      right: 0,
-      top: 4,
-      itemHeight: 16,
-      itemWidth: 24,
-      data: [
-        ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon, itemStyle: legendStyle(look, colour("text")) })),
-        ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon })),
-      ],
-      textStyle: text,
-      pageTextStyle: text,
-      pageIconColor: colour("text"),
-      pageIconInactiveColor: colour("line"),
-    },
+    legend: { ...legend(chart, view, text), show: !split },
     toolbox: {
       show: !paper.matches,
       right: 0,
-      bottom: 0,
+      top: 0,
       padding: 0,
       itemSize: 13,
       iconStyle: { borderColor: colour("muted") },
       feature: {
-        dataZoom: { filterMode: "none", title: { zoom: "zoom", back: "undo zoom" } },
+        dataZoom: { filterMode: "none", title: { zoom: "zoom", back: "undo zoom" }, yAxisIndex: split ? "none" : undefined },
         restore: { title: "reset zoom" },
         saveAsImage: { name: chart.name, title: "save as SVG", backgroundColor: colour("page") },
       },
     },
     dataZoom: [
-      { type: "inside", xAxisIndex: 0, filterMode: "none", zoomOnMouseWheel: "ctrl" },
+      { type: "inside", xAxisIndex: split ? chart.lines.map((_, nth) => nth) : 0, filterMode: "none", zoomOnMouseWheel: "ctrl" },
     ],
     tooltip: {
       trigger: "axis",
@@ -152,22 +135,75 @@ function options(chart, view) {
       textStyle: text,
       formatter: ([first]) => tooltip(chart, view, first.value[0]),
     },
-    xAxis: axis(chart.x, text, colour, { nameGap: 30, room: barsHeight(chart), end: false }),
-    yAxis: axis(chart.y, text, colour, { nameGap: 52, room: 0, end: true }),
-    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line) => series(line, chart))],
+    ...(split ? inPanel(chart, view, text) : inOne(chart, view, text)),
   };
 }
 
-/** Estimates the number of rows of a legend on paper, where no name is shortened. */
-function legendRows(names, width) {
-  let rows = 1;
-  let used = 0;
-  for (const name of names) {
-    const entry = 36 + 6.5 * name.length;
-    if (used && used + entry > width) [rows, used] = [rows + 1, 0];
-    used += entry;
-  }
-  return rows;
+/** The legend, below the chart. Its names are all visible, as nothing can be scrolled on paper. */
+function legend(chart, view, text) {
+  // All entries are equally high, as ECharts centres their texts.
+  const height = LINE * entryLines(namesOf(chart), view.getWidth(), text);
+  return {
+    type: "plain",
+    selected: view.getOption()?.legend[0].selected,
+    left: 0,
+    right: RIGHT,
+    bottom: 0,
+    padding: 0,
+    itemGap: GAP,
+    itemHeight: height,
+    itemWidth: ICON,
+    align: "left",
+    data: [
+      ...chart.marks.columns.map(({ name, look }) => ({ name, icon: LOOKS[look].icon(height), itemStyle: legendStyle(look, colour("text")) })),
+      ...chart.lines.map(({ name, stroke }) => ({ name, icon: STROKES[stroke].icon(height) })),
+    ],
+    formatter: (name) => entry(name, view.getWidth(), text),
+    textStyle: text,
+  };
+}
+
+/** All lines in one plot. */
+function inOne(chart, view, text) {
+  const width = view.getWidth();
+  const bottom = heights(chart, width, text).legend;
+  return {
+    grid: { left: 0, right: RIGHT, top: above(), bottom, outerBoundsMode: "same" },
+    xAxis: axis(chart.x, text, width - 90, { nameGap: 30, room: barsHeight(chart), end: false }),
+    yAxis: axis(chart.y, text, 500, { nameGap: 52, room: 0, end: true }),
+    series: [...marks(chart), ...columns(chart, colour("text")), ...chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart, nth > 0 && highest(chart.lines[0])) }))],
+  };
+}
+
+/** Small multiples: a panel for each line, on the same axes. */
+function inPanel(chart, view, text) {
+  const places = panels(chart, view.getWidth(), text);
+  const x = ({ width, last }) => axis(chart.x, text, width, { nameGap: 30, room: 0, end: false, labelled: last });
+  return {
+    axisPointer: { link: [{ xAxisIndex: "all" }] },
+    title: places.map(({ title }) => ({ ...title, padding: 0, textStyle: { ...text, fontWeight: 600 } })),
+    grid: places.map(({ left, top, width, height }) => ({ left, top, width, height, outerBoundsMode: "none" })),
+    xAxis: places.map((place, gridIndex) => ({ ...x(place), gridIndex })),
+    yAxis: places.map(({ height }, gridIndex) => ({ ...axis(chart.y, text, height * 3, { nameGap: 0, room: 0, end: true }), name: "", gridIndex })),
+    series: chart.lines.map((line, nth) => ({ ...series(line, chart), ...peak(line, chart), xAxisIndex: nth, yAxisIndex: nth })),
+  };
+}
+
+/** The highest point of a line, which has at least one. */
+function highest({ points }) {
+  return points.reduce((best, point) => (point[1] > best[1] ? point : best));
+}
+
+/** The label of the highest point of a line over time. `other`: a point whose label it must not hide. */
+function peak(line, chart, other) {
+  if (!chart.marks.peaks) return {};
+  const [at, value] = highest(line);
+  const share = (x) => (x - chart.x.min) / (chart.x.max - chart.x.min);
+  const near = other && Math.abs(share(at) - share(other[0])) < 0.2;
+  const beside = share(at) > 0.5 ? "left" : "right";
+  const position = near || Math.abs(share(at) - 0.5) > 0.48 ? beside : "top";
+  const label = { position, formatter: shown(value, chart.y), color: colour("text"), fontSize: 12 };
+  return { markPoint: { silent: true, symbol: "circle", symbolSize: 6, data: [{ coord: [at, value], label: { show: true, ...label } }] } };
 }
 
 /** Style of the icon of columns in the legend. */
@@ -201,17 +237,17 @@ function valueAt(place, axis) {
 }
 
 /**
- * `room`: pixels between the axis and its labels. `end`: whether the end of the axis is a round number,
- * as it is on logarithmic axes.
+ * `pixels`: about its length. `room`: pixels between the axis and its labels. `end`: whether the end of
+ * the axis is a round number, as it is on logarithmic axes. `labelled`: whether it has labels.
  */
-function axis(axis, text, colour, { nameGap, room, end }) {
+function axis(axis, text, pixels, { nameGap, room, end, labelled = true }) {
   const rule = { lineStyle: { color: colour("line") } };
   return {
     type: "value",
     min: placed(axis.min, axis),
     max: placed(axis.max, axis),
-    splitNumber: axis.log ? Math.round(Math.log10(axis.max / axis.min)) : parts(axis),
-    name: axis.label,
+    splitNumber: parts(axis, pixels),
+    name: labelled ? broken(axis.label, pixels, text, /(?<= )/) : "",
     nameLocation: "middle",
     nameGap: nameGap + room,
     nameTextStyle: { ...text, color: colour("muted") },
@@ -220,13 +256,15 @@ function axis(axis, text, colour, { nameGap, room, end }) {
     axisLabel: {
       ...custom(axis),
       ...text,
+      show: labelled,
       color: colour("muted"),
-      hideOverlap: true,
+      hideOverlap: axis.named.length === 0,
       margin: 8 + room,
       // The end of a run is rarely a round number, and its label would cover the last one that is.
-      showMinLabel: axis.named.length > 0 || axis.log || axis.min === 0,
-      showMaxLabel: axis.named.length > 0 || axis.log || end,
+      showMinLabel: axis.named.length > 0 || (axis.log ? ticked(axis.min, axis, pixels) : axis.min === 0),
+      showMaxLabel: axis.named.length > 0 || (axis.log ? ticked(axis.max, axis, pixels) : end),
       formatter: (place) => shown(place, axis),
+      ...(axis.named.length > 0 && named(axis, pixels, text)),
     },
     splitLine: { show: axis.named.length === 0, ...rule },
   };
@@ -235,12 +273,6 @@ function axis(axis, text, colour, { nameGap, room, end }) {
 /** Positions of labels that are not numbers. */
 function custom({ named }) {
   return named.length > 0 ? { customValues: named.map(([place]) => place) } : {};
-}
-
-/** Number of equal parts of a round length, 5 if there is none. */
-function parts({ min, max }) {
-  const round = (length) => /^[125](\.0+)?e/.test(length.toExponential(6));
-  return [4, 5, 6, 7, 8].find((count) => round((max - min) / count)) ?? 5;
 }
 
 /** Values of the visible lines at `x`, in descending order, at most 12. */

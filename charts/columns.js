@@ -1,9 +1,11 @@
 // Columns of a chart: one series for each name. format/svg/columns.rs draws the same for SVG files.
 
 import { graphic } from "echarts/core";
+import { specks } from "./layout.js";
 
-const SQUARE = "path://M0,0h14v14h-14z";
-const FRAME = "path://M0,0h14v14h-14zM2,2v10h10v-10z";
+/** Icons of the legend for an entry of some height. */
+const SQUARE = (height) => `${specks(height)}M5,${height / 2 - 7}h14v14h-14z`;
+const FRAME = (height) => `${SQUARE(height)}m2,2v10h10v-10z`;
 
 /** Style of columns in the chart, the legend and the tooltip. */
 export const LOOKS = {

@@ -14,6 +14,7 @@ pub(crate) mod metrics;
 pub(crate) mod output;
 pub(crate) mod outputs;
 pub(crate) mod parquet;
+mod part;
 pub(crate) mod perfetto;
 pub(crate) mod picture;
 pub(crate) mod png;
@@ -27,9 +28,10 @@ pub(crate) mod testcase;
 pub(crate) mod text;
 pub(crate) mod width;
 
+pub(crate) use part::part;
+
 use self::width::Width;
 use crate::message::Stream;
-use latlab_core::plan::Part;
 use latlab_core::record::{Record, Series};
 use latlab_core::time::Nanos;
 use serde_json::Value;
@@ -83,7 +85,27 @@ pub(crate) fn pass(stream: Stream, bytes: &[u8]) -> crate::failure::Result<()> {
 
 /// Formats a time for pages and pictures, where every font has a µ.
 pub(crate) fn micro(time: Nanos) -> String {
-    time.to_string().replace(" us", " µs")
+    with_micro(&time.to_string())
+}
+
+/// Writes the microseconds of a text with a µ, for pages and pictures.
+pub(crate) fn with_micro(text: &str) -> String {
+    let mut parts = text.split(" us");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_unit = whole.ends_with(|c: char| c.is_ascii_digit())
+            && !part.starts_with(|c: char| c.is_alphanumeric());
+        whole += if is_unit { " µs" } else { " us" };
+        whole += part;
+    }
+    whole
+}
+
+/// Returns a sentence with its first letter in upper case.
+pub(crate) fn capital(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
+    first.unwrap_or_default() + rest.as_str()
 }
 
 /// Formats a count in groups of three digits, separated by narrow no-break spaces; [`show`] and
@@ -117,18 +139,6 @@ pub(crate) fn decimal(value: f64) -> String {
 pub(crate) fn series_name(record: &Record, series: &Series) -> String {
     let several = record.series.iter().any(|s| s.probe == series.probe && s.span != series.span);
     if several { format!("{}: {}", series.probe, series.span.1) } else { series.probe.clone() }
-}
-
-/// Formats a probe, load or call as on the command line.
-pub(crate) fn part(part: &Part) -> String {
-    let params = part.params.iter();
-    let params: Vec<String> =
-        params.map(|(key, value)| format!("{key}={}", plain(value))).collect();
-    if params.is_empty() {
-        part.name.clone()
-    } else {
-        format!("{}:{}", part.name, params.join(","))
-    }
 }
 
 /// Formats a value without the quotes and brackets of JSON.
@@ -175,6 +185,12 @@ mod tests {
     fn plain_value_has_no_json_punctuation() {
         let threads = serde_json::json!([{ "comm": "irq/9-acpi", "pid": 39, "kernel": true }, 1]);
         assert_eq!(plain(&threads), "comm irq/9-acpi pid 39 kernel true, 1");
+    }
+
+    #[test]
+    fn only_units_get_a_micro_sign() {
+        let shown = with_micro("up to 4.69 us; usually 3 us (5 used, 7 us)");
+        assert_eq!(shown, "up to 4.69 µs; usually 3 µs (5 used, 7 µs)");
     }
 
     #[test]

@@ -52,8 +52,13 @@ impl Maxima {
         Maxima { a: bound(a), b: bound(b), above_the_other, samples }
     }
 
-    /// Compares the two maxima, in words.
+    /// Compares the two maxima, in words. The sides are called A and B.
     pub fn words(&self) -> String {
+        self.words_of(["A", "B"])
+    }
+
+    /// Compares the two maxima, in words, with the names of the sides.
+    pub fn words_of(&self, [name_a, name_b]: [&str; 2]) -> String {
         let (a, b) = (&self.a, &self.b);
         if a.periods == 0 || b.periods == 0 {
             return "one side has no samples".to_owned();
@@ -66,8 +71,8 @@ impl Maxima {
         let (of_a, of_b) = (self.above_the_other.0, self.above_the_other.1);
         let observed = match a.max.cmp(&b.max) {
             std::cmp::Ordering::Equal => "neither side exceeded the other's maximum".to_owned(),
-            std::cmp::Ordering::Less => exceeded("B", of_b, self.samples.1, "A", a.max),
-            std::cmp::Ordering::Greater => exceeded("A", of_a, self.samples.0, "B", b.max),
+            std::cmp::Ordering::Less => exceeded(name_b, of_b, self.samples.1, name_a, a.max),
+            std::cmp::Ordering::Greater => exceeded(name_a, of_a, self.samples.0, name_b, b.max),
         };
         format!("{unequal}{observed}")
     }

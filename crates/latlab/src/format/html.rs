@@ -10,6 +10,7 @@ mod headline;
 mod numbers;
 mod paths;
 mod scans;
+mod side_by_side;
 pub(crate) mod study;
 mod table;
 mod warnings;
@@ -48,11 +49,11 @@ pub(crate) fn page(sources: &[NamedRecord], charts: &[Chart]) -> String {
     let scope = Scope { sources, level: Level::Section };
     let body = html! {
         (header::header(sources))
-        (warnings::by_record(sources))
-        (hint())
-        @for one in charts { (chart(scope.level, one, "", &Markup::default())) }
+        (warnings::merged(sources, "records"))
         (explained::figures(scope))
         (paths::figures(scope))
+        (hint())
+        @for one in charts { (chart(scope.level, one, &one.title, "", &Markup::default())) }
         (explained::tables(scope))
         (scans::tables(scope))
         (numbers::tables(scope))

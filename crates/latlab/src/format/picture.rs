@@ -96,6 +96,9 @@ pub(crate) struct Marks {
     pub(crate) columns: Vec<Columns>,
     /// Opacity of the areas, 0 to 1: lower if many may overlap.
     pub(crate) shade: f64,
+    /// Whether the page labels the highest point of each line, as it does over time. Three or more
+    /// such lines have a panel each.
+    pub(crate) peaks: bool,
 }
 
 /// A thick line on the x axis that starts at 0: the duration of a call.

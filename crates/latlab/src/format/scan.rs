@@ -3,23 +3,11 @@
 use super::{grouped, part, printable};
 use latlab_core::plan::Part;
 use latlab_core::scan::{Interrupt, Offset, Scan};
-use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
-use serde_json::Value;
 
 /// Formats a call as on the command line.
 pub(crate) fn call(call: &Part) -> String {
-    let mut call = call.clone();
-    for (name, value) in &mut call.params {
-        let Some(number) = value.as_u64() else { continue };
-        // Plans keep bare numbers.
-        match name.as_str() {
-            "size" => *value = Value::String(Bytes(number).to_string()),
-            "length" => *value = Value::String(written(Nanos(number))),
-            _ => {}
-        }
-    }
-    printable(&part(&call))
+    printable(&part(call))
 }
 
 /// Formats a time as on the command line.
@@ -64,6 +52,7 @@ pub(crate) fn micros(time: Offset) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use serde_json::json;
 
     #[test]
@@ -76,7 +65,7 @@ mod tests {
             shown(json!({ "length": 482_000, "points": 3 })),
             "driver:length=482us,points=3"
         );
-        assert_eq!(shown(json!({ "size": 4 << 20 })), "driver:size=4MiB");
+
         assert_eq!(shown(json!({ "length": 0 })), "driver:length=0ns");
     }
 }

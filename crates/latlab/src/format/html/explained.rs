@@ -1,15 +1,18 @@
 //! Explanations of late wake-ups: causes as bars, the worst wake-ups as time lines, functions as a
 //! flame graph, and their tables.
 
+mod charges;
 mod flame;
 mod lines;
 mod shares;
 
+pub(super) use charges::largest;
+
 use super::Scope;
-use super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
+use super::drawing::{Block, Drawing, GREY, NARROWEST, Row, Shade, percent};
 use super::figure::{Level, figure};
 use super::table::{number, per_record, words};
-use crate::format::explained::{culprit_and_function, lateness, share};
+use crate::format::explained::{culprit_in, lateness, notes, share};
 use crate::format::picture::COLOURS;
 use crate::format::{grouped, micro};
 use latlab_core::record::explained::Explained;
@@ -25,7 +28,7 @@ pub(super) fn figures(scope: Scope<'_>) -> Markup {
             @if let Some(explained) = &source.record.explained {
                 @let suffix = if n > 0 { format!("-{}", n + 1) } else { String::new() };
                 @let record = if several { format!(": {}", source.name) } else { String::new() };
-                (record_figures(scope.level, [&suffix, &record], explained, &source.record.worst))
+                (record_figures(scope.level, [&suffix, &record], explained, &source.record))
             }
         }
     }
@@ -36,13 +39,14 @@ fn record_figures(
     level: Level,
     [id_suffix, title_suffix]: [&str; 2],
     explained: &Explained,
-    worst: &[Sample],
+    record: &Record,
 ) -> Markup {
-    let worst: Vec<&Sample> = worst.iter().filter(|sample| sample.unexplained.is_some()).collect();
+    let worst = record.worst.iter().filter(|sample| sample.unexplained.is_some());
+    let worst: Vec<&Sample> = worst.collect();
     let colours = CauseColours::of(explained, &worst);
     let figure = |id: &str, title: &str, caption: &str, drawing: &Drawing| {
         let (id, title) = (format!("{id}{id_suffix}"), format!("{title}{title_suffix}"));
-        figure(level, &id, &title, caption, &drawing.svg(&id, &title))
+        figure(level, &id, &title, caption, &drawing.markup(&id))
     };
     let late = explained.late > 0;
     let causes = format!(
@@ -52,10 +56,11 @@ fn record_figures(
     );
     html! {
         @if late {
-            (figure("causes", "Latency by cause", &causes, &shares::draw(explained, &colours)))
+            (figure("causes", "Latency by cause", &causes, &shares::draw(record, explained, &colours)))
         }
+        @for note in notes(record, micro) { p class="note" { (note) } }
         @if !worst.is_empty() {
-            (figure("moments", "Worst wake-ups", WORST, &lines::draw(&worst, &colours)))
+            (figure("moments", "Worst wake-ups", WORST, &lines::draw(record, &worst, &colours)))
         }
         @if late {
             (figure("flame", "Flame graph", FLAME, &flame::draw(explained, &colours)))
@@ -63,7 +68,7 @@ fn record_figures(
     }
 }
 
-const WORST: &str = "From the time the task should have run to the time it ran. Grey: unexplained.";
+const WORST: &str = "From the time the task should have run to the time it ran. Grey: unexplained. Point for causes.";
 
 const FLAME: &str = "Time charged to each function: a frame is as wide as its time and stands on \
                      its caller; below the functions is the culprit, below that the cause.";
@@ -81,7 +86,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
     let programs = [words("program"), number("runs"), number("total")];
     html! {
         (per_record(scope, "Causes of late wake-ups", &causes, |record| {
-            record.explained.as_ref().map(rows).unwrap_or_default()
+            record.explained.as_ref().map(|explained| rows(record, explained)).unwrap_or_default()
         }))
         (per_record(scope, "Tracing overhead", &programs, overhead))
         (per_record(scope, "Limitations", &[words("reason")], |record| {
@@ -91,11 +96,12 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
     }
 }
 
-fn rows(explained: &Explained) -> Vec<Vec<String>> {
+fn rows(record: &Record, explained: &Explained) -> Vec<Vec<String>> {
     let causes = explained.causes.iter().map(|cause| {
+        let (who, function) = ((&*cause.cause, &*cause.culprit), cause.function.as_deref());
         vec![
             cause.cause.clone(),
-            culprit_and_function(&cause.culprit, cause.function.as_deref()),
+            culprit_in(record, who, function, cause.worst),
             grouped(cause.count),
             micro(cause.total),
             share(cause.total, explained.total),

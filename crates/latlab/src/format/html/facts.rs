@@ -1,7 +1,8 @@
 //! Tables of the facts about a measurement: plan, loads, changed settings, machine.
 
 use super::Scope;
-use super::table::{number, per_record, side_by_side, words};
+use super::side_by_side;
+use super::table::{number, per_record, words};
 use crate::format::{grouped, micro, part, plain, scan};
 use latlab_core::plan::{Length, Part, Plan, ScanPlan};
 use latlab_core::record::Record;
@@ -12,14 +13,14 @@ use serde_json::Value;
 pub(super) fn tables(scope: Scope<'_>) -> Markup {
     html! {
         (parameters(scope))
-        (side_by_side(scope, "Machine", machine))
+        (side_by_side::section(scope, "Machine", machine))
     }
 }
 
 /// The tables of facts without the machine.
 pub(super) fn parameters(scope: Scope<'_>) -> Markup {
     html! {
-        (side_by_side(scope, "Parameters", |record| plan(&record.plan)))
+        (side_by_side::section(scope, "Parameters", |record| plan(&record.plan)))
         (loads(scope))
         (changes(scope))
     }

@@ -41,8 +41,14 @@ pub(super) fn figure(
 
 /// The place where the script draws a chart. `paper` is the figure of the paper that it reproduces,
 /// if any; `below` follows the chart.
-pub(super) fn chart(level: Level, chart: &Chart, paper: &str, below: &Markup) -> Markup {
-    let Chart { name, title, about, .. } = chart;
+pub(super) fn chart(
+    level: Level,
+    chart: &Chart,
+    title: &str,
+    paper: &str,
+    below: &Markup,
+) -> Markup {
+    let Chart { name, about, .. } = chart;
     let caption = if paper.is_empty() { about.clone() } else { format!("After {paper}. {about}") };
     let content = html! {
         div class="chart" id=(name) role="img" aria-label=(title) {

@@ -13,12 +13,17 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
     let headlines = headline::comparison_headlines(sources)
         .into_iter()
         .chain(headline::probe_headlines(sources))
+        .chain(headline::cause_headlines(sources))
+        .chain(headline::path_headlines(sources))
         .chain(scans::headlines(sources));
     html! {
         header {
             h1 { "Latency report" }
-            @for Headline { subject, text, note } in headlines {
-                p class="verdict" { span { (subject) } " " (text) " " small { (note) } }
+            @for Headline { subject, text, notes } in headlines {
+                p class="verdict" {
+                    span { (subject) } " " (with_code(&text))
+                    @for note in notes { " " small { (with_code(&note)) } }
+                }
             }
             @for source in sources {
                 p class="origin" {
@@ -27,6 +32,15 @@ pub(super) fn header(sources: &[NamedRecord]) -> Markup {
                 }
             }
             (time_domain(sources))
+        }
+    }
+}
+
+/// A text whose parts in backquotes are code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (n, part) in text.split('`').enumerate() {
+            @if n % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

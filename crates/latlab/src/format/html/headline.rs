@@ -1,10 +1,16 @@
-//! Headlines of a report: maximum, p99.9 and number of samples of each latency.
+//! Headlines of a report: maximum, p99.9 and number of samples of each latency, and why it was late.
 
 use crate::format::picture::{NamedRecord, corrected, distribution, load};
-use crate::format::{grouped, micro, printable, series_name};
+use crate::format::{capital, grouped, micro, printable, series_name, with_micro};
 use latlab_core::compare::compare;
 use latlab_core::histogram::Histogram;
+use latlab_core::path::Off;
 use latlab_core::record::Series;
+use latlab_core::time::Nanos;
+use latlab_core::verdict::leading_causes;
+
+/// Functions of the worst sample that are named.
+const BUSIEST: usize = 3;
 
 /// One sentence about one latency of all CPUs.
 pub(super) struct Headline {
@@ -12,8 +18,8 @@ pub(super) struct Headline {
     pub(super) subject: String,
     /// The result.
     pub(super) text: String,
-    /// Qualification, such as missed periods.
-    pub(super) note: String,
+    /// Further results and qualifications, such as missed periods, one line each.
+    pub(super) notes: Vec<String>,
 }
 
 /// The verdicts of a comparison, one for each latency that two sources have in common; none unless
@@ -28,19 +34,19 @@ pub(super) fn comparison_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     };
     let (sides, design) = (format!("{} against {}", b.name, a.name), comparison.design.words());
     let names = comparison.latency_names();
-    let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| Headline {
-        subject: printable(&format!("{name} · {sides}")),
-        text: capital(&latency.sentence()).replace(" us", " µs"),
-        note: format!("{}. {design}", capital(&latency.worst.words())).replace(" us", " µs"),
+    let headlines = comparison.latencies.iter().zip(names).map(|(latency, name)| {
+        let text = capital(&latency.sentence());
+        let worst = capital(&latency.worst.words_of([&a.name, &b.name]));
+        // The sentence on what is inconclusive has the design already.
+        let known = text.to_lowercase().contains(design.to_lowercase().trim_end_matches('.'));
+        let note = if known { worst } else { format!("{worst}. {design}") };
+        Headline {
+            subject: printable(&format!("{name} · {sides}")),
+            text: with_micro(&text),
+            notes: vec![with_micro(&printable(&note))],
+        }
     });
     headlines.collect()
-}
-
-/// Returns a sentence with its first letter in upper case.
-fn capital(sentence: &str) -> String {
-    let mut rest = sentence.chars();
-    let first = rest.next().map(|c| c.to_uppercase().collect::<String>());
-    first.unwrap_or_default() + rest.as_str()
 }
 
 /// A headline for each probe under each load of each record, without the probes of scans.
@@ -57,9 +63,10 @@ pub(super) fn probe_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
             let (group, others) = rest.into_iter().partition(alike);
             rest = others;
             let mut subject = vec![series_name(&source.record, first), load(first)];
-            subject.extend(first.profile.clone());
             if sources.len() > 1 {
                 subject.insert(0, source.name.clone());
+            } else {
+                subject.extend(first.profile.clone());
             }
             headlines.push(series_headline(subject.join(" · "), &group));
         }
@@ -85,13 +92,53 @@ fn series_headline(subject: String, group: &[&Series]) -> Headline {
         ),
         None => "no samples".to_owned(),
     };
-    let note = match group.iter().map(|series| series.counts.missed).sum() {
-        0 => String::new(),
-        missed => format!(
+    let missed = group.iter().map(|series| series.counts.missed).sum();
+    let note = (missed > 0).then(|| {
+        format!(
             "{} periods were missed; corrected for them, p99.9 is {}",
             grouped(missed),
             micro(whole.quantiles().p99_9)
-        ),
-    };
-    Headline { subject, text, note }
+        )
+    });
+    Headline { subject, text, notes: note.into_iter().collect() }
+}
+
+/// A headline for each explained record: the leading causes of its late wake-ups, with remedies.
+pub(super) fn cause_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
+    let several = sources.len() > 1;
+    let headlines = sources.iter().filter_map(|source| {
+        let causes = leading_causes(&source.record).into_iter();
+        let mut causes = causes.map(|line| with_micro(&printable(&line)));
+        let name = if several { format!("{} · ", source.name) } else { String::new() };
+        let subject = format!("{name}why wake-ups were late");
+        Some(Headline { subject, text: causes.next()?, notes: causes.collect() })
+    });
+    headlines.collect()
+}
+
+/// A headline for each record of the laboratory's microscope: what delayed the worst sample.
+pub(super) fn path_headlines(sources: &[NamedRecord]) -> Vec<Headline> {
+    let several = sources.len() > 1;
+    let headlines = sources.iter().filter_map(|source| {
+        let traced = source.record.worst.iter().find(|sample| sample.path.is_some())?;
+        let path = traced.path.as_ref()?;
+        let busiest = path.functions.iter().take(BUSIEST);
+        let busiest: Vec<String> = busiest
+            .map(|spent| format!("{} {}", spent.function, micro(Nanos(spent.instructions))))
+            .collect();
+        let busiest = format!("most expensive functions: {}", busiest.join(", "));
+        let longest = path.held.iter().max_by_key(|held| held.ns).map(|held| {
+            let what = match held.what {
+                Off::Interrupts => "interrupts",
+                Off::Preemption => "preemption",
+            };
+            format!("{what} off for {} of {}", micro(held.ns), micro(traced.latency))
+                + &format!(", by {}", held.function)
+        });
+        let mut lines = longest.into_iter().chain([busiest]).map(|line| printable(&line));
+        let name = if several { format!("{} · ", source.name) } else { String::new() };
+        let subject = format!("{name}why the worst wake-up was late");
+        Some(Headline { subject, text: lines.next()?, notes: lines.collect() })
+    });
+    headlines.collect()
 }

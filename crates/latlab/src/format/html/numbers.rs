@@ -1,6 +1,7 @@
 //! Tables of the measured numbers: series, latencies, worst samples, figures.
 
 use super::Scope;
+use super::explained::largest;
 use super::figure::Level;
 use super::table::{number, per_record, section, words};
 use crate::format::picture::{load, names};
@@ -17,6 +18,7 @@ pub(super) fn tables(scope: Scope<'_>) -> Markup {
     html! {
         (latencies(scope.level, &series))
         (conditions(scope.level, &series))
+        (counts(scope.level, &series))
         (worst(scope))
         (figures(scope))
     }
@@ -54,42 +56,50 @@ fn latencies(level: Level, series: &[(&String, &Series)]) -> Markup {
 }
 
 fn conditions(level: Level, series: &[(&String, &Series)]) -> Markup {
-    let rows: Vec<Vec<String>> = series
-        .iter()
-        .map(|(name, series)| {
-            vec![
-                (*name).clone(),
-                format!("{} → {}", series.span.0, series.span.1),
-                load(series),
-                schedule(series),
-                series.interval.map_or("–".to_owned(), micro),
-                grouped(series.counts.recorded),
-                grouped(series.counts.missed),
-                grouped(series.counts.below_zero),
-                series.first.map_or("–".to_owned(), micro),
-                series.warm_up.map_or("–".to_owned(), |w| micro(w.max)),
-                grouped(series.disturbed.preempted),
-                grouped(series.disturbed.minor_faults + series.disturbed.major_faults),
-            ]
-        })
-        .collect();
+    let row = |(name, series): &(&String, &Series)| {
+        vec![
+            (*name).clone(),
+            format!("{} → {}", series.span.0, series.span.1),
+            load(series),
+            schedule(series),
+            series.interval.map(micro).unwrap_or_default(),
+            series.first.map(micro).unwrap_or_default(),
+            series.warm_up.map(|warm_up| micro(warm_up.max)).unwrap_or_default(),
+        ]
+    };
     let columns = [
         words("Series"),
         words("from → to"),
         words("load"),
         words("scheduling"),
         number("interval"),
+        number("first sample"),
+        number("max of warm-up"),
+    ];
+    let rows: Vec<Vec<String>> = series.iter().map(row).collect();
+    section(level, "Measurement conditions", "", &columns, &rows)
+}
+
+fn counts(level: Level, series: &[(&String, &Series)]) -> Markup {
+    let row = |(name, series): &(&String, &Series)| {
+        let (counts, disturbed) = (&series.counts, &series.disturbed);
+        let faults = disturbed.minor_faults + disturbed.major_faults;
+        let numbers =
+            [counts.recorded, counts.missed, counts.below_zero, disturbed.preempted, faults];
+        std::iter::once((*name).clone()).chain(numbers.map(grouped)).collect()
+    };
+    let columns = [
+        words("Series"),
         number("recorded"),
         number("missed"),
         number("below zero"),
-        number("first"),
-        number("max of warm-up"),
         number("preempted"),
         number("page faults"),
     ];
     let note = "Recorded + missed = all periods that passed. Below zero: samples earlier than due, \
                 counted as 0.";
-    section(level, "Measurement conditions", note, &columns, &rows)
+    let rows: Vec<Vec<String>> = series.iter().map(row).collect();
+    section(level, "Samples", note, &columns, &rows)
 }
 
 fn schedule(series: &Series) -> String {
@@ -111,16 +121,12 @@ fn worst(scope: Scope<'_>) -> Markup {
     ];
     per_record(scope, "Worst samples", &columns, |record| {
         let samples = record.worst.iter().map(|sample| {
-            let charges = sample.causes.iter().map(|charge| {
-                let (cause, part, culprit) = (&charge.cause, micro(charge.ns), &charge.culprit);
-                format!("{cause} {part} ({culprit})")
-            });
             vec![
                 sample.probe.clone(),
                 sample.cpu.to_string(),
                 micro(sample.at),
                 micro(sample.latency),
-                charges.collect::<Vec<_>>().join(", "),
+                largest(record, sample),
                 sample.unexplained.map(micro).unwrap_or_default(),
             ]
         });

@@ -62,8 +62,9 @@ fn details(id: &str, samples: &[(&Sample, &Path)], open: bool) -> Markup {
         details open[open] {
             summary { (printable(&title)) }
             p class="note" { (composition(path)) }
-            (calls::draw(path, &colours).svg(id, &title))
-            (functions.svg(&format!("{id}-most"), &format!("Most expensive functions: {title}")))
+            (calls::draw(path, &colours).markup(id))
+            p class="note" { "Most expensive functions, without their callees:" }
+            (functions.markup(&format!("{id}-most")))
             (steps(path))
         }
     }

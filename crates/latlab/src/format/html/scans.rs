@@ -28,7 +28,7 @@ pub(super) fn headlines(sources: &[NamedRecord]) -> Vec<Headline> {
     let headlines = calls.iter().flat_map(named).map(|(subject, scan)| Headline {
         subject,
         text: finding(scan, micro),
-        note: format!("PDLT outside of the call: {}", micro(scan.baseline)),
+        notes: vec![format!("PDLT outside of the call: {}", micro(scan.baseline))],
     });
     headlines.collect()
 }

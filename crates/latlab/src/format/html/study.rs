@@ -61,7 +61,7 @@ pub(crate) fn page(about: &StudyPage<'_>) -> String {
     sections.retain(|section| !section.content.0.is_empty());
     let body = html! {
         (header(about))
-        (warnings::merged(about.sources))
+        (warnings::merged(about.sources, "cells"))
         (contents(&sections))
         @for section in &sections { (section.markup()) }
     };

@@ -46,31 +46,7 @@ pub(super) fn per_record(
     section(scope.level, title, "", &columns, &rows.collect::<Vec<Vec<String>>>())
 }
 
-/// A section with a row for each fact and a column for each record.
-pub(super) fn side_by_side(
-    scope: Scope<'_>,
-    title: &str,
-    facts_of: impl Fn(&Record) -> Vec<(String, String)>,
-) -> Markup {
-    let mut columns = vec![words("")];
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for (n, source) in scope.sources.iter().enumerate() {
-        columns.push(words(&source.name));
-        for (name, value) in facts_of(&source.record) {
-            let known = rows.iter().position(|row| row[0] == name);
-            let row = known.unwrap_or_else(|| {
-                rows.push(vec![String::new(); scope.sources.len() + 1]);
-                rows.len() - 1
-            });
-            rows[row][0] = name;
-            rows[row][n + 1] = value;
-        }
-    }
-    rows.retain(|row| row[1..].iter().any(|value| !value.is_empty()));
-    section(scope.level, title, "", &columns, &rows)
-}
-
-/// A section with a table; nothing if there are no rows.
+/// A section with a table; nothing if there are no rows. Columns without a value are left out.
 pub(super) fn section(
     level: Level,
     title: &str,
@@ -78,34 +54,53 @@ pub(super) fn section(
     columns: &[TableColumn<'_>],
     rows: &[Vec<String>],
 ) -> Markup {
+    let filled: Vec<bool> =
+        (0..columns.len()).map(|n| rows.iter().any(|row| !row[n].is_empty())).collect();
+    let columns = columns.iter().zip(&filled).filter(|(_, filled)| **filled);
+    let columns: Vec<TableColumn<'_>> = columns.map(|(column, _)| *column).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let cells = row.iter().zip(&filled).filter(|(_, filled)| **filled);
+            cells.map(|(cell, _)| cell.clone()).collect()
+        })
+        .collect();
     html! {
         @if !rows.is_empty() {
             section {
                 (heading(level, None, title))
                 @if !note.is_empty() { p class="note" { (note) } }
-                (table(title, columns, rows))
+                (table(title, &columns, &rows))
             }
         }
     }
 }
 
 /// A table that can be scrolled with the keyboard. `label` is for screen readers.
+///
+/// On a narrow screen, the style sheet puts the cells of a row below each other if there are words
+/// in them; a table of numbers is scrolled beside its first column.
 pub(super) fn table(label: &str, columns: &[TableColumn<'_>], rows: &[Vec<String>]) -> Markup {
+    let stacks = columns.iter().skip(1).any(|column| !column.is_number);
+    let headed = columns.iter().any(|column| !column.heading.is_empty());
     html! {
         div class="wide" tabindex="0" role="section" aria-label=(label) {
-            table {
-                thead {
-                    tr {
-                        @for column in columns {
-                            th scope="col" class=[column.class()] { (column.heading) }
+            table class=(if stacks { "stacked" } else { "numbers" }) {
+                @if headed {
+                    thead {
+                        tr {
+                            @for column in columns {
+                                th scope="col" class=[column.class()] { (column.heading) }
+                            }
                         }
                     }
                 }
                 tbody {
                     @for row in rows {
                         tr {
-                            @for (cell, column) in row.iter().zip(columns) {
-                                td class=[column.class()] { (cell) }
+                            @for (n, (cell, column)) in row.iter().zip(columns).enumerate() {
+                                @let label = (stacks && n > 0).then_some(column.heading);
+                                td class=[column.class()] data-label=[label] { (cell) }
                             }
                         }
                     }

@@ -9,22 +9,10 @@ struct Item<'a> {
     records: String,
 }
 
-/// All warnings of each record, in order; of several records, with the record's name.
-pub(super) fn by_record(sources: &[NamedRecord]) -> Markup {
-    let several = sources.len() > 1;
-    let warnings = sources.iter().flat_map(|source| {
-        source.record.warnings.iter().map(move |warning| (source.name.as_str(), &warning.text))
-    });
-    aside(&html! {
-        @for (name, text) in warnings {
-            li { @if several { (name) ": " } (text) }
-        }
-    })
-}
-
-/// Each warning once, followed by the names of the records that have it.
-pub(super) fn merged(sources: &[NamedRecord]) -> Markup {
-    let items = distinct(sources);
+/// Each warning once, followed by the names of the records that have it if there are several. `what`
+/// names the records in the plural.
+pub(super) fn merged(sources: &[NamedRecord], what: &str) -> Markup {
+    let items = distinct(sources, what);
     aside(&html! {
         @for Item { text, records } in &items {
             li { (text) " " span class="where" { (records) } }
@@ -32,7 +20,7 @@ pub(super) fn merged(sources: &[NamedRecord]) -> Markup {
     })
 }
 
-fn distinct(sources: &[NamedRecord]) -> Vec<Item<'_>> {
+fn distinct<'a>(sources: &'a [NamedRecord], what: &str) -> Vec<Item<'a>> {
     let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
     for source in sources {
         for warning in &source.record.warnings {
@@ -44,8 +32,12 @@ fn distinct(sources: &[NamedRecord]) -> Vec<Item<'_>> {
         }
     }
     let item = |(text, names): (_, Vec<&str>)| {
-        let in_all = names.len() == sources.len();
-        Item { text, records: if in_all { "all cells".to_owned() } else { names.join(", ") } }
+        let records = match names.len() {
+            _ if sources.len() == 1 => String::new(),
+            all if all == sources.len() => format!("all {what}"),
+            _ => names.join(", "),
+        };
+        Item { text, records }
     };
     all.into_iter().map(item).collect()
 }

@@ -32,6 +32,6 @@ pub(super) fn chart(curves: &[Curve<'_>]) -> Chart {
         },
         step: Step::End,
         lines,
-        marks: Marks::default(),
+        marks: Marks { peaks: true, ..Marks::default() },
     }
 }

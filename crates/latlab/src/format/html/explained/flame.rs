@@ -1,19 +1,14 @@
 //! Flame graph of late wake-ups (Gregg, "The Flame Graph", 2016): frames as wide as the time
 //! charged to them, each on top of its caller.
 
-use super::{CauseColours, Drawing, GREY, WIDTH, fitted, scaled};
+use super::{Block, CauseColours, Drawing, GREY, NARROWEST, Row, Shade, percent};
 use crate::format::explained::share;
 use crate::format::micro;
 use latlab_core::record::explained::Explained;
 use latlab_core::time::Nanos;
 
-const ROW: f64 = 19.0;
-
 /// Most frames of a stack that are drawn; kernel stacks are less deep.
 const DEEPEST: usize = 64;
-
-/// Narrower frames are left out, in pixels: they are invisible, and there may be thousands.
-const NARROWEST: f64 = 0.3;
 
 /// Frames from the outermost to the innermost, and the time charged.
 type Stack<'a> = (Vec<&'a str>, Nanos);
@@ -30,40 +25,37 @@ pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing
     let deepest = stacks.iter().map(|(frames, _)| frames.len()).max().unwrap_or_default();
     let mut drawing = Drawing::default();
     for depth in (0..deepest).rev() {
-        level(&mut drawing, &stacks, depth, explained.total, colours);
-        drawing.height += ROW;
+        let blocks = level(&stacks, depth, explained.total, colours);
+        // Above the last visible frame nothing is drawn.
+        if !blocks.is_empty() {
+            drawing.row(Row { blocks, ..Row::default() });
+        }
     }
     let title = format!("all late wake-ups: {}", micro(explained.total));
-    frame(&mut drawing, 0.0, WIDTH, GREY, [&title, &title]);
-    drawing.height += ROW;
+    let root = frame((0.0, 100.0), GREY, title.clone(), &title);
+    drawing.row(Row { blocks: vec![root], ..Row::default() });
     drawing
 }
 
-/// Draws the frames at one depth.
+/// Returns the frames at one depth.
 fn level(
-    drawing: &mut Drawing,
     stacks: &[Stack<'_>],
     depth: usize,
     total: Nanos,
     colours: &CauseColours<'_>,
-) {
-    let mut reached = Nanos(0);
+) -> Vec<Block> {
+    let (mut reached, mut blocks) = (Nanos(0), Vec::new());
     for run in stacks.chunk_by(|(a, _), (b, _)| a.get(..=depth) == b.get(..=depth)) {
         let length = run.iter().fold(Nanos(0), |sum, (_, ns)| sum + *ns);
-        let (x, width) = (scaled(reached, total, WIDTH), scaled(length, total, WIDTH));
+        let (from, width) = (percent(reached, total), percent(length, total));
         reached = reached + length;
         let Some(name) = run[0].0.get(depth).filter(|_| width >= NARROWEST) else { continue };
         let title = format!("{name}: {} ({})", micro(length), share(length, total));
-        frame(drawing, x, width, colours.colour(run[0].0[0]), [name, &title]);
+        blocks.push(frame((from, width), colours.colour(run[0].0[0]), title, name));
     }
+    blocks
 }
 
-fn frame(drawing: &mut Drawing, x: f64, width: f64, colour: &str, [name, title]: [&str; 2]) {
-    let y = drawing.height;
-    let seen = (width - 0.7).max(NARROWEST);
-    drawing.block([x, y, seen, ROW - 1.0], colour, 0.5, title);
-    let text = fitted(name, width - 8.0);
-    if !text.is_empty() {
-        drawing.text(x + 4.0, y + ROW - 6.0, "", &text);
-    }
+fn frame(place: (f64, f64), colour: &'static str, title: String, name: &str) -> Block {
+    Block { place, colour, shade: Shade::Half, title, text: name.to_owned() }
 }

@@ -1,17 +1,13 @@
 //! Latency by cause: a bar for each cause, divided among its culprits.
 
-use super::{CauseColours, Drawing, GREY, WIDTH, scaled};
-use crate::format::explained::{culprit_and_function, share};
+use super::{Block, CauseColours, Drawing, GREY, Row, Shade, percent};
+use crate::format::explained::{culprit_in, share};
 use crate::format::micro;
+use latlab_core::record::Record;
 use latlab_core::record::explained::{Explained, Share};
 use latlab_core::time::Nanos;
 
-const LEFT: f64 = 140.0;
-const RIGHT: f64 = 150.0;
-const ROW: f64 = 26.0;
-const BAR: f64 = 18.0;
-
-pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing {
+pub(super) fn draw(record: &Record, explained: &Explained, colours: &CauseColours<'_>) -> Drawing {
     let mut drawing = Drawing::default();
     let of = |cause: &&str| -> Vec<&Share> {
         explained.causes.iter().filter(|share| share.cause == *cause).collect()
@@ -20,33 +16,41 @@ pub(super) fn draw(explained: &Explained, colours: &CauseColours<'_>) -> Drawing
     let all = colours.0.iter().map(of);
     let longest = all.map(|shares| sum(&shares)).chain([explained.unexplained]).max();
     let longest = longest.unwrap_or_default();
-    let length = |time| scaled(time, longest, WIDTH - LEFT - RIGHT);
+    let value = |sum| format!("{} · {}", share(sum, explained.total), micro(sum));
     for cause in &colours.0 {
         let shares = of(cause);
         if shares.is_empty() {
             continue;
         }
-        let mut x = LEFT;
-        for part in &shares {
-            let culprit = culprit_and_function(&part.culprit, part.function.as_deref());
+        let mut reached = 0.0;
+        let block = |part: &&Share| {
+            let place = (reached, percent(part.total, longest));
+            reached += place.1;
+            let (who, function) = ((&*part.cause, &*part.culprit), part.function.as_deref());
+            let culprit = culprit_in(record, who, function, part.worst);
             let title = format!("{cause} {} {culprit}", micro(part.total));
-            let width = length(part.total);
-            // A gap separates neighbours.
-            let seen = (width - 1.0).max(0.5);
-            drawing.block([x, drawing.height, seen, BAR], colours.colour(cause), 1.0, &title);
-            x += width;
-        }
-        labels(&mut drawing, cause, sum(&shares), explained.total, x);
+            let colour = colours.colour(cause);
+            Block { place, colour, shade: Shade::Full, title, text: String::new() }
+        };
+        drawing.row(Row {
+            name: (*cause).to_owned(),
+            value: value(sum(&shares)),
+            blocks: shares.iter().map(block).collect(),
+            note: String::new(),
+        });
     }
-    let width = length(explained.unexplained);
-    drawing.block([LEFT, drawing.height, width.max(0.5), BAR], GREY, 1.0, "unexplained");
-    labels(&mut drawing, "unexplained", explained.unexplained, explained.total, LEFT + width);
+    let rest = Block {
+        place: (0.0, percent(explained.unexplained, longest)),
+        colour: GREY,
+        shade: Shade::Full,
+        title: format!("unexplained {}", micro(explained.unexplained)),
+        text: String::new(),
+    };
+    drawing.row(Row {
+        name: "unexplained".to_owned(),
+        value: value(explained.unexplained),
+        blocks: vec![rest],
+        note: String::new(),
+    });
     drawing
-}
-
-fn labels(drawing: &mut Drawing, cause: &str, sum: Nanos, total: Nanos, end: f64) {
-    let line = drawing.height + BAR - 4.5;
-    drawing.text(LEFT - 10.0, line, "n", cause);
-    drawing.text(end + 6.0, line, "muted", &format!("{} · {}", share(sum, total), micro(sum)));
-    drawing.height += ROW;
 }

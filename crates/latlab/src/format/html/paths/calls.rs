@@ -1,19 +1,11 @@
 //! Calls over time: below each function its callees, at the top the times when interrupts and
 //! preemption were off.
 
-use super::super::drawing::{Drawing, GREY, WIDTH, fitted, scaled};
+use super::super::drawing::{Block, Drawing, GREY, NARROWEST, Row, Shade, percent};
 use super::FunctionColours;
 use crate::format::micro;
-use crate::format::picture::round_step;
 use latlab_core::path::{DisabledSection, Frame, IDLE, Off, Path};
 use latlab_core::time::Nanos;
-
-const LEFT: f64 = 104.0;
-const ROW: f64 = 17.0;
-const STRIP: f64 = 14.0;
-
-/// Narrower functions are left out, in pixels: they are invisible, and there may be thousands.
-const NARROWEST: f64 = 0.4;
 
 /// Deeper calls are not drawn.
 const DEEPEST: u32 = 40;
@@ -31,53 +23,62 @@ impl DrawnSpan {
         DrawnSpan { from, length: Nanos(all) - from }
     }
 
-    /// Returns where an interval begins and ends, in pixels.
+    /// Returns the begin and the width of an interval, in percent.
     fn place(&self, from: Nanos, ns: Nanos) -> (f64, f64) {
-        let place = |time: Nanos| LEFT + scaled(time, self.length, WIDTH - LEFT);
-        (place(from - self.from), place((from + ns) - self.from))
+        let place = |time: Nanos| percent(time, self.length);
+        let (from, to) = (place(from - self.from), place((from + ns) - self.from));
+        (from, to - from)
     }
 }
 
 pub(super) fn draw(path: &Path, colours: &FunctionColours<'_>) -> Drawing {
     let span = DrawnSpan::of(path);
     let mut drawing = Drawing::default();
-    let strips =
-        [(Off::Interrupts, "interrupts off", 0.85), (Off::Preemption, "preemption off", 0.5)];
-    for (what, name, opacity) in strips {
-        strip(&mut drawing, path, &span, what, (name, opacity));
+    let strips = [
+        (Off::Interrupts, "interrupts off", Shade::Full),
+        (Off::Preemption, "preemption off", Shade::Half),
+    ];
+    for (what, name, shade) in strips {
+        let held = path.held.iter().filter(|held| held.what == what);
+        let blocks = held.map(|held| Block {
+            place: span.place(held.from, held.ns),
+            colour: GREY,
+            shade,
+            title: disabled_by(held, name),
+            text: String::new(),
+        });
+        drawing.row(Row { name: name.to_owned(), blocks: blocks.collect(), ..Row::default() });
     }
-    drawing.height += 4.0;
-    let top = drawing.height;
+    for blocks in levels(path, &span, colours) {
+        drawing.row(Row { blocks, ..Row::default() });
+    }
+    drawing.axis(span.length);
+    drawing
+}
+
+/// Returns the functions that are long enough to be visible, by depth.
+fn levels(path: &Path, span: &DrawnSpan, colours: &FunctionColours<'_>) -> Vec<Vec<Block>> {
     let frames = path.frames();
     let ran = |frame: &&Frame<'_>| frame.from + frame.ns > span.from && frame.depth < DEEPEST;
     let frames: Vec<&Frame<'_>> = frames.iter().filter(ran).collect();
     let highest = frames.iter().map(|frame| frame.depth).min().unwrap_or_default();
+    let mut levels: Vec<Vec<Block>> = Vec::new();
     for frame in frames {
-        let y = top + ROW * f64::from(frame.depth - highest);
-        if block(&mut drawing, frame, &span, y, colours) {
-            drawing.height = drawing.height.max(y + ROW);
+        let place = span.place(frame.from, frame.ns);
+        if place.1 < NARROWEST {
+            continue;
         }
+        let level = (frame.depth - highest) as usize;
+        levels.resize_with(levels.len().max(level + 1), Vec::new);
+        levels[level].push(Block {
+            place,
+            colour: colours.colour(frame.function),
+            shade: if frame.function == IDLE { Shade::Faint } else { Shade::Half },
+            title: format!("{}: {}", frame.function, micro(frame.ns)),
+            text: frame.function.to_owned(),
+        });
     }
-    axis(&mut drawing, &span);
-    drawing
-}
-
-/// Draws when interrupts or preemption were off, with the function that disabled them.
-fn strip(
-    drawing: &mut Drawing,
-    path: &Path,
-    span: &DrawnSpan,
-    what: Off,
-    (name, opacity): (&str, f64),
-) {
-    let y = drawing.height;
-    drawing.text(LEFT - 8.0, y + STRIP - 4.0, "n muted", name);
-    for held in path.held.iter().filter(|held| held.what == what) {
-        let (from, to) = span.place(held.from, held.ns);
-        let width = (to - from).max(0.5);
-        drawing.block([from, y, width, STRIP - 3.0], GREY, opacity, &disabled_by(held, name));
-    }
-    drawing.height += STRIP;
+    levels
 }
 
 fn disabled_by(held: &DisabledSection, name: &str) -> String {
@@ -89,46 +90,6 @@ fn disabled_by(held: &DisabledSection, name: &str) -> String {
         );
     }
     format!("{name} for {} by {}", micro(held.ns), held.function)
-}
-
-/// Draws one function; returns whether it is long enough to be visible.
-fn block(
-    drawing: &mut Drawing,
-    frame: &Frame<'_>,
-    span: &DrawnSpan,
-    y: f64,
-    colours: &FunctionColours<'_>,
-) -> bool {
-    let (from, to) = span.place(frame.from, frame.ns);
-    let width = to - from;
-    if width < NARROWEST {
-        return false;
-    }
-    let colour = colours.colour(frame.function);
-    let opacity = if frame.function == IDLE { 0.15 } else { 0.5 };
-    let title = format!("{}: {}", frame.function, micro(frame.ns));
-    drawing.block([from, y, (width - 0.6).max(NARROWEST), ROW - 1.0], colour, opacity, &title);
-    let text = fitted(frame.function, width - 6.0);
-    if !text.is_empty() {
-        drawing.text(from + 3.0, y + ROW - 5.0, "", &text);
-    }
-    true
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "ticks are whole numbers of a few digits"
-)]
-fn axis(drawing: &mut Drawing, span: &DrawnSpan) {
-    let step = (round_step(span.length.0 as f64) as u64).max(1);
-    for tick in (0..=span.length.0 / step).map(|n| Nanos(n * step)) {
-        let (at, _) = span.place(span.from + tick, Nanos(0));
-        let class = if at > WIDTH - 50.0 { "n muted" } else { "muted" };
-        drawing.text(at, drawing.height + 12.0, class, &micro(tick));
-    }
-    drawing.height += 22.0;
 }
 
 #[cfg(test)]
@@ -161,19 +122,17 @@ mod tests {
             }],
             ..Path::default()
         };
-        let marks = draw(&path, &FunctionColours::of(&path)).svg("path", "a path").into_string();
-        let whole = WIDTH - LEFT;
-        let at = |share: f64| format!("x=\"{:.2}\"", LEFT + share * whole);
+        let marks = draw(&path, &FunctionColours::of(&path)).markup("path").into_string();
         for part in [
             "handler: 1 µs",
             "&lt;wake&gt;: 800 ns",
             "interrupts off for 500 ns by handler",
-            &at(0.1),
-            &at(0.5),
+            "left:10.00%",
+            "left:50.00%",
         ] {
             assert!(marks.contains(part), "no {part} in {marks}");
         }
         assert!(!marks.contains("short"), "{marks}");
-        assert!(!marks.contains("NaN") && !marks.contains("x=\"-"), "{marks}");
+        assert!(!marks.contains("NaN") && !marks.contains("left:-"), "{marks}");
     }
 }

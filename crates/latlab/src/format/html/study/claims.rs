@@ -1,6 +1,7 @@
 //! Claims of a paper and their verdicts.
 
 use crate::format::study::grounds;
+use crate::format::with_micro;
 use latlab_core::study::claim::{ClaimVerdict, Judgement};
 use latlab_core::study::findings::Findings;
 use maud::{Markup, html};
@@ -57,7 +58,7 @@ pub(super) fn list(findings: &Findings<'_>) -> Markup {
                                 }
                             }
                             @for line in grounds(&claim.text, &claim.why, judgement) {
-                                p class="ground" { (line.replace(" us", " µs")) }
+                                p class="ground" { (with_micro(&line)) }
                             }
                         }
                     }

@@ -2,6 +2,7 @@
 
 use super::StudyPage;
 use crate::format::study::shown;
+use crate::format::with_micro;
 use latlab_core::study::quantity::Quantity;
 use maud::{Markup, html};
 
@@ -147,9 +148,9 @@ impl<'a> RowHeads<'a> {
 }
 
 fn measured(value: Option<Quantity>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| shown(value).replace(" us", " µs"))
+    value.map_or_else(|| "–".to_owned(), |value| with_micro(&shown(value)))
 }
 
 fn published(words: &str) -> Markup {
-    html! { i class="printed" { (words.replace(" us", " µs")) } }
+    html! { i class="printed" { (with_micro(words)) } }
 }

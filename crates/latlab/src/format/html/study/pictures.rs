@@ -4,7 +4,8 @@ use super::StudyPage;
 use crate::format::html::figure::{Level, chart, hint};
 use crate::format::html::table::{number, table, words};
 use crate::format::picture::Chart;
-use crate::format::picture::study::NumberTable;
+use crate::format::picture::study::{NumberTable, StudyPicture};
+use crate::format::{capital, printable};
 use maud::{Markup, html};
 
 /// The pictures of the study, then the usual ones of its records; nothing if there are none.
@@ -16,13 +17,23 @@ pub(super) fn all(about: &StudyPage<'_>, usual: &[Chart]) -> Markup {
     html! {
         (hint())
         @for picture in about.pictures {
-            (chart(Level::Subsection, &picture.chart, &picture.source, &numbers(&picture.numbers)))
+            @let title = title(about, picture);
+            (chart(Level::Subsection, &picture.chart, &title, &picture.source, &numbers(&picture.numbers)))
         }
-        @for one in usual { (chart(Level::Subsection, one, "", &Markup::default())) }
+        @for one in usual { (chart(Level::Subsection, one, &one.title, "", &Markup::default())) }
         @if !missing.is_empty() {
             p class="note" { "Not drawn, as there are no measurements: " (missing.join("; ")) "." }
         }
     }
+}
+
+/// The title of a picture. If it is that of the study, which is on the page already, the picture is
+/// named after the figure that it reproduces.
+fn title(about: &StudyPage<'_>, picture: &StudyPicture) -> String {
+    if picture.chart.title != printable(&about.study.title) || picture.source.is_empty() {
+        return picture.chart.title.clone();
+    }
+    printable(&capital(&picture.source))
 }
 
 /// Titles of the pictures that could not be drawn.

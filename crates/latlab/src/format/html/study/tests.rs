@@ -137,6 +137,14 @@ fn worst_component_is_explained_with_its_probe() {
 }
 
 #[test]
+fn title_of_the_study_is_not_repeated() {
+    let twice = STUDY.replace("A <em>picture", "Two <b>kernels");
+    let page = page_of(&twice);
+    assert_eq!(page.matches("Two &lt;b&gt;kernels</h").count(), 1);
+    assert!(page.contains(">Figure &lt;sub&gt;</h3>"));
+}
+
+#[test]
 fn explained_worst_is_drawn() {
     let why = NamedRecord::from_run("old.n1".to_owned(), sample_explained::record());
     let page = page_with(&Study::read(STUDY).unwrap(), source("", 1).record, Some(&why));

@@ -9,6 +9,7 @@ use super::super::axis::{decade_above, decade_below, real, round_above};
 use super::super::{Axis, Chart, Look, Marks, Step, Stroke, Unit};
 use super::NumberTable;
 use crate::format::study::shown;
+use crate::format::with_micro;
 use latlab_core::study::Study;
 use latlab_core::study::findings::Findings;
 use latlab_core::study::picture::{CategoryAxis, Picture, PictureKind};
@@ -143,7 +144,7 @@ fn numbers(rows: &[ValueRow], over: &CategoryAxis, study: &Study) -> NumberTable
     let mut header = vec![study.axes[over.axis].clone()];
     header.extend(rows.iter().map(|row| row.name.clone()));
     let written = |value: Option<Quantity>| {
-        value.map_or_else(|| "–".to_owned(), |value| shown(value).replace(" us", " µs"))
+        value.map_or_else(|| "–".to_owned(), |value| with_micro(&shown(value)))
     };
     let row = |(index, label): (usize, &String)| {
         let values = rows.iter().map(|row| written(row.values[index].0));

@@ -33,7 +33,7 @@ pub(super) fn chart(picture: &Picture, samples: &[Samples]) -> Chart {
         },
         step: Step::End,
         lines,
-        marks: Marks::default(),
+        marks: Marks { peaks: true, ..Marks::default() },
     }
 }
 
