@@ -34,7 +34,8 @@ fn children() -> Option<Vec<Pid>> {
     let tasks = procfs::numbered(Path::new("/proc")).ok()?;
     let tasks = tasks.iter().filter_map(|path| procfs::number(path));
     // A process may have ended since it was listed.
-    let children = tasks.filter(|task| procfs::stat_field(*task, PARENT).is_ok_and(|p: i32| p == own));
+    let children =
+        tasks.filter(|task| procfs::stat_field(*task, PARENT).is_ok_and(|p: i32| p == own));
     let children: Vec<Pid> = children.filter_map(Pid::from_raw).collect();
     (!children.is_empty()).then_some(children)
 }

@@ -3,6 +3,7 @@
 mod details;
 pub(super) mod reference;
 
+use super::run::preset::PRESETS;
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::Result;
@@ -27,8 +28,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
-    /// one of them [default: everything]
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, presets, or the
+    /// name of one of them [default: everything]
     name: Option<String>,
 }
 
@@ -57,6 +58,7 @@ static KINDS: &[Listing] = &[
     ("targets", || table(TARGETS.iter().map(|entry| entry.about))),
     ("profiles", profiles),
     ("studies", studies),
+    ("presets", || table(PRESETS.iter().map(|preset| preset.about))),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
 ];
 

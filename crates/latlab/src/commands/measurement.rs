@@ -3,8 +3,10 @@
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
+use crate::format::metrics::run::Textfile;
 use crate::format::progress::Bar;
 use crate::format::{self, live, text};
+use crate::rig::Watch;
 use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::plan::Plan;
@@ -28,6 +30,10 @@ pub(super) struct Measurement {
     /// Print only the record, as JSON, on stdout
     #[arg(long)]
     json: bool,
+    /// Write metrics of the measurement to this file every 5 s, for Prometheus (the textfile
+    /// collector of node_exporter)
+    #[arg(long, value_name = "FILE.prom")]
+    metrics: Option<PathBuf>,
     #[command(flatten)]
     options: TargetOptions,
 }
@@ -66,7 +72,7 @@ impl Measurement {
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view();
+        let mut watch = self.watch()?;
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
@@ -79,6 +85,21 @@ impl Measurement {
         drop(bar);
         std::mem::forget(signals);
         result
+    }
+
+    /// The view of a measurement, which also writes metrics if they were asked for.
+    fn watch(&self) -> Result<Box<dyn Watch>> {
+        let view = live::view();
+        match &self.metrics {
+            None => Ok(view),
+            Some(_) if !self.is_native() => {
+                Err(Failure::Failed("--metrics is for measurements on this machine".to_owned()))
+            }
+            Some(path) => match Textfile::begin(view, path.clone()) {
+                Ok(textfile) => Ok(Box::new(textfile)),
+                Err(e) => Err(failed(&path.display().to_string(), e)),
+            },
+        }
     }
 
     /// Carries out `plan` on the only target without printing or writing anything. Returns none
@@ -108,6 +129,7 @@ impl Measurement {
             (2.., ..) => "give one --on for each side",
             (_, Some(_), _) => "--out is for latlab ab: it writes the records of both sides",
             (.., true) => "--json is for latlab ab",
+            _ if self.metrics.is_some() => "--metrics is for a single run",
             _ if self.is_native() => return self.options.refuse_any(),
             _ => return Ok(()),
         };
@@ -121,6 +143,7 @@ impl Measurement {
             on: on.clone(),
             out: self.out.clone().or_else(|| defaults.out.clone()),
             json: self.json || defaults.json,
+            metrics: self.metrics.clone().or_else(|| defaults.metrics.clone()),
             options: self.options.or(&defaults.options),
         }
     }
@@ -138,8 +161,8 @@ impl Measurement {
     /// Prints the results of a run and writes its record.
     fn finish(&self, outcome: Outcome, file: Option<Pending>, path: Option<&Path>) -> Result<()> {
         let record = &outcome.record;
-        // The failures that these two are for are printed last.
-        let is_last = |code: &str| matches!(code, "stopped-above" | "interrupted");
+        // The failures that these are for are printed last.
+        let is_last = |code: &str| matches!(code, "stopped-above" | "failed-above" | "interrupted");
         for warning in record.warnings.iter().filter(|w| !is_last(&w.code)) {
             format::say(&warning.text);
         }

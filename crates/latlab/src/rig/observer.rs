@@ -21,13 +21,14 @@ pub(crate) trait Observer: Send + Sync {
 
 impl Rig<'_> {
     /// Measures for a quarter of the run's length, at most two seconds or two thousand
-    /// repetitions.
+    /// repetitions. No sample ends this measurement: it would not be explained.
     pub(crate) fn measure_briefly<T>(&mut self, measure: impl FnOnce(&mut Self) -> T) -> T {
         let whole = self.conditions;
         self.conditions.length = match whole.share(4) {
             Length::For(time) => Length::For(time.min(Nanos::from_secs(2))),
             Length::Count(count) => Length::Count(count.min(2_000)),
         };
+        self.conditions.limit = Nanos::MAX;
         let measured = measure(self);
         self.conditions = whole;
         measured

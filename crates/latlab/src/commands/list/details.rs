@@ -3,6 +3,7 @@
 use super::{KINDS, all_parts};
 use crate::call::CALLS;
 use crate::cause::CAUSES;
+use crate::commands::run::preset::{self, PRESETS};
 use crate::failure::{Failure, Result};
 use crate::lab::profile::{self, Profile};
 use crate::load::LOADS;
@@ -36,11 +37,16 @@ pub(super) fn describe(name: &str) -> Result<String> {
     if let Some((name, study)) = studies.iter().find(|(study, _)| *study == name) {
         return Ok(describe_study(name, study));
     }
+    if let Some(text) = preset::describe(name) {
+        return Ok(text);
+    }
     let kinds = KINDS.iter().map(|(kind, _)| *kind);
     let parts = all_parts().map(|part| part.name);
     let profiles = profiles.iter().map(|profile| profile.name.as_str());
     let studies = studies.iter().map(|(name, _)| *name);
-    let names: Vec<&str> = kinds.chain(parts).chain(profiles).chain(studies).collect();
+    let presets = PRESETS.iter().map(|preset| preset.about.name);
+    let names: Vec<&str> =
+        kinds.chain(parts).chain(profiles).chain(studies).chain(presets).collect();
     let hint = suggest::hint(name, &names);
     Err(Failure::Failed(format!("nothing is named '{name}': {hint}")))
 }

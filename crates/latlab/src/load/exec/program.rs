@@ -138,7 +138,8 @@ impl Messages {
     /// The last three lines, as one.
     fn last_lines(&self) -> String {
         let text = String::from_utf8_lossy(&self.kept);
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         lines[lines.len().saturating_sub(3)..].join("; ")
     }
 }
