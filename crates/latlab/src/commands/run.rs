@@ -52,7 +52,8 @@ pub(super) struct Run {
     /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
-    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b)
+    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b); latlab
+    /// explain also says why it was late
     #[arg(long, value_name = "TIME")]
     stop_above: Option<Nanos>,
     /// Measure to the end, and exit with code 1 if a sample was above this latency
