@@ -31,7 +31,7 @@ pub(super) struct Measurement {
     #[arg(long)]
     json: bool,
     /// Write metrics of the measurement to this file every 5 s, for Prometheus (the textfile
-    /// collector of node_exporter)
+    /// collector of `node_exporter`)
     #[arg(long, value_name = "FILE.prom")]
     metrics: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Metrics of a measurement for Prometheus: a file for the textfile collector of node_exporter.
+//! Metrics of a measurement for Prometheus: a file for the textfile collector of `node_exporter`.
 
 use super::one;
 use crate::rig::Watch;
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn page_has_the_samples_so_far() {
         let tally = Arc::new(AtomicHistogram::new());
-        [1000, 3000].map(|ns| tally.record(Nanos(ns)));
+        tally.record(Nanos(1000));
+        tally.record(Nanos(3000));
         tally.miss(7);
         let series = [Series { probe: "cyclic".to_owned(), cpus: "0-1".to_owned(), tally }];
         let page = page(Some(Nanos::from_millis(1500)), &series);
