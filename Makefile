@@ -23,7 +23,7 @@ TEST_TOOLS := /usr/lib/x86_64-linux-gnu/libelf.so.1=libelf1 chromium=chromium un
 	setcap=libcap2-bin cpio=cpio xz=xz-utils zstd=zstd ssh=openssh-client /usr/sbin/sshd=openssh-server \
 	qemu-system-x86_64=qemu-system-x86 mke2fs=e2fsprogs /usr/sbin/bpftool=bpftool python3=python3 \
 	/usr/share/doc/python3-venv=python3-venv /usr/sbin/slurmctld=slurm-wlm sbatch=slurm-client \
-	/usr/sbin/munged=munge cyclictest=rt-tests clang=clang llvm-strip=llvm \
+	/usr/sbin/munged=munge cyclictest=rt-tests stress-ng=stress-ng clang=clang llvm-strip=llvm \
 	/usr/include/bpf/bpf_helpers.h=libbpf-dev zsh=zsh fish=fish groff=groff-base man=man-db script=bsdutils systemd-analyze=systemd strace=strace
 
 .PHONY: build install demo test truth torture kernels studies lint bench bpf reference book clean

@@ -107,6 +107,8 @@ const CHECKS: &[&[Check]] = &[
     rights::CHECKS,
 ];
 
+pub use processor::deepest_idle_state;
+
 /// Returns the codes of all findings.
 pub fn codes() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().copied().flatten().map(|(code, _)| *code)

@@ -174,6 +174,16 @@ impl Histogram {
         self.sum = self.sum.saturating_add(other.sum);
     }
 
+    /// Returns the number of samples above `limit`, exact to a bucket: at least one where the maximum
+    /// is above it.
+    pub fn count_above(&self, limit: Nanos) -> u64 {
+        if self.max() <= limit {
+            return 0;
+        }
+        let above = self.buckets().filter(|bucket| bucket.from > limit).map(|bucket| bucket.count);
+        above.sum::<u64>().max(1)
+    }
+
     /// Iterates over the buckets with samples, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         self.hdr.iter_recorded().map(|step| {

@@ -34,6 +34,15 @@ pub struct Plan {
     /// Ends the run at the first sample above this latency.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stop_above: Option<Nanos>,
+    /// The verdict of the run is that a sample was above this latency.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fail_above: Option<Nanos>,
+    /// CPUs of latlab's own threads that do not measure; by default all that are allowed.
+    #[serde(skip_serializing_if = "CpuList::is_empty", default)]
+    pub housekeeping: CpuList,
+    /// Control group that latlab joins while it measures, by its folder.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cgroup: Option<String>,
     /// Knobs to set for the duration of the run.
     pub settings: Vec<Setting>,
     /// Whether probes and loads whose requirements this machine lacks are skipped and named in the
@@ -61,6 +70,9 @@ impl Plan {
             warm_up: Nanos(0),
             seed: 0,
             stop_above: None,
+            fail_above: None,
+            housekeeping: CpuList::default(),
+            cgroup: None,
             settings: Vec::new(),
             skip_missing: false,
             adapt: Vec::new(),

@@ -52,14 +52,57 @@ pub fn sleep_for(length: Nanos) -> bool {
 
 #[inline]
 fn sleep(time: Nanos, flags: libc::c_int) -> bool {
+    sleep_on(MONOTONIC, time, flags)
+}
+
+#[inline]
+fn sleep_on(clock: libc::clockid_t, time: Nanos, flags: libc::c_int) -> bool {
     let (time, remaining) = (timespec(time), std::ptr::null_mut::<libc::timespec>());
     // Not the C library's clock_nanosleep(): that is a cancellation point, whose work after the
     // wake-up would be part of every sample.
     // SAFETY: `time` is a valid timespec to read from; the remaining time is not asked for.
     let answer = unsafe {
-        libc::syscall(libc::SYS_clock_nanosleep, MONOTONIC, flags, &raw const time, remaining)
+        libc::syscall(libc::SYS_clock_nanosleep, clock, flags, &raw const time, remaining)
     };
     answer == 0
+}
+
+/// A clock that can be set, read as if it had been at the time of `CLOCK_MONOTONIC` when this was
+/// made. Its times jump where the clock is set, and drift apart where it is slewed.
+#[derive(Clone, Copy, Debug)]
+pub struct SettableClock {
+    id: libc::clockid_t,
+    /// By how much the clock was ahead of `CLOCK_MONOTONIC`, behind which it can't be set.
+    ahead: Nanos,
+}
+
+impl SettableClock {
+    /// The wall-clock time (`CLOCK_REALTIME`).
+    pub fn realtime() -> SettableClock {
+        SettableClock::of(libc::CLOCK_REALTIME)
+    }
+
+    /// International atomic time (`CLOCK_TAI`), as far as its distance to the wall-clock time was
+    /// set.
+    pub fn tai() -> SettableClock {
+        SettableClock::of(libc::CLOCK_TAI)
+    }
+
+    fn of(id: libc::clockid_t) -> SettableClock {
+        SettableClock { id, ahead: read(id) - now() }
+    }
+
+    /// The time now.
+    #[inline]
+    pub fn now(self) -> Nanos {
+        read(self.id) - self.ahead
+    }
+
+    /// Sleeps until `wake`. False if a signal ended the sleep.
+    #[inline]
+    pub fn sleep_until(self, wake: Nanos) -> bool {
+        sleep_on(self.id, wake + self.ahead, libc::TIMER_ABSTIME)
+    }
 }
 
 /// Spins until `end`. Returns the first reading of the clock that is not before it.
@@ -141,6 +184,15 @@ mod tests {
         assert!(now() >= begin + Nanos::from_millis(2));
         assert!(sleep_for(Nanos::from_millis(2)));
         assert!(now() >= begin + Nanos::from_millis(4));
+    }
+
+    #[test]
+    fn settable_clocks_are_read_as_the_monotonic_clock() {
+        for clock in [SettableClock::realtime(), SettableClock::tai()] {
+            let begin = now();
+            assert!(clock.sleep_until(clock.now() + Nanos::from_millis(2)));
+            assert!(now() >= begin + Nanos::from_millis(1), "{clock:?}");
+        }
     }
 
     #[test]

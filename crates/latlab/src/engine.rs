@@ -2,6 +2,7 @@
 //! probes, loads, scans, explaining and adapting.
 
 mod environment;
+mod place;
 mod prepared;
 mod probes;
 mod results;
@@ -20,6 +21,7 @@ use latlab_core::record::Record;
 use latlab_sys::root::Root;
 use latlab_sys::signal::Signals;
 use latlab_sys::{clock, cpu};
+use place::Housekeeping;
 use results::Results;
 
 /// The outcome of a run: a record, and a verdict where a limit was set and exceeded.
@@ -38,17 +40,22 @@ pub(crate) fn run(
 ) -> Result<Outcome> {
     let online = cpu::online(&Root::default());
     let plan = &plan.on_cpus(cpus(&plan.plan().cpus, &online)?);
+    place::check(plan.plan(), &online)?;
     let mut warnings = Vec::new();
     let probes = usable::probes(plan, &mut warnings)?;
     check(plan)?;
     let started = clock::wall_clock();
+    let everywhere = cpu::allowed().map_err(|e| failed("the CPUs can't be listed", e))?;
+    let _housekeeping = Housekeeping::move_to(&plan.plan().housekeeping)?;
     let environment = Environment::set_up(plan, time_domain, signals, &mut warnings)?;
+    let member = place::join_cgroup(plan.plan())?;
     let (scanned, scan_failure) = scans::run(plan, signals, watch)?;
     let keeps = watch.keeps();
-    let mut rig = Rig::new(plan.plan(), signals, watch);
+    let mut rig = Rig::new(plan.plan(), everywhere, signals, watch);
     rig.keeping = keeps.then(|| results::keeping(plan.plan(), started, &environment));
     let (probe_failure, explanations) =
         probes::run(plan.plan(), &environment.machine, &probes, &mut rig)?;
+    drop(member);
     let failure = scan_failure.or(probe_failure);
     let aftermath = environment.restore();
     let results = Results { started, warnings, scanned, rig, explanations, failure, aftermath };

@@ -35,6 +35,7 @@ use latlab_core::plan::Plan;
 use latlab_core::record::explained::Explained;
 use latlab_core::record::{Figure, Record, Warning};
 use latlab_core::time::Nanos;
+use latlab_sys::cpu::Affinity;
 use latlab_sys::signal::Signals;
 use life::run_thread;
 use monitor::Monitor;
@@ -90,6 +91,8 @@ impl ProbeResults {
 /// Everything a probe needs to measure, and the results of the probes so far.
 pub(crate) struct Rig<'a> {
     cpus: CpuList,
+    /// The CPUs that measuring threads may use until they are pinned.
+    everywhere: CpuList,
     conditions: Conditions,
     signals: &'a Signals,
     watch: &'a mut dyn Watch,
@@ -110,11 +113,18 @@ pub(crate) struct Rig<'a> {
 }
 
 impl<'a> Rig<'a> {
-    /// Returns the rig for `plan`.
-    pub(crate) fn new(plan: &Plan, signals: &'a Signals, watch: &'a mut dyn Watch) -> Rig<'a> {
+    /// Returns the rig for `plan`. Until measuring threads are pinned they may use the CPUs
+    /// `everywhere`.
+    pub(crate) fn new(
+        plan: &Plan,
+        everywhere: CpuList,
+        signals: &'a Signals,
+        watch: &'a mut dyn Watch,
+    ) -> Rig<'a> {
         let limit = plan.stop_above.unwrap_or(Nanos::MAX);
         Rig {
             cpus: plan.cpus.clone(),
+            everywhere,
             conditions: Conditions { length: plan.length, warm_up: plan.warm_up, limit },
             signals,
             watch,
@@ -234,12 +244,15 @@ impl<'a> Rig<'a> {
             interims: samplers.iter().map(Sampler::interim).collect(),
         };
         let observer = self.observer.clone();
+        let everywhere = Affinity::to(&self.everywhere);
         let finished = std::thread::scope(|scope| {
             let mut threads = Vec::new();
             for (cpus, sampler) in cpu_sets.iter().zip(samplers) {
-                let (coordination, body) = (&coordination, &body);
+                let (coordination, body, everywhere) = (&coordination, &body, &everywhere);
                 let observer = observer.as_deref().map(|observer| (observer, probe));
                 let run = move || {
+                    // A deadline task must not have the affinity of the thread that starts it.
+                    let _ = everywhere.take();
                     run_thread(sampler, cpus, interval, scheduling, observer, coordination, body)
                 };
                 // The kernel keeps 15 characters of a thread's name.

@@ -73,7 +73,7 @@ fn same_names(one: &[Value], other: &[Value]) -> bool {
 /// A value as a user would write it. Fields that are times have units.
 fn words(path: &str, value: &Value) -> String {
     /// Names of plan fields and of a parameter that are times in ns.
-    const TIMES: [&str; 4] = ["for", "warm_up", "stop_above", "interval"];
+    const TIMES: [&str; 5] = ["for", "warm_up", "stop_above", "fail_above", "interval"];
     let is_time = TIMES.contains(&path.rsplit(' ').next().unwrap_or_default());
     match value {
         Value::Null => "none".to_owned(),

@@ -114,7 +114,7 @@ fn deep_idle(machine: &Machine) -> Option<Diagnosis> {
     // 10 us is noticeable for a task with a deadline of 100 us, which 100 us alone exceeds.
     const NOTICEABLE_US: u64 = 10;
     const SEVERE_US: u64 = 100;
-    let state = deepest(machine)?;
+    let state = deepest_idle_state(machine)?;
     let severity = match state.latency_us {
         ..NOTICEABLE_US => return None,
         NOTICEABLE_US..SEVERE_US => Severity::Medium,
@@ -136,7 +136,8 @@ fn deep_idle(machine: &Machine) -> Option<Diagnosis> {
         severity,
         format!("idle CPUs may enter {name}, with an exit latency of {latency} us; {request}"),
         "A wake-up on an idle CPU takes longer by the exit latency, most often on a machine with \
-         little other load.",
+         little other load. cyclictest does not show it: it holds /dev/cpu_dma_latency at 0 by \
+         default.",
         remedy::sentence(remedy::LIMIT_IDLE_STATES) + "; permanently: " + boot,
     )
 }
@@ -144,8 +145,9 @@ fn deep_idle(machine: &Machine) -> Option<Diagnosis> {
 /// The kernel's value without any request (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
 const NO_REQUEST_US: i32 = 2_000_000_000;
 
-/// Returns the deepest state that a CPU may enter now: enabled, and within the requested latency.
-fn deepest(machine: &Machine) -> Option<&IdleState> {
+/// Returns the deepest idle state that a CPU may enter now: enabled, and within the requested
+/// latency (`/dev/cpu_dma_latency`). None without cpuidle.
+pub fn deepest_idle_state(machine: &Machine) -> Option<&IdleState> {
     let idle = &machine.processor.idle;
     let limit = idle.cpu_dma_latency_us.map_or(u64::MAX, |us| u64::try_from(us).unwrap_or(0));
     let open = idle.states.iter().filter(|state| !state.disabled && state.latency_us <= limit);

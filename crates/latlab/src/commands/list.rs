@@ -4,6 +4,7 @@ mod details;
 pub(super) mod reference;
 
 use super::complete;
+use super::run::preset::PRESETS;
 use crate::call::CALLS;
 use crate::cause::CAUSES;
 use crate::failure::Result;
@@ -30,8 +31,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct List {
-    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, or the name of
-    /// one of them [default: everything]
+    /// probes, calls, loads, causes, mechanisms, targets, profiles, studies, knobs, presets, or the
+    /// name of one of them [default: everything]
     #[arg(add = complete::listed())]
     name: Option<String>,
 }
@@ -61,6 +62,7 @@ static KINDS: &[Listing] = &[
     ("targets", || table(TARGETS.iter().map(|entry| entry.about))),
     ("profiles", profiles),
     ("studies", studies),
+    ("presets", || table(PRESETS.iter().map(|preset| preset.about))),
     ("knobs", || table(KNOBS.iter().map(|knob| About { name: knob.name, summary: knob.summary }))),
 ];
 
@@ -101,9 +103,10 @@ pub(super) fn names() -> Vec<String> {
     let parts = all_parts().map(|part| part.name);
     let targets = TARGETS.iter().map(|entry| entry.about.name);
     let profiles = profile::names().chain(study::names());
+    let presets = PRESETS.iter().map(|preset| preset.about.name);
     let knobs = KNOBS.iter().map(|knob| knob.name);
-    let mut names: Vec<String> =
-        kinds.chain(parts).chain(targets).chain(profiles).chain(knobs).map(str::to_owned).collect();
+    let names = kinds.chain(parts).chain(targets).chain(profiles).chain(presets).chain(knobs);
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
     // A load and a call may share a name.
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));

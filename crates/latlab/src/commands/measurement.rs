@@ -4,9 +4,11 @@ use super::complete;
 use super::target_options::TargetOptions;
 use crate::engine::{Outcome, Prepared};
 use crate::failure::{Failure, Result, failed};
+use crate::format::metrics::run::Textfile;
 use crate::format::progress::Bar;
 use crate::format::width::Width;
 use crate::format::{self, csv, live, text};
+use crate::rig::Watch;
 use crate::session::Session;
 use crate::target::{self, Target};
 use latlab_core::plan::Plan;
@@ -35,6 +37,10 @@ pub(super) struct Measurement {
     /// Print only the series, as CSV: a row each, times in nanoseconds
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write metrics of the measurement to this file every 5 s, for Prometheus (the textfile
+    /// collector of `node_exporter`)
+    #[arg(long, value_name = "FILE.prom")]
+    metrics: Option<PathBuf>,
     #[command(flatten)]
     options: TargetOptions,
 }
@@ -74,7 +80,7 @@ impl Measurement {
         let files = paths.iter().map(|path| path.as_deref().map(reserve).transpose());
         let files: Vec<_> = files.collect::<Result<_>>()?;
         let signals = Signals::block().map_err(|e| failed("signals can't be blocked", e))?;
-        let mut watch = live::view(keep(&plans, &paths));
+        let mut watch = self.watch(keep(&plans, &paths))?;
         let mut bar = Bar::new(&signals);
         let mut session = self.options.session(&signals, watch.as_mut(), &mut bar);
         let outcomes = carry_out(target, &plans, &mut session);
@@ -91,6 +97,21 @@ impl Measurement {
         drop(bar);
         std::mem::forget(signals);
         result
+    }
+
+    /// The view of a measurement, which also writes metrics if they were asked for.
+    fn watch(&self, keep: Option<live::Keep>) -> Result<Box<dyn Watch>> {
+        let view = live::view(keep);
+        match &self.metrics {
+            None => Ok(view),
+            Some(_) if !self.is_native() => {
+                Err(Failure::Failed("--metrics is for measurements on this machine".to_owned()))
+            }
+            Some(path) => match Textfile::begin(view, path.clone()) {
+                Ok(textfile) => Ok(Box::new(textfile)),
+                Err(e) => Err(failed(&path.display().to_string(), e)),
+            },
+        }
     }
 
     /// Carries out `plan` on the only target without printing or writing anything. Returns none
@@ -121,6 +142,7 @@ impl Measurement {
             (_, Some(_)) => "--out is for latlab ab: it writes the records of both sides",
             _ if self.json => "--json is for latlab ab",
             _ if self.csv => "--csv is not for a side of latlab ab",
+            _ if self.metrics.is_some() => "--metrics is for a single run",
             _ if self.is_native() => return self.options.refuse_any(),
             _ => return Ok(()),
         };
@@ -135,6 +157,7 @@ impl Measurement {
             out: self.out.clone().or_else(|| defaults.out.clone()),
             json: self.json || defaults.json,
             csv: self.csv || defaults.csv,
+            metrics: self.metrics.clone().or_else(|| defaults.metrics.clone()),
             options: self.options.or(&defaults.options),
         }
     }
@@ -158,8 +181,8 @@ impl Measurement {
         path: Option<&Path>,
     ) -> Result<()> {
         let record = &outcome.record;
-        // The failures that these two are for are printed last.
-        let is_last = |code: &str| matches!(code, "stopped-above" | "interrupted");
+        // The failures that these are for are printed last.
+        let is_last = |code: &str| matches!(code, "stopped-above" | "failed-above" | "interrupted");
         for warning in record.warnings.iter().filter(|w| !is_last(&w.code)) {
             format::say(&warning.text);
         }

@@ -1,5 +1,7 @@
 //! `latlab run`: measures latency with probes, under loads.
 
+pub(super) mod preset;
+
 use super::adapt::Mechanisms;
 use super::complete;
 use super::measurement::Measurement;
@@ -16,6 +18,7 @@ Examples:
   latlab run cyclic:interval=200us,priority=80 --cpus 0 --for 60s --out idle.json
   latlab run --load hackbench:groups=4 --load disk:dir=/tmp --stop-above 500us
   latlab run nanosleep:interval=3.25ms --count 1000 --policy other
+  latlab run --preset acceptance --for 8h --fail-above 150us --out board.json
   latlab run --on lab:standard --on lab:rt --load fork --count 1000 --out kernels/";
 
 /// Measure latency
@@ -24,9 +27,9 @@ Examples:
 /// (cyclictest's measurement) for 10 s on all CPUs. The output lists minimum, mean, percentiles and
 /// maximum, and warns if the system is not configured for low latency.
 ///
-/// Exit codes: 0 success; 1 --stop-above ended the run; 2 failure; 3 this machine lacks something
+/// Exit codes: 0 success; 1 --stop-above ended the run, or a sample exceeded --fail-above; 2 failure; 3 this machine lacks something
 /// that a probe or load needs; 4 it was ended early (Ctrl-C), and the record has what was measured.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Run {
     /// Probes with their parameters, e.g. cyclic:interval=100us,priority=80 [default: cyclic]
@@ -50,9 +53,23 @@ pub(super) struct Run {
     /// Warm-up time of each probe; its samples are reported separately
     #[arg(long, value_name = "TIME", default_value = "200ms")]
     warm_up: Nanos,
-    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b)
+    /// Stop at the first sample above this latency, with exit code 1 (cyclictest -b); latlab
+    /// explain also says why it was late
     #[arg(long, value_name = "TIME")]
     stop_above: Option<Nanos>,
+    /// Measure to the end, and exit with code 1 if a sample was above this latency
+    #[arg(long, value_name = "TIME")]
+    fail_above: Option<Nanos>,
+    /// Start from these options, which the other ones replace (see: latlab list presets)
+    #[arg(long, value_name = "NAME", value_parser = preset::names())]
+    preset: Option<String>,
+    /// CPUs for latlab's threads that do not measure (cyclictest --mainaffinity, rtla -H); loads
+    /// are placed with on=
+    #[arg(long, value_name = "LIST", value_parser = measured_cpus)]
+    housekeeping: Option<CpuList>,
+    /// Measure in this control group, which has to exist; loads stay outside (rtla -C)
+    #[arg(long, value_name = "DIR")]
+    cgroup: Option<String>,
     /// Set a knob (a kernel setting) while measuring, and restore it afterwards (see: latlab list
     /// knobs); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE", add = complete::settings())]
@@ -111,6 +128,10 @@ impl Run {
             ("--cpus", self.cpus.is_some()),
             ("--policy", self.policy.is_some()),
             ("--stop-above", self.stop_above.is_some()),
+            ("--fail-above", self.fail_above.is_some()),
+            ("--preset", self.preset.is_some()),
+            ("--housekeeping", self.housekeeping.is_some()),
+            ("--cgroup", self.cgroup.is_some()),
             ("--set", !self.settings.is_empty()),
             ("--skip-missing", self.skip_missing),
             ("--adapt", self.adapt.is_some()),
@@ -125,6 +146,9 @@ impl Run {
 
     /// The plan that the options describe, without a target.
     pub(super) fn plan(&self) -> Result<Plan> {
+        if let Some(preset) = &self.preset {
+            return self.or(&preset::run(preset)?).plan();
+        }
         let policy = self.policy.iter().map(|policy| ("policy", policy.clone()));
         let policy: Vec<_> = policy.collect();
         let default = ["cyclic".to_owned()];
@@ -144,6 +168,9 @@ impl Run {
             warm_up: self.warm_up,
             seed: self.seed,
             stop_above: self.stop_above,
+            fail_above: self.fail_above,
+            housekeeping: self.housekeeping.clone().unwrap_or_default(),
+            cgroup: self.cgroup.clone(),
             settings: self.settings.clone(),
             skip_missing: self.skip_missing,
             adapt: self.adapt.clone().map(|Mechanisms(names)| names).unwrap_or_default(),

@@ -57,6 +57,7 @@ impl Environment {
         let mut guard = set_knobs(plan.plan(), &root)?;
         let machine = Machine { time_domain, ..read_machine(&root) };
         warnings.extend(hazards(&machine));
+        warnings.extend(idle_states(&machine));
         let loads = usable::loads(plan, &machine, warnings)?;
         usable::guard_changes(&mut guard, &loads)?;
         let workers = Loads::start(&loads, plan.plan().seed, signals)?;
@@ -146,6 +147,21 @@ fn hazards(machine: &Machine) -> Option<Warning> {
             format!("this system is not configured for low latency ({codes}): run latlab doctor"),
         )
     })
+}
+
+/// A warning that CPUs may enter idle states during the measurement, unlike during one by
+/// cyclictest.
+fn idle_states(machine: &Machine) -> Option<Warning> {
+    // 1 us is what the shallowest states of drivers declare: a halt or WFI.
+    let state = doctor::deepest_idle_state(machine).filter(|state| state.latency_us > 1)?;
+    let (name, latency) = (&state.name, state.latency_us);
+    Some(Warning::new(
+        "idle-states",
+        format!(
+            "idle CPUs may enter {name} ({latency} us to leave it), which cyclictest prevents by \
+             default: compare with --set cpu_dma_latency=0"
+        ),
+    ))
 }
 
 fn lock_memory() -> Option<Warning> {

@@ -31,8 +31,11 @@ impl Results<'_> {
         let loads = aftermath.loads;
         warnings.extend(aftermath.warnings);
         warnings.extend(rig_warnings(&rig, self.scanned.iter().any(|scan| scan.interrupted)));
-        let verdict = verdict(plan, &rig.measured, &loads);
-        warnings.extend(verdict.iter().map(|text| Warning::new("stopped-above", text)));
+        let stopped = stopped(plan, &rig.measured, &loads)
+            .or_else(|| stopped_watching(plan, self.explanations.as_ref()));
+        warnings.extend(stopped.iter().map(|text| Warning::new("stopped-above", text)));
+        let exceeded = exceeded(plan, &rig.measured);
+        warnings.extend(exceeded.iter().map(|text| Warning::new("failed-above", text)));
         warnings.append(&mut rig.warnings);
         let figures = figures(rig.figures, &loads);
         let measured: Vec<&ProbeResults> = rig.measured.iter().collect();
@@ -61,7 +64,7 @@ impl Results<'_> {
             }
             (failed, unrestored) => failed.or(unrestored),
         };
-        Outcome { record, verdict: failure.or(verdict.map(Failure::Worse)) }
+        Outcome { record, verdict: failure.or(stopped.or(exceeded).map(Failure::Worse)) }
     }
 }
 
@@ -108,8 +111,8 @@ fn without_results(plan: &Plan, started: Nanos, machine: Machine) -> Record {
     }
 }
 
-/// The first sample above the limit, in a sentence.
-fn verdict(plan: &Plan, measured: &[ProbeResults], loads: &[String]) -> Option<String> {
+/// The first sample above the limit that ended the run, in a sentence.
+fn stopped(plan: &Plan, measured: &[ProbeResults], loads: &[String]) -> Option<String> {
     let limit = plan.stop_above?;
     let tripped = measured.iter().filter_map(|m| Some((m, m.recording.tripped?)));
     let (first, tripped) = tripped.min_by_key(|(_, tripped)| tripped.late.at)?;
@@ -124,6 +127,30 @@ fn verdict(plan: &Plan, measured: &[ProbeResults], loads: &[String]) -> Option<S
         tripped.period,
         tripped.late.at,
     ))
+}
+
+/// The samples above the limit of the whole run, in a sentence.
+fn exceeded(plan: &Plan, measured: &[ProbeResults]) -> Option<String> {
+    let limit = plan.fail_above?;
+    let worst = |one: &&ProbeResults| one.recording.first().histogram().max();
+    let worst_of = measured.iter().max_by_key(worst).filter(|one| worst(one) > limit)?;
+    let all = measured.iter().map(|one| one.recording.first().histogram());
+    let (above, recorded) = all.fold((0, 0), |(above, recorded), one| {
+        (above + one.count_above(limit), recorded + one.count())
+    });
+    let (probe, cpus, max) = (worst_of.probe, &worst_of.cpus, worst(&worst_of));
+    Some(format!(
+        "{above} of {recorded} samples were above {limit}; the worst: {max}, {probe} on CPU {cpus}"
+    ))
+}
+
+/// The worst wake-up of a watched task, if it was above a limit, in a sentence.
+fn stopped_watching(plan: &Plan, explanations: Option<&Explanations>) -> Option<String> {
+    let limit = plan.stop_above.into_iter().chain(plan.fail_above).min()?;
+    plan.explain.as_ref()?.watch.as_ref()?;
+    let worst = explanations?.worst.iter().find(|sample| sample.latency > limit)?;
+    let Sample { probe, cpu, latency, at, .. } = worst;
+    Some(format!("{probe} on CPU {cpu}: {latency} late, above {limit}, {at} after the start"))
 }
 
 /// Single values, with the loads that ran at the same time.

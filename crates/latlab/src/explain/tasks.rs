@@ -41,8 +41,8 @@ struct Process {
 const READS: u32 = 100;
 
 impl TaskExplainer {
-    /// Explains late wake-ups until the plan's time is up, its number of them is reached, the
-    /// process has ended, or the user ends it. Returns whether the user did.
+    /// Explains late wake-ups until the plan's time is up, its number of them is reached, one is
+    /// above its limit, the process has ended, or the user ends it. Returns whether the user did.
     pub(crate) fn explain(
         plan: &Plan,
         (watched, above): (&Watched, Option<Nanos>),
@@ -119,10 +119,16 @@ impl TaskExplainer {
     fn is_over(&self, plan: &Plan) -> bool {
         let ended = self.process.as_ref().is_some_and(|process| process.ended_after.is_some());
         match plan.length {
-            _ if ended => true,
+            _ if ended || self.exceeds(plan.stop_above) => true,
             Length::For(time) => clock::now() - self.began >= time,
             Length::Count(count) => self.late >= count,
         }
+    }
+
+    /// Whether a wake-up was later than the limit.
+    fn exceeds(&self, limit: Option<Nanos>) -> bool {
+        let worst = self.summarizer.worst();
+        limit.zip(worst).is_some_and(|(limit, (_, latency))| latency > limit)
     }
 
     /// Reads the recorded wake-ups.

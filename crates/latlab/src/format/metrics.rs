@@ -1,11 +1,14 @@
-//! Metrics of the adaptation daemon for Prometheus (text format 0.0.4).
+//! Metrics for Prometheus (text format 0.0.4): of the adaptation daemon and, in a file, of a
+//! measurement.
+
+pub(crate) mod run;
 
 use latlab_core::mechanism::Mode;
 use latlab_core::mechanism::status::Status;
 use latlab_core::mechanism::violations::Violations;
 use std::fmt::{Display, Write as _};
 
-/// Returns the page that Prometheus scrapes.
+/// Returns the page of the daemon, which Prometheus scrapes.
 pub(crate) fn page(status: &Status) -> String {
     let mut page = String::new();
     if let Some(tasks) = status.realtime_tasks {

@@ -6,14 +6,15 @@ use crate::part::{About, Describe};
 use crate::rig::{Pacing, Phase, Rig, Sampler, Scheduling};
 use latlab_core::cpulist::CpuList;
 use latlab_core::time::Nanos;
-use latlab_sys::clock;
+use latlab_sys::clock::{self, SettableClock};
 
 /// Measures the time from the expiry of a thread's timer until the thread runs.
 ///
 /// One thread per CPU sleeps with clock_nanosleep, TIMER_ABSTIME on CLOCK_MONOTONIC. The wake-up
 /// times are absolute and never re-phased: a late wake-up does not delay the next one, and each
 /// period without a wake-up of its own is counted as missed. This is the measurement of
-/// cyclictest, without the coordinated omission that hides a stall.
+/// cyclictest, without the coordinated omission that hides a stall. On another clock a step of that
+/// clock is part of the latency.
 #[derive(Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub(super) struct Cyclic {
     /// Time between two wake-ups
@@ -25,6 +26,27 @@ pub(super) struct Cyclic {
     #[command(flatten)]
     #[serde(flatten)]
     scheduling: Scheduling,
+    /// Clock of the wake-up times and of the latency
+    #[arg(long, default_value = "monotonic")]
+    #[serde(default, skip_serializing_if = "Clock::is_monotonic")]
+    clock: Clock,
+}
+
+/// The clock of the probe.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Clock {
+    #[default]
+    Monotonic,
+    Realtime,
+    Tai,
+}
+
+impl Clock {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_monotonic(&self) -> bool {
+        matches!(self, Clock::Monotonic)
+    }
 }
 
 impl Describe for Cyclic {
@@ -45,7 +67,11 @@ impl Probe for Cyclic {
             Pacing::Periodic(self.interval),
             &self.scheduling,
             |sampler| {
-                self.cycle(sampler);
+                match self.clock {
+                    Clock::Monotonic => self.cycle(sampler, clock::sleep_until, clock::now),
+                    Clock::Realtime => self.cycle_on(sampler, SettableClock::realtime()),
+                    Clock::Tai => self.cycle_on(sampler, SettableClock::tai()),
+                }
                 Ok(())
             },
         )
@@ -53,11 +79,21 @@ impl Probe for Cyclic {
 }
 
 impl Cyclic {
-    fn cycle(&self, sampler: &mut Sampler<'_>) {
+    fn cycle_on(&self, sampler: &mut Sampler<'_>, clock: SettableClock) {
+        self.cycle(sampler, |due| clock.sleep_until(due), || clock.now());
+    }
+
+    #[inline]
+    fn cycle(
+        &self,
+        sampler: &mut Sampler<'_>,
+        sleep_until: impl Fn(Nanos) -> bool,
+        now: impl Fn() -> Nanos,
+    ) {
         let mut due = sampler.first_due(self.phase);
         while sampler.running() {
-            if clock::sleep_until(due) {
-                due = sampler.record_wakeup(due, clock::now());
+            if sleep_until(due) {
+                due = sampler.record_wakeup(due, now());
             }
         }
     }

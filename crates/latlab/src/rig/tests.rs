@@ -2,8 +2,8 @@
 
 use super::*;
 use latlab_core::plan::Length;
-use latlab_sys::clock;
 use latlab_sys::sched::Policy;
+use latlab_sys::{clock, cpu};
 
 /// Shows nothing.
 struct NoDisplay;
@@ -36,7 +36,7 @@ fn run_samplers(
     let cpu_sets = vec![plan.cpus.clone(); samplers];
     let signals = Signals::block().unwrap();
     let mut watch = NoDisplay;
-    let mut rig = Rig::new(&plan, &signals, &mut watch);
+    let mut rig = Rig::new(&plan, cpu::allowed().unwrap(), &signals, &mut watch);
     let (spans, pacing) = ([("a", "b")], Pacing::BackToBack(TIMEOUT));
     let scheduling =
         Scheduling { policy: "other".to_owned(), priority: 1, slack: None, runtime: None };

@@ -18,6 +18,8 @@ const REPLACEMENTS: &[(&str, &str)] = &[
     ("--out timers/", "--list-cells"),
     ("--engine slurm --out /shared/table2/", "--list-cells"),
     ("$ latlab study rabbits-inversion", "latlab list rabbits-inversion"),
+    ("--stop-above 500us", "--stop-above 1h"),
+    ("--fail-above 150us", "--fail-above 1h"),
     ("populate:4MiB", "populate:128KiB"),
     ("hackbench:groups=10", "hackbench:groups=1,fan=2,loops=5"),
     ("hackbench:groups=5", "hackbench:groups=1,fan=2,loops=5"),
@@ -246,6 +248,7 @@ pages! {
     compare_commands_work: "docs/compare.md",
     studies_commands_work: "docs/studies.md",
     papers_commands_work: "docs/papers.md",
+    coming_from_commands_work: "docs/coming-from.md",
 }
 
 #[test]

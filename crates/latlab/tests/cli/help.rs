@@ -71,7 +71,7 @@ fn version_is_printed() {
 fn run_example(example: &str, folder: &Path) -> Output {
     let words = example.strip_prefix("latlab ").expect("an example begins with latlab");
     let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
-    let mut short = rest.replace("--for 60s", "");
+    let mut short = rest.replace("--for 60s", "").replace("--for 8h", "");
     if verb == "run" && !short.contains("--count") {
         short.push_str(" --for 100ms");
     }
@@ -100,7 +100,7 @@ fn examples_of_help_work() {
 #[test]
 fn list_shows_and_explains_all_parts() {
     let all = stdout_of("list");
-    for room in ["probes", "calls", "loads", "targets", "knobs"] {
+    for room in ["probes", "calls", "loads", "presets", "targets", "knobs"] {
         let (table, title) = (stdout_of(&format!("list {room}")), format!("{room}:\n"));
         assert!(all.contains(&(title + &table)), "{room}");
         for line in table.lines() {

@@ -343,3 +343,62 @@ fn disk_that_fills_up_does_not_lose_the_record() {
     assert_eq!(output.code(), Some(0), "{output:?}");
     assert!(output.record().series[0].counts.recorded > 0);
 }
+
+#[test]
+fn command_runs_again_and_counts_its_ends() {
+    let _lock = lock_machine();
+    let mut command = command("run --policy other --cpus 0 --for 1s --json --load");
+    let output = run(command.arg("exec:sh -c 'exit 0' a,b=c:d"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    assert_worked(&record, &[("exec", "programs")]);
+    assert!(record.work[0].done > 1, "{record:?}");
+    assert_eq!(record.plan.loads[0].params["command"], "sh -c 'exit 0' a,b=c:d");
+}
+
+#[test]
+fn command_that_fails_at_once_or_does_not_exist_ends_the_run() {
+    let _lock = lock_machine();
+    let load = |load: &str| run(command("run --policy other --for 60s --load").arg(load));
+    load("exec:nosuch-program 1")
+        .assert_refused(3, &["exec", "no program 'nosuch-program'", "PATH"]);
+    load("exec:sh -c 'echo too bad >&2; exit 7'").assert_refused(2, &["exec", "7", "too bad"]);
+    load("exec:sh -c 'oops").assert_refused(2, &["exec", "quotation mark"]);
+    let mut guest = command("run --on lab:standard --load");
+    run(guest.arg("exec:true")).assert_refused(3, &["lab:standard", "'true'", "native"]);
+}
+
+#[test]
+fn command_that_fails_later_is_reported_and_run_continues() {
+    let _lock = lock_machine();
+    let mut command = command("run --policy other --cpus 0 --for 1s --json --load");
+    let output = run(command.arg("exec:sh -c 'sleep 0.5; echo gone >&2; exit 1'"));
+    assert_eq!(output.code(), Some(0), "{output:?}");
+    let record = output.record();
+    let ended = record.warnings.iter().find(|warning| warning.code == "load-ended");
+    assert!(ended.is_some_and(|warning| warning.text.contains("gone")), "{record:?}");
+}
+
+/// Starts a run whose load has a descendant in a session of its own, and returns that one's program.
+fn run_with_descendant(folder: &Path) -> (Running, std::path::PathBuf) {
+    let sleeper = folder.join("sleeper");
+    fs::copy("/bin/sleep", &sleeper).expect("the program can be copied");
+    let load = format!("exec:sh -c 'setsid {} 60 & wait'", sleeper.display());
+    let mut command = command("run --policy other --cpus 0 --for 60s --json --load");
+    let mut run = Running::start(command.arg(load));
+    run.wait_until_measuring();
+    wait_until("the descendant runs", || !running(&sleeper).is_empty());
+    (run, sleeper)
+}
+
+#[test]
+fn command_ends_with_all_its_descendants() {
+    let _lock = lock_machine();
+    for signal in ["INT", "KILL"] {
+        let folder = folder();
+        let (run, sleeper) = run_with_descendant(folder.path());
+        run.signal(signal);
+        run.finish();
+        wait_until("no descendant is left", || running(&sleeper).is_empty());
+    }
+}

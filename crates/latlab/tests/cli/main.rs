@@ -5,9 +5,11 @@
     reason = "the tests start the program, wait for it, and damage its files"
 )]
 
+mod acceptance;
 mod adapt;
 mod alone;
 mod bad_input;
+mod coming_from;
 mod compare;
 mod completion;
 mod daemon;

@@ -1,7 +1,8 @@
-//! The description of a part, target, profile, study or knob.
+//! The description of a part, target, profile, study, preset or knob.
 
 use crate::call::CALLS;
 use crate::cause::CAUSES;
+use crate::commands::run::preset;
 use crate::failure::{Failure, Result};
 use crate::lab::profile::{self, Profile};
 use crate::load::LOADS;
@@ -27,6 +28,7 @@ pub(super) fn describe(name: &str) -> Result<String> {
         describe_target(name),
         profile::shipped().iter().find(|profile| profile.name == name).map(describe_profile),
         study::shipped().iter().find(|(study, _)| *study == name).map(describe_study),
+        preset::describe(name),
         describe_knob(name),
     ];
     let found: Vec<String> = found.into_iter().flatten().collect();

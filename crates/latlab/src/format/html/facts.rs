@@ -34,6 +34,7 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
         Length::For(time) => micro(time),
         Length::Count(count) => format!("{} periods", grouped(count)),
     };
+    let cgroup = plan.cgroup.clone().unwrap_or_default();
     let facts = [
         ("probes", parts(&plan.probes)),
         ("scans", scans.join("  ")),
@@ -44,6 +45,9 @@ fn plan(plan: &Plan) -> Vec<(String, String)> {
         ("warm-up", micro(plan.warm_up)),
         ("seed", plan.seed.to_string()),
         ("stop above", plan.stop_above.map(micro).unwrap_or_default()),
+        ("fail above", plan.fail_above.map(micro).unwrap_or_default()),
+        ("housekeeping CPUs", plan.housekeeping.to_string()),
+        ("control group", cgroup),
         ("settings", settings.collect::<Vec<_>>().join("  ")),
         ("adapted by", plan.adapt.join("  ")),
     ];

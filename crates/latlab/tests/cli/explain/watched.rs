@@ -41,6 +41,24 @@ fn process_already_running_has_its_wake_ups_explained() {
 }
 
 #[test]
+fn late_wake_up_stops_explaining_and_is_explained() {
+    if !root() {
+        return;
+    }
+    let _lock = lock_machine();
+    let sleeper = sleeper(100_000);
+    let stop = "--for 10min --stop-above 1ns --json";
+    for subject in [format!("--pid {}", sleeper.pid()), "cyclic:policy=other".to_owned()] {
+        let output = latlab(&format!("explain {subject} {stop}"));
+        assert_eq!(output.code(), Some(1), "{output:?}");
+        let record = output.record();
+        assert!(explained(&record).late > 0, "{record:?}");
+        let stopped = record.warnings.iter().find(|warning| warning.code == "stopped-above");
+        assert!(stopped.is_some_and(|why| why.text.contains("above 1 ns")), "{record:?}");
+    }
+}
+
+#[test]
 fn process_that_ends_is_explained_until_its_end() {
     if !root() {
         return;
