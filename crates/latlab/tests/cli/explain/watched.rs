@@ -114,7 +114,7 @@ fn process_that_ends_at_once_is_refused() {
     let pid = format!("--pid {}", busy.pid());
     busy.signal("KILL");
     busy.finish();
-    watching.finish().assert_refused(2, &[&pid, "ended after", "no wake-up"]);
+    watching.finish().assert_refused(2, &[&pid, "ended after", "no late wake-up"]);
 }
 
 #[test]
