@@ -46,13 +46,14 @@ fn process_that_ends_is_explained_until_its_end() {
         return;
     }
     let _lock = lock_machine();
-    let sleeper = sleeper(100);
+    // It lives longer than latlab takes to start beside busy guests.
+    let sleeper = sleeper(300);
     let record = watch(sleeper.pid(), "--for 10min");
     assert!(sleeper.finish().status.success());
     let late = explained(&record);
     assert!(late.late >= 3, "{late:?}");
     assert!(late.missing.iter().any(|why| why.contains("the process ended")), "{late:?}");
-    let sleeper = self::sleeper(20);
+    let sleeper = self::sleeper(300);
     let record = watch(sleeper.pid(), "--count 1000000");
     assert!(explained(&record).missing.iter().any(|why| why.contains("the process ended")));
 }
