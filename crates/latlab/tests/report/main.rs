@@ -63,6 +63,10 @@ fn browser_draws_every_series_without_console_messages() {
     for text in ["cyclic · CPU 2", "cyclic · CPU 1 · corrected", ">100 µs<", ">0.01 %<"] {
         assert!(ccdf.contains(text), "{text}");
     }
+    // Three lines have a panel each, and the worst sample is labelled.
+    let timeline = drawn(&dom, "timeline");
+    assert_eq!(timeline.matches("font-weight: 600").count(), 3, "titles of panels: {timeline}");
+    assert_eq!(timeline.matches(">2 s<").count(), 1, "{timeline}");
     assert!(dom.contains("max 2 s on CPU 1"));
     assert!(dom.contains("note=&lt;b&gt;&amp;bold&lt;/b&gt;"));
 }
