@@ -17,12 +17,13 @@ pub(crate) const HIGH_RESOLUTION: &str =
     "boot without `highres=off`, and with a kernel that has CONFIG_HIGH_RES_TIMERS=y";
 
 /// Against idle states with a long exit latency.
-pub(crate) const LIMIT_IDLE_STATES: &str = "the application should keep /dev/cpu_dma_latency open with 0 written to it; for one \
-     measurement: `latlab run --set cpu_dma_latency=0`";
+pub(crate) const LIMIT_IDLE_STATES: &str = "the application should keep /dev/cpu_dma_latency open \
+                                            with 0 written to it; for one measurement: `latlab run \
+                                            --set cpu_dma_latency=0`";
 
 /// Against a frequency that is low when a task wakes.
-pub(crate) const CONSTANT_FREQUENCY: &str = "`cpupower frequency-set -g performance`; for one measurement: `latlab run --set \
-     governor=performance`";
+pub(crate) const CONSTANT_FREQUENCY: &str = "`cpupower frequency-set -g performance`; for one \
+                                             measurement: `latlab run --set governor=performance`";
 
 /// Against competing real-time tasks.
 pub(crate) const OUTRANK_RIVALS: &str =

@@ -75,7 +75,6 @@ pub(crate) fn scan() -> Scan {
 }
 
 /// A record of these CPUs, with an entry in every list that is merged.
-/// A record with these latencies, without knowledge of the machine.
 pub(crate) fn record(started: u64, seen: &[(u32, Seen)]) -> Record {
     let series: Vec<Series> = seen.iter().map(|(cpu, seen)| series(*cpu, seen)).collect();
     let late = |series: &Series| Sample {

@@ -82,8 +82,11 @@ impl Suspicion {
             Some(usual) => format!("usually {}", shown(usual)),
             None => "such code takes microseconds".to_owned(),
         };
-        let steal =
-            if self.steal_reported { "steal time elsewhere" } else { "no steal time reported" };
+        let steal = if self.steal_reported {
+            "steal time reported elsewhere"
+        } else {
+            "no steal time reported"
+        };
         format!("{usual}; hypervisor {}; {steal}", self.hypervisor)
     }
 }

@@ -169,7 +169,7 @@ impl TaskExplainer {
             }
             Watched::Task(pid) => match self.ended_at_once(above) {
                 Some(time) => format!(
-                    "--pid {pid}: the process ended after {time}, and no wake-up of it was \
+                    "--pid {pid}: the process ended after {time}, and no late wake-up of it was \
                      recorded: start watching earlier, or use --comm"
                 ),
                 None => return Ok(()),

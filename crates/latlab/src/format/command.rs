@@ -11,6 +11,9 @@ use latlab_core::size::Bytes;
 use latlab_core::time::Nanos;
 use serde_json::Value;
 
+/// The warm-up without an option.
+const WARM_UP: Nanos = Nanos::from_millis(200);
+
 /// Returns the command that measures the probes of a record again and explains their worst samples.
 pub(crate) fn explain(record: &Record) -> String {
     let plan = &record.plan;
@@ -28,6 +31,9 @@ pub(crate) fn explain(record: &Record) -> String {
         Length::For(time) => option("for", &written(time)),
         Length::Count(count) => option("count", &count.to_string()),
     });
+    if plan.warm_up != WARM_UP {
+        words.push(option("warm-up", &written(plan.warm_up)));
+    }
     let settings = plan.settings.iter().map(|set| format!("{}={}", set.knob, set.value));
     words.extend(settings.map(|setting| option("set", &setting)));
     if !plan.adapt.is_empty() {
@@ -94,6 +100,7 @@ mod tests {
         record.plan = Plan {
             probes: vec![part::parse("probe", PROBES, probe, &[]).expect("it is a probe")],
             loads: vec![part::parse("load", LOADS, load, &[]).expect("it is a load")],
+            warm_up: WARM_UP,
             ..Plan::bare("native", record.machine.cpus.clone(), Length::For(Nanos::from_secs(20)))
         };
         record
@@ -119,6 +126,7 @@ mod tests {
             cpus: (1..2).collect(),
             length: Length::Count(500),
             settings: vec![Setting { knob: "ksm".to_owned(), value: "0".to_owned() }],
+            warm_up: Nanos(0),
             adapt: vec!["mode".to_owned()],
             seed: 7,
             ..record.plan
@@ -126,7 +134,7 @@ mod tests {
         assert_eq!(
             explain(&record),
             "latlab explain cyclic --load 'disk:dir=/a folder' --on lab:rt --cpus 1 --count 500 \
-             --set ksm=0 --adapt=mode --seed 7"
+             --warm-up 0ns --set ksm=0 --adapt=mode --seed 7"
         );
     }
 }
